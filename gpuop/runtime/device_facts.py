@@ -36,12 +36,12 @@ _known: dict[tuple[str, str], tuple[Found, float]] = {}  # by device and name; a
 
 
 def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
-    """The facts of a device; None of the reference, and where they cannot be measured.
+    """The facts of a device; None of interpreters, and where they cannot be measured.
 
     Args:
         anew: forget what is known.
     """
-    if backend.target.backend == "reference":
+    if backend.interprets:
         return None
     try:
         base = _found(backend, "base", lambda: _base(backend), anew)

@@ -18,9 +18,10 @@ from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.patience import abandon
 from gpuop.runtime.base.queue_in_use import Key, in_use, queue_of
 from gpuop.runtime.cuda.cuda_device import Cuda
-from gpuop.runtime.discovery import Device, cuda_devices, opencl_devices
+from gpuop.runtime.discovery import Device, cuda_devices, opencl_devices, reference_gpus
 from gpuop.runtime.opencl.opencl_device import OpenCL
 from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.reference_gpu import ReferenceGPU
 from gpuop.runtime.self_test import mistake
 
 FORKED = (
@@ -49,15 +50,19 @@ def devices() -> list[Device]:
     """The devices that pass a self-test, best first; `gpuop devices` also prints the others and why.
 
     Returns:
-        A list of Devices; the reference is the last.
+        A list of Devices; the reference is the last. Interpreters of what is made for GPUs are opened by name alone.
     """
-    return [device for device in examined() if device.problem is None]
+    return [device for device in _examined(discover()) if device.problem is None]
 
 
 def examined() -> list[Device]:
-    """Every device found, with its problem if it has one."""
+    """Every device found, with its problem if it has one, and the interpreters of what is made for GPUs."""
+    return _examined([*discover(), *reference_gpus()])
+
+
+def _examined(found: list[tuple[Device, Any]]) -> list[Device]:
     out = []
-    for device, _ in discover():
+    for device, _ in found:
         if device.problem is None:
             try:
                 opened = open_device(device.name)
@@ -74,7 +79,9 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
     Checked execution has a device of its own.
 
     Args:
-        name: "cuda:0", "opencl:1", "opencl:gpu", "gpu", "reference"… (`devices` lists them).
+        name: "cuda:0", "opencl:1", "opencl:gpu", "gpu", "reference"… (`devices` lists them); or "reference:sm_90",
+            "reference:sm_75" or "reference:gpu", which plan as for that GPU and interpret what would be printed for it: slowly,
+            but each access to memory is checked.
         checked: one that checks the execution of kernels, as in `use_device`.
 
     Returns:
@@ -88,26 +95,30 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
         return current()
     config.check()
     name = _specific(name)
-    for device, opener in discover():
+    for device, opener in (*discover(), *reference_gpus()):
         if name != device.name and name not in device.aliases:
             continue
         if device.problem is not None:
             raise DeviceError(f"{name}: {device.problem}")
-        with _opening:
-            if device.name in _failed:
-                raise DeviceError(_failed[device.name])
-            key = _key(device.name, checked)
-            if key not in _open:
-                try:
-                    _open[key] = _tested(device.name, opener, checked)
-                except DeviceError as failed:
-                    _failed[device.name] = str(failed)
-                    raise
-            return in_use(_open[key])
+        return _opened_once(device.name, opener, checked)
     found = [device for device, _ in discover()]
     names = ", ".join(n for device in found if device.problem is None for n in (device.name, *device.aliases))
     missing = "".join(f"; not {device.name}: {device.problem}" for device in found if device.problem is not None)
     raise DeviceError(f"there is no device {name!r}; found: {names}{missing}")
+
+
+def _opened_once(name: str, opener: Any, checked: bool) -> Backend:
+    with _opening:
+        if name in _failed:
+            raise DeviceError(_failed[name])
+        key = _key(name, checked)
+        if key not in _open:
+            try:
+                _open[key] = _tested(name, opener, checked)
+            except DeviceError as failed:
+                _failed[name] = str(failed)
+                raise
+        return in_use(_open[key])
 
 
 def _key(name: str, checked: bool) -> str:
@@ -236,7 +247,7 @@ def _received(name: str, checked: bool, queue: Key | None) -> Backend:
     return device if queue is None else queue_of(device, queue)
 
 
-for _kind in (Cuda, OpenCL, Reference):
+for _kind in (Cuda, OpenCL, Reference, ReferenceGPU):
     copyreg.pickle(_kind, _sent)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from gpuop.runtime.cuda import cuda_device
 from gpuop.runtime.opencl.opencl_device import OpenCL
 from gpuop.runtime.opencl.opencl_discovery import device_list
+from gpuop.runtime.reference.reference_gpu import TARGETS, ReferenceGPU, described
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ def opencl_devices() -> list[tuple[Device, Any]]:
             (Device(name, f"{device.name.strip()} ({platform})", None, alias), partial(OpenCL, name, platform, device))
         )
     return found
+
+
+def reference_gpus() -> list[tuple[Device, Any]]:
+    """Interpreters of what is made for GPUs."""
+    return [(Device(name, described(name)), partial(ReferenceGPU, name)) for name in TARGETS]
 
 
 def _is_gpu(device: Any) -> bool:

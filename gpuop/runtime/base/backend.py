@@ -109,6 +109,7 @@ class Backend(HostCopies):
     total_memory = 0  # bytes of the device's memory; 0 where it works in the host's alone
     limits = LEAST  # what a kernel that is planned for it may use
     refusals: tuple[type[Exception], ...] = ()  # the driver's own exceptions
+    interprets = False  # whether no driver runs kernels, so that nothing is known of how long they take
     only_enqueues: bool = True  # a launch that raises has written nothing, so it may update a state in place
 
     def __new__(cls: type[Queue], *_: Any, **__: Any) -> Queue:

@@ -122,11 +122,11 @@ class ArrayMemory:
 
     def load(self, memory: Array | FieldParam, index: Lanes, active: Mask) -> Lanes:
         if isinstance(memory, FieldParam):
-            return self.near(memory, index[:1], (0,))
+            return self.near(memory, index[:1], (0,), active)
         where, _ = self.place(memory, index)
         return [lane[where, self.owner(memory)] for lane in self.arrays[memory]]
 
-    def near(self, field: FieldParam, index: Lanes, ahead: Iterable[int]) -> Lanes:
+    def near(self, field: FieldParam, index: Lanes, ahead: Iterable[int], active: Mask) -> Lanes:
         """Elements ahead of a flat offset; of those that are left and no less than a least one, where the index has such limits."""
         flat, (offset, *limits) = self.fields[field].reshape(-1), index
         steps = (np.maximum(k, limits[1]) if len(limits) > 1 else k for k in ahead)

@@ -258,8 +258,8 @@ class Threads:
             case Load(memory=FieldParam() as field, index=index, type=type_, ahead=ahead) if type_.lanes > 1:
                 places = [self.lanes(i) for i in index]
                 if len(places[0]) > 1:
-                    return [self.memory.near(field, [offset], (0,))[0] for offset in places[0]]
-                return self.memory.near(field, [at for at, *_ in places], ahead or range(type_.lanes))
+                    return [self.memory.near(field, [offset], (0,), self.active)[0] for offset in places[0]]
+                return self.memory.near(field, [at for at, *_ in places], ahead or range(type_.lanes), self.active)
             case Load(memory=Array() as array, index=index, type=type_, ahead=ahead) if type_.lanes > array.type.lanes:
                 first = self.point(index) or []
                 steps = ([*first[:-1], first[-1] + k] for k in ahead or range(type_.lanes))

@@ -60,7 +60,7 @@ def chunks(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
     """The threads of a launch. `surplus`: those too that rounding up to whole groups adds, as devices have them."""
     if kernel.group is None:
         return _linear(kernel)
-    return _grouped(kernel, surplus)
+    return grouped_chunks(kernel, surplus)
 
 
 def _linear(kernel: Kernel) -> Iterator[Positions]:
@@ -76,7 +76,8 @@ def _linear(kernel: Kernel) -> Iterator[Positions]:
         yield Positions(len(ids), at, point, np.ones(len(ids), np.bool_), ids, {}, {}, 1, np.zeros(len(ids), np.int64))
 
 
-def _grouped(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
+def grouped_chunks(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
+    """As `chunks`, by whole work-groups whether or not threads can tell them."""
     domain, sizes = kernel.domain, kernel.work_group
     extents = (domain.extent("layer") * domain.elements, domain.extent("row"), domain.extent("column"))
     counts = tuple(-(-n // size) for n, size in zip(extents, sizes, strict=True))

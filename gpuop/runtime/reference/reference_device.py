@@ -14,6 +14,7 @@ from gpuop.errors import DeviceError
 from gpuop.fusion.choices import First
 from gpuop.fusion.kernel_limits import LEAST
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.stages import stages
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
@@ -34,6 +35,7 @@ class Reference(Backend):
     description = "NumPy interpreter of the recorded program"
     target = Target("reference", device="cpu", simd_width=1, has_arrays=True)
     limits = replace(LEAST, choices=First(target))
+    interprets = True
     only_enqueues = False  # it runs in Python, and may be stopped anywhere
     lowered = False  # whether it is given lowered kernels
 
@@ -66,7 +68,9 @@ class Reference(Backend):
         return without_unused(kernel) if self.checked else kernel
 
     def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:
-        kernel: Kernel = program
+        return self.bound(program, arguments)
+
+    def bound(self, kernel: Kernel, arguments: Sequence[Argument]) -> Launch:
         fields = {}
         for param, argument in zip((*kernel.inputs, *kernel.written), arguments, strict=True):
             scalars = np.array(argument, param.type.storage.numpy)[:, None] if param.by_value else argument
@@ -80,15 +84,19 @@ class Reference(Backend):
                     fields[output.param][...] = output.fill
             note_launch(kernel.name, kernel.domain)
             for step in steps:
-                if self.checked:
-                    run_checked(step, fields)
-                else:
-                    run(step, fields, self.lowered)
+                self.run(step, fields)
 
         def adjust(position: int, scalars: Argument) -> None:
             fields[kernel.inputs[position]][...] = np.array(scalars)[:, None]
 
         return Launch((launch,), adjust)
+
+    def run(self, kernel: Kernel, fields: dict[FieldParam, Array]) -> None:
+        """A stage of a kernel, over planes of its fields."""
+        if self.checked:
+            run_checked(kernel, fields)
+        else:
+            run(kernel, fields, self.lowered)
 
     @contextmanager
     def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> Iterator[list[Any]]:

@@ -1,0 +1,87 @@
+"""What is said of a kernel that does on a GPU what is not defined: the kernel, the memory, the index, and the thread."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from gpuop.errors import DeviceError, Loc, located
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import GRID_AXES, Array, FieldParam
+from gpuop.runtime.reference.positions import Positions
+
+Memory = Array | FieldParam
+
+
+class GpuReports:
+    """Sentences on a launch. Every method but `thread` raises a DeviceError at the user's line, if there is one.
+
+    Attributes:
+        loc: the line of the statement that runs.
+    """
+
+    def __init__(self, device: str, kernel: Kernel) -> None:
+        self.device, self.kernel = device, kernel
+        self.loc: Loc | None = None
+
+    def fail(self, message: str) -> NoReturn:
+        raise DeviceError(
+            located(f"{self.device}: kernel `{self.kernel.name}`: {message}", self.loc or self.kernel.loc)
+        )
+
+    def thread(self, where: Positions, at: int) -> str:
+        """A thread by its place in its work-group, and the group by its own."""
+        own, group = (
+            ", ".join(f"{axis} {int(found[axis][at])}" for axis in GRID_AXES) for found in (where.local, where.group)
+        )
+        return f"thread ({own}) of work-group ({group})"
+
+    def outside(self, does: str, memory: Memory, place: int, extent: int, thread: str) -> NoReturn:
+        self.fail(
+            f"{thread} {does} {element(memory, place)}, outside of {kind(memory)}, which has {extent} elements; "
+            'an index is inside unless the program reads with border="unchecked"'
+        )
+
+    def outside_axis(self, does: str, array: Array, index: list[int], axis: int, thread: str) -> NoReturn:
+        shown = "".join(f"[{n}]" for n in index)
+        self.fail(
+            f"{thread} {does} `{array.hint}{shown}`, outside of {kind(array)}: index {axis} is {index[axis]}, and the extent "
+            f"{array.extents[axis]}"
+        )
+
+    def misaligned(self, does: str, field: FieldParam, place: int, count: int, thread: str) -> NoReturn:
+        self.fail(
+            f"{thread} {does} {count} elements from {element(field, place)} on in one access, which begins at no multiple of "
+            f"{count}"
+        )
+
+    def unwritten(self, memory: Memory, place: int, thread: str) -> NoReturn:
+        who = "no thread of its work-group" if isinstance(memory, Array) else "no thread"
+        self.fail(
+            f"{thread} reads {element(memory, place)}, which {who} has written: {kind(memory)} is not initialised"
+        )
+
+    def incomplete(self, field: FieldParam, place: int) -> NoReturn:
+        self.fail(f"no thread writes {element(field, place)} of {field.type.nbytes} bytes, which nothing fills before")
+
+    def race(self, does: str, did: str, memory: Memory, place: int, thread: str, other: str) -> NoReturn:
+        self.fail(
+            f"{thread} {does} {element(memory, place)}, which {other} {did}, and no barrier stands between the two"
+        )
+
+    def torn(self, what: str, here: str, missing: str) -> NoReturn:
+        self.fail(f"{here} reaches {what}, and {missing} does not")
+
+
+def kind(memory: Memory) -> str:
+    if isinstance(memory, FieldParam):
+        return f"the field `{memory.hint}` ({memory.type})"
+    return f"the {memory.space} array `{memory.hint}`"
+
+
+def element(memory: Memory, place: int) -> str:
+    """An element by its flat place; of an array that it has, by its indices."""
+    if isinstance(memory, FieldParam) or not 0 <= place < memory.elements:
+        return f"`{memory.hint}[{place}]`"
+    return f"`{memory.hint}{''.join(f'[{n}]' for n in np.unravel_index(place, memory.extents))}`"
