@@ -65,6 +65,7 @@ class Config:
         tune: GPUOP_TUNE, as of `gp.tuning`: whether what was measured before is used, and what was not is measured.
         tune_store: GPUOP_TUNE_STORE, the file of what was measured; by default one beside compiled kernels.
         tune_seconds: GPUOP_TUNE_SECONDS, how long one operator, or one kernel, is measured at most.
+        plan_for: GPUOP_PLAN_FOR, "device" or "gpu": OpenCL's CPUs are planned for as GPUs are, and run what is made for those.
         verify: GPUOP_VERIFY; 1, or GPUOP_DEBUG: what each pass leaves is verified, not only what the first and the last one do.
     """
 
@@ -77,6 +78,7 @@ class Config:
     tune: str = _one_of("GPUOP_TUNE", "stored", "never", "auto", "force")
     tune_store: Path = field(default_factory=_store)
     tune_seconds: float = _seconds("GPUOP_TUNE_SECONDS", 10.0)
+    plan_for: str = _one_of("GPUOP_PLAN_FOR", "device", "gpu")
     verify: bool = _one_of("GPUOP_VERIFY", "0", "1") == "1"
 
     @property

@@ -6,14 +6,12 @@ import itertools
 import linecache
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
-import gpuop as gp
+from tests.as_gpus import AS_A_GPU, used
 
 from .values import Rejected, Val, array_of, array_text, disagreement
 
@@ -125,20 +123,6 @@ class Show(Step):
                 yield (Show(tuple(n for n in self.names if n != name)),)
 
 
-@contextmanager
-def used(device: str) -> Iterator[None]:
-    """A device by its name; "opencl:0 as a gpu" has kernels of GPUs, however small the grid."""
-    name, *other = device.split(" as a gpu")
-    with gp.use_device(name) as backend:
-        if not other:
-            yield
-            return
-        target = replace(backend.target, device="gpu", widening="unrolled", least_threads=1)
-        limits = replace(backend.limits, target=target)
-        with mock.patch.object(backend, "target", target), mock.patch.object(backend, "limits", limits):
-            yield
-
-
 @dataclass(frozen=True)
 class Program:
     """Steps, and where they come from."""
@@ -222,6 +206,6 @@ def script(program: Program, device: str, failed: Failure) -> str:
     head = body[: body.index("    seen = []")]
     rest = body[len(head) :]
     start = [line[4:] for line in head]
-    form = "from tests.differential.program import used" if " as " in device else ""
+    form = "from tests.as_gpus import used" if AS_A_GPU in device else ""
     using = f'with {"used" if form else "gp.use_device"}("{device}"):'
     return "\n".join([note, form, *start, using, *rest, *tail, ""])

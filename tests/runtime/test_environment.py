@@ -51,6 +51,41 @@ def test_devices_marks_the_one_in_the_environment():
     assert "*" not in printed
 
 
+# --- GPUOP_PLAN_FOR ----------------------------------------------------------------------------------------------------------
+
+PLANNED = """
+import numpy as np, gpuop as gp
+x = np.arange(512 * 1024, dtype="f").reshape(512, 1024)
+print(gp.device().description.endswith(", planned for as a GPU"), gp.device().target.device)
+made = {
+    "double": (lambda f: f * 2, x * 2),
+    "turn": (lambda f: f.T + 1, x.T + 1),
+    "fft": (gp.fft.fft, np.fft.fft(x)),
+}
+for name, (function, expected) in made.items():
+    pipeline = gp.pipeline(lambda x: function(gp.ScalarField(x)))
+    text = pipeline.source(x) + pipeline.explain(x)
+    told = [word for word in ("*(__global float4", "__local", "fft_library") if word in text]
+    print(name, np.allclose(pipeline(x), expected, 1e-5, 100), *told)
+"""
+
+
+@needs_opencl
+@pytest.mark.parametrize("name", OPENCL)
+def test_plans_of_a_gpu(name):
+    """A CPU's driver accesses 16 bytes at multiples of 16, has tiles in local memory, and transforms by kernels."""
+    planned = ["True gpu", "double True *(__global float4", "turn True *(__global float4 __local", "fft True"]
+    assert python("-c", PLANNED, GPUOP_DEVICE=name, GPUOP_PLAN_FOR="gpu").stdout.splitlines() == planned
+    own = python("-c", PLANNED, GPUOP_DEVICE=name).stdout.splitlines()
+    assert (own[0], own[-1]) == ("False cpu", "fft True fft_library")
+    assert not any("__global float4" in line for line in own)
+
+
+def test_plans_of_a_gpu_change_no_other_device():
+    code = "import gpuop as gp; print(gp.device().target)"
+    assert python("-c", code, GPUOP_DEVICE="reference", GPUOP_PLAN_FOR="gpu").stdout == "reference\n"
+
+
 # --- GPUOP_DEBUG, GPUOP_DUMP -------------------------------------------------------------------------------------------------
 
 # By level: what is printed from there on.
@@ -91,6 +126,7 @@ def test_debug_in_the_environment():
         ("GPUOP_DEBUG", "7", "0, 1, 2, 3, 4, 5"),
         ("GPUOP_WIDEN", "maybe", "1, 0"),
         ("GPUOP_SCHEDULE", "PLAIN", "auto, plain"),
+        ("GPUOP_PLAN_FOR", "cuda", "device, gpu"),
         ("GPUOP_VERIFY", "on", "0, 1"),
     ],
 )

@@ -24,6 +24,7 @@ from gpuop.ir.visit import walk
 from gpuop.passes import schedules
 from gpuop.passes.schedules.transpose import TRANSPOSE
 from gpuop.runtime import devices
+from tests.as_gpus import used
 from tests.conftest import Vectorized, Widened
 from tests.golden.nvrtc import ptx_of
 
@@ -47,12 +48,8 @@ def tiling(form: str) -> Iterator[None]:
         with mock.patch.dict(devices._open, reference=backend), gp.use_device("reference"), methods:
             yield
         return
-    name, *other = form.split(" as a gpu")
-    with gp.use_device(name) as backend, methods:
-        changed = replace(backend.target, least_threads=1)
-        if other:
-            changed = replace(changed, device="gpu", widening="unrolled")
-        with mock.patch.object(backend, "target", changed):
+    with used(form) as backend, methods:
+        with mock.patch.object(backend, "target", replace(backend.target, least_threads=1)):
             yield
 
 

@@ -26,7 +26,7 @@ from gpuop.runtime.base.queue_in_use import twin
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.disk.program_cache import DiskPrograms
 from gpuop.runtime.opencl.opencl_arrays import bring, mapped_arrays, memory_of, new_buffer, reach
-from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, target_of
+from gpuop.runtime.opencl.opencl_discovery import LATE, features_of, groups_of, planned_for, target_of
 from gpuop.runtime.opencl.opencl_programs import BoundKernel, OpenCLCode, binary_of, built, finish
 from gpuop.runtime.opencl.opencl_queue import KeptOwners, new_queue
 
@@ -34,7 +34,11 @@ CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
 class OpenCL(CompilingBackend):
-    """One OpenCL device."""
+    """One OpenCL device.
+
+    Attributes:
+        own_device: "gpu" or "cpu"; its target may be another kind's, whose kernels it runs.
+    """
 
     suffix = "cl"
 
@@ -49,7 +53,10 @@ class OpenCL(CompilingBackend):
         self.description = f"{device.name.strip()} ({platform}, {device.version.strip()})"
         self.context = cl.Context([device])
         self.queue = new_queue(cl, self.context, device, "normal")
-        self.target = target_of(platform, device)
+        own = target_of(platform, device)
+        self.own_device, self.target = own.device, planned_for(own)
+        if self.target != own:
+            self.description += ", planned for as a GPU"
         words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
         self.limits = limits_of(self.target, words)
         self.features = features_of(device)
@@ -99,7 +106,7 @@ class OpenCL(CompilingBackend):
         size = max(kind.nbytes, 1)
         if size > self.device.global_mem_size:  # drivers that allocate late would say so only at the launch
             raise self._no_memory(kind)
-        return self._guard(lambda: new_buffer(self.cl, self.context, size, self.target.device), kind)
+        return self._guard(lambda: new_buffer(self.cl, self.context, size, self.own_device), kind)
 
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         buffer = self.empty(kind)
@@ -149,7 +156,7 @@ class OpenCL(CompilingBackend):
         return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=memory)
 
     def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> AbstractContextManager[list[Array]]:
-        if self.target.device != "cpu":
+        if self.own_device != "cpu":
             return super().arrays(inputs, outputs)
         self._wait()
         return mapped_arrays(self.cl, self.queue, inputs, outputs)

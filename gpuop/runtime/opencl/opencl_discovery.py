@@ -6,10 +6,12 @@ import atexit
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS
+from gpuop.config import config
 from gpuop.ir.target import Target
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.opencl import icd
@@ -17,6 +19,7 @@ from gpuop.runtime.opencl import icd
 INT64_ATOMICS = {"cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}
 GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
 WARP = 32
+GPUS_LOCAL_MEMORY = 49152  # bytes of a work-group, as NVIDIA's OpenCL has
 # Measured against one point per thread (4096², two cores). Intel's compiler makes vectors of neighbouring threads by itself, but
 # written ones of plain arithmetic are 1.1 to 1.5 times as fast, and functions no slower. PoCL's functions of vectors are 14 to
 # 17 times as fast as those of scalars, while arithmetic of own points gains nothing, and vectors of doubles give wrong remainders.
@@ -73,6 +76,18 @@ def target_of(platform: str, device: Any) -> Target:
         has_arrays=not gpu,
         widening="unrolled" if gpu else CPU_LANES.get(platform, "scalar"),
     )
+
+
+def planned_for(own: Target) -> Target:
+    """What a device's kernels are planned for: its own target, or with GPUOP_PLAN_FOR=gpu a GPU whose kernels a CPU can run.
+
+    Kernels of GPUs compute transforms where libraries would on a CPU, and access 16 bytes at multiples of 16, as the driver's
+    own memory allows and an array of the user's may not.
+    """
+    if config.plan_for != "gpu" or own.device == "gpu":
+        return own
+    local = min(own.local_memory_bytes, GPUS_LOCAL_MEMORY)
+    return replace(own, device="gpu", simd_width=WARP, local_memory_bytes=local, has_arrays=False, widening="unrolled")
 
 
 def groups_of(name: str, description: str, device: Any) -> GroupLimits:
