@@ -18,7 +18,8 @@ AXES = ("_layer", "_row", "_column")
 
 @dataclass(frozen=True)
 class Place:
-    """A coordinate of what is read: (times · i + offset) // over, where i is the point's along an axis of the grid."""
+    """A coordinate of what is read: (times · i + offset) // over, where i is the point's along an axis of the grid; 0 times: the
+    offset, at all points."""
 
     axis: int
     offset: int = 0
@@ -26,6 +27,8 @@ class Place:
     over: int = 1
 
     def text(self, names: tuple[str, ...]) -> str:
+        if not self.times:
+            return str(self.offset // self.over)
         name = names[self.axis]
         scaled = name if self.times == 1 else f"{self.times} * {name}"
         moved = f"{scaled} {'-' if self.offset < 0 else '+'} {abs(self.offset)}" if self.offset else scaled
@@ -37,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Tap:
-    """One read: a weight, and a place for each axis of what is read."""
+    """One read: a weight, a place for each axis of what is read, and a border, or one for each axis."""
 
     weight: Any
     places: tuple[Place, ...]
@@ -72,26 +75,28 @@ class Gather(Step):
         given = env.usable(self.of)
         if any(len(t.places) != len(given.grid) for t in self.taps):
             raise Rejected("shape")
-        if given.dtype == "bool" or any(not isinstance(t.border, str) and given.unorm for t in self.taps):
+        if given.dtype == "bool" or any(not isinstance(t.border, (str, tuple)) and given.unorm for t in self.taps):
             raise Rejected("dtype")
         array, total = given.number, None
         for tap in self.taps:
             term = array.dtype.type(tap.weight) * self._read(array, tap)
             total = term if total is None else total + term
-        env.values[self.name] = Val(np.asarray(total), given.order)
+        slack = None if given.slack is None else np.zeros(np.shape(total))
+        env.values[self.name] = Val(np.asarray(total), given.order, slack=slack)
 
     def _read(self, array: np.ndarray, tap: Tap) -> np.ndarray:
         """What a tap reads at all points."""
-        place = PLACES["zero" if not isinstance(tap.border, str) else tap.border]
+        borders = tap.border if isinstance(tap.border, tuple) else (tap.border,) * len(tap.places)
         index: list[np.ndarray] = []
         outside = np.zeros(self.grid, bool)
-        for at, n in zip(tap.places, array.shape[: len(tap.places)], strict=True):
+        for at, n, border in zip(tap.places, array.shape[: len(tap.places)], borders, strict=True):
+            place = PLACES["zero" if not isinstance(border, str) else border]
             found = [place(i, n) for i in at.of(self.grid[at.axis])]
             along = [-1 if axis == at.axis else 1 for axis in range(len(self.grid))]
             index.append(np.reshape([i or 0 for i in found], along))
             outside = outside | np.reshape([i is None for i in found], along)
         made = array[tuple(np.broadcast_to(i, self.grid) for i in index)]
-        made[outside] = array.dtype.type(0 if isinstance(tap.border, str) else tap.border)
+        made[outside] = array.dtype.type(0 if isinstance(tap.border, (str, tuple)) else tap.border)
         return np.asarray(made)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:

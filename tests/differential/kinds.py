@@ -16,12 +16,13 @@ from .choose import Maker
 from .collectives import a_collective
 from .driving import a_graph
 from .fields import a_slice
+from .filters import a_chain, a_grid_of_filters
 from .layouts import a_layout
 from .loops import HOST, Calls, Host, eager, parameters
 from .program import Input, Program, Show
 from .reblocks import a_reblocking
 from .reductions import a_reduction
-from .schedules import PINS, a_near_stencil, a_pin, a_ragged_grid, suited
+from .schedules import OF_GPUS, PINS, a_near_stencil, a_pin, a_ragged_grid, suited
 from .stencils import a_sample, a_stencil
 from .turns import an_iteration
 from .updates import an_update
@@ -87,6 +88,19 @@ def schedules(rng: Rng) -> Maker:
     made = [step.name for step in maker.steps if not isinstance(step, Input)]
     if made:
         a_pin(maker, method, tuple(dict.fromkeys((*made[-1:], maker.one_of(made)))))
+    return maker
+
+
+def filters(rng: Rng) -> Maker:
+    """SciPy's filters, and what reads at offsets, in a row and of slices, as a device runs them or under a schedule of GPUs."""
+    maker = Maker(rng, a_grid_of_filters(rng), 0.05)
+    a_chain(maker)
+    made = [step.name for step in maker.steps if not isinstance(step, Input)]
+    names = tuple(dict.fromkeys((*made[-2:], maker.one_of(made))))
+    if maker.chance(0.4):
+        a_pin(maker, maker.one_of(OF_GPUS), names)
+    else:
+        maker.add(Show(names))
     return maker
 
 
@@ -210,7 +224,8 @@ def shown(maker: Maker, most: int = 8) -> Maker:
 
 KINDS: dict[str, Callable[[Rng], Maker]] = {
     "algebra": algebra, "slices": slices, "reductions": reductions, "stencils": stencils, "schedules": schedules,
-    "kernels": kernels, "loops": loops, "parameters": set_parameters, "turns": turns, "pipelines": pipelines, "graphs": graphs,
+    "filters": filters, "kernels": kernels, "loops": loops, "parameters": set_parameters, "turns": turns,
+    "pipelines": pipelines, "graphs": graphs,
     "reblockings": reblockings, "layouts": layouts, "collectives": collectives, "blocks": blocks,
 }  # fmt: skip
 

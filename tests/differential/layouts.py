@@ -52,7 +52,8 @@ class Layout(Step):
             or 0 in array.shape[array.ndim - self.order :]
         ):
             raise Rejected("shape")
-        env.values[self.name] = Val(array.reshape(np.shape(found)), self.order, given[0].unorm)
+        slack = None if all(value.slack is None for value in given) else np.zeros(np.shape(found))
+        env.values[self.name] = Val(array.reshape(np.shape(found)), self.order, given[0].unorm, slack=slack)
 
     def made(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}

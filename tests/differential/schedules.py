@@ -37,6 +37,8 @@ PINS: dict[str, dict[str, tuple[int, ...]]] = {  # methods, with parameters to t
     "ragged words": {"columns": (1, 16)},
 }  # fmt: skip
 
+OF_GPUS = ("plain", "roll", "layers", "transpose", "tile", "shifted rows", "ragged words")
+
 
 @dataclass(frozen=True)
 class Pinned(Step):

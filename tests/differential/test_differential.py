@@ -41,11 +41,12 @@ def test_programs(kind: str, on: str) -> None:
 
 
 @pytest.mark.skipif(DEVICES[0] == "reference", reason="drivers run kernels of GPUs")
-def test_schedules_of_gpus() -> None:
+@pytest.mark.parametrize("kind", ["schedules", "filters"])
+def test_schedules_of_gpus(kind: str) -> None:
     """On whatever device there is."""
     on = f"{DEVICES[0]} as a gpu"
     for seed in range(3000, 3006):
-        made = program("schedules", seed)
+        made = program(kind, seed)
         found = failure(made, on)
         assert found is None, script(made, on, found)
 
