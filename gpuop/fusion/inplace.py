@@ -2,7 +2,9 @@
 
 A kernel that makes nothing but next values can wait until the next step begins. Then it may write them over the states, unless
 it reads a state at other points than a thread's own, or another kernel that waits, or another state, needs what it would
-overwrite. What begins as a state (`inout=`) is meant to be written over it, whatever is read and written.
+overwrite. It has two buffers too where no schedule would suit it otherwise: threads that overlap must not overwrite what they
+read, and what a schedule gains is more than a buffer is worth. What begins as a state (`inout=`) is meant to be written over it,
+whatever is read and written.
 """
 
 from __future__ import annotations
@@ -17,20 +19,30 @@ from gpuop.fusion.program import Program
 from gpuop.fusion.rates import Rate
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Effect, FieldParam, Write
+from gpuop.ir.target import Target
 from gpuop.ir.visit import effects, walk
+from gpuop.passes.made_before import suited
 
 Over = dict[int, int]  # next values, each with the state that it is written over
 
 
-def in_place(launches: Sequence[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
-    """The launches; last those that wait for the next step, in the order in which they can run then."""
+def in_place(launches: Sequence[PlannedLaunch], program: Program, target: Target | None) -> list[PlannedLaunch]:
+    """The launches; last those that wait for the next step, in the order in which they can run then.
+
+    Args:
+        target: what schedules are chosen for, if there are any.
+    """
     assert program.cycle is not None
     counts = Counter((*program.wanted, *(v for launch in launches for v in launch.inputs)))
     taken = {value for _, value in program.cycle.nexts}
     targets = {
         value: state for state, value in program.cycle.nexts if counts[value] == 1 and state not in taken
     }  # only the state needs the value, and no other state takes what it overwrites
-    waiting = {n: over for n, launch in enumerate(launches) if (over := _over(launch, targets))}
+    waiting = {
+        n: over
+        for n, launch in enumerate(launches)
+        if (over := _over(launch, targets)) and not _loses_its_schedule(launch, over, target)
+    }
     order = _ordered(launches, waiting)
     return [
         *(launch for n, launch in enumerate(launches) if n not in order),
@@ -52,6 +64,14 @@ def _over(launch: PlannedLaunch, targets: Mapping[int, int]) -> Over:
     access = access_pattern(kernel)
     made = zip(launch.outputs, kernel.outputs, strict=True)
     return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(launch, targets[v]), access)}
+
+
+def _loses_its_schedule(launch: PlannedLaunch, over: Over, target: Target | None) -> bool:
+    kernel, written = launch.kernel, _written_over(launch, over).kernel
+    assert isinstance(kernel, Kernel) and isinstance(written, Kernel)
+    if target is None or kernel.pin is not None or kernel.dynamic or not access_pattern(kernel).gathers:
+        return False
+    return suited(kernel, target) and not suited(written, target)
 
 
 def _param(launch: PlannedLaunch, value: int) -> FieldParam | None:

@@ -70,7 +70,7 @@ def plan(
     program, spread = with_elements(program) if optimize else (program, frozenset())
     pieces, apart = _kernels(program, limits, layouts, optimize)
     launches = [_launched(piece, spread, limits.pin, layouts, program.dynamic) for piece in pieces]
-    timed = _timed(launches, program) if optimize else launches
+    timed = _timed(launches, program, limits) if optimize else launches
     chosen = timed if limits.pin is not None else [_chosen(launch, limits.choices) for launch in timed]
     return Plan(program, tuple(chosen), apart, limits)
 
@@ -132,13 +132,13 @@ def _chosen(launch: PlannedLaunch, choices: Choices) -> PlannedLaunch:
     )
 
 
-def _timed(launches: list[PlannedLaunch], program: Program) -> list[PlannedLaunch]:
+def _timed(launches: list[PlannedLaunch], program: Program, limits: Limits) -> list[PlannedLaunch]:
     """The launches of a graph, with what is known of when they run."""
     if program.cycle is None:
         return launches
     rates = Rates(program)
     timed = [replace(launch, rate=rates.add(launch.kernel, launch.inputs, launch.outputs)) for launch in launches]
-    return in_place(sorted(timed, key=lambda launch: launch.rate), program)
+    return in_place(sorted(timed, key=lambda launch: launch.rate), program, limits.target)
 
 
 def _fuse(groups: Groups, program: Program, steady: Invariant) -> list[Apart]:

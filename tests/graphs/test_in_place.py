@@ -313,3 +313,43 @@ def test_a_checked_graph_stops_where_it_was(name):
         with pytest.raises(gp.SemanticError, match="too much"):
             graph.step(2)
     assert graph.tick == 3
+
+
+@gp.operator
+def neighbours(f):
+    """How many of the eight points around one are 1."""
+    return sum(_readTensor(f, _row + r, _column + c, border="wrap") for r in (-1, 0, 1) for c in (-1, 0, 1) if r or c)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "faded"),
+    [
+        ((256, 256), True),  # vectors divide rows, and threads the grid
+        ((129, 272), True),  # a thread has one row or three
+        ((130, 250), False),  # vectors overlap: what is read by two threads must not be overwritten
+    ],
+)
+def test_a_state_of_own_points_beside_a_stencil_has_its_vectors(shape, faded, dtype, device):
+    """Whoever is fused with a stencil runs as it does: in vectors on CPUs, and in place only if these do not overlap."""
+    start = np.random.default_rng(3).integers(0, 2, shape).astype(dtype)
+    with gp.ComputeGraph() as graph:
+        cells = gp.ScalarField(start)
+        trace = gp.ScalarField(np.float32(start))
+        cells.next = (neighbours(cells) == 3).astype(dtype)
+        trace.next = np.maximum(np.float32(0.97) * trace, cells).astype("float32")
+        graph.probe(cells, "cells")
+        graph.probe(trace, "trace")
+    facts = json.loads(graph.explain("json"))
+    target = current().target
+    if target.vector_length > 1 and (dtype != "float64" or target.widening == "vector"):
+        assert [kernel["schedule"]["method"] for kernel in facts["kernels"]] == ["vector rows"]
+        assert overwritten(graph) == ["trace"] * faded
+    around = lambda f: sum(  # noqa: E731
+        np.roll(f, (r, c), (0, 1)) for r in (-1, 0, 1) for c in (-1, 0, 1) if r or c
+    )
+    compare(
+        graph,
+        lambda c, t: ((around(c) == 3).astype(dtype), np.maximum(np.float32(0.97) * t, c).astype(np.float32)),
+        {"cells": start, "trace": np.float32(start)},
+    )

@@ -45,6 +45,7 @@ from gpuop.passes.schedules.row_parts import RowPart, parts_of_rows
 from gpuop.passes.schedules.vector_lengths import vector_length
 
 MOST_ROWS = 16  # of a thread: its statements are repeated for each
+WRITTEN_ONCE = "what a thread writes may not be written twice"
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 
 
@@ -57,10 +58,13 @@ def refuse(kernel: Kernel) -> str:
     if not any(isinstance(e, Read) and e.point is not None for e in expressions(kernel.body)):
         return "it reads no points but its own"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    found = wrong or halves(kernel) or unjoined(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
+    found = wrong or halves(kernel) or uncopied(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
     if found:
         return found
-    return "" if kernel.domain.extent("column") >= kernel.target.vector_length else "its rows are too short for vectors"
+    if kernel.domain.extent("column") < kernel.target.vector_length:
+        return "its rows are too short for vectors"
+    divided = not kernel.named and kernel.domain.extent("column") % vector_length(kernel) == 0
+    return WRITTEN_ONCE if kernel.shared_memory and not divided else ""
 
 
 def _places(kernel: Kernel) -> str:
@@ -70,22 +74,30 @@ def _places(kernel: Kernel) -> str:
 
 
 def unjoined(kernel: Kernel, each: float = 1.0) -> str:
-    """Why its threads are not to be joined, of which each counts as so many."""
+    """Why its threads are not to be joined, of which each counts as so many; those that are joined may overlap."""
+    return uncopied(kernel, each) or (WRITTEN_ONCE if kernel.shared_memory else "")
+
+
+def uncopied(kernel: Kernel, each: float = 1.0) -> str:
+    """Why a thread is not to do what others do too, where none of them writes the same point."""
     if is_small(kernel, each):
         return "its grid is small, and vectors take longer to compile"
-    if kernel.whole or kernel.shared_memory:
-        return "what a thread writes may not be written twice"
-    return refusal_of_thread(kernel)
+    return WRITTEN_ONCE if kernel.whole else refusal_of_thread(kernel)
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     """Rows of a thread: four where rows share what they load."""
-    counts = [rows for rows in (4, 2, 1, 8) if rows <= most_rows(kernel)]
+    counts = [rows for rows in (4, 2, 1, 8) if rows <= most_rows(kernel) and _divides(kernel, rows)]
     if axis_of(kernel) == "layer":
         counts.sort(reverse=True)
     elif not _shares_rows(kernel):
         counts.sort()
     return tuple({"rows": rows} for rows in counts)
+
+
+def _divides(kernel: Kernel, rows: int) -> bool:
+    """Whether threads with so many rows write no point twice, where they must not."""
+    return not (kernel.shared_memory and kernel.domain.extent(axis_of(kernel)) % rows)
 
 
 def most_rows(kernel: Kernel) -> int:
@@ -120,7 +132,8 @@ def _shares_rows(kernel: Kernel) -> bool:
 
 
 def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
-    return {"rows": min(parameters["rows"], MOST_ROWS, kernel.domain.extent(axis_of(kernel)))}
+    most = min(parameters["rows"], MOST_ROWS, kernel.domain.extent(axis_of(kernel)))
+    return {"rows": next(rows for rows in range(most, 0, -1) if _divides(kernel, rows))}
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
