@@ -51,6 +51,50 @@ def test_every_path_writes(device: str) -> None:
     same(kinds(gp.ScalarField(X)), expected.astype(np.int32))
 
 
+def test_every_path_writes_in_loops(device: str) -> None:
+    @gp.operator(outputs="same")
+    def first(f):
+        with _for(5) as i:
+            with _if(i * i >= _readTensor(f)):
+                _writeTensor(_out0, i)
+                _return()
+        _writeTensor(_out0, -1)
+
+    @gp.operator(outputs="same")
+    def deep(f):
+        x = _readTensor(f)
+        with _if(x > -20):
+            with _if(x > 20):
+                _writeTensor(_out0, 1)
+                _return()
+        _writeTensor(_out0, x)
+
+    roots = [next((i for i in range(5) if i * i >= x), -1) for x in X]
+    same(first(gp.ScalarField(X)), np.array(roots, np.int32))
+    same(deep(gp.ScalarField(X)), np.where(X > 20, 1, X).astype(np.int32))
+
+
+def test_nothing_follows_branches_that_return_both(device: str) -> None:
+    @gp.operator(default=0)
+    def signs(f):
+        x = _readTensor(f)
+        with _if(x < 30):
+            with _if(x < 0):
+                _writeTensor(_out0, -1)
+                _return()
+            with _else():
+                _writeTensor(_out0, 1)
+                _return()
+            _writeTensor(_out0, 5)
+        _writeTensor(_out0, 9)
+        with _if(x > 40):
+            _return()
+        _writeTensor(_out0, 7)
+
+    expected = np.where(X < 0, -1, np.where(X < 30, 1, np.where(X > 40, 9, 7)))
+    same(signs(gp.ScalarField(X)), expected.astype(np.int32))
+
+
 def test_in_blocks_of_blocks(device: str) -> None:
     @gp.operator(default=0)
     def nested(f):

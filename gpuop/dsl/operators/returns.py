@@ -51,9 +51,12 @@ class _Returning:
         out: list[Stmt] = []
         for k, stmt in enumerate(block):
             found = next(self.returns((stmt,)), None)
-            if found is None or found is stmt:
+            if found is None:
                 out.append(stmt)
                 continue
+            if found is stmt:  # what comes behind it was put there for paths that do not return here
+                out.append(stmt)
+                break
             rest = block[k + 1 :]
             if isinstance(stmt, If) and (self.ends(stmt.then) or self.ends(stmt.orelse)):
                 out.append(self.apart(stmt, rest))
