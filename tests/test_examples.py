@@ -20,6 +20,7 @@ from scipy import ndimage
 from skimage import color, data, exposure, feature, filters, transform
 
 import gpuop as gp
+import gpuop.dsl
 from gpuop.config import config
 
 from .borders import MODES
@@ -659,6 +660,20 @@ def test_readme_runs_and_prints_what_it_shows(
         pairs = run_readme(tmp_path)
     assert iio.imread("graded.png").shape == (512, 512, 3)
     compare(README, pairs, request.config.getoption("--update-golden"))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+def test_the_steepness_of_the_readme_is_that_of_any_picture(dtype: str, device: str) -> None:
+    """Differences of bytes are not bytes."""
+    (body,) = (body for _, body in SHOWN.findall(README.read_text()) if "def steepness" in body)
+    linecache.cache["steepness.py"] = (len(body), None, body.splitlines(True), "steepness.py")
+    scope = {"gp": gp, **{name: value for name, value in vars(gpuop.dsl).items() if name.startswith("_")}}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(body, "steepness.py", "exec"), scope)
+    picture = data.camera().astype(dtype)
+    padded = np.pad(picture.astype(np.float32), ((0, 0), (1, 1)), mode="symmetric")
+    found = scope["steepness"](gp.ScalarField(picture), "symmetric").numpy()
+    np.testing.assert_array_equal(found, np.abs(padded[:, 2:] - padded[:, :-2]))
 
 
 def test_readme_and_gallery_show_every_example() -> None:
