@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.dsl.fields import services
 from gpuop.interop import share
 from gpuop.runtime.base import dlpack
 from gpuop.runtime.cuda.cuda_arrays import borrow
@@ -155,3 +156,61 @@ def test_cupys_arrays_are_taken_behind_the_stream_that_their_interface_names(str
     assert kept == [owner] and (owner is array) == bool(stream)
     with pytest.raises(gp.DeviceError, match="not on cuda:0"):
         borrow(memory, 1, array)
+
+
+class OnGpu:
+    """A field's values in a GPU's memory, as `Lent` gives them: whoever takes a capsule is noted."""
+
+    def __init__(self) -> None:
+        self.streams: list[object] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, 1
+
+    def __dlpack__(self, *, stream: object = None, **_: object) -> object:
+        self.streams.append(stream)
+        return dlpack.give(
+            dlpack.DLPackMemory(A.ctypes.data, A.shape, (30, 6, 1), A.dtype, (dlpack.CUDA, 1), False, A), lambda: None
+        )
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> OnGpu:
+    lent = OnGpu()
+    monkeypatch.setattr(services.above, "export", lambda field: lent)
+    return lent
+
+
+def test_numpy_asks_for_what_is_on_a_gpu(on_gpu: OnGpu) -> None:
+    field = gp.ScalarField(A) * 2
+    for options in ({"device": "cpu"}, {"device": "cpu", "copy": True}):
+        got = np.from_dlpack(field, **options)
+        np.testing.assert_array_equal(got, A * 2)
+        assert got.dtype == A.dtype
+    numpys = r'the values are on a GPU, where NumPy cannot read them: `field.numpy\(\)`, or `np.from_dlpack\(field, device="cpu"\)`'
+    for options in ({}, {"copy": True}, {"copy": False}):
+        with pytest.raises(BufferError, match=numpys):
+            np.from_dlpack(field, **options)
+    with pytest.raises(BufferError, match="the values are on a GPU, and `copy=False` leaves them there"):
+        np.from_dlpack(field, device="cpu", copy=False)
+    assert on_gpu.streams == []
+
+
+def test_others_ask_for_what_is_on_a_gpu(on_gpu: OnGpu) -> None:
+    """PyTorch, CuPy and JAX name a stream; what names nothing takes it from the device as well."""
+    field = gp.ScalarField(A)
+    for options in ({}, {"max_version": (1, 0)}, {"stream": 7}, {"stream": 7, "dl_device": None, "copy": None}):
+        assert dlpack.take(field.__dlpack__(**options)).device == (dlpack.CUDA, 1)
+    dlpack.take(field.__dlpack__(stream=7, dl_device=(dlpack.CUDA, 1)))
+    assert on_gpu.streams == [None, None, 7, 7, 7]
+    with pytest.raises(BufferError, match=r"the values are on \(2, 1\), not on \(2, 0\)"):
+        field.__dlpack__(stream=7, dl_device=(dlpack.CUDA, 0))
+    with pytest.raises(BufferError, match="copy what is taken"):
+        field.__dlpack__(stream=7, copy=True)
+
+
+def test_what_is_on_the_host_is_not_on_a_gpu() -> None:
+    field = gp.ScalarField(A)
+    np.testing.assert_array_equal(np.from_dlpack(field), A)
+    with pytest.raises(BufferError, match=r"the values are on \(1, 0\), not on \(2, 0\)"):
+        field.__dlpack__(dl_device=(dlpack.CUDA, 0))
