@@ -49,6 +49,11 @@ Tensors are equal, or one side has scalars. `np.broadcast_to` takes the axes of 
 **Values.** Fields of several dtypes are joined in host algebra's common one, which is float32 where NumPy would turn integers into
 float64. Numbers that stand beside a field's must fit its dtype; those of a "unorm8" field are 0 to 1.
 
+**Steps.** Of integers of 32 and 64 bits sums and differences with floating numbers, remainders, comparisons, derivatives and
+interpolation are computed in float64, as by NumPy, and results are rounded once, to float32; a device without float64 computes
+them in float32. `.var`, `.std`, `.mean` of 64 bits, quantiles, `np.isclose`, `np.average`, `np.trapezoid` and `np.unwrap` of
+integers need float64: such a device refuses them, but of `f.astype("float32")`. Of float16 all steps are computed in float32.
+
 **Sizes that follow from values.** Shapes are known before anything runs. `np.unique`, and `np.bincount` where its dtype does not
 say how many counts there are, evaluate their field when they are called, and give fields of the size that was found; where there
 are no values yet, in pipelines and of what graphs compute at each step, they raise. Up to 2¹⁵ values are sorted by the host.

@@ -24,7 +24,9 @@ from gpuop.ops import complex_algebra, numpy_functions
 from gpuop.ops.axes import names_of_all
 from gpuop.ops.known_calls import known_or
 from gpuop.ops.operands import Operand, beside
+from gpuop.ops.precise import FLOATS, LONG_INTEGERS, floating, record_steps
 from gpuop.ops.refused import refuse_negative
+from gpuop.ops.thresholds import first_at
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,18 @@ def _applied(name: str, *operands: Operand) -> Field:
     if rule in (COMPARISON, EQUALITY) and (beyond := _beyond(name, operands, computed)) is not None:
         return _elementwise(name, lambda same: same, [beyond], ["bool"], _result_type(name, operands, "bool"))
     values = [_checked(name, o, computed) for o in operands]
-    dtypes = _apart(values) if rule in (COMPARISON, EQUALITY) and computed == "float32" else None
     out = _result_type(name, operands, rule.result(computed))
-    return _elementwise(name, function, values, dtypes or [computed] * len(values), out)
+    if rule in (COMPARISON, EQUALITY) and computed == "float32":
+        if (threshold := _threshold(name, values)) is not None:
+            return _compared_with(*threshold, out)
+        dtypes = _apart(values)
+        if dtypes:
+            return _elementwise(name, function, values, dtypes, out)
+    if computed == "float16" and name != "nextafter":  # of which NumPy rounds the result, and no step before it
+        values = [v if isinstance(v, Field) else float(np.float16(v)) for v in values]
+        return _elementwise(name, function, values, ["float32"] * len(values), out)
+    exact = computed == "float32" and (rule in (COMPARISON, EQUALITY) or name in CANCELLING) and _any_long(values)
+    return _elementwise(name, function, values, [computed] * len(values), out, exact)
 
 
 def _beyond(name: str, operands: Sequence[Operand], computed: str) -> bool | None:
@@ -129,26 +140,77 @@ def _apart(values: Sequence[Any]) -> list[str] | None:
 
 
 def _elementwise(
-    name: str, function: Callable[..., Any], values: Sequence[Any], dtypes: Sequence[str], out: FieldType
+    name: str,
+    function: Callable[..., Any],
+    values: Sequence[Any],
+    dtypes: Sequence[str],
+    out: FieldType,
+    exact: bool = False,
 ) -> Field:
-    """A call of the function, on operands of these dtypes, on every tensor element."""
+    """A call of the function, on operands of these dtypes, on every tensor element.
+
+    Args:
+        exact: computed in double and rounded once, on devices that have it.
+    """
     fields = [v for v in values if isinstance(v, Field)]
 
-    def at_point(read: Callable[[Any], Any]) -> Any:
-        return function(
-            *(k._convert(read(v) if isinstance(v, Field) else v, d) for v, d in zip(values, dtypes, strict=True))
-        )
+    def write(given: Sequence[Any], dtypes: Sequence[str], place: Sequence[Any]) -> None:
+        made = function(*(k._convert(v, d) for v, d in zip(given, dtypes, strict=True)))
+        k._writeTensorElement(k._out0, made, *place) if place else k._writeTensor(k._out0, made)
+
+    def written(read: Callable[[Any], Any], *place: Any) -> None:
+        given = [read(v) if isinstance(v, Field) else v for v in values]
+        if exact:
+            record_steps("int64", lambda dtype: write(given, [dtype] * len(values), place))
+        else:
+            write(given, dtypes, place)
 
     def body() -> None:
         if is_big_tensor(out):
             with k._forEachTensorElement(out.tensor_shape):
-                value = at_point(lambda f: k._readTensorElement(f) if f.type.tensor_points > 1 else k._readTensor(f))
-                k._writeTensorElement(k._out0, value, k._tensorElement)
+                written(
+                    lambda f: k._readTensorElement(f) if f.type.tensor_points > 1 else k._readTensor(f),
+                    k._tensorElement,
+                )
         else:
-            k._writeTensor(k._out0, at_point(k._readTensor))
+            written(k._readTensor)
 
     constants = tuple(None if isinstance(v, Field) else (type(v).__name__, repr(v)) for v in values)
-    return library_call(name, (out,), fields, body, (constants, *dtypes))[0]
+    return library_call(name, (out,), fields, body, (constants, *dtypes, *["exact"] * exact))[0]
+
+
+# --- integers beside floating numbers ---------------------------------------------------------------------------------
+
+CANCELLING = ("add", "subtract", "remainder", "fmod", "floor_divide", "sin", "cos", "tan")
+
+
+def _any_long(values: Sequence[Any]) -> bool:
+    return any(isinstance(v, Field) and v.dtype in LONG_INTEGERS for v in values)
+
+
+def _threshold(name: str, values: Sequence[Any]) -> tuple[str, Field, Any] | None:
+    """A comparison of a field of long integers with a number, as one with the number on the right; None where it is none."""
+    fields = [isinstance(v, Field) and v.dtype in LONG_INTEGERS for v in values]
+    if any(isinstance(v, Field) and not long for v, long in zip(values, fields, strict=True)) or all(fields):
+        return None
+    return (name, *values) if fields[0] else (TURNED[name], values[1], values[0])
+
+
+TURNED = {
+    "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
+    "equal": "equal", "not_equal": "not_equal",
+}  # fmt: skip
+
+
+def _compared_with(name: str, field: Field, edge: float, out: FieldType) -> Field:
+    """Integers compared with a number as double holds them, by integers: no device needs double for it."""
+    least, beyond = first_at(edge, str(field.dtype)), first_at(edge, str(field.dtype), True)
+    if name in ("equal", "not_equal") and beyond - least > 1:  # several integers are that number in double
+        inside = apply("logical_and", apply("greater_equal", field, least), apply("less", field, beyond))
+        return inside if name == "equal" else apply("logical_not", inside)
+    if edge != edge or (name in ("equal", "not_equal") and least == beyond):
+        return _elementwise(name, lambda same: same, [name == "not_equal"], ["bool"], out)
+    return apply(name, field, least if name in ("less", "greater_equal", "equal", "not_equal") else beyond - 1)
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -253,6 +315,18 @@ def astype(x: Field, dtype: Any) -> Field:
     if kind.dtype == "complex64" != field.dtype:
         return complex_algebra.apply("positive", [field], kind)
     return field if kind == field.type else copied(field, kind)
+
+
+def widened(field: Field) -> Field:
+    """A field in a floating dtype that holds its values, and what steps make of them: those of float16 are not rounded to it."""
+    if field.dtype in LONG_INTEGERS:
+        return astype(field, "float64")
+    return field if field.dtype in FLOATS and field.dtype != "float16" else astype(field, "float32")
+
+
+def narrowed(result: Field, like: Field) -> Field:
+    """What was made of a widened field, in the dtype of results."""
+    return result if like.dtype == "complex64" else astype(result, floating(like.dtype))
 
 
 def _copy(field: Field) -> None:

@@ -98,7 +98,7 @@ TABLE = {
     "fix": ArrayFunction(choosing.fix, CHOICES),
     "nan_to_num": ArrayFunction(choosing.nan_to_num, CHOICES, "not of complex numbers"),
     "sinc": ArrayFunction(choosing.sinc, CHOICES),
-    "isclose": ArrayFunction(choosing.isclose, TESTS, "in float32 of integers; either is a Field, an array or a number"),
+    "isclose": ArrayFunction(choosing.isclose, TESTS, "in float64 of integers; either is a Field, an array or a number"),
     "allclose": ArrayFunction(choosing.allclose, TESTS, ZERO_D),
     "array_equal": ArrayFunction(choosing.array_equal, TESTS, ZERO_D),
     "array_equiv": ArrayFunction(choosing.array_equiv, TESTS, ZERO_D),

@@ -10,9 +10,10 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import SemanticError
-from gpuop.ops.algebra import apply, astype, common_dtype, where
+from gpuop.ops.algebra import apply, astype, common_dtype, narrowed, where, widened
 from gpuop.ops.axes import a_field, whole_number
 from gpuop.ops.making import filled
+from gpuop.ops.precise import FLOATS, LONG_INTEGERS
 from gpuop.ops.reduction_functions import called as reduction
 
 Operand = Any  # a Field or a number
@@ -99,12 +100,12 @@ def fix(x: Any, out: Any = None) -> Field:
 
 
 def isclose(a: Operand, b: Operand, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Field:
-    """numpy.isclose, computed in float32 of integers."""
+    """numpy.isclose; integers are compared in float64."""
     a, b = (o if isinstance(o, (Field, *NUMBERS)) else Field(o) for o in (a, b))
     same = apply("equal", a, b)
     if common_dtype((a, b)) == "bool":
         return same
-    x, y = _floating(a), _floating(b)
+    x, y = _compared(a, b)
     size = apply("multiply", rtol, apply("absolute", y)) if isinstance(y, Field) else rtol * abs(y)
     limit = apply("add", atol, size) if isinstance(size, Field) else atol + size
     near = apply("less_equal", apply("absolute", apply("subtract", x, y)), limit)
@@ -122,8 +123,17 @@ def _nan(x: Operand) -> Operand:
     return apply("isnan", x) if isinstance(x, Field) else bool(np.isnan(x))
 
 
+def _compared(x: Operand, y: Operand) -> tuple[Operand, Operand]:
+    """In the dtypes that NumPy compares them in: short integers beside a floating field are of its dtype."""
+    whole = [isinstance(v, Field) and str(v.dtype) not in (*FLOATS, "unorm8") for v in (x, y)]
+    floats = isinstance(y, Field) and not whole[1]
+    if whole[0] and (x.dtype in LONG_INTEGERS or not floats):
+        x = astype(x, "float64")
+    return _floating(x), astype(y, "float64") if whole[1] else _floating(y)
+
+
 def _floating(value: Operand) -> Operand:
-    if not isinstance(value, Field) or np.dtype(value.type.array_dtype).kind in "fc":
+    if not isinstance(value, Field) or value.dtype in FLOATS:
         return value
     return astype(value, "float32")
 
@@ -225,8 +235,9 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Fi
 
 def sinc(x: Any) -> Field:
     """numpy.sinc."""
-    angle = apply("multiply", _floating(a_field("sinc", x)), float(np.pi))
-    return where(apply("equal", angle, 0), 1.0, apply("divide", apply("sin", angle), angle))
+    field = a_field("sinc", x)
+    angle = apply("multiply", widened(field), float(np.pi))
+    return narrowed(where(apply("equal", angle, 0), 1.0, apply("divide", apply("sin", angle), angle)), field)
 
 
 def divmod_of(x: Operand, y: Operand) -> tuple[Field, Field]:
@@ -236,7 +247,7 @@ def divmod_of(x: Operand, y: Operand) -> tuple[Field, Field]:
 
 def modf(x: Operand) -> tuple[Field, Field]:
     """numpy.modf: the fraction and the whole part, both of the number's sign."""
-    number = _floating(x)
+    number = widened(x) if isinstance(x, Field) else x
     whole = apply("trunc", number)
     rest = where(apply("isinf", number), 0.0, apply("subtract", number, whole))
-    return apply("copysign", rest, number), whole
+    return narrowed(apply("copysign", rest, number), x), narrowed(whole, x)

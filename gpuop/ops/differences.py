@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,31 +12,25 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
-from gpuop.ir.types import FieldType
-from gpuop.ops.algebra import apply, astype, common_dtype, where
+from gpuop.ops.algebra import apply, astype, common_dtype, narrowed, where, widened
 from gpuop.ops.along import take
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.joining import concatenate, diff
 from gpuop.ops.layouts import ravel, reshaped
 from gpuop.ops.making import filled
+from gpuop.ops.precise import FLOATS, LONG_INTEGERS, floating
 from gpuop.ops.reduction_functions import called as reduction
 from gpuop.ops.scans import cumprod, cumsum
 from gpuop.ops.searches import found
-
-FLOATS = ("complex64", "float16", "float32", "float64")
-
-
-def _floating(field: Field) -> Field:
-    return field if field.dtype in FLOATS else astype(field, "float32")
-
 
 # --- derivatives ----------------------------------------------------------------------------------------------------------
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
     """numpy.gradient: a field along one axis, else a tuple of them."""
-    field = _floating(a_field("gradient", f))
+    field = a_field("gradient", f)
+    field = astype(field, "float32") if field.dtype in ("bool", "unorm8") else field
     count, of = of_field(field)
     axes = list(range(count)) if axis is None else several(axis, count, of)
     if edge_order not in (1, 2):
@@ -72,9 +66,9 @@ def _steps(field: Field, axis: int, spacing: Any) -> Numbers:
 def _even(flat: Field, axis: int, step: float, order: int) -> Field:
     extent, ends = flat.shape[axis], (-1.5 / step, 2 / step, -0.5 / step)
 
-    def value(at: Place, read: Reading) -> Any:
+    def value(at: Place, read: Reading, dtype: str) -> Any:
         def there(n: Any) -> Any:
-            return read.at(flat, [*at[:axis], n, *at[axis + 1 :]], "clamp")
+            return _as(dtype, read.at(flat, [*at[:axis], n, *at[axis + 1 :]], "clamp"))
 
         own = at[axis]
         edge = (own == 0) | (own == extent - 1)
@@ -87,22 +81,36 @@ def _even(flat: Field, axis: int, step: float, order: int) -> Field:
             slope.assign((points[0] + points[1] + points[2]) * turn)
         return slope
 
-    return gathered("gradient", flat.type, [flat], value, (axis, order, step), True)
+    return _sloped(flat, [flat], value, (axis, order, step))
+
+
+def _as(dtype: str, value: Any) -> Any:
+    """A value in a dtype; pairs of parts are what complex numbers are read as."""
+    return value if dtype == "complex64" else k._convert(value, dtype)
+
+
+def _sloped(flat: Field, fields: Sequence[Field], value: Callable[[Place, Reading, str], Any], key: Any) -> Field:
+    out = flat.type.replace(dtype=floating(flat.dtype))
+    return gathered("gradient", out, fields, value, key, True, steps_of=flat.dtype)
 
 
 def _uneven(flat: Field, axis: int, steps: Numbers, order: int) -> Field:
     """Each place has three weights of the points around it; at the ends of the three first or last ones."""
     extent = flat.shape[axis]
-    dtype = "float64" if flat.dtype == "float64" else "float32"
-    table = Field(_weights(steps, order).astype(dtype), 0)
+    held = "float64" if flat.dtype == "float64" else "float32"
+    table = Field(_weights(steps, order).astype(held), 0)
 
-    def value(at: Place, read: Reading) -> Any:
+    def value(at: Place, read: Reading, dtype: str) -> Any:
         first = k._max(0, k._min(at[axis] - 1, extent - 3))
-        points = [read.at(flat, [*at[:axis], first + n, *at[axis + 1 :]]) for n in range(3)]
-        parts = [p * k._readTensor(table, at[axis], n, border="unchecked") for n, p in enumerate(points)]
-        return parts[0] + parts[1] + parts[2]
+        points = [_as(dtype, read.at(flat, [*at[:axis], first + n, *at[axis + 1 :]])) for n in range(3)]
+        weights = [k._readTensor(table, at[axis], n, border="unchecked") for n in range(3)]
+        if (
+            flat.dtype not in FLOATS
+        ):  # weights add up to 0: what points have in common is lost before anything is rounded
+            return (points[0] - points[1]) * weights[0] + (points[2] - points[1]) * weights[2]
+        return points[0] * weights[0] + points[1] * weights[1] + points[2] * weights[2]
 
-    return gathered("gradient", flat.type, [flat, table], value, axis, True)
+    return _sloped(flat, [flat, table], value, axis)
 
 
 def _weights(steps: Numbers, order: int) -> Numbers:
@@ -131,11 +139,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Field:
 
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi) -> Field:
     """numpy.unwrap."""
-    field = _floating(a_field("unwrap", p))
+    given = a_field("unwrap", p)
+    field = widened(given)
     n = numbered(axis, *of_field(field))
     before: tuple[Any, ...] = (slice(None),) * n
     if field.shape[n] < 2:
-        return field
+        return narrowed(field, given)
     steps, half = diff(field, axis=n), period / 2
     wrapped = apply("subtract", apply("remainder", apply("add", steps, half), period), half)
     up = apply("logical_and", apply("equal", wrapped, -half), apply("greater", steps, 0))
@@ -143,7 +152,8 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
     limit = half if discont is None else max(discont, half)
     change = where(apply("less", apply("absolute", steps), limit), 0.0, apply("subtract", wrapped, steps))
     first = field[(*before, slice(0, 1))]
-    return concatenate([first, apply("add", field[(*before, slice(1, None))], cumsum(change, n))], n)
+    unwrapped = concatenate([first, apply("add", field[(*before, slice(1, None))], cumsum(change, n))], n)
+    return narrowed(unwrapped, given)
 
 
 # --- integrals and means --------------------------------------------------------------------------------------------------
@@ -151,14 +161,15 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Field:
     """numpy.trapezoid."""
-    field = _floating(a_field("trapezoid", y))
+    given = a_field("trapezoid", y)
+    field = widened(given)
     n = numbered(axis, *of_field(field))
     before: tuple[Any, ...] = (slice(None),) * n
     means = apply("add", field[(*before, slice(1, None))], field[(*before, slice(None, -1))])
     if x is not None:
         places = x if isinstance(x, Field) else Field(np.asarray(x, str(field.dtype)))
         dx = diff(places) if places.ndim > 1 else _along(diff(places), field, n)
-    return reduction("sum", apply("divide", apply("multiply", means, dx), 2.0), n)
+    return narrowed(reduction("sum", apply("divide", apply("multiply", means, dx), 2.0), n), given)
 
 
 def _along(row: Field, field: Field, axis: int) -> Field:
@@ -219,15 +230,19 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
         mean = reduction("mean", field, axis, keepdims=keep)
         count = field.size // max(mean.size, 1)
         return (mean, filled(mean.type, count)) if returned else mean
-    factors = weights if isinstance(weights, Field) else Field(np.asarray(weights, str(_floating(field).dtype)))
+    factors = weights if isinstance(weights, Field) else Field(np.asarray(weights, widened(field).type.array_dtype))
     if factors.shape != field.shape:
         if axis is None or isinstance(axis, tuple) or factors.ndim != 1:
             raise SemanticError("average: weights have the shape of the field, or are a row, along one `axis`")
         factors = apply(
             "multiply", _along(factors, field, numbered(axis, *of_field(field))), apply("equal", field, field)
         )
-    total = reduction("sum", factors, axis, keepdims=keep)
-    mean = apply("divide", reduction("sum", apply("multiply", field, factors), axis, keepdims=keep), total)
+    result = filled(
+        field.type.replace(dtype=common_dtype([field, weights if isinstance(weights, Field) else 1.0, 1.0])), 0
+    )
+    total = reduction("sum", widened(factors), axis, keepdims=keep)
+    weighted = reduction("sum", apply("multiply", widened(field), factors), axis, keepdims=keep)
+    mean = narrowed(apply("divide", weighted, total), result)
     return (mean, astype(total, mean.dtype)) if returned else mean
 
 
@@ -240,15 +255,15 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     dtype = common_dtype([*fields, 1.0])
     if dtype == "complex64":
         raise SemanticError("interp does not take complex64 fields; interpolate `.real` and `.imag`")
-    places = x if isinstance(x, Field) else Field(np.asarray(x, dtype))
+    places = x if isinstance(x, Field) else Field(_beside(x, dtype))
     if period is not None:
         if not period:
             raise SemanticError("interp: `period` is not 0")
-        places, xp, fp, left, right = _periodic(astype(places, dtype), xp, fp, float(period))
-    rows = [astype(row, dtype) if isinstance(row, Field) else Field(np.asarray(row, dtype)) for row in (xp, fp)]
+        places, xp, fp, left, right = _periodic(places, xp, fp, float(period))
+    rows = [row if isinstance(row, Field) else Field(_beside(row, dtype)) for row in (xp, fp)]
     if any(row.ndim != 1 or row.tensor_shape for row in rows) or rows[0].size != rows[1].size or not rows[0].size:
         raise SemanticError("interp: `xp` and `fp` are rows of as many numbers, at least one")
-    return _interpolated(astype(places, dtype), rows[0], rows[1], left, right)
+    return _interpolated(places, rows[0], rows[1], left, right, dtype)
 
 
 def _periodic(x: Field, xp: Any, fp: Any, period: float) -> tuple[Any, ...]:
@@ -265,27 +280,38 @@ def _periodic(x: Field, xp: Any, fp: Any, period: float) -> tuple[Any, ...]:
     return apply("remainder", x, abs(period)), places, values, None, None
 
 
-def _interpolated(x: Field, xp: Field, fp: Field, left: Any, right: Any) -> Field:
+def _beside(row: Any, dtype: str) -> Numbers:
+    """Numbers beside fields, as their dtype; integers stay what they are where it does not hold them."""
+    given = np.asarray(row)
+    return given if given.dtype.name in LONG_INTEGERS else np.asarray(row, dtype)
+
+
+def _interpolated(x: Field, xp: Field, fp: Field, left: Any, right: Any, dtype: str) -> Field:
     """On the line through the two values around each place."""
     count = xp.size
 
-    def value(at: Place, read: Reading) -> Any:
-        own = read.at(x, at)
-        n = found(count, lambda place: k._readTensor(xp, place, border="unchecked") <= own)
+    def value(at: Place, read: Reading, steps: str) -> Any:
+        def given(value: Any) -> Any:
+            return k._convert(value, steps)
+
+        own = given(read.at(x, at))
+        n = found(count, lambda place: given(k._readTensor(xp, place, border="unchecked")) <= own)
         low = k._max(0, k._min(n - 1, count - 2))
-        x0, x1 = (k._readTensor(xp, low + i) for i in range(2))
-        y0, y1 = (k._readTensor(fp, low + i) for i in range(2))
+        x0, x1 = (given(k._readTensor(xp, low + i)) for i in range(2))
+        y0, y1 = (given(k._readTensor(fp, low + i)) for i in range(2))
         slope = (y1 - y0) / (x1 - x0)
         on_line = slope * (own - x0) + y0
         on_line = k._where(on_line == on_line, on_line, slope * (own - x1) + y1)  # as NumPy beside infinities
         on_line = k._where((own == x0) | (y0 == y1), y0, on_line)
-        first, last = k._readTensor(fp, 0), k._readTensor(fp, count - 1)
+        first, last, end = (given(k._readTensor(row, n)) for row, n in ((fp, 0), (fp, count - 1), (xp, count - 1)))
         before, behind = (
-            end if given is None else k._convert(given, x.dtype) for end, given in ((first, left), (last, right))
+            own_end if wanted is None else given(wanted) for own_end, wanted in ((first, left), (last, right))
         )
-        inside = k._where(own == k._readTensor(xp, count - 1), last, on_line)
-        outside = k._where(n == 0, before, k._where(own > k._readTensor(xp, count - 1), behind, inside))
+        inside = k._where(own == end, last, on_line)
+        outside = k._where(n == 0, before, k._where(own > end, behind, inside))
         return k._where(own != own, first if count == 1 else own, outside)
 
-    out = FieldType(x.field_shape, x.tensor_shape, x.dtype)
-    return gathered("interp", out, [x, xp, fp], value, (left, right))
+    fields = [x, xp, fp]
+    long = next((f.dtype for f in fields if f.dtype in LONG_INTEGERS), dtype)
+    steps_of = "float64" if dtype == "float64" else long
+    return gathered("interp", x.type.replace(dtype=dtype), fields, value, (left, right, dtype), steps_of=steps_of)

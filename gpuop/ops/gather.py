@@ -13,6 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
+from gpuop.ops.precise import record_steps
 
 OWN = (k._layer, k._row, k._column)
 Place = Sequence[Any]  # coordinates over the axes of an array: integers, or values of the kernel
@@ -68,20 +69,25 @@ def gathered(
     name: str,
     out: FieldType,
     fields: Sequence[Field],
-    value: Callable[[Place, Reading], Any],
+    value: Callable[..., Any],
     key: Any,
     whole: bool = False,
     remark: str = "",
+    steps_of: Any = None,
 ) -> Field:
     """A field whose value at each place is what a function records there.
 
     Args:
         value: of the place in the result and how to read. A place has coordinates over `array_shape`, of which the tensor's
-            are integers where tensors are small, or over the grid's axes only.
+            are integers where tensors are small, or over the grid's axes only. With `steps_of` also of the dtype to compute in.
         key: with the fields' types all that the function depends on.
         whole: tensors are moved as they are, so places have the grid's axes only.
         remark: as of `library_call`.
+        steps_of: the dtype of what is computed with, where that has steps.
     """
+
+    def write(placed: tuple[Place, Reading], *element: Any) -> None:
+        _write(lambda *dtype: value(*placed, *dtype), steps_of, element)
 
     def body() -> None:
         point = own_place(len(out.field_shape))
@@ -89,14 +95,27 @@ def gathered(
             with k._forEachTensorElement(out.planes):
                 here = k._tensorElement
                 placed = (point, Reading(True, here)) if whole else _placed(point, apart(here, out.parts), out)
-                k._writeTensorElement(k._out0, value(*placed), here)
+                write(placed, here)
         elif whole:
-            k._writeTensor(k._out0, value(point, Reading(True)))
+            write((point, Reading(True)))
         else:
             for n, element in enumerate(np.ndindex(*out.parts)):
-                k._writeTensorElement(k._out0, value(*_placed(point, element, out)), n)
+                write(_placed(point, element, out), n)
 
     return library_call(name, (out,), fields, body, key, remark=remark)[0]
+
+
+def _write(value: Callable[..., Any], steps_of: Any, element: Sequence[Any]) -> None:
+    """Write what a function makes at a thread's point, or an element of it, in the dtype for steps where there are any."""
+
+    def record(*dtype: str) -> None:
+        made = value(*dtype)
+        if element:
+            k._writeTensorElement(k._out0, made, *element)
+        else:
+            k._writeTensor(k._out0, made)
+
+    record() if steps_of is None else record_steps(steps_of, record)
 
 
 def _placed(point: Place, element: Place, out: FieldType) -> tuple[Place, Reading]:

@@ -83,7 +83,8 @@ class Reducer:
             return k._convert(item[1], "int64")
         if not self.divisor:
             return item[0]
-        return k._convert(item[0], self.divided) / divisor
+        mean = k._convert(item[0], self.divided) / divisor
+        return k._convert(mean, self.result) if self.held == "float64" else mean
 
 
 def _chosen(first: Any, a: Any, b: Any) -> Any:
@@ -105,7 +106,7 @@ def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
         wide = {"b": "int64", "i": "int64", "u": "uint64"}.get(number.kind)
         held, result = wide or dtype, wide or result
         if name == "mean" and wide:
-            held, result = wide if 8 * number.itemsize < FEWEST_BITS else "float32", "float32"
+            held, result = wide if 8 * number.itemsize < FEWEST_BITS else "float64", "float32"
         operation, neutral = OPERATIONS[name]
         whole = neutral if np.dtype(held).kind == "f" else int(neutral)
         return Reducer(name, held, result, divisor=count * (name == "mean"), operation=operation, neutral=whole)

@@ -13,7 +13,7 @@ import numpy as np
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError, described
-from gpuop.ops.algebra import apply, astype, where
+from gpuop.ops.algebra import apply, astype, narrowed, where, widened
 from gpuop.ops.axes import Axis, axes_of
 from gpuop.ops.complex_reductions import halved
 from gpuop.ops.layouts import reshaped, spread
@@ -165,15 +165,16 @@ def _without_nan(call: Callable[..., Field], to: str) -> Callable[..., Field]:
 def _mean(name: str, a: Field, axis: Any, mask: Mask) -> Field:
     if mask is None:
         return reduced("mean", a, axis)
-    total = reduced("sum", where(mask, _widened(a), 0), axis)
-    return _narrowed(apply("true_divide", total, reduced("sum", mask, axis)), a)
+    exact = a.type.element.kind in "biu" and a.dtype not in ("unorm8", "int64", "uint64")  # in sums of 64 bits
+    total = reduced("sum", where(mask, a if exact else widened(a), 0), axis)
+    return narrowed(apply("true_divide", total, reduced("sum", mask, axis)), a)
 
 
 def _variance(root: bool, name: str, a: Field, axis: Any, mask: Mask, ddof: Any = 0) -> Field:
     """The mean square of what the values are off the mean, as NumPy: in two passes, which lose no digits to large means."""
     if isinstance(ddof, (bool, Field)) or not isinstance(ddof, (int, float, np.integer, np.floating)):
         raise SemanticError(f"{name}: `ddof=` is a number, not {described(ddof)}")
-    values = _widened(a)
+    values = astype(a, "float64") if a.dtype in ("int16", "uint16") else widened(a)
     off = apply("subtract", values, _everywhere(name, _mean(name, values, axis, mask), values, axis))
     parts = (apply("real", off), apply("imag", off)) if off.dtype == "complex64" else (off,)
     squares = functools.reduce(lambda x, y: x + y, (apply("multiply", part, part) for part in parts))
@@ -186,7 +187,7 @@ def _variance(root: bool, name: str, a: Field, axis: Any, mask: Mask, ddof: Any 
         result = apply(
             "true_divide", reduced("sum", where(mask, squares, 0), axis), where(apply("greater", left, 0), left, 0)
         )
-    return _narrowed(apply("sqrt", result) if root else result, a)
+    return narrowed(apply("sqrt", result) if root else result, a)
 
 
 def _everywhere(name: str, mean: Field, values: Field, axis: Any) -> Field:
@@ -194,15 +195,6 @@ def _everywhere(name: str, mean: Field, values: Field, axis: Any) -> Field:
     if not mean.type.array_shape:
         return mean
     return spread(name, kept(name, mean, values, axis), values.type.array_shape)
-
-
-def _widened(a: Field) -> Field:
-    """The field in a dtype that sums of its values fit in."""
-    return astype(a, "float32") if a.dtype == "float16" else a
-
-
-def _narrowed(result: Field, a: Field) -> Field:
-    return astype(result, "float16") if a.dtype == "float16" else result
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

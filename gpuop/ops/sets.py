@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
 from gpuop.ir.types import FieldType
-from gpuop.ops.algebra import apply, common_dtype
+from gpuop.ops.algebra import apply
 from gpuop.ops.axes import a_field
 from gpuop.ops.distinct import unique
 from gpuop.ops.gather import Place, Reading, apart, gathered
@@ -70,7 +72,7 @@ def isin(
 ) -> Field:
     """numpy.isin: by a search among the values in order."""
     given = [v if isinstance(v, Field) else Field(v) for v in (element, test_elements)]
-    dtype = common_dtype(given)
+    dtype = np.result_type(*(str(ordered("isin", v).dtype) for v in given))  # which holds the values of both
     values, among = (ordered("isin", v.astype(dtype)) for v in given)
     row, out = sort(ravel(among)), values.type.replace(dtype="bool")
     count = row.size

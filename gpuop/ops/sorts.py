@@ -13,7 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
-from gpuop.ops.algebra import apply, astype, where
+from gpuop.ops.algebra import apply, astype, narrowed, where, widened
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field
 from gpuop.ops.digit_passes import by_digits
 from gpuop.ops.gather import Place, Reading, apart, flat, gathered
@@ -35,6 +35,7 @@ CONTINUOUS = {
 NEAR: dict[str, Callable[[float], float]] = {
     "lower": math.floor, "higher": math.ceil, "midpoint": lambda at: 0.5 * (math.floor(at) + math.ceil(at)), "nearest": round,
 }  # fmt: skip
+VALUES = ("lower", "higher", "nearest")  # which choose one of the values
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -164,13 +165,13 @@ def _statistics(
     if not count or not field.field_shape.points:
         raise SemanticError(f"{name} of a {field.type} field: there is no value to choose")
     rows = _sorted(_rows(values, axes))
-    if np.dtype(values.type.array_dtype).kind not in ("iuf" if of_values else "f"):
-        rows = astype(rows, "float32")
+    if not of_values:
+        rows = widened(rows)
     given = axes_of(field.type)
 
     def result(made: Field) -> Field:
         made = reshaped(name, made, [given[n] for n in _others(field.type, axes)])
-        made = astype(made, "float16") if field.dtype == "float16" else made
+        made = astype(made, "float16") if field.dtype == "float16" else made if of_values else narrowed(made, field)
         return kept(name, made, field, axis) if keepdims else made
 
     return [result(choice(rows)) for choice in chosen]
@@ -222,7 +223,7 @@ def _quantiles(
             return lambda rows: _between_numbers(rows, share, method)
         return lambda rows: _between(rows, _place(rows.field_shape[1], share, method))
 
-    made = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in NEAR)
+    made = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in VALUES)
     return stack(made, 0) if several else made[0]
 
 

@@ -41,3 +41,17 @@ def greatest(edge: Any, dtype: np.dtype[Any]) -> Numbers:
     with np.errstate(over="ignore"):
         found = np.asarray(edge, np.float64).astype(dtype)
     return np.atleast_1d(np.nextafter(found, dtype.type(-np.inf)) if float(found) > float(edge) else found)
+
+
+def first_at(edge: float, dtype: str, above: bool = False) -> int:
+    """The least integer of a dtype that is no less than an edge, or `above` it, where both are compared as double holds them.
+
+    One beyond the dtype's greatest where there is none.
+    """
+    ends = np.iinfo(dtype)
+    low, high = int(ends.min), int(ends.max) + 1
+    while low < high:
+        middle = (low + high) // 2
+        reached = float(middle) > edge if above else float(middle) >= edge
+        low, high = (low, middle) if reached else (middle + 1, high)
+    return low

@@ -1,0 +1,31 @@
+"""The dtypes that steps between fields and results are computed in, where the results' own would lose digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpuop.dsl as k
+
+FLOATS = ("complex64", "float16", "float32", "float64")
+LONG_INTEGERS = ("int32", "uint32", "int64", "uint64")  # of which float32 does not hold all
+
+
+def floating(dtype: Any) -> str:
+    """The dtype of floating results: float32 of all integers."""
+    return str(dtype) if dtype in FLOATS else "float32"
+
+
+def record_steps(dtype: Any, record: Callable[[str], None]) -> None:
+    """Record what is made of values of a dtype, in a dtype for its steps.
+
+    It is double of long integers, where a device has it, and else float32; of float16 it is float32, so that results are
+    rounded once.
+    """
+    if dtype not in LONG_INTEGERS:
+        record("float32" if dtype == "float16" else floating(dtype))
+        return
+    with k._codegenIf(k._target.has_fp64):
+        record("float64")
+    with k._codegenElse():
+        record("float32")
