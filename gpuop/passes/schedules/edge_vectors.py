@@ -65,7 +65,7 @@ class EdgeLines:
         self.arrays: dict[tuple[Line, int], tuple[Array, ...]] = {}
 
     def takes(self, read: Read, row: int) -> bool:
-        return read.point is not None and self.line(read, row)[0] in self.found.spans
+        return read in self.found.along and self.line(read, row)[0] in self.found.spans
 
     def line(self, read: Read, row: int) -> tuple[Line, int]:
         """The line of a read, and which row's it is where rows do not share them."""
@@ -139,6 +139,7 @@ class LinePlaces:
 
     Attributes:
         interior: the first column, and the one behind the last, where no read leaves its field.
+        along: the reads whose columns are those of the lanes, so far away: what is read elsewhere may lie in the same row.
         spans: the least and the greatest offset of each line's columns; 0 is among them where it is near.
         parts: which part of its line a read is of.
         shared: whether the rows lie below one another, so that they share lines.
@@ -156,12 +157,16 @@ class LinePlaces:
         places = LanePlaces(stage)
         self.columns, self.interior = stage.domain.extent("column"), places.interior(apart)
         self.spans: dict[Line, tuple[int, int]] = {}
-        reads = {
+        self.along = {
             read: (place.low, place.high)
             for read, place in places.reads()
             if read.field not in apart and place is not None and place.along
             if place.low is not None and place.high is not None
-            if place.low < 0 or place.high > 0 or read.field.type.field_shape[-1] < self.columns
+        }
+        reads = {
+            read: (low, high)
+            for read, (low, high) in self.along.items()
+            if low < 0 or high > 0 or read.field.type.field_shape[-1] < self.columns
         }
         self.parts = _parts(reads)
         for read, (first, last) in reads.items():
