@@ -154,6 +154,18 @@ def test_words(form, shape):
                 np.testing.assert_array_equal((transposed(f) * 3).numpy(), x.T * x.dtype.type(3))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+@pytest.mark.parametrize(
+    "given", [{"align": 1}, {"align": 2}, {"rows": 1, "columns": 1}, {"lanes": 2, "align": 1}, {"lanes": 1}]
+)
+def test_whatever_is_pinned_is_aligned(dtype, given):
+    """Accesses of several elements begin where memory is aligned for them, whoever wants tiles; so do those of a thread alone."""
+    for shape in (67, 130), (131, 64), (17, 131):
+        x = rng.integers(0, 100, shape).astype(dtype)
+        with gp.use_device("reference:sm_90"), gp.schedule("transpose", **given):
+            np.testing.assert_array_equal((transposed(gp.ScalarField(x)) * 3).numpy(), x.T * x.dtype.type(3))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
 def test_three_dimensions(form, order):

@@ -122,8 +122,8 @@ def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
     best = next((each for each in tried if each["size"] <= parameters["size"]), tried[-1])
     given = {name: min(1 << parameters[name].bit_length() - 1, best[name]) for name in best} | {"size": best["size"]}
     given["columns"] = min(given["columns"], given["size"] // given["lanes"])
-    if Tiling(turned_axis(kernel), **given).words and not suits_words(kernel):
-        given["align"] = 1
+    if best["align"] > 1:  # rows begin anywhere, and words of lanes are written where these are aligned
+        given["align"] = max(given["align"], given["lanes"])
     return given if _transposing(kernel, given).nbytes <= _room(kernel) else best
 
 

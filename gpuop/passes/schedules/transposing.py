@@ -133,8 +133,12 @@ class Transposing:
             extent = size
         named = collector(out, hint="left" if axis == "column" else "top", temporary=False)
         b = collector(out) if extent % size else named
-        at = b.apply("mul", Index("group" if self.tiling.shared else "global", threads), size)
+        at = b.apply("mul", self.number(threads), size)
         return named.apply("min", at, extent - size) if extent % size else at
+
+    def number(self, threads: str) -> Index:
+        """Which tile it is along an axis of the threads."""
+        return Index("group" if self.tiling.shared else "global", threads)
 
     def rows(self, count: int, body: Body) -> Block:
         """What a thread does for each of its rows of a tile, and for each piece of these: as many columns as there are lanes."""

@@ -21,7 +21,7 @@ class TransposingWords(Transposing):
     def start(self, axis: str, threads: str, out: list[Stmt]) -> Expr:
         """The last tiles end beyond the grid."""
         b = collector(out, hint="left" if axis == "column" else "top", temporary=False)
-        return b.apply("mul", Index("group", threads), self.tiling.step(axis))
+        return b.apply("mul", self.number(threads), self.tiling.step(axis))
 
     @property
     def skewed(self) -> bool:
