@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from unittest import mock
 
 import gpuop as gp
@@ -13,16 +13,18 @@ from gpuop.config import config
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.runtime import devices
 from gpuop.runtime.base.backend import Backend
+from gpuop.runtime.discovery import Device
+from gpuop.runtime.opencl.opencl_device import OpenCL
 
 AS_A_GPU = " as a gpu"
 
 
 @cache
-def as_a_gpu(name: str) -> Backend:
+def as_a_gpu(device: str, checked: bool = False) -> Backend:
     """A driver's device, planned for as with GPUOP_PLAN_FOR=gpu; kernels of small grids are widened too."""
-    opener = next(opener for device, opener in devices.discover() if device.name == name)
+    opener = next(opener for own, opener in devices.discover() if own.name == device.removesuffix(AS_A_GPU))
     with mock.patch.object(config, "plan_for", "gpu"):
-        backend: Backend = opener()
+        backend = OpenCL(device, *opener.args[1:], checked=checked)
     assert backend.target.device == "gpu"
     backend.target = replace(backend.target, least_threads=1)
     backend.limits = limits_of(backend.target, backend.limits.arguments)
@@ -31,8 +33,10 @@ def as_a_gpu(name: str) -> Backend:
 
 @contextmanager
 def used(device: str) -> Iterator[Backend]:
-    """A device by its name, or by one with " as a gpu" behind it."""
-    name, form, _ = device.partition(AS_A_GPU)
-    opened = {name: as_a_gpu(name)} if form else {}
-    with mock.patch.dict(devices._open, opened), gp.use_device(name) as backend:
+    """A device by its name, or by one with " as a gpu" behind it, which there is until the end of the `with`."""
+    found, form = devices.discover(), partial(as_a_gpu, device)
+    if device.endswith(AS_A_GPU):
+        found = [*found, (Device(device, f"{device} of the tests"), form)]
+    opened = mock.patch.dict(devices._open)  # what is opened inside by that name goes with it
+    with mock.patch.object(devices, "_found", found), opened, gp.use_device(device) as backend:
         yield backend

@@ -8,7 +8,7 @@ from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import FieldType, Shape
-from gpuop.ir.visit import Copier
+from gpuop.ir.visit import Copier, updated
 from gpuop.passes.points_per_thread import is_own
 
 
@@ -29,9 +29,10 @@ def flat(kernel: Kernel) -> Kernel:
 
 
 def flat_fields(kernel: Kernel) -> dict[FieldParam, FieldParam]:
-    """Those of the kernel's grid, as rows of points."""
+    """Those of the kernel's grid, as rows of points; what is updated at places, which have all axes, stays as it is."""
     fields = [f for f in (*kernel.inputs, *kernel.written) if is_own(f) and f.type.field_shape == kernel.domain.shape]
-    return {field: flat_field(field) for field in fields}
+    placed = updated(kernel.body)
+    return {field: flat_field(field) for field in fields if field not in placed}
 
 
 def flat_field(field: FieldParam) -> FieldParam:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from gpuop.passes.schedules import privatize
 from gpuop.passes.schedules.privatize import PRIVATIZE
 from gpuop.passes.schedules.strips import own_lanes
 from gpuop.runtime import devices
+from tests.as_gpus import AS_A_GPU
+from tests.as_gpus import used as using
 from tests.borders import CHECKED, PLACES
 from tests.conftest import Vectorized, Widened
 from tests.golden.nvrtc import ptx_of
@@ -53,9 +56,8 @@ def privately(form: str, where: str = "interpreted") -> Iterator[None]:
             with gp.use_device("reference"), methods, used(form):
                 yield
         return
-    with gp.use_device(where) as backend, methods, used(form):
-        changed = replace(backend.target, device=form, least_threads=1)
-        with mock.patch.object(backend, "target", changed):
+    with using(f"{where}{AS_A_GPU}" if form == "gpu" else where) as backend, methods, used(form):
+        with mock.patch.object(backend, "target", replace(backend.target, least_threads=1)):
             yield
 
 
@@ -168,6 +170,38 @@ def test_of_stencils(form, where, shape):
             gp.evaluate(*results)
             np.testing.assert_array_equal(results[1].numpy(), value, border)
             np.testing.assert_array_equal(results[0].numpy(), expected[:4, :3], border)
+
+
+@pytest.mark.parametrize(("form", "where"), FORMS)
+@pytest.mark.parametrize("shape", [(4, 4), (5, 7), (30, 30), (2, 3, 5)], ids=str)
+@pytest.mark.parametrize("placed", [False, True])
+def test_bins_are_a_grid_like_that_of_what_is_counted(form, where, shape, placed):
+    """Threads may count points along one axis, where none writes at places; places of bins have all axes."""
+    x = rng.integers(0, math.prod(shape), shape).astype(np.int32)
+
+    @gp.operator(outputs=lambda f: (f.type, f.type), default=(0, -1))
+    def counted(f):
+        value, at = _readTensor(f), []
+        rest = value
+        for n in reversed(shape):
+            at.insert(0, rest % n)
+            rest = rest / n
+        _atomic_add(_pointerTo(_out0, *at), value)
+        if placed:
+            _writeTensor(_out1, value, *at)
+        else:
+            _writeTensor(_out1, value ^ 1)
+
+    places = np.unravel_index(x, shape)
+    sums, own = np.zeros_like(x), np.full_like(x, -1)
+    np.add.at(sums, places, x)
+    own[places] = x
+    with privately(form, where):
+        results = counted(gp.Field(x))
+        assert not refusal(form, *results)
+        gp.evaluate(*results)
+        np.testing.assert_array_equal(results[0].numpy(), sums)
+        np.testing.assert_array_equal(results[1].numpy(), own if placed else x ^ 1)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import HALF, INT, Shape, Type
-from gpuop.ir.visit import Copier, expressions
+from gpuop.ir.visit import Copier, expressions, walk
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.points_per_thread import ACCESS, MOST_POINTS, Place, elements, is_own, is_plain, places
 from gpuop.passes.schedules.private_outputs import PrivateOutputs
@@ -233,6 +233,7 @@ def own_lanes(kernel: Kernel) -> int:
 def _is_flat(kernel: Kernel, reads: list[Read], lanes: int) -> bool:
     """Whether threads may count points along one axis: they do not know where they are, and each field begins aligned."""
     placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
+    placed |= any(isinstance(stmt, Write) and stmt.point is not None for stmt in walk(kernel.body))
     planes = max(e.field.type.planes for e in reads)
     return (
         not placed
