@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gpuop.ir.build import Builder, collector
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Declare, Expr, If, Index, Load, Read, Stmt, Store, Wide, Write
+from gpuop.ir.nodes import Declare, Expr, If, Load, Read, Stmt, Store, Wide, Write
 from gpuop.ir.visit import expressions
 from gpuop.passes.points_per_thread import Place, is_own
 from gpuop.passes.schedules.transposing import TransposedPoint, Transposing
