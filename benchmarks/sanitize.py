@@ -138,8 +138,7 @@ def main() -> int:
         thread.start()
     for thread in threads:
         thread.join()
-    clean = [report(tool, told[tool]) for tool in given.tools]
-    return 0 if all(clean) else 1
+    return 0 if all([report(tool, told[tool]) for tool in given.tools]) else 1
 
 
 if __name__ == "__main__":

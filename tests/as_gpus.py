@@ -1,4 +1,4 @@
-"""Drivers of CPUs that run what is planned for GPUs, as devices of the tests: "opencl:0 as a gpu"."""
+"""What is planned for GPUs however small the grid, as devices of the tests: "opencl:0 as a gpu", "reference:sm_90 as a gpu"."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from gpuop.config import config
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.runtime import devices
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.discovery import Device
+from gpuop.runtime.discovery import Device, reference_gpus
 from gpuop.runtime.opencl.opencl_device import OpenCL
+from gpuop.runtime.reference.reference_gpu import ReferenceGPU
 
 AS_A_GPU = " as a gpu"
 
 
 @cache
 def as_a_gpu(device: str, checked: bool = False) -> Backend:
-    """A driver's device, planned for as with GPUOP_PLAN_FOR=gpu; kernels of small grids are widened too."""
-    opener = next(opener for own, opener in devices.discover() if own.name == device.removesuffix(AS_A_GPU))
+    """A driver's device, planned for as with GPUOP_PLAN_FOR=gpu, or an interpreter; kernels of small grids are widened too."""
+    known = (*devices.discover(), *reference_gpus())
+    opener = next(opener for own, opener in known if own.name == device.removesuffix(AS_A_GPU))
     with mock.patch.object(config, "plan_for", "gpu"):
-        backend = OpenCL(device, *opener.args[1:], checked=checked)
+        backend = opener(checked) if opener.func is ReferenceGPU else OpenCL(device, *opener.args[1:], checked=checked)
+    backend.name = device
     assert backend.target.device == "gpu"
     backend.target = replace(backend.target, least_threads=1)
     backend.limits = limits_of(backend.target, backend.limits.arguments)

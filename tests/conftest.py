@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,19 @@ os.environ["GPUOP_VERIFY"] = "1"  # what every pass leaves, here and in processe
 
 import gpuop as gp
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.passes import lower
 from gpuop.runtime import devices
 from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.opencl import opencl_device
+from gpuop.runtime.reference.gpu_threads import run_as_gpu
 from gpuop.runtime.reference.reference_device import Reference
+from tests.as_gpus import as_a_gpu
 
 RANDOM: list[Any] = []  # modules of tests that have a `rng`
 FRESH = np.random.default_rng(17).bit_generator.state
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
-LOWERED, WIDENED, VECTORIZED = "lowered", "widened", "vectorized"
+LOWERED, GPU, VECTORIZED = "lowered", "sm_90", "vectorized"
 # What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
 DRIVERS_COUNT = {
     f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "pipeline_views", "state")
@@ -84,9 +88,12 @@ class Lowered(Reference):
 
 
 class Widened(Lowered):
-    """As a GPU's kernels, whose threads handle several points each, however small the grid."""
+    """Threads that handle several points each, however small the grid; tests give its target the rest that GPUs have."""
 
     target = replace(Reference.target, architecture=90, widening="unrolled", least_threads=1)
+
+    def run(self, kernel: Kernel, fields: dict[FieldParam, Any]) -> None:
+        run_as_gpu(self.name, kernel, fields)
 
 
 class Vectorized(Lowered):
@@ -95,7 +102,7 @@ class Vectorized(Lowered):
     target = replace(Reference.target, widening="vector", simd_width=4, least_threads=1)
 
 
-INTERPRETERS = {LOWERED: Lowered, WIDENED: Widened, VECTORIZED: Vectorized}
+INTERPRETERS: dict[str, Any] = {LOWERED: Lowered, GPU: partial(as_a_gpu, "reference:sm_90"), VECTORIZED: Vectorized}
 
 
 def is_driver(device: str) -> bool:
@@ -174,7 +181,7 @@ def seeded() -> None:
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of the device in use: the reference on recorded, lowered and widened kernels, and every OpenCL device that works."""
+    """The name of the device in use: the reference on kernels and on what is made of them, and every OpenCL device."""
     name: str = request.param
     if name in INTERPRETERS:
         monkeypatch.setitem(devices._open, "reference", INTERPRETERS[name]())

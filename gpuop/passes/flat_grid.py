@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gpuop.ir.kernel import Kernel, Output
@@ -18,14 +19,17 @@ def flat(kernel: Kernel) -> Kernel:
     return replace(
         kernel,
         inputs=tuple(fields.get(field, field) for field in kernel.inputs),
-        outputs=tuple(
-            Output(fields.get(o.param, o.param), o.fill, fields.get(o.over, o.over) if o.over else None)
-            for o in kernel.outputs
-        ),
+        outputs=tuple(output_of(o, fields) for o in kernel.outputs),
         body=Copier(kernel.body, fields=fields).copy(),
         domain=Domain(Shape(kernel.domain.shape.points), kernel.domain.elements),
         dynamic=frozenset(fields.get(field, field) for field in kernel.dynamic),
     )
+
+
+def output_of(output: Output, fields: Mapping[FieldParam, FieldParam]) -> Output:
+    """An output of a kernel that has some other fields."""
+    over, begins = (each and fields.get(each, each) for each in (output.over, output.begins))
+    return replace(output, param=fields.get(output.param, output.param), over=over, begins=begins)
 
 
 def flat_fields(kernel: Kernel) -> dict[FieldParam, FieldParam]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.extents import extent, shown_extents
-from gpuop.ir.kernel import Kernel, Output
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     GRID_AXES,
     Apply,
@@ -35,7 +35,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
-from gpuop.passes.flat_grid import flat_field
+from gpuop.passes.flat_grid import flat_field, output_of
 from gpuop.passes.points_per_thread import (
     Place,
     PointsPerThread,
@@ -92,7 +92,7 @@ class Widening:
         return replace(
             source,
             inputs=tuple(self.fields.get(field, field) for field in source.inputs),
-            outputs=tuple(Output(self.fields.get(o.param, o.param), o.fill) for o in source.outputs),
+            outputs=tuple(output_of(o, self.fields) for o in source.outputs),
             domain=Domain(shape, source.domain.elements),
             body=(*head, *self.computed()),
             points=source.domain.shape,

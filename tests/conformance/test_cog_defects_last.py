@@ -37,7 +37,7 @@ def test_21_a_failure_names_the_line_and_ends_nothing(device: str, monkeypatch: 
         assert "no_such_function" in failure.value.source
         assert str(Loc(__file__, marked(refused.function))) in str(failure.value)
         monkeypatch.undo()
-    check_usable(gp.devices()[-1].name if device in ("lowered", "widened", "vectorized") else device)
+    check_usable(gp.devices()[-1].name if device in ("lowered", "sm_90", "vectorized") else device)
 
 
 def made(kind: Kind) -> tuple[gp.Field, ...]:

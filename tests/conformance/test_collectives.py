@@ -417,7 +417,9 @@ def test_sizes_that_the_target_decides(device: str) -> None:
         _writeTensor(_out0, _reduceGroup(_readTensor(f), "add"))
         _writeTensor(_out1, _reduceGroup(_readTensor(f), "max", over=width))
 
-    group, width = (32, 8) if device.startswith("opencl") else (64, 16) if device.startswith("cuda") else (16, 4)
+    group, width = (
+        (32, 8) if device.startswith("opencl") else (64, 16) if device.startswith(("cuda", "sm_")) else (16, 4)
+    )
     sums = np.repeat(x.reshape(-1, group).sum(1), group).astype(np.int32)
     all_same(together(gp.ScalarField(x)), (sums, np.repeat(x.reshape(-1, width).max(1), width)))
 

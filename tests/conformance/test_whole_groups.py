@@ -212,7 +212,7 @@ def test_groups_that_the_target_decides(device: str) -> None:
         _syncThreadsLocal()
         return _where(_localColumn + 1 < _localColumns, tile[_min(_localColumn + 1, _localColumns - 1)], -1.0)
 
-    size = {"opencl": 16, "cuda": 32}.get(device.partition(":")[0], 8)
+    size = {"opencl": 16, "cuda": 32, "sm_90": 32}.get(device.partition(":")[0], 8)
     expected = np.append(a[1:], a[-1])
     expected[size - 1 :: size] = -1
     same(neighbour(gp.ScalarField(a)), expected)

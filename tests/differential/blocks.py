@@ -158,7 +158,7 @@ class ReadBack(Step):
                     there.append(first + (i % size * k + o) % min(n - first, size))
                 outs[1 - turn % 2][at] = outs[turn % 2][tuple(there)]
         for name, array in zip(self.names, outs, strict=True):
-            env.values[name] = replace(given, array=array)
+            env.values[name] = replace(given, array=array, exact=None, slack=None)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         if len(self.turns) > 1:

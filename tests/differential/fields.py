@@ -41,7 +41,7 @@ class Slice(Step):
         at = dots[0] if dots else len(whole)
         whole[at : at + len(dots)] = missing
         order = sum(isinstance(i, slice) for i in whole[given.array.ndim - given.order :])
-        made = replace(given, array=array.copy(), order=order)
+        made = replace(given, array=array.copy(), order=order, exact=None, slack=None)  # its bits are certain
         if 0 in made.tensor:
             raise Rejected("a tensor without elements")
         env.values[self.name] = made

@@ -225,7 +225,8 @@ class Host(Step):
             raise Rejected("0D")
         if given.array.dtype.kind == "f" and (self.how != "flipped" and not np.isfinite(given.array).all()):
             raise Rejected("sorts, adds")
-        env.values[self.name] = replace(given, array=np.ascontiguousarray(HOST[self.how][1](given.array)))
+        array = np.ascontiguousarray(HOST[self.how][1](given.array))
+        env.values[self.name] = replace(given, array=array, exact=None, slack=None)
 
     def made(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}

@@ -13,7 +13,7 @@ from gpuop.runtime import devices
 from gpuop.runtime.reference.reference_device import Reference
 
 REFERENCE = Reference()
-INTERPRETED = ("reference", "lowered", "widened", "vectorized")
+INTERPRETED = ("reference", "lowered", "sm_90", "vectorized")
 
 
 def profile(device: str, interpreted: int, compiled: int) -> settings:

@@ -17,6 +17,7 @@ from gpuop.ir.text import show
 from gpuop.runtime import devices
 from gpuop.runtime.reference.reference_device import Reference
 from gpuop.testing import ulps
+from tests.as_gpus import as_a_gpu
 from tests.conftest import Lowered, Vectorized, Widened
 
 from .body import Body
@@ -25,7 +26,12 @@ from .kinds import FLOATS, NUMPY, numbers
 from .pass_by_pass import PassByPass
 from .programs import Program
 
-DEVICES = {"reference": Reference(), "lowered": Lowered(), "widened": Widened(), "vectorized": Vectorized()}
+DEVICES = {
+    "reference": Reference(),
+    "lowered": Lowered(),
+    "sm_90": as_a_gpu("reference:sm_90"),
+    "vectorized": Vectorized(),
+}
 TARGETS = (Reference.target, Widened.target, Vectorized.target)
 DEVICES |= {f"passes {target.widening}": PassByPass(target) for target in TARGETS}
 

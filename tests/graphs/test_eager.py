@@ -146,7 +146,7 @@ def test_devices_change_in_between(device):
         np.testing.assert_allclose(there, here, rtol=1e-6)
         np.testing.assert_allclose((u + 1).numpy(), here * 2 + 1, rtol=1e-6)
         with (
-            gp.use_device(device if device not in ("lowered", "widened", "vectorized") else "reference"),
+            gp.use_device(device if device not in ("lowered", "sm_90", "vectorized") else "reference"),
             gp.use_device(other),
         ):
             pass

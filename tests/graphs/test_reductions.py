@@ -72,7 +72,7 @@ def check(name: str, array: np.ndarray, order: int, axis: Any, dtype: str) -> No
 def test_every_function_of_every_dtype(device, dtype):
     if dtype == "float64" and not has_double():
         pytest.skip("no double")
-    interpreted = device in ("reference", "lowered", "widened", "vectorized")
+    interpreted = device in ("reference", "lowered", "sm_90", "vectorized")
     each = 5 if (device, dtype) == ("reference", "float32") else (2 if interpreted else 4) * len(DTYPES)
     for n, (name, (shape, order, axis)) in enumerate(itertools.product(NAMES, ALL)):
         several = isinstance(axis, tuple) and name.startswith("arg")

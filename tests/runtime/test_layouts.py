@@ -15,7 +15,7 @@ from gpuop.fusion.program import program
 from gpuop.ir.layout import layout_of
 from gpuop.passes.points_per_thread import LONG_ROW
 from gpuop.runtime import devices
-from gpuop.runtime.reference.array_memory import ArrayMemory
+from gpuop.runtime.reference.gpu_memory import GpuMemory
 from tests.conformance.compare import same
 from tests.conftest import Widened
 
@@ -80,7 +80,7 @@ def test_threads_have_neighbours_in_rows(columns: int, stride: int, behind: int 
     """Read at once where they are aligned, and results written at once; as many as divide a row. In long rows they are apart."""
     memory = rng.integers(0, 100, 12 * stride + columns).astype(np.float32)
     array = np.lib.stride_tricks.as_strided(memory, (13, columns), (4 * stride, 4))
-    spy = mock.patch.object(ArrayMemory, "wide", autospec=True, side_effect=ArrayMemory.wide)
+    spy = mock.patch.object(GpuMemory, "wide", autospec=True, side_effect=GpuMemory.wide)
     with mock.patch.dict(devices._open, reference=Widened()), gp.use_device("reference") as backend, spy as wide:
         what = program([doubled(gp.Field(np.ascontiguousarray(array))).node])
         ((leaf, _),) = what.leaves.items()

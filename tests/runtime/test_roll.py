@@ -22,7 +22,7 @@ from gpuop.ir.layout import layout_of
 from gpuop.passes import schedules
 from gpuop.passes.schedules.roll import DEEP, ROLL
 from gpuop.runtime import devices
-from gpuop.runtime.reference.array_memory import ArrayMemory
+from gpuop.runtime.reference.gpu_memory import GpuMemory
 from tests.borders import CHECKED, PLACES
 from tests.conftest import Widened
 from tests.golden.nvrtc import ptx_of
@@ -221,7 +221,7 @@ def test_arrays_of_users(form, columns, stride, behind):
     """Rows that begin anywhere are read in whole accesses where it is known how they are aligned; the interpreter looks."""
     memory = rng.integers(0, 100, 12 * stride + columns).astype(np.float32)
     array = np.lib.stride_tricks.as_strided(memory, (13, columns), (4 * stride, 4))
-    with walking(form), mock.patch.object(ArrayMemory, "wide", autospec=True, side_effect=ArrayMemory.wide) as wide:
+    with walking(form), mock.patch.object(GpuMemory, "wide", autospec=True, side_effect=GpuMemory.wide) as wide:
         backend = devices.current()
         what = program([weighed(gp.Field(np.ascontiguousarray(array))).node])
         ((leaf, _),) = what.leaves.items()

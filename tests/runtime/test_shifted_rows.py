@@ -16,7 +16,7 @@ from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.passes.schedules.shifted_rows import SHIFTED_ROWS
-from gpuop.runtime.reference.array_memory import ArrayMemory
+from gpuop.runtime.reference.gpu_memory import GpuMemory
 from tests.conftest import Widened
 from tests.golden.nvrtc import compile_cuda
 from tests.runtime.test_roll import FORMS, walking
@@ -66,7 +66,7 @@ def test_functions(form, case, shape, dtype):
 )
 def test_what_is_loaded_at_once(of):
     x = rng.integers(0, 99, (3, 48)).astype(np.uint8)
-    spy = mock.patch.object(ArrayMemory, "wide", autospec=True, side_effect=ArrayMemory.wide)
+    spy = mock.patch.object(GpuMemory, "wide", autospec=True, side_effect=GpuMemory.wide)
     with walking(method=SHIFTED_ROWS), spy as wide:
         np.testing.assert_array_equal(of(np, gp.Field(x)).numpy(), of(np, x))
     assert {call.args[3] for call in wide.call_args_list} == {True, False}

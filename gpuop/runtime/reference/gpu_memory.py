@@ -12,6 +12,7 @@ import numpy as np
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, FieldParam
 from gpuop.runtime.reference.array_memory import ArrayMemory, Lanes, Mask, Values
+from gpuop.runtime.reference.gpu_history import Conflict, MemoryHistory, Touch
 from gpuop.runtime.reference.gpu_reports import GpuReports, Memory
 from gpuop.runtime.reference.positions import Positions
 
@@ -19,12 +20,32 @@ UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes: 
 
 
 class GpuMemory(ArrayMemory):
-    """The memory of some work-groups."""
+    """The memory of some work-groups.
 
-    def __init__(self, where: Positions, fields: dict[FieldParam, Values], kernel: Kernel, report: GpuReports) -> None:
+    Args:
+        outputs: what is known of the fields that the launch writes.
+    """
+
+    def __init__(
+        self,
+        where: Positions,
+        fields: dict[FieldParam, Values],
+        outputs: dict[FieldParam, MemoryHistory],
+        kernel: Kernel,
+        report: GpuReports,
+    ) -> None:
         super().__init__(where, fields, kernel, lowered=True)
-        self.report = report
+        self.report, self.outputs = report, outputs
         self.flats = {field: planes.reshape(-1) for field, planes in fields.items()}
+        self.size = kernel.work_group.points
+        self.thread = np.arange(self.count) + where.first * self.size
+        self.phases = {fence: np.zeros(where.groups, np.int64) for fence in ("local", "global")}
+        self.phase = {fence: np.zeros(self.count, np.int64) for fence in self.phases}
+        self.shared: dict[Array, MemoryHistory] = {}
+        self.poison: dict[
+            Array, Values
+        ] = {}  # of each element whether it comes from memory that nobody wrote, and from which
+        self.origins: list[Array] = []  # local arrays, whose elements are so numbered
 
     def first(self, bad: Mask) -> tuple[int, str]:
         """The first of some threads, and what messages call it."""
@@ -54,12 +75,17 @@ class GpuMemory(ArrayMemory):
             return [self.loaded(memory, index[0], active)]
         cells = self.cells("reads", memory, index, active)
         (lane,) = self.arrays[memory]
+        if memory in self.shared:
+            now = self.touch(memory, cells, active)
+            self.report_race(self.shared[memory].read(now), memory, now)
         return [np.asarray(lane.reshape(-1).take(cells, mode="clip"))]
 
     def loaded(self, field: FieldParam, place: Values, active: Mask) -> Values:
         """Elements at flat places, of active threads; others get any."""
         flat = self.flats[field]
         self.check("reads", field, place, active)
+        if field in self.outputs:
+            self.read_by(self.outputs[field], field, self.all(place), active)
         return np.asarray(flat.take(place, mode="clip")) if flat.size else np.zeros(place.shape, flat.dtype)
 
     def near(self, field: FieldParam, index: Lanes, ahead: Iterable[int], active: Mask) -> Lanes:
@@ -78,13 +104,101 @@ class GpuMemory(ArrayMemory):
             place = index if len(values) == 1 else [*index[:-1], np.asarray(index[-1] + k)]
             cells = self.cells("writes", memory, place, active)
             (lane,) = self.arrays[memory]
-            lane.reshape(-1)[cells[active]] = self.all(value)[active]
+            self.put(self.shared.get(memory), memory, lane.reshape(-1), cells, value, active)
 
     def stored(self, field: FieldParam, place: Values, value: Values, active: Mask) -> None:
         self.check("writes", field, place, active)
-        self.flats[field][place[active]] = self.all(value)[active]
+        self.put(self.outputs[field], field, self.flats[field], place, value, active)
+
+    # --- threads ------------------------------------------------------------------------------------------------
+
+    def touch(self, memory: Memory, cells: Values, active: Mask) -> Touch:
+        phase = self.phase["local" if isinstance(memory, Array) else "global"]
+        return Touch(cells[active].astype(np.int64), self.thread[active], phase[active], self.size)
+
+    def read_by(self, history: MemoryHistory, field: FieldParam, cells: Values, active: Mask) -> None:
+        """Active threads read elements of an output, which somebody has written, in an order that is certain."""
+        now = self.touch(field, cells, active)
+        self.report_unwritten(history, field, now)
+        self.report_race(history.read(now), field, now)
+
+    def report_unwritten(self, history: MemoryHistory, field: FieldParam, now: Touch) -> None:
+        bad = history.unwritten(now.cell)
+        if bad is not None:
+            at = int(np.argmax(bad))
+            self.report.unwritten(field, int(now.cell[at]), self.named(now.thread[at]))
+
+    def put(
+        self, history: MemoryHistory | None, memory: Memory, flat: Values, cells: Values, value: Values, active: Mask
+    ) -> None:
+        """Active threads write elements."""
+        given = self.all(value)[active].astype(flat.dtype)
+        if history is None:
+            flat[cells[active]] = given
+            return
+        now = self.touch(memory, cells, active)
+        before = flat.take(now.cell)
+        flat[now.cell] = given
+        after = flat.take(now.cell)
+        self.report_race(history.write(now, differ(before, given), differ(after, given)), memory, now)
+
+    def report_race(self, found: Conflict | None, memory: Memory, now: Touch) -> None:
+        if found is not None:
+            place = self.place_in(memory, now.cell[found.at])
+            here, other = self.named(now.thread[found.at]), self.named(found.other)
+            self.report.race(found.does, found.did, memory, place, here, other)
+
+    def place_in(self, memory: Memory, cell: int) -> int:
+        return int(cell) // (self.where.groups if isinstance(memory, Array) else 1)
+
+    def named(self, thread: int) -> str:
+        """A thread by its number in the launch."""
+        return self.report.numbered(int(thread))
+
+    def barrier(self, fence: str, active: Mask) -> None:
+        """A local fence orders local memory only."""
+        member, groups = self.where.member, self.where.groups
+        self.report_torn("a barrier", member, active)
+        came = np.ones(groups, np.bool_) if active.all() else np.bincount(member[active], minlength=groups) > 0
+        for shared in {"local", fence}:
+            self.phases[shared][came] += 1
+            self.phase[shared] = self.phases[shared].take(member)
+        if came.all():
+            for history in self.shared.values():
+                history.pass_barrier()
+
+    def report_torn(self, what: str, member: Values, active: Mask) -> None:
+        """All threads of a group, or of a part of it, come here together, or none of them."""
+        if active.all():
+            return
+        came, all_ = (np.bincount(member[mask], minlength=int(member[-1]) + 1) for mask in (active, active | True))
+        torn = (came > 0) & (came < all_)
+        if torn.any():
+            one = member == np.argmax(torn)
+            here, missing = (self.first(one & mask)[1] for mask in (active, ~active))
+            self.report.torn(what, here, missing)
 
     # --- arrays -------------------------------------------------------------------------------------------------
+
+    def declare(self, array: Array) -> None:
+        super().declare(array)
+        if array.space == "local":
+            cells = array.elements * self.where.groups
+            self.shared[array] = MemoryHistory(cells, initial=True)
+            first = sum(each.elements for each in self.origins) * self.where.groups
+            self.poison[array] = np.arange(first + 1, first + cells + 1).reshape(array.elements, -1)
+            self.origins.append(array)
+        else:
+            self.poison.pop(array, None)
+
+    def origin(self, code: int) -> tuple[Array, int]:
+        """The local array and the element that a code of `poison` means."""
+        place = (code - 1) // self.where.groups
+        for array in self.origins:
+            if place < array.elements:
+                return array, place
+            place -= array.elements
+        raise AssertionError(f"{code} is no code")
 
     def cells(self, does: str, array: Array, index: Lanes, active: Mask) -> Values:
         """The place of each thread's element in the memory of all owners; of threads that are not active, any."""
@@ -143,9 +257,23 @@ class GpuMemory(ArrayMemory):
     ) -> Values:
         if isinstance(memory, FieldParam):
             self.check("changes", memory, index[0], active)
+            cells, history = self.all(index[0]), self.outputs.get(memory)
         else:
-            self.cells("changes", memory, index, active)
+            cells, history = self.cells("changes", memory, index, active), self.shared.get(memory)
+        if history is not None:
+            now = self.touch(memory, cells, active)
+            if isinstance(memory, FieldParam):
+                self.report_unwritten(history, memory, now)
+            elif (bad := self.poison[memory].reshape(-1)[now.cell] > 0).any():
+                at = int(np.argmax(bad))
+                self.report.unwritten(memory, self.place_in(memory, now.cell[at]), self.named(now.thread[at]))
+            self.report_race(history.update(now), memory, now)
         return super().atomic(op, memory, index, element, args, active, wanted)
+
+
+def differ(a: Values, b: Values) -> Mask:
+    """Where values differ; NaN is NaN."""
+    return np.asarray((a != b) & ((a == a) | (b == b)))
 
 
 def word(parts: Lanes) -> Values:

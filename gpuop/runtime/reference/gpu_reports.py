@@ -30,6 +30,18 @@ class GpuReports:
             located(f"{self.device}: kernel `{self.kernel.name}`: {message}", self.loc or self.kernel.loc)
         )
 
+    def numbered(self, number: int) -> str:
+        """A thread by its number in the launch, which counts the threads of one work-group after those of another."""
+        size, elements = self.kernel.work_group, self.kernel.domain.elements
+        columns, rows = (-(-self.kernel.domain.extent(axis) // size[n]) for n, axis in ((2, "column"), (1, "row")))
+        group, own = divmod(number, size.points)
+        deep, row, column = group // (rows * columns), group // columns % rows, group % columns
+        layer, line, at = own // (size[1] * size[2]), own // size[2] % size[1], own % size[2]
+        deep = deep // elements if elements > 1 else deep
+        return (
+            f"thread (layer {layer}, row {line}, column {at}) of work-group (layer {deep}, row {row}, column {column})"
+        )
+
     def thread(self, where: Positions, at: int) -> str:
         """A thread by its place in its work-group, and the group by its own."""
         own, group = (
@@ -66,8 +78,9 @@ class GpuReports:
         self.fail(f"no thread writes {element(field, place)} of {field.type.nbytes} bytes, which nothing fills before")
 
     def race(self, does: str, did: str, memory: Memory, place: int, thread: str, other: str) -> NoReturn:
+        value = " with another value" if does == did == "writes" else ""
         self.fail(
-            f"{thread} {does} {element(memory, place)}, which {other} {did}, and no barrier stands between the two"
+            f"{thread} {does} {element(memory, place)}, which {other} {did}{value}, and no barrier stands between the two"
         )
 
     def torn(self, what: str, here: str, missing: str) -> NoReturn:

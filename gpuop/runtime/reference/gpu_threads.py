@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Expr, FieldParam, Load, Stmt
+from gpuop.ir.nodes import Action, Apply, Barrier, Collective, FieldParam, Load, Stmt
 from gpuop.ir.visit import walk_expr
+from gpuop.runtime.reference.gpu_history import MemoryHistory
 from gpuop.runtime.reference.gpu_memory import GpuMemory
+from gpuop.runtime.reference.gpu_poison import Loads, PoisonedThreads
 from gpuop.runtime.reference.gpu_reports import GpuReports
-from gpuop.runtime.reference.interpret import Lanes, Mask, Threads
+from gpuop.runtime.reference.interpret import Lanes, Mask
 from gpuop.runtime.reference.positions import Positions, grouped_chunks
 
 
@@ -23,10 +25,31 @@ def run_as_gpu(device: str, kernel: Kernel, fields: dict[FieldParam, NDArray[Any
         DeviceError: it does what is not defined on a GPU.
     """
     planes = {p: array.reshape(p.type.planes, -1).view(p.type.storage.numpy) for p, array in fields.items()}
-    report, lazy = GpuReports(device, kernel), _Lazy()
+    report, outputs = GpuReports(device, kernel), _histories(kernel, planes)
+    lazy, loads = _Lazy(), Loads()
     for where in grouped_chunks(kernel, surplus=True):
+        memory = GpuMemory(where, planes, outputs, kernel, report)
         with np.errstate(all="ignore"):
-            GpuThreads(kernel, where, GpuMemory(where, planes, kernel, report), lazy).block(kernel.body, None)
+            GpuThreads(kernel, where, memory, lazy, loads).block(kernel.body, None)
+    report.loc = None
+    for output in kernel.outputs:
+        written = outputs[output.param].written
+        if not written.all():
+            report.incomplete(output.param, int(np.argmin(written)))
+
+
+def _histories(kernel: Kernel, planes: dict[FieldParam, NDArray[Any]]) -> dict[FieldParam, MemoryHistory]:
+    """Of each output, and of the inputs whose memory an output has."""
+    found: dict[FieldParam, MemoryHistory] = {}
+    for output in kernel.outputs:
+        memory = planes[output.param]
+        initial = output.fill is not None or output.begins is not None
+        history = found[output.param] = MemoryHistory(memory.size, initial)
+        for param in kernel.inputs:
+            if not param.by_value and memory.size and np.may_share_memory(memory, planes[param]):
+                found[param] = history
+                history.complete = True
+    return found
 
 
 class _Lazy(dict[int, bool]):
@@ -40,27 +63,30 @@ class _Lazy(dict[int, bool]):
         return found
 
 
-class GpuThreads(Threads):
+class GpuThreads(PoisonedThreads):
     """Some work-groups of a kernel."""
 
-    memory: GpuMemory
-
-    def __init__(self, kernel: Kernel, where: Positions, memory: GpuMemory, lazy: _Lazy) -> None:
-        super().__init__(kernel, where, memory)
+    def __init__(self, kernel: Kernel, where: Positions, memory: GpuMemory, lazy: _Lazy, loads: Loads) -> None:
+        super().__init__(kernel, where, memory, loads=loads)
         self.lazy = lazy
 
     def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
         self.memory.report.loc = stmt.loc
         super().stmt(stmt, mask)
 
+    def effect(self, stmt: Action) -> None:
+        if isinstance(stmt, Barrier):
+            self.memory.barrier(stmt.fence, self.active)
+        if isinstance(stmt, Collective):
+            assert isinstance(stmt.over, int)
+            group, own = np.divmod(np.arange(self.count), self.memory.size)
+            warp = group * -(-self.memory.size // stmt.over) + own // stmt.over
+            self.memory.report_torn("an exchange between the threads of a warp", warp, self.active)
+        super().effect(stmt)
+
     def apply(self, expr: Apply) -> Lanes:
         if expr.op != "choose" or not self.lazy.of(expr):
             return super().apply(expr)
-        holds, before = self.all_of(expr.args[0]), self.active
-        sides = [self.under(arg, before & test) for arg, test in zip(expr.args[1:], (holds, ~holds), strict=True)]
-        self.active = before
+        holds, (_, then, orelse) = self.all_of(expr.args[0]), expr.args
+        sides = self.sides(holds, lambda: self.lanes(then), lambda: self.lanes(orelse))
         return [np.where(holds, a, b) for a, b in zip(*sides, strict=True)]
-
-    def under(self, expr: Expr, active: Mask) -> Lanes:
-        self.active = active
-        return self.lanes(expr)

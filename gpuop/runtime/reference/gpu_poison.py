@@ -1,0 +1,196 @@
+"""Values of local memory that nobody wrote may be moved and computed with, as long as nothing depends on them.
+
+Threads that fill a window step by step read what is not there yet, and push it out before it counts. So a value carries where it
+comes from, as "poison" does in LLVM (Lee et al., Taming Undefined Behavior in LLVM, PLDI 2017), and what is stored in a field,
+decides on a branch or is an index may have none.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir.nodes import (
+    Action,
+    Apply,
+    Array,
+    Assign,
+    Atomic,
+    Barrier,
+    Collective,
+    Declare,
+    Expr,
+    For,
+    Let,
+    Load,
+    Print,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    Wide,
+)
+from gpuop.ir.visit import operands, walk_expr
+from gpuop.runtime.reference.array_memory import spread
+from gpuop.runtime.reference.gpu_memory import GpuMemory
+from gpuop.runtime.reference.interpret import Mask, Threads
+
+Codes = NDArray[np.int64]  # for each thread 0, or which element of local memory its value comes from
+FINE = np.zeros((), np.int64)
+
+
+class Loads(dict[int, frozenset[Var | Array]]):
+    """What expressions, by their identity, are made of: variables and arrays."""
+
+    def of(self, expr: Expr) -> frozenset[Var | Array]:
+        found = self.get(id(expr))
+        if found is None:
+            refs = {e.var for e in walk_expr(expr) if isinstance(e, Ref)}
+            memory = {e.memory for e in walk_expr(expr) if isinstance(e, Load)}
+            found = self[id(expr)] = frozenset(refs | {m for m in memory if isinstance(m, Array)})
+        return found
+
+
+class PoisonedThreads(Threads):
+    """Threads whose values know whether they come from memory that nobody wrote.
+
+    Attributes:
+        codes: of variables that have such values.
+        tainted: the variables and arrays that may have any.
+    """
+
+    memory: GpuMemory
+
+    def __init__(self, *of: Any, loads: Loads) -> None:
+        super().__init__(*of)
+        self.loads = loads
+        self.codes: dict[Var, Codes] = {}
+        self.tainted: set[Var | Array] = set()
+
+    def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
+        match stmt:
+            case Let(var=var, value=value) | Assign(var=var, value=value):
+                self.bind(var, None if isinstance(stmt, Let) else mask, self.code(value))
+            case For(start=start, stop=stop, step=step):
+                self.use(start, stop, step)
+        super().stmt(stmt, mask)
+
+    def bind(self, var: Var, mask: Mask | None, code: Codes) -> None:
+        if mask is not None and (code is not FINE or var in self.codes):
+            code = np.where(mask, code, self.codes.get(var, FINE))
+        if code is FINE or not code.any():
+            self.codes.pop(var, None)
+            self.tainted.discard(var)
+        else:
+            self.codes[var] = code
+            self.tainted.add(var)
+
+    def truth(self, cond: Expr, active: Mask) -> Mask:
+        before, self.active = self.active, active
+        self.use(cond)
+        self.active = before
+        return super().truth(cond, active)
+
+    def effect(self, stmt: Action) -> None:
+        code = FINE
+        match stmt:
+            case Store(memory=Array(), index=index, value=value):
+                self.use(*index)
+                code = self.code(value)
+            case Store(index=index, value=value):
+                self.use(*index, value)
+            case Atomic(index=index, args=args):
+                self.use(*index, *args)
+            case Print(args=args):
+                self.use(*args)
+            case Wide(index=index, array=array, loads=loads):
+                self.use(*index)
+                if not loads and array in self.tainted:
+                    self.report(reduce(np.maximum, self.memory.poison[array]))
+            case Collective(var=var):
+                self.bind(var, None, self.exchanged(stmt))
+        super().effect(stmt)
+        self.follow(stmt, code)
+
+    def follow(self, stmt: Action, code: Codes) -> None:
+        """What a statement that has run leaves in arrays."""
+        match stmt:
+            case Declare(array=array):
+                self.tainted.discard(array)
+                if array in self.memory.poison:
+                    self.tainted.add(array)
+            case Store(memory=Array() as array, index=index) if code is not FINE or array in self.tainted:
+                self.keep(array, self.point(index) or [], code)
+            case Wide(array=array, loads=True) if array in self.tainted:
+                self.memory.poison[array].reshape(array.elements, -1)[:, self.active] = 0
+            case Barrier():
+                whole = {array for array, codes in self.memory.poison.items() if not codes.any()}
+                self.tainted -= whole
+
+    def keep(self, array: Array, index: list[NDArray[Any]], code: Codes) -> None:
+        """What is stored in an array has this code."""
+        if array not in self.memory.poison:
+            if not code.any():
+                return
+            self.memory.poison[array] = np.zeros(self.memory.arrays[array][0].shape, np.int64)
+            self.tainted.add(array)
+        cells = self.memory.cells("writes", array, index, self.active)
+        self.memory.poison[array].reshape(-1)[cells[self.active]] = spread(code, self.count)[self.active]
+
+    def exchanged(self, stmt: Collective) -> Codes:
+        """What threads get of one another."""
+        assert isinstance(stmt.over, int) and stmt.at is not None
+        self.use(stmt.at)
+        code = self.code(stmt.value)
+        if code is FINE or stmt.kind == "warp ballot":
+            return code
+        lane = self.where.lane(stmt.kind, self.all_of(stmt.at), stmt.over, self.kernel.work_group.points)
+        return np.asarray(spread(code, self.count)[lane])
+
+    def use(self, *exprs: Expr) -> None:
+        """Something depends on values."""
+        for expr in exprs:
+            code = self.code(expr)
+            if code is not FINE:
+                self.report(spread(code, self.count))
+
+    def report(self, codes: Codes) -> None:
+        bad = self.active & (codes > 0)
+        if bad.any():
+            at, thread = self.memory.first(bad)
+            self.memory.report.unwritten(*self.memory.origin(int(codes[at])), thread)
+
+    def code(self, expr: Expr) -> Codes:
+        """Where the values of an expression come from, for each thread."""
+        if self.loads.of(expr).isdisjoint(self.tainted):
+            return FINE
+        match expr:
+            case Ref(var=var):
+                return self.codes.get(var, FINE)
+            case Load(memory=Array() as array, index=index):
+                self.use(*index)
+                if array not in self.tainted:
+                    return FINE
+                cells = self.memory.cells("reads", array, self.point(index) or [], self.active)
+                found = self.memory.poison[array].reshape(-1).take(cells, mode="clip")
+                return np.asarray(np.where(self.active, found, 0)) if found.any() else FINE
+            case Load(index=index):
+                self.use(*index)
+                return FINE
+            case Apply(op="choose", args=(cond, then, orelse)):
+                holds, decides = self.all_of(cond), self.code(cond)
+                sides = self.sides(holds, lambda: self.code(then), lambda: self.code(orelse))
+                return np.asarray(np.maximum(decides, np.where(holds, *sides)))
+        return np.asarray(reduce(np.maximum, (self.code(operand) for operand in operands(expr)), FINE))
+
+    def sides(self, holds: Mask, then: Any, orelse: Any) -> list[Any]:
+        """Both sides of a choice, each by the threads that choose it."""
+        before, found = self.active, []
+        for test, side in ((holds, then), (~holds, orelse)):
+            self.active = before & test
+            found.append(side())
+        self.active = before
+        return found
