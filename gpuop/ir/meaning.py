@@ -153,7 +153,7 @@ def fma(a: Array, b: Array, c: Array) -> Array:
     lost = ((ah * bh - product) + ah * bl + al * bh) + al * bl
     total, error = _sum(product, c)
     lost = lost + error
-    return np.where(np.isfinite(lost), total + lost, total)
+    return np.where(np.isfinite(lost) & (lost != 0), total + lost, total)  # 0 would be added to -0
 
 
 def _narrow_fma(a: Array, b: Array, c: Array) -> Array:

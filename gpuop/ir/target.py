@@ -20,6 +20,7 @@ class Target:
         widening: how a thread is given several points where it accesses only its own: "scalar", it is not; "unrolled",
             copies of the body between wide loads and stores; "vector", the language's vector types; "functions", these in
             stencils and in kernels that call functions of floats within an error bound, and elsewhere one by one.
+        makes_lanes: whether the device's compiler may make vectors of the threads, as those of CPUs do, and is perhaps Intel's.
         least_threads: grids are not widened to fewer threads than these, which keep the device busy.
     """
 
@@ -32,6 +33,7 @@ class Target:
     has_fp64: bool = True
     has_arrays: bool = False
     widening: str = "scalar"
+    makes_lanes: bool = True
     least_threads: int = 65536
 
     @property

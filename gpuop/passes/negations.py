@@ -4,6 +4,9 @@ Intel's for CPUs makes of a complement whose maximum is taken an instruction tha
 -x that of what is not x. NVIDIA's assembler forgets one of three negations whose maximum is taken, and takes the absolute value
 of the least integer to be positive. So what is subtracted from, or exclusive or is taken with, is a number that they do not
 know. All ways to write a negation are meant: compilers make one of each.
+
+Floats too, where threads wait for one another: Intel's compiler takes a negated float to be the same in all threads of a
+work-group, so behind a barrier each has another one's.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from dataclasses import replace
 
 from gpuop.ir.build import Builder
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Const, Expr
-from gpuop.ir.types import Type
+from gpuop.ir.nodes import Apply, Barrier, Bits, Cast, Const, Expr
+from gpuop.ir.types import DOUBLE, FLOAT, HALF, INT, LONG, Type
+from gpuop.ir.visit import walk
 from gpuop.passes.rewrite import rewrite_bindings
 
 COMPUTED = (
@@ -22,7 +26,11 @@ COMPUTED = (
 
 
 def hide_negations(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=rewrite_bindings(kernel.body, _rule))
+    body, target = rewrite_bindings(kernel.body, _rule), kernel.target
+    waits = any(isinstance(stmt, Barrier) for stmt in walk(body))
+    if waits and target is not None and target.backend == "opencl" and target.makes_lanes:
+        body = rewrite_bindings(body, _rule_of_floats)
+    return replace(kernel, body=body)
 
 
 def _rule(b: Builder, expr: Expr) -> Expr | None:
@@ -66,3 +74,41 @@ def _is_ones(const: Const) -> bool:
 
 def _hidden(b: Builder, value: int, type_: Type) -> Expr:
     return b.cast(b.apply("hidden", value), type_, saturate=False)
+
+
+def _rule_of_floats(b: Builder, expr: Expr) -> Expr | None:
+    """What no compiler sees to be a negation: an exclusive or with the sign, or a product with a number that is not known."""
+    match expr:
+        case Apply(op="neg", args=(x,)) | Apply(op="sub", args=(Const(text="-0.0"), x)) if expr.type.kind == "f":
+            return _turned(b, x)
+        case Apply(op="xor" | "add" | "sub", args=(x, y)) if any(_is_sign(a) for a in (x, y)):
+            return replace(expr, args=tuple(_sign(b, a.type) if _is_sign(a) else a for a in (x, y)))
+        case Apply(args=args) if any(_is_minus_one(a) for a in args):
+            return replace(expr, args=tuple(_hidden(b, -1, a.type) if _is_minus_one(a) else a for a in args))
+        case Const() if _is_minus_one(expr):
+            return _hidden(b, -1, expr.type)
+    return None
+
+
+def _turned(b: Builder, x: Expr) -> Expr:
+    """-x, of zeros and NaN too."""
+    if x.type.dtype is HALF:
+        return Cast(b.bind(_turned(b, b.cast(x, Type(FLOAT)))), x.type)
+    words = Type(LONG if x.type.dtype is DOUBLE else INT)
+    return Bits(b.apply("xor", b.bits(x, words), _sign(b, words)), x.type)
+
+
+def _sign(b: Builder, words: Type) -> Expr:
+    """The highest bit alone."""
+    return b.apply("shl", _hidden(b, -1, words), words.dtype.bits - 1)
+
+
+def _is_sign(expr: Expr) -> bool:
+    """Whether only the highest bit of 32 or 64 is set."""
+    if not isinstance(expr, Const) or not expr.type.integer or expr.type.dtype.bits < COMPUTED:
+        return False
+    return bool(int(expr.value) % 2**expr.type.dtype.bits == 2 ** (expr.type.dtype.bits - 1))
+
+
+def _is_minus_one(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.type.kind == "f" and expr.text == "-1.0"

@@ -46,7 +46,8 @@ class Dialect:
         wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
         wide_kernel: the qualifiers of an entry point whose threads are not to be lanes; "" for those of others.
-        int_position: what says of a position along a row, `{place}`, that it is an int, for compilers that ask; "" for others.
+        int_position: what says of a position along a row, `{place}`, that it is an int, for compilers that ask, or that compute
+            wrongly otherwise (`multiples.py`); "" for others.
         fixed_group: the qualifier that says a work-group's extents, along (columns, rows, layers × elements).
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: how printf's conversions spell the size of 64-bit integers.

@@ -8,6 +8,7 @@ from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS, Source
 from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.extremes import calls_of
 from gpuop.codegen.c.identifiers import comment, index_name
+from gpuop.codegen.c.multiples import multiplies_columns
 from gpuop.codegen.c.statements import Statements
 from gpuop.ir.extents import in_planes
 from gpuop.ir.kernel import Kernel
@@ -208,8 +209,9 @@ class Printer(Statements):
             counts.append(f"_tensorElements = {domain.elements}")
         if counts:
             self.put(1, f"const int {', '.join(counts)};")
-        if len(axes) == 1 and self.kernel.points is None and self.dialect.int_position:
-            self.put(1, self.dialect.int_position.format(place=self.dialect.position["global"][0]))
+        alone = len(axes) == 1 and self.kernel.points is None and bool(self.dialect.wide_kernel)
+        if alone or self.multiplied():
+            self.int_position("global")
         for axis in axes:
             self.put(
                 1, f"const int {index_name(Index('global', axis), self.e.threads)} = {self.position('global', axis)};"
@@ -221,6 +223,16 @@ class Printer(Statements):
                 f"(int){self.place('global', 2)}{' % _tensorElements' if 'layer' in axes else ''};",
             )
         self.of_groups()
+
+    def multiplied(self) -> bool:
+        """Whether the compiler makes vectors of threads that compute multiples of their columns."""
+        target = self.kernel.target
+        if not self.dialect.int_position or (target is not None and not target.makes_lanes):
+            return False
+        return not (self.dialect.wide_kernel and self.runs_alone()) and multiplies_columns(self.kernel.body)
+
+    def int_position(self, kind: str) -> None:
+        self.put(1, self.dialect.int_position.format(place=self.dialect.position[kind][0]))
 
     def threads_along(self, axis: str) -> str:
         """How many threads there are along an axis."""
@@ -235,6 +247,8 @@ class Printer(Statements):
         for axis in self.kernel.domain.axes:
             for kind in ("local", "group"):
                 if Index(kind, axis) in wanted:
+                    if (kind, axis) == ("local", "column") and self.multiplied():
+                        self.int_position(kind)
                     self.put(
                         1, f"const int {index_name(Index(kind, axis), self.e.threads)} = {self.position(kind, axis)};"
                     )

@@ -47,6 +47,17 @@ int hidden(int x)
     return x + (int)get_global_offset(0);  // which is 0
 }
 """
+ASSUME = """
+// what a compiler may take for granted, if it can be told
+#ifdef __has_builtin
+#if __has_builtin(__builtin_assume)
+#define assume(condition) __builtin_assume(condition)
+#endif
+#endif
+#ifndef assume
+#define assume(condition)
+#endif
+"""
 REMQUO = """
 // the sign and the low seven bits of the quotient that remainder rounds
 int remquo_bits(float x, float y)
@@ -161,6 +172,7 @@ OPENCL = Dialect(
         "unpack_half": UNPACK_HALF,
         **opencl_atomics.HELPERS,
         "hidden": HIDDEN,
+        "assume": ASSUME,
         "bytes_of": BYTES_OF,
         "halves_max": HALVES.format(op="max"),
         "halves_min": HALVES.format(op="min"),
@@ -186,6 +198,7 @@ OPENCL = Dialect(
     },
     volatile="{p}",
     long="l",
+    int_position="assume({place} < 0x7fffffff);",
 )
 
 CPU = replace(

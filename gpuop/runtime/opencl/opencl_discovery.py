@@ -75,6 +75,7 @@ def target_of(platform: str, device: Any) -> Target:
         has_fp64=bool(device.double_fp_config),
         has_arrays=not gpu,
         widening="unrolled" if gpu else CPU_LANES.get(platform, "scalar"),
+        makes_lanes=not gpu,
     )
 
 

@@ -15,6 +15,16 @@ float round_half(float x)
     return vload_half(0, (__private half *)&bits);
 }
 
+// what a compiler may take for granted, if it can be told
+#ifdef __has_builtin
+#if __has_builtin(__builtin_assume)
+#define assume(condition) __builtin_assume(condition)
+#endif
+#endif
+#ifndef assume
+#define assume(condition)
+#endif
+
 __kernel void gpuop_types(
     __global const uchar *restrict a,
     __global const int *restrict b,
@@ -39,6 +49,7 @@ __kernel void gpuop_types(
     const int out1_tensorStride = 100;
     // threads
     const int _columns = 100;
+    assume(get_global_id(0) < 0x7fffffff);
     const int _column = (int)get_global_id(0);
 
     if (_column < _columns) {

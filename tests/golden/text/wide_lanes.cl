@@ -9,6 +9,16 @@ float round_half(float x)
     return vload_half(0, (__private half *)&bits);
 }
 
+// what a compiler may take for granted, if it can be told
+#ifdef __has_builtin
+#if __has_builtin(__builtin_assume)
+#define assume(condition) __builtin_assume(condition)
+#endif
+#endif
+#ifndef assume
+#define assume(condition)
+#endif
+
 __kernel void gpuop_wide(
     __global const uchar *restrict f,
     __global const half *restrict g,
@@ -29,6 +39,7 @@ __kernel void gpuop_wide(
     const int out1_rowStride = 64, out1_tensorStride = 3072;
     // threads
     const int _rows = 48, _columns = 64, _threads = 8;
+    assume(get_global_id(0) < 0x7fffffff);
     const int _row = (int)get_global_id(1);
     const int _thread = (int)get_global_id(0);
 

@@ -1,0 +1,47 @@
+"""Multiples of positions along a row, with which a compiler may compute wrongly unless it is told that positions are ints.
+
+Positions are longer than an int in OpenCL. Where Intel's compiler makes vectors of threads, the second vector of 3 · position
+begins like the first one if the product could be longer, and is stored in another order than the threads' own.
+"""
+
+from __future__ import annotations
+
+from gpuop.ir.nodes import Apply, Assign, Block, Expr, For, Index, Let, Load, Read, Ref, Var
+from gpuop.ir.visit import expressions, operands, walk
+
+
+def multiplies_columns(body: Block) -> bool:
+    """Whether an integer is made by a product, or a sum of two, of what is computed of a thread's column."""
+    made: set[Var] = set()
+    before = -1
+    while before != (before := len(made)):
+        for stmt in walk(body):
+            match stmt:
+                case Let(var=var, value=value) | Assign(var=var, value=value):
+                    sources: tuple[Expr, ...] = (value,)
+                case For(var=var, start=start, step=step):
+                    sources = (start, step)
+                case _:
+                    continue
+            if any(_of_column(e, made) for e in sources):
+                made.add(var)
+    return any(_multiplies(e, made) for e in expressions(body))
+
+
+def _multiplies(expr: Expr, made: set[Var]) -> bool:
+    if not isinstance(expr, Apply) or not expr.type.integer:
+        return False
+    of_column = [_of_column(e, made) for e in expr.args]
+    return any(of_column) if expr.op in ("mul", "shl") else all(of_column) and expr.op in ("add", "sub")
+
+
+def _of_column(expr: Expr, made: set[Var]) -> bool:
+    """Whether it is computed of the thread's column, without a look at memory."""
+    match expr:
+        case Index(kind="global" | "local", axis="column"):
+            return True
+        case Ref(var=var):
+            return var in made
+        case Load() | Read():
+            return False
+    return any(_of_column(e, made) for e in operands(expr))
