@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ def knots_at(at: Any, n: int, spline: Spline, dtype: str) -> Knots:
     start = k._max(k._min(k._convert_int(first), high - order // 2), low - order // 2)
     taps = [start + tap for tap in range(order + 1)]
     outside = [k._or(tap < 0, tap >= n) for tap in taps] if spline.mode == "grid-constant" else None
-    return Knots(taps, weights_at(k._convert(x, dtype), order), outside, beyond, _border(spline))
+    return Knots(taps, weights_at(x if order == 0 else k._convert(x, dtype), order), outside, beyond, _border(spline))
 
 
 def _brought_inside(at: Any, n: int, mode: str) -> Any:
@@ -135,6 +136,7 @@ def table_of(at: np.ndarray[Any, Any], n: int, spline: Spline, dtype: str) -> Ta
     border = MODES[spline.mode]
     outside = (taps < 0) | (taps >= n) if spline.mode == "grid-constant" else np.zeros(taps.shape, bool)
     held = np.where(outside | beyond, -1, BORDERS[border].numpy(taps.astype(np.int64), n))
+    dtype = "float64" if dtype in ("int64", "uint64") else dtype
     return Table(
         Field(held.astype(np.int32), 0),
         Field(np.ascontiguousarray(weights, dtype), 0),
@@ -190,6 +192,10 @@ class Between:
     def _cval(self, read: Reading) -> Any:
         if self.out.dtype == "complex64":
             return read.number(self.spline.cval, self.out)
+        if self.computed in ("int64", "uint64"):
+            ends = np.iinfo(self.computed)
+            nearest = math.floor(abs(self.spline.cval) + 0.5) * (1 if self.spline.cval > 0 else -1)
+            return k._convert(min(max(nearest, int(ends.min)), int(ends.max)), self.computed)
         return k._convert(self.spline.cval, self.computed)
 
     def _total(self, knots: list[Knots], point: Place, read: Reading) -> Any:
@@ -221,6 +227,12 @@ class Between:
         return k._where(any_of(outside), self._cval(read), value) if outside else value
 
 
+def _computed_in(field: Field, spline: Spline, dtype: str) -> str:
+    """The dtype of values: of the nearest points, which are only moved, their own where float64 does not hold it."""
+    moved = spline.order == 0 and field.dtype in ("int64", "uint64") and np.dtype(dtype).kind in "iub"
+    return field.dtype if moved and math.isfinite(spline.cval) else computed_in(field, dtype)
+
+
 def any_of(tests: Sequence[Any]) -> Any:
     """Whether one of some conditions holds."""
     return tests[0] if len(tests) == 1 else k._or(list(tests))
@@ -230,7 +242,7 @@ def between(field: Field, spline: Spline, axes: Sequence[int], shape: Sequence[i
     """A field's coefficients along some axes, for a result of this shape and dtype."""
     if field.dtype != "complex64" and isinstance(spline.cval, complex):
         raise UnsupportedError(f"`cval` of a real field is a real number, not {spline.cval}")
-    computed = computed_in(field, dtype)
+    computed = _computed_in(field, spline, dtype)
     held, padding = coefficients(field, spline.order, spline.mode, spline.cval, spline.prefilter, axes, computed)
     return Between(held, padding, axes, spline, field.type.replace(field_shape=tuple(shape), dtype=dtype), computed)
 
@@ -238,6 +250,8 @@ def between(field: Field, spline: Spline, axes: Sequence[int], shape: Sequence[i
 def rounded(value: Any, out: FieldType) -> Any:
     """A value as a dtype holds it: integers nearest to it, halves away from 0, and no further than their range."""
     kind = out.element.kind
+    if kind in "iu" and value.type.kind in "iu":
+        return k._convert(value, out.dtype)
     if kind == "b":
         return k._convert(value, "int64") != 0
     if kind == "u":

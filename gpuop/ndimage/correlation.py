@@ -15,13 +15,13 @@ from gpuop.ndimage.filter_arguments import (
     ImageEdge,
     axis_of,
     check_origin,
-    computed_in,
     each,
     edge,
     method_of,
     rank,
     result_dtype,
     spread,
+    summed_in,
     window_axes,
 )
 from gpuop.ndimage.fourier_sums import by_fft, by_size, check_exact, has_transform
@@ -193,8 +193,10 @@ def along(
     dtype, half = result_dtype(output, field), len(weights) // 2
 
     at_step = steps_along(axis, rank(field), origin)
-    computed = computed_in(field, dtype)
-    sign, table = _symmetry(weights), numbers_at(weights, computed)
+    computed = summed_in(field, dtype, np.array(weights), at)
+    sign = _symmetry(weights)
+    weights = tuple(map(int, weights)) if computed == "int64" else weights
+    table = numbers_at(weights, computed)
 
     def total(around: Around) -> Any:
         if sign:

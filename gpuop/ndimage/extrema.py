@@ -156,6 +156,7 @@ def extremum(
     heights = np.zeros(held.shape) if structure is None else np.asarray(structure, np.float64)
     if heights.shape != held.shape:
         raise ArgumentError(f"structure array has incorrect shape {heights.shape}: the footprint's is {held.shape}")
+    structure = structure if heights.any() else None  # nothing is added by a flat one
     taps = taps_of(field, held, window_axes(chosen, rank(field)), origin, heights)
     dtype, at = result_dtype(output, field), edge(mode, cval)
     sign, join = (-1.0 if which == "minimum" else 1.0), OPERATIONS[which]

@@ -26,6 +26,7 @@ MODES = {  # SciPy's words, and the borders of reads that they are
     "constant": "constant",
     "grid-constant": "constant",
 }
+EXACT = 2**53  # integers that float64 holds
 # Dtypes that float32 holds all values of.
 SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unorm8")
 
@@ -181,6 +182,21 @@ def computed_in(field: Field, dtype: str) -> str:
     if field.dtype == "complex64":
         return "float32"
     return "float32" if field.dtype in SMALL and dtype in ("float32", "float16") else "float64"
+
+
+def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: ImageEdge) -> str:
+    """The dtype of sums with weights: int64, modulo 2^64, of integers that add up to more than float64 holds.
+
+    So are those that are exact whatever they add up to: integers with whole weights, whose results are integers.
+    """
+    types = np.dtype(field.type.array_dtype), np.dtype(dtype)
+    if any(kind.kind not in "iu" for kind in types) or field.dtype == "unorm8":
+        return computed_in(field, dtype)
+    whole = bool(np.all(np.abs(weights) < EXACT) and np.all(weights == np.rint(weights)))
+    held = at.border != "constant" or (not isinstance(at.cval, complex) and field.type.element.holds(at.cval))
+    held = held and float(np.real(at.cval)).is_integer()
+    far = float(2 ** (8 * types[0].itemsize) * np.abs(weights).sum()) > EXACT
+    return "int64" if whole and held and far else computed_in(field, dtype)
 
 
 def method_of(method: Any, known: Sequence[str]) -> Any:

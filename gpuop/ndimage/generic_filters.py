@@ -38,6 +38,7 @@ PADS = {
     "wrap": "wrap",
     "constant": "constant",
 }  # NumPy's
+CHOOSING = (np.max, np.min, max, min)  # functions that give one of the values
 AT_ONCE = 16  # lines, which caches hold
 
 
@@ -75,6 +76,12 @@ def generic_filter(
     return _filtered(input, called, size, footprint, output, mode, cval, origin, axes)
 
 
+def _given_in(field: Field, function: Any, at: ImageEdge) -> str:
+    """The dtype of a window's values: double, as SciPy's, but for what chooses among integers that it does not hold."""
+    held = at.border != "constant" or field.type.element.holds(at.cval)
+    return str(field.dtype) if function in CHOOSING and field.dtype in ("int64", "uint64") and held else "float64"
+
+
 @of_arrays()
 def _filtered(
     input: Any, function: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
@@ -90,7 +97,7 @@ def _filtered(
 
     if len(taps) <= MOST:
         with contextlib.suppress(Exception):  # what cannot be recorded is called
-            return neighbourhood("generic_filter", field, found, at, "float64", dtype, object())
+            return neighbourhood("generic_filter", field, found, at, _given_in(field, function, at), dtype, object())
     window = spread(held, chosen, rank(field), "footprint")
     origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
     before = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]

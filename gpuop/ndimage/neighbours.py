@@ -10,7 +10,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
-from gpuop.ir.types import FieldType, Shape
+from gpuop.ir.types import ULONG, FieldType, Shape
 from gpuop.ndimage.filter_arguments import ImageEdge
 from gpuop.ops.gather import Place, Reading, gathered
 
@@ -45,7 +45,7 @@ def neighbourhood(
 
     def at_point(at: Place, read: Reading) -> Any:
         def around(offset: Offset, of: Field = field, outside: ImageEdge = edge) -> Any:
-            return k._convert(read_around(of, at, offset, read, outside), computed)
+            return held_in(computed, read_around(of, at, offset, read, outside))
 
         return stored(value(around), out)
 
@@ -100,12 +100,12 @@ def combined(count: int, term: Callable[[Any], Any], operation: Callable[[Any, A
 
 
 def numbers_at(numbers: Sequence[float], dtype: str = "float64") -> Callable[[Any], Any]:
-    """What looks up one of some numbers: itself, or in a loop in a table of the kernel, of integers or of a dtype."""
+    """What looks up one of some numbers: itself, or in a loop in a table of the kernel, of int or of a dtype."""
 
     def looked_up(n: Any) -> Any:
         if isinstance(n, int) or len(set(numbers)) == 1:
             return numbers[n if isinstance(n, int) else 0]
-        whole = all(isinstance(number, int) for number in numbers)
+        whole = dtype != "int64" and all(isinstance(number, int) for number in numbers)
         return k._constantArray(np.array(numbers, np.int32 if whole else dtype))[n]
 
     return looked_up
@@ -122,6 +122,13 @@ def steps_along(axis: int, count: int, origin: int) -> Callable[[Any], Offset]:
     return lambda step: tuple(step - origin if a == axis else 0 for a in range(count))
 
 
+def held_in(computed: str, value: Any) -> Any:
+    """A value in the dtype of sums; in int64, which wraps around, uint64 has its bits."""
+    if computed == "int64" and value.type.dtype is ULONG:
+        return k._as_long(value)
+    return k._convert(value, computed)
+
+
 def stored(value: Any, out: FieldType) -> Any:
     """A sum as a dtype holds it: integers without their fraction, modulo their range, as C's casts on most machines."""
     kind = out.element.kind
@@ -129,9 +136,10 @@ def stored(value: Any, out: FieldType) -> Any:
         return k._convert(value, "int64") != 0
     if kind not in "iu" or (isinstance(value, Value) and value.type.dtype == out.element):
         return value
-    whole = k._convert(value, "int64")
+    whole = held_in("int64", value)
     if out.dtype == "uint64":
-        return k._where(value < 0, k._convert(whole, "uint64"), k._convert(value, "uint64"))
+        wrapped = k._as_ulong(whole)  # of what is negative, as of the other dtypes the last bits
+        return wrapped if value.type.kind == "i" else k._where(value < 0, wrapped, k._convert(value, "uint64"))
     bits = out.element.bits
     if bits == 64:
         return whole

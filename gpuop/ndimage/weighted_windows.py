@@ -12,12 +12,11 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.words.shared_memory import CONSTANT_BYTES
 from gpuop.errors import ArgumentError
-from gpuop.ndimage.filter_arguments import ImageEdge, computed_in, rank
+from gpuop.ndimage.filter_arguments import EXACT, ImageEdge, rank, summed_in
 from gpuop.ndimage.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
 
 Numbers = np.ndarray[Any, Any]
 EPSILON = 2.0**-52  # weights that differ by less are equal to SciPy, and those below it are none
-EXACT = 2**53  # integers that float64 holds
 WORTH = 49  # weights from which on axes are taken one after the other, if they can be
 
 
@@ -44,7 +43,8 @@ def one_by_one(
     field: Field, parts: Sequence[Numbers], shifts: Sequence[int], at: ImageEdge, dtype: str, along: Any
 ) -> Field:
     """The sums along one axis after the other; between them values are as long as sums are."""
-    between = field.dtype if field.dtype == "complex64" else computed_in(field, dtype)
+    whole = np.array(reduce(np.multiply.outer, parts))
+    between = field.dtype if field.dtype == "complex64" else summed_in(field, dtype, whole, at)
     axes = [a for a, part in enumerate(parts) if part.size > 1]
     scale = np.prod([part.sum() for a, part in enumerate(parts) if a not in axes])
     for a in axes:
@@ -53,6 +53,8 @@ def one_by_one(
         field = along(field, weights, a, kind, at, shifts[a] - parts[a].size // 2)
         if at.border == "constant":
             outside = at.cval * float(weights.sum())
+            if between == "int64":
+                outside = (int(at.cval) * int(weights.sum()) + 2**63) % 2**64 - 2**63
             at = ImageEdge("constant", outside if between == "complex64" else np.asarray(outside, between).item())
     return field
 
@@ -65,7 +67,8 @@ def added(
     Raises:
         ArgumentError: there are more weights than kernels have tables for.
     """
-    computed = computed_in(field, dtype)
+    computed = summed_in(field, dtype, window, at)
+    number = int if computed == "int64" else float
     if not has_table(field, window, at, computed):
         raise ArgumentError(
             f"{window.size} weights are too many to be added one after the other, from a table of the kernel: "
@@ -73,7 +76,7 @@ def added(
         )
     dense = _is_dense(field, window, at)
     taps = [
-        (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), float(weight))
+        (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), number(weight))
         for place, weight in np.ndenumerate(window)
         if abs(weight) > EPSILON
     ]
@@ -82,7 +85,7 @@ def added(
 
     def total(around: Around) -> Any:
         if not taps:
-            return around((0,) * rank(field)) * 0.0
+            return around((0,) * rank(field)) * number(0)
         if len(taps) > MOST and dense:
             return _in_loops(around, np.where(np.abs(window) > EPSILON, window, 0).astype(computed), shifts)
         return combined(len(taps), lambda n: around(place(n)) * table(n), lambda total, term: total + term)
@@ -110,7 +113,9 @@ def _is_dense(field: Field, window: Numbers, at: ImageEdge) -> bool:
 
 def _in_loops(around: Around, window: Numbers, shifts: Sequence[int]) -> Any:
     weights = k._constantArray(window)
-    total = k._var(k._convert(-0.0, str(window.dtype)))  # to which adding changes nothing
+    total = k._var(
+        k._convert(-0.0 if window.dtype.kind == "f" else 0, str(window.dtype))
+    )  # to which adding changes nothing
     with k._for(window.shape) as place:
         offset = tuple(n - shift for n, shift in zip(place, shifts, strict=True))
         total.assign(total + around(offset) * weights[tuple(place)])
