@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel, Names
 from gpuop.ir.layout import interleaved, planar
+from gpuop.ir.longest import LONGEST_AXIS
 from gpuop.ir.nodes import GRID_AXES, Apply, Expr, FieldParam, Stride
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier
 
 REACH = 2**31 - 2  # elements that an int counts
-LONGEST = 2**30 - 2**20  # extent: borders mirror at twice as much, and threads count beyond the last point
 MOST_GROUPS = 65535  # of a launch along its rows and its layers, on CUDA: more of them are numbered along columns
 
 
@@ -33,7 +33,7 @@ class Extents:
     def most(self) -> int:
         """An extent that all of them may have at once: each field is within the reach of an int, and launches have three axes."""
         reach = min(_most(param, names) for param, names in self.grids.items() if param is not None and any(names))
-        return min(reach, MOST_GROUPS if len(self.grids[None]) > 1 else LONGEST)
+        return min(reach, MOST_GROUPS if len(self.grids[None]) > 1 else LONGEST_AXIS)
 
 
 def _most(param: FieldParam, names: Names) -> int:

@@ -286,6 +286,14 @@ class FieldType:
         return self.parts.points
 
     @cached_property
+    def longest(self) -> int:
+        """The greatest extent that kernels count along: of an axis, of the first ones as one, or of big tensors and layers."""
+        grid = self.folded.field_shape
+        layers = grid[0] if len(grid) == MOST_GRID and self.planes > SMALL_TENSOR else 1
+        found: int = max([*grid, *self.array_shape, layers * self.planes])
+        return found
+
+    @cached_property
     def nbytes(self) -> int:
         """The bytes of its values in a device's memory."""
         return self.field_shape.points * self.planes * self.storage.bits // 8

@@ -15,6 +15,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.interop import numpy_dtype
+from gpuop.ir.longest import check_axes
 from gpuop.ir.types import FieldType
 from gpuop.ndimage.label_groups import NOWHERE, LabelGroups, LabelIndex, index_of, room_of
 from gpuop.ndimage.measured import as_array, is_lazy, measured, parted, shape_of, values_of
@@ -81,6 +82,7 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
     shape = shape_of(given)
     if 0 in shape:
         return {}
+    check_axes(FieldType(math.prod(shape)))  # which are ordered in a row
     low, high = (int(values_of(end)) for end in measured(_least_and_greatest, given, None))
     many = not shape or low < 0 or high >= max(MOST_COUNTED, math.prod(shape))
     made = measured(_in_order, given, None, None if many else max(high.bit_length(), 1))

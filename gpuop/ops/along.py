@@ -15,6 +15,7 @@ from gpuop.dsl.fields.kinds_of_field import ScalarField
 from gpuop.errors import BoundsError, SemanticError
 from gpuop.ops.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of, whole_number
 from gpuop.ops.eager_sizes import integers, kept
+from gpuop.ops.flat_places import is_too_long, taken
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.layouts import ravel, reshape, reshaped, swapaxes
 from gpuop.ops.slicing import sliced
@@ -160,25 +161,49 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     field = a_field("take", a)
     if out is not None or mode not in ("raise", "clip", "wrap"):
         raise SemanticError('take: `mode` is "raise", "clip" or "wrap", and there is no `out`')
+    if axis is None and is_too_long(field):
+        return _taken_of_all(field, indices, mode)
     if axis is None:
         field, axis = ravel(field), 0
     n = numbered(axis, *of_field(field))
     if isinstance(indices, Field):
         return _looked_up(field, indices, n, mode)
+    return _taken(field, n, _numbers(indices), mode)
+
+
+def _numbers(indices: Any) -> Numbers:
     numbers = np.asarray(indices)
     if numbers.dtype.kind not in "iu" and numbers.size:
         raise SemanticError(f"take: indices are integers, not {numbers.dtype.name}; `np.where(mask, a, b)` takes masks")
-    return _taken(field, n, numbers, mode)
+    return numbers
+
+
+def _taken_of_all(field: Field, indices: Any, mode: str) -> Field:
+    """Of all values in a row, which are more than an axis may have."""
+    extent = field.type.array_shape.points
+    if not isinstance(indices, Field):
+        return taken(field, _inside(_numbers(indices), 0, extent, mode))
+    _check_indices(indices)
+    if mode == "raise" and indices.field_shape.points:
+        indices, mode = _within(indices, 0, extent), "wrap"
+    wide = indices if indices.dtype == "uint64" else indices.astype("int64")
+    return taken(field, np.clip(wide, 0, extent - 1) if mode == "clip" else wide % extent)
+
+
+def _inside(indices: Numbers, axis: int, extent: int, mode: str) -> Numbers:
+    """Indices that are known, as those of points; BoundsError where one is outside, and that is refused."""
+    outside = (indices < -extent) | (indices >= extent)
+    if mode == "raise" and outside.any():
+        raise BoundsError(f"take: index {indices[outside][0]} is out of bounds for axis {axis} with size {extent}")
+    wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64)
+    return np.clip(wide, 0, extent - 1) if mode == "clip" else wide % max(extent, 1)
 
 
 def _taken(field: Field, axis: int, indices: Numbers, mode: str) -> Field:
     extent = field.type.array_shape[axis]
     if not extent and indices.size:
         raise SemanticError(f"take: axis {axis} of a {field.type} field is empty")
-    outside = (indices < -extent) | (indices >= extent)
-    if mode == "raise" and outside.any():
-        raise BoundsError(f"take: index {indices[outside][0]} is out of bounds for axis {axis} with size {extent}")
-    inside = np.clip(indices, 0, extent - 1) if mode == "clip" else indices % max(extent, 1)
+    inside = _inside(indices, axis, extent, mode)
     return _axis_split(_chosen("take", field, axis, inside.ravel().astype(np.int64)), axis, indices.shape)
 
 
@@ -213,8 +238,7 @@ def _by_table(name: str, field: Field, axis: int, table: Field, border: str) -> 
 
 def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
     """Indices that are values of a field: a grid of scalars."""
-    if np.dtype(indices.type.array_dtype).kind not in "iu" or indices.dtype == "unorm8" or indices.tensor_shape:
-        raise SemanticError(f"take: indices are integers, not a {indices.type} field")
+    _check_indices(indices)
     if axis >= len(field.field_shape):
         raise SemanticError(
             f"take: axis {axis} is the tensor's of a {field.type} field: its indices are Python's integers"
@@ -228,6 +252,11 @@ def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
         indices = (indices % extent).astype("int32")
     found = _by_table("take", field, axis, reshape(indices, -1), "clamp" if mode == "clip" else "wrap")
     return _axis_split(found, axis, indices.field_shape)
+
+
+def _check_indices(indices: Field) -> None:
+    if np.dtype(indices.type.array_dtype).kind not in "iu" or indices.dtype == "unorm8" or indices.tensor_shape:
+        raise SemanticError(f"take: indices are integers, not a {indices.type} field")
 
 
 def _within(indices: Field, axis: int, extent: int) -> Field:

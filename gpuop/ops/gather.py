@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.longest import MOST_PLACES
 from gpuop.ir.types import FieldType
 from gpuop.ops.precise import record_steps
 
@@ -128,21 +130,25 @@ def _placed(point: Place, element: Place, out: FieldType) -> tuple[Place, Readin
 
 
 def flat(place: Place, shape: Sequence[int]) -> Any:
-    """The number of a place in row-major order: an integer where all coordinates are."""
+    """The number of a place in row-major order: an integer where all coordinates are, and a long where an int does not count."""
     number: Any = 0
+    wide = math.prod(shape) > MOST_PLACES
     for at, n in zip(place, shape, strict=True):
         if n > 1:
+            at = k._convert_long(at) if wide and not isinstance(at, int) else at
             number = at if isinstance(number, int) and number == 0 else number * n + at
     return number
 
 
 def apart(number: Any, shape: Sequence[int]) -> list[Any]:
-    """The place of a number in row-major order: its coordinates."""
+    """The place of a number in row-major order: its coordinates, ints of a long."""
     place: list[Any] = []
+    wide = math.prod(shape) > MOST_PLACES and not isinstance(number, int)
     for axis in reversed(range(len(shape))):
         n = shape[axis]
         last = all(extent == 1 for extent in shape[:axis])
-        place.insert(0, 0 if n == 1 else number if last else number % n)
+        at = 0 if n == 1 else number if last else number % n
+        place.insert(0, k._convert_int(at) if wide and n > 1 else at)
         if n > 1 and not last:
             number = number // n if isinstance(number, int) else number / n
     return place

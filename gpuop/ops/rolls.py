@@ -12,6 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
 from gpuop.ops.along import AlongAxis, along
 from gpuop.ops.axes import a_field, axes_of, numbered, of_field, whole_number
+from gpuop.ops.flat_places import is_too_long, rolled_in_a_row
 from gpuop.ops.gather import Place, Reading, gathered
 from gpuop.ops.joining import parts_of
 from gpuop.ops.layouts import ravel, reshaped
@@ -23,6 +24,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Field:
     """numpy.roll."""
     field = a_field("roll", a)
     if axis is None:
+        if is_too_long(field):
+            return rolled_in_a_row(field, sum(_shifts(shift)))
         flat = ravel(field)
         rolled = _rolled(flat, {0: sum(_shifts(shift))})
         return field if rolled is flat else reshaped("reshape", rolled, axes_of(field.type))

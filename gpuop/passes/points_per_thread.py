@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gpuop.config import config
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.longest import MOST_COUNTED
 from gpuop.ir.nodes import (
     GRID_AXES,
     Assign,
@@ -38,7 +39,6 @@ STREAMED = 1 << 25  # bytes: CPUs write outputs of this size past their caches, 
 LINE = 64  # bytes of a CPU's cache line
 MOST_PARTS = 4  # lines that a thread writes parts of in turns, which CPUs still write whole past their caches
 LONG_ROW = 2048  # columns: so many are enough for groups whose threads have points as far apart as these are wide
-MOST_POINTS = 2**31 - 1  # points of a flat grid: an int numbers them
 ONE_BY_ONE = "the device handles points one by one as fast"
 
 Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
@@ -123,7 +123,7 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
                 return PointsPerThread(count, "spaced", False, f"{count} lanes do not divide rows of {columns}")
             count = math.gcd(count, columns)
         return PointsPerThread(count, form if count > 1 else "scalar", False, reason)
-    flat = points <= MOST_POINTS and not (columns % count == 0 and _knows_positions(kernel))
+    flat = points <= MOST_COUNTED and not (columns % count == 0 and _knows_positions(kernel))
     aligned = math.gcd(count, points if flat else columns)
     if form == "wide" and 1 < aligned >= count // 2:
         return PointsPerThread(aligned, form, flat, reason)

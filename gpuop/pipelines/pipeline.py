@@ -28,6 +28,7 @@ from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
 from gpuop.host_span import HostSpan, traced_again
 from gpuop.interop import library_of, numpy_dtype, own
+from gpuop.ir.longest import most_points
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.calls_before import RESULT, Anew, CallsBefore, TracedCall
 from gpuop.pipelines.computed_once import by_calls
@@ -202,7 +203,7 @@ class Pipeline(Windowing):
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
         types = tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items())
         known_by = self._known_by(bound, given) if len(given) < len(bound.arguments) else ()
-        key = types, device, known_by, self.precision or chosen()
+        key = types, device, known_by, self.precision or chosen(), most_points()
         others = tuple(value for name, value in bound.arguments.items() if name not in given)
         owners = (*self.receiver, *functions_among(others)) if others else self.receiver
         known, captured = self.traced.find_again(key, owners, (self.function, *others), large_arrays=True)

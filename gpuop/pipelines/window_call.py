@@ -15,6 +15,7 @@ from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.errors import SemanticError
 from gpuop.evaluation import PLANS_KEPT
 from gpuop.interop import numpy_dtype
+from gpuop.ir.longest import in_windows
 from gpuop.pipelines.calls_before import TracedCall
 from gpuop.pipelines.device_call import DeviceCall
 from gpuop.pipelines.host_call import HostCall
@@ -131,7 +132,8 @@ class PipelineWindow:
         windows, axes = self._windows(given), len(self.whole)
         whole = {n: Like.of(a, (*self.whole, *a.shape[axes:]) if n in windows else a.shape) for n, a in given.items()}
         device = pipeline._on_device(given)
-        traced = pipeline._trace(bound, whole, device).traced
+        with in_windows([a.shape for a in whole.values()]):
+            traced = pipeline._trace(bound, whole, device).traced
         of = pipeline._parts(traced, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
         if self.computed != (self.start, self.stop):
             of.footprint.window(self.start, self.stop)  # which refuses points within work-groups

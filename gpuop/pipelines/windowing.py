@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import is_array
 from gpuop.dsl.fields.sources import Deferred
+from gpuop.ir.longest import in_windows
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.ir.values import Leaf
 from gpuop.pipelines.parted import Parted
@@ -42,7 +43,8 @@ class Windowing(InWindows):
         """What computes windows, of arguments as of `footprint`; those in `shared` are whole."""
         args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
         bound, given = self._bound(args, kwargs)
-        made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given)).traced
+        with in_windows([a.shape for a in given.values()]):
+            made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given)).traced
         places = tuple(k for k, name in enumerate(given) if name in shared)
         of_arguments = _grids(made, places)
         largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in made.kinds)), key=math.prod)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.longest import check_position
 from gpuop.ir.nodes import Atomic, Block, Const, Effect, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, While
 from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
 from gpuop.ir.visit import Copier, fields_read, map_blocks, map_values, with_operands
@@ -123,6 +124,8 @@ class _Copy(Copier):
         if name not in self.numbers:
             param = self.numbers[name] = FieldParam(f"{what}_{self.axes[axis]}", NUMBER, by_value=True)
             b = collector(self.head)
+            if what == "origin":
+                check_position(self.kernel.name, self.extents.whole[axis], self.kernel.loc)
             most = self.extents.whole[axis] - 1 if what == "origin" else self.extents.window[axis]
             self.bounded[name] = b.apply("max", b.apply("min", b.bind(Read(param, Type(INT))), most), 0)
         return self.bounded[name]

@@ -36,6 +36,7 @@ from gpuop.errors import MissingError, SemanticError, UnsupportedError, here
 from gpuop.host_span import HostSpan
 from gpuop.ir.dims import Dims
 from gpuop.ir.dtype_names import DTypeName
+from gpuop.ir.longest import check_axes
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
@@ -87,10 +88,12 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
         else:
             with HostSpan("convert"):
                 kind, values = make(host_array(array))
+                check_axes(kind)  # before any value is copied
                 node = Leaf(kind.folded, HostArray(values().reshape(kind.folded.array_shape)), name=name)
         self._stand_for(node, kind)
 
     def _stand_for(self, node: Node, kind: FieldType | None) -> None:
+        check_axes(kind or node.type)
         object.__setattr__(self, "node", node)
         object.__setattr__(self, "kind", None if kind is None or kind.folded is kind else kind)
 

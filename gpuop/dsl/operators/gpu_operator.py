@@ -17,6 +17,7 @@ from gpuop.dsl.recorder.precisions import checked, chosen
 from gpuop.dsl.recorder.record import Recorder, caller
 from gpuop.errors import Loc, SemanticError, described, here
 from gpuop.ir.kernel import Launchable
+from gpuop.ir.longest import check_axes
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
@@ -35,6 +36,7 @@ def slots_of(types: Sequence[Any], default: Any, declared: bool = True) -> list[
             raise SemanticError(
                 f"an output is declared by a FieldType, not by {described(t)}; write `field.type`{shape}"
             )
+        check_axes(t)
     defaults = default if isinstance(default, (tuple, list)) else (default,) * len(types)
     if len(defaults) != len(types):
         raise SemanticError(f"`default=` has {len(defaults)} values, and the outputs are {len(types)}")

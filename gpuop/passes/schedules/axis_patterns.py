@@ -22,6 +22,7 @@ from gpuop.passes.schedules.known_places import KnownPlaces
 PERIODS = (1, 2, 4, 8, 16)  # points after which an integer has grown by a constant
 ALIGNED = 16  # a multiple of all of them
 SHORTEST = 8 * ALIGNED  # points along an axis
+MOST_POINTS = 1 << 25  # along an axis: the host has an integer for each of them, of every variable
 
 
 @dataclass(frozen=True)

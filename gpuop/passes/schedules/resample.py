@@ -32,7 +32,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.obstacles import doubles, obstacle
-from gpuop.passes.schedules.axis_patterns import SHORTEST, axis_patterns
+from gpuop.passes.schedules.axis_patterns import MOST_POINTS, SHORTEST, axis_patterns
 from gpuop.passes.schedules.edge_vectors import counted
 from gpuop.passes.schedules.method import Method, Parameters
 from gpuop.passes.schedules.placed import Placed, positions, without_tables
@@ -51,6 +51,8 @@ def refuse(kernel: Kernel) -> str:
         return "it has stages"
     if kernel.domain.extent("column") < SHORTEST:
         return "its rows are too short for vectors away from the borders"
+    if max(kernel.domain.extent("column"), kernel.domain.extent("row")) > MOST_POINTS:
+        return "its axes are too long to look at each of their points"
     wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
     found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
     if found:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.longest import MOST_COUNTED
 from gpuop.ir.nodes import (
     GRID_AXES,
     Array,
@@ -36,7 +37,7 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions, walk
 from gpuop.passes.flat_grid import flat
-from gpuop.passes.points_per_thread import ACCESS, MOST_POINTS, Place, elements, is_own, is_plain, places
+from gpuop.passes.points_per_thread import ACCESS, Place, elements, is_own, is_plain, places
 from gpuop.passes.schedules.private_outputs import PrivateOutputs
 from gpuop.passes.schedules.walk import named, numbered
 
@@ -239,7 +240,7 @@ def _is_flat(kernel: Kernel, reads: list[Read], lanes: int) -> bool:
         not placed
         and not kernel.layouts
         and planes == kernel.domain.elements == 1
-        and lanes**2 <= kernel.domain.shape.points <= MOST_POINTS
+        and lanes**2 <= kernel.domain.shape.points <= MOST_COUNTED
     )
 
 
