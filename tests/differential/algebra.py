@@ -96,11 +96,19 @@ def apply(op: Op, operands: tuple[Operand, ...]) -> Val:
         dtype = "float32"
     if op.how == "truth":
         dtype = "bool"
-    arrays, order = aligned(operands, [typed(o, dtype) for o in operands])
+    steps = "float64" if dtype == "float32" and op in CANCELLING and _long(operands) else dtype
+    arrays, order = aligned(operands, [typed(o, steps) for o in operands])
     if op.bound:
-        return _bounded(op, operands, arrays, order)
+        return _bounded(op, operands, arrays, order, np.dtype(dtype))
     values = np.asarray(op.compute(*arrays))
+    if steps != dtype:
+        values = values.astype(dtype)
     return Val(result(operands, values, order), order, ends=_free_zeros(op, arrays))
+
+
+def _long(operands: tuple[Operand, ...]) -> bool:
+    """Whether an operand has integers that float32 does not hold."""
+    return any(o.dtype in ("int32", "uint32", "int64", "uint64") for o in operands if isinstance(o, Val))
 
 
 def _free_zeros(op: Op, arrays: list[np.ndarray]) -> bool:
@@ -118,9 +126,8 @@ def _free_zeros(op: Op, arrays: list[np.ndarray]) -> bool:
 # --- functions within bounds --------------------------------------------------------------------------------------------
 
 
-def _bounded(op: Op, operands: tuple[Operand, ...], arrays: list[np.ndarray], order: int) -> Val:
+def _bounded(op: Op, operands: tuple[Operand, ...], arrays: list[np.ndarray], order: int, dtype: np.dtype) -> Val:
     """mpmath's value where everything is finite, NumPy's at zeros, which have signs, infinities and NaN."""
-    dtype = arrays[0].dtype
     wide = np.broadcast_arrays(*(a.astype(np.float64) for a in arrays))
     numpy_name = op.form[3:].split("(")[0] if op.form.startswith("np.") else "power"
     limit = np.asarray(getattr(np, numpy_name)(*wide))
@@ -241,6 +248,8 @@ INEXACT = {
 }
 INEXACT["pow"] = Op("{} ** {}", mpmath.power, "f", bound=16)
 OPS = EXACT | INEXACT
+# Of integers of 32 and 64 bits these, and comparisons, are computed in float64 and rounded once.
+CANCELLING = [OPS[name] for name in ("add", "subtract", "remainder", "fmod", "floor_divide", "sin", "cos", "tan")]
 
 
 # --- steps ----------------------------------------------------------------------------------------------------------------
@@ -294,7 +303,8 @@ def _compared(op: Op, operands: tuple[Operand, ...]) -> Val:
     kinds = {o.number.dtype.kind for o in operands if isinstance(o, Val)}
     integers = kinds <= set("iu") and not any(isinstance(o, float) for o in operands)
     fields = all(isinstance(o, Val) for o in operands)
-    arrays = [o.number for o in operands] if integers and fields else [typed(o, dtype) for o in operands]
+    steps = "float64" if dtype == "float32" and _long(operands) else dtype
+    arrays = [o.number for o in operands] if integers and fields else [typed(o, steps) for o in operands]
     arrays, order = aligned(operands, arrays)
     return Val(result(operands, np.asarray(op.compute(*arrays)), order), order)
 
