@@ -138,7 +138,8 @@ def main() -> int:
         thread.start()
     for thread in threads:
         thread.join()
-    return 0 if all([report(tool, told[tool]) for tool in given.tools]) else 1
+    clean = [report(tool, told[tool]) for tool in given.tools]
+    return 0 if all(clean) else 1
 
 
 if __name__ == "__main__":
