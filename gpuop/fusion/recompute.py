@@ -20,7 +20,7 @@ from gpuop.fusion.splice import splice
 from gpuop.fusion.staging import unstaged
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
-from gpuop.ir.size import MOST_NESTED, MOST_STATEMENTS, deepest, size
+from gpuop.ir.size import MOST_NEIGHBOURS, MOST_NESTED, MOST_STATEMENTS, deepest, neighbours, size
 from gpuop.ir.text import identity
 from gpuop.ir.visit import expressions, times, walk
 from gpuop.passes.inline import fits, inline, is_pure
@@ -82,7 +82,8 @@ class Recomputing:
         reads = sum(isinstance(e, Read) and e.field in params for e in expressions(op.fusible.body))
         whole = self.groups.size[op.number] + reads * size(chain.kernel.body)
         deep = deepest(op.fusible.body)[0] + deepest(chain.kernel.body)[0]
-        if whole > MOST_RECOMPUTED or deep > MOST_NESTED:
+        near = neighbours(op.fusible.body, lambda read: read.field in params) * neighbours(chain.kernel.body)
+        if whole > MOST_RECOMPUTED or deep > MOST_NESTED or near > MOST_NEIGHBOURS:
             self.large[value] = (
                 f"with `{chain.kernel.name}` at each of its {reads} reads `{op.kernel.name}` would be too large"
             )

@@ -37,6 +37,7 @@ class Dialect:
         helpers: functions that are printed before the kernel when their name occurs in it.
         head: the first lines of every source.
         unroll: the pragma before a loop.
+        rolled: the one before a loop that is to stay as it is; "" where compilers leave such loops alone.
         local, constant: the qualifiers of memory that is not a thread's own.
         barrier: a barrier, by the memory that it orders.
         atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
@@ -84,6 +85,7 @@ class Dialect:
     wide_kernel: str = ""
     int_position: str = ""
     fixed_group: str = ""
+    rolled: str = ""
 
     def type(self, c: str) -> str:
         return self.types.get(c, c)

@@ -9,6 +9,7 @@ from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.extremes import calls_of
 from gpuop.codegen.c.identifiers import comment, index_name
 from gpuop.codegen.c.multiples import multiplies_columns
+from gpuop.codegen.c.rolled_loops import rolled
 from gpuop.codegen.c.statements import Statements
 from gpuop.ir.extents import in_planes
 from gpuop.ir.kernel import Kernel
@@ -34,6 +35,7 @@ class Printer(Statements):
         self.e.streamed = streamed(kernel)
         self.large = {field for field in kernel.written if is_streamed(kernel, field)}
         self.rising = rising(kernel)
+        self.rolled = rolled(kernel) if self.dialect.rolled else set()
         self.read_back = {s.memory for s in walk(kernel.body) if isinstance(s, Atomic) and s.op == "read"}
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
         for param in (*kernel.inputs, *kernel.written):

@@ -50,6 +50,7 @@ class Statements:
     def __init__(self, expressions: Expressions) -> None:
         self.e, self.dialect = expressions, expressions.dialect
         self.rising: set[Var] = set()  # counters
+        self.rolled: set[Var] = set()  # counters of loops that stay as they are
         self.large: set[FieldParam] = set()  # outputs that are written past the caches where accesses are wide
         self.lines: list[str] = []
         self.locs: dict[int, Loc] = {}
@@ -216,6 +217,8 @@ class Statements:
             name, stop, step = self.e.names.of(stmt.var), self.e.text(stmt.stop, 11), self.e.text(stmt.step)
             if stmt.unroll != 1:
                 self.put(depth, self.dialect.unroll.format(n=stmt.unroll or "").rstrip())
+            elif stmt.var in self.rolled:
+                self.put(depth, self.dialect.rolled)
             if stmt.var in self.rising or isinstance(stmt.step, Const):
                 test = f"{name} {'<' if stmt.var in self.rising else '>'} {stop}"
             else:

@@ -1,0 +1,51 @@
+"""Which loops a compiler is told to leave as they are: those around loops over arrays that a thread has no registers for.
+
+Written out to the end, such loops have constant places, so that small arrays are registers: of 8×8 float where all bounds are
+constants. Larger ones are in memory however the loops are written, and NVRTC spends seconds on 16×16 for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Block, Const, Declare, For, Stmt, Var, While
+from gpuop.ir.visit import blocks, loop_values, walk
+
+LEAST_OWN, MOST_OWN = (
+    256,
+    640,
+)  # bytes of a thread's arrays: less is compiled soon, and more than that never is in registers
+SOME_TURNS = 8
+# statements, counted in each turn, that compilers may write out: of arrays of the largest size that is in registers, and beyond
+MOST_TURNS, FEW_TURNS = 1536, 128
+
+
+def rolled(kernel: Kernel) -> set[Var]:
+    """The counters of these loops."""
+    arrays = (stmt.array for stmt in walk(kernel.body) if isinstance(stmt, Declare))
+    own = sum(array.nbytes for array in arrays if array.space == "private")
+    if own < LEAST_OWN:
+        return set()
+    most = MOST_TURNS if own <= MOST_OWN else FEW_TURNS
+    return {loop.var for loop in _around_loops(kernel.body) if loop.unroll == 1 and _statements((loop,)) > most}
+
+
+def _around_loops(block: Block) -> Iterator[For]:
+    for stmt in walk(block):
+        if isinstance(stmt, For) and any(isinstance(inner, (For, While)) for inner in walk(stmt.body)):
+            yield stmt
+
+
+def _statements(block: Block) -> int:
+    return sum(1 + sum(map(_statements, blocks(stmt))) * _turns(stmt) for stmt in block)
+
+
+def _turns(stmt: Stmt) -> int:
+    """How often a loop turns: where it begins or ends at a value, as if that were 0, and where both do, a few times."""
+    if not isinstance(stmt, For):
+        return 1
+    known = loop_values(stmt)
+    if known is not None:
+        return len(known)
+    return max((SOME_TURNS, *(abs(int(end.value)) for end in (stmt.start, stmt.stop) if isinstance(end, Const))))
