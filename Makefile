@@ -5,6 +5,8 @@
 #   make test ARGS="-k square -x"    what else to tell pytest (or the demo)
 #   make test EXTRAS=opencl          only the OpenCL drivers that the system has (setup.cfg lists the extras)
 #   make test EXTRAS=                without OpenCL, on the reference device
+#   make test-all                    every device and form of every case, and random programs that nobody has run: at night
+#   make test-all ARGS="--seed 7"    the random programs of the run that says so in its first lines
 #   make bench                       the pipelines of benchmarks/pipelines beside other libraries, on the CPU, in .venv-bench
 #   make bench ARGS="--only harris --size 2048 --rounds 5 --device opencl:1"
 #   make bench-gpu PYTHON=python3    on the first CUDA GPU, with that Python and what it has installed
@@ -20,7 +22,7 @@ venv := .venv$(if $(filter-out cpu,$(or $(EXTRAS),none)),-$(subst $(comma),-,$(o
 bin := $(venv)/bin
 ready := $(venv)/ready-$(subst /,_,$(PYTHON))
 
-.PHONY: help demo test check cluster bench bench-gpu measure dist clean
+.PHONY: help demo test test-all check cluster bench bench-gpu measure dist clean
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
@@ -29,6 +31,9 @@ demo: $(ready)
 
 test: $(ready)
 	$(bin)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+test-all: $(ready)
+	$(bin)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --all --seed fresh $(ARGS)
 
 cluster: $(ready)
 	$(bin)/python examples/cluster.py $(ARGS)

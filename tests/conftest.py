@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.opencl import opencl_device
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
 from gpuop.runtime.reference.reference_device import Reference
-from tests.as_gpus import as_a_gpu
+from tests import nightly
+from tests.as_gpus import AS_A_GPU, as_a_gpu, used
 
 RANDOM: list[Any] = []  # modules of tests that have a `rng`
 FRESH = np.random.default_rng(17).bit_generator.state
@@ -46,6 +48,10 @@ ONE_DRIVER = {
     for name in ("complex", "limits", "orders", "outputs", "sample", "several", "switch", "windows")
 }
 MANY_CASES = 3  # of one test, which differ little
+PLANNED = tuple(
+    f"tests.{name}." for name in ("conformance", "fuzz", "graphs", "library")
+)  # what is planned, on each target
+AS_GPUS = 12  # cases by turns, of which a driver that plans as for a GPU takes one or two
 
 
 gc.set_threshold(10_000)  # what tests make lives a while, and is collected before each file
@@ -111,10 +117,22 @@ def is_driver(device: str) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of generated text")
+    parser.addoption("--all", action="store_true", help="every form and device of every case, as the nightly runs")
+    parser.addoption("--seed", help="where the seeds of random programs begin: a number, or `fresh`, which draws one")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    nightly.configure(config)
+
+
+def pytest_report_header() -> str:
+    return f"random programs: --seed {nightly.first_seed()}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test with many cases, devices that others stand for take every other one."""
+    if nightly.is_nightly():
+        return
     cases: dict[Any, list[pytest.Item]] = {}
     for item in items:
         name = getattr(item, "callspec", None) and item.callspec.params.get("device")  # type: ignore[attr-defined]
@@ -122,12 +140,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             cases.setdefault((item.function, name), []).append(item)  # type: ignore[attr-defined]
     left: set[pytest.Item] = set()
     for (function, name), several in cases.items():
+        if name.endswith(AS_A_GPU):
+            left.update(item for item in several if not is_in_turn(item, name))
+            continue
         first = left_out_from(function.__module__, name)
         if first is not None and len(several) >= MANY_CASES:
             left.update(several[first::2])
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
+
+
+def is_in_turn(item: pytest.Item, name: str) -> bool:
+    """Whether a driver that plans as for a GPU takes a case: each takes some of nearly every file, and no two the same."""
+    turn = crc32(item.nodeid.replace(name, "").encode()) % AS_GPUS
+    return turn < 2 if name == f"{gp.devices()[0].name}{AS_A_GPU}" else turn == AS_GPUS - 1
 
 
 def left_out_from(module: str, name: str) -> int | None:
@@ -155,13 +182,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         found = [d.name for d in gp.devices()]
         above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
-        if (above and metafunc.module.__name__ not in DRIVERS_COUNT) or metafunc.module.__name__ in ONE_DRIVER:
+        few = (above and metafunc.module.__name__ not in DRIVERS_COUNT) or metafunc.module.__name__ in ONE_DRIVER
+        if few and not nightly.is_nightly():
             found = list(dict.fromkeys([found[0], "reference"]))
         library = metafunc.module.__name__.startswith("tests.library.")
-        forms = [LOWERED] if above or library else [*INTERPRETERS]
-        if found[0] != "reference" and LOWERED in forms:  # which a driver runs
+        forms = [LOWERED] if (above or library) and not nightly.is_nightly() else [*INTERPRETERS]
+        if found[0] != "reference" and LOWERED in forms and not nightly.is_nightly():  # which a driver runs
             forms.remove(LOWERED)
-        metafunc.parametrize("device", [*forms, *reversed(found)], indirect=True)
+        drivers = [name for name in found if name.startswith("opencl")]
+        as_gpus = [f"{name}{AS_A_GPU}" for name in drivers if metafunc.module.__name__.startswith(PLANNED)]
+        metafunc.parametrize("device", [*forms, *as_gpus, *reversed(found)], indirect=True)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -185,5 +215,5 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     name: str = request.param
     if name in INTERPRETERS:
         monkeypatch.setitem(devices._open, "reference", INTERPRETERS[name]())
-    with gp.use_device("reference" if name in INTERPRETERS else name):
+    with used("reference" if name in INTERPRETERS else name):
         yield name

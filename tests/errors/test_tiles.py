@@ -13,6 +13,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.operators import finish
 from gpuop.ir.ragged import check_tiles
+from tests.nightly import seeds
 
 from .wrong import SCALAR, Wrongs
 
@@ -355,7 +356,7 @@ def test_recording_finds_what_execution_finds(monkeypatch: pytest.MonkeyPatch) -
         return ""
 
     seen = Counter[bool]()
-    for seed in range(60):
+    for seed in seeds(0, 60):
         body = tile_program(seed)
         if not outcome(body, check_tiles, True):
             refused = "only threads beyond the grid would write it" in outcome(body, check_tiles, False)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 import gpuop as gp
 from gpuop.runtime import devices
 from gpuop.runtime.reference.reference_device import Reference
+from tests.nightly import first_seed
 
 REFERENCE = Reference()
 INTERPRETED = ("reference", "lowered", "sm_90", "vectorized")
@@ -25,7 +26,7 @@ def profile(device: str, interpreted: int, compiled: int) -> settings:
         most = compiled if device == gp.devices()[0].name else compiled // 2
     return settings(
         max_examples=most,
-        derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck),
+        derandomize=not first_seed(), database=None, deadline=None, suppress_health_check=list(HealthCheck),
     )  # fmt: skip
 
 

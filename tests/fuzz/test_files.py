@@ -21,6 +21,7 @@ from gpuop.fusion.iteration import Iteration, parts
 from gpuop.fusion.plan import Plan
 from gpuop.ir.values import Leaf
 from gpuop.runtime.cuda import nvrtc
+from tests.nightly import seeds
 
 from .files import BUNDLES, STATES, mutated
 
@@ -72,7 +73,7 @@ def test_states(tmp_path: Path) -> None:
     graph.step(3)
     graph.save(path)
     data, seen = path.read_bytes(), Counter[str]()
-    for seed in range(FILES):
+    for seed in seeds(0, FILES):
         path.write_bytes(mutated(data, STATES, random.Random(seed)))
         seen[load_states(graph, path)] += 1
     assert 0 < seen["loaded"] < FILES / 2 and seen["SemanticError: is damaged"] > FILES / 5, seen
@@ -138,7 +139,7 @@ def test_bundles(tmp_path: Path) -> None:
     data, seen = path.read_bytes(), Counter[str]()
     written = texts(gp.load_bundle(path))
     assert load_bundle(written, path) == ("called" if OPENCL else "called: DeviceError")
-    for seed in range(FILES):
+    for seed in seeds(0, FILES):
         path.write_bytes(mutated(data, BUNDLES, random.Random(seed)))
         seen[load_bundle(written, path)] += 1
     loaded = FILES - sum(count for what, count in seen.items() if what.startswith("SemanticError"))

@@ -10,6 +10,7 @@ import pytest
 import gpuop as gp
 from gpuop.ops import digit_passes
 from tests.conformance.compare import has_double, same
+from tests.nightly import left_to_nightly
 
 from .harness import fused, image, same_bits
 
@@ -42,7 +43,7 @@ def test_columns_of_as_many_rows():
 @pytest.mark.parametrize("n", range(len(CASES)))
 def test_each_as_numpy(device, n):
     if device != "reference" and n:
-        pytest.skip("compilers are slow; the reference runs them all")
+        left_to_nightly("compilers are slow; the reference runs them all")
     shape, order, axis = CASES[n]
     dtype = DTYPES[n]
     if dtype == "float64" and not has_double():
@@ -81,7 +82,7 @@ def test_several_chunks(device, monkeypatch):
 
 def test_long_rows(device):
     if device == "reference":
-        pytest.skip("thousands of values take long")
+        left_to_nightly("thousands of values take long")
     x = rng.integers(0, 200, 9000).astype("u1")
     same(np.sort(gp.ScalarField(x)), np.sort(x))
 

@@ -98,7 +98,7 @@ def test_panels_of_large_matrices(monkeypatch: pytest.MonkeyPatch, device: str, 
     f, g = gp.ScalarField(a), gp.ScalarField(b)
     close(f @ g.T, a @ b.T)
     close(f[0] @ gp.ScalarField(np.stack([b.T, b.T])), a[0] @ np.stack([b.T, b.T]))
-    if device.startswith("opencl"):
+    if device.startswith("opencl") and gp.device().target.device == "cpu":
         assert ("panels:" in source([f @ g.T], None)) == (dtype != "complex64")
 
 

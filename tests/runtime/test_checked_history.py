@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpuop.runtime.reference.races import LocalHistory, MemoryAccess
+from tests.nightly import seeds
 
 THREADS, GROUPS, ELEMENTS = 8, 2, 2
 
@@ -61,7 +62,7 @@ def found(history: LocalHistory, done: list[Done], memory: Any) -> bool:
     return history.write(access, before != value, memory[cell] != value) is not None
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds(0, 300))
 def test_as_by_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     history, memory = LocalHistory(ELEMENTS * GROUPS, THREADS), np.zeros(ELEMENTS * GROUPS, int)

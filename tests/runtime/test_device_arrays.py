@@ -11,6 +11,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime.cuda.cuda_memory import CudaMemory
+from tests.nightly import left_to_nightly
 
 LIBRARIES = ("cupy", "torch", "jax", "numba")
 rng = np.random.default_rng(17)
@@ -83,7 +84,7 @@ def half(a):
 )
 def test_every_dtype_goes_in_and_comes_out(library, dtype):
     if dtype == "complex64" and library == "numba":
-        pytest.skip("as the others, but slow to make")
+        left_to_nightly("as the others, but slow to make")
     array = (rng.random((19, 33)) * 100).astype(dtype)
     same = gp.pipeline(lambda a: gp.ScalarField(a))
     given = to(library, array)

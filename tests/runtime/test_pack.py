@@ -26,6 +26,7 @@ from gpuop.runtime.reference.reference_device import Reference
 from tests.borders import away
 from tests.conftest import Widened
 from tests.golden.nvrtc import compile_cuda
+from tests.nightly import left_to_nightly
 from tests.runtime.test_narrow import GPUOP, NUMPY, value
 
 rng = np.random.default_rng(31)
@@ -91,7 +92,7 @@ def test_expressions(device, columns, border):
         return away(x.astype(np.int32), row, column, **filled)
 
     if not is_interpreted() and columns != 16:
-        pytest.skip("one width will do for drivers, which compile slowly")
+        left_to_nightly("one width will do for drivers, which compile slowly")
     with packed():
         count = 0
         for _ in range(8 if is_interpreted() else 2):
@@ -154,7 +155,7 @@ PINNED = (("roll", {"columns": 3, "rows": 5}), ("tile", {"rows": 4, "columns": 1
 def test_chains(device, columns, border):
     """What is read of a stage beyond an edge is what the border says, not what the stage would be there."""
     if not is_interpreted():
-        pytest.skip("interpreters will do")
+        left_to_nightly("interpreters will do")
     x = rng.integers(0, 256, (12, columns)).astype(np.uint8)
     with packed():
         count = 0
@@ -245,7 +246,7 @@ def test_stages(device, shape, border):
     x = rng.integers(0, 256, (*shape, 3)).astype(np.uint8)
     rows, both = along(border)
     if not is_interpreted() and (shape[0] > 7 or border != "clamp"):
-        pytest.skip("one shape will do for drivers, which compile slowly")
+        left_to_nightly("one shape will do for drivers, which compile slowly")
     luma = (x.astype(int) @ [77, 150, 29]) >> 8
     sums = sum(w * away(luma, 0, k - 2, border=border) for k, w in enumerate((1, 4, 6, 4, 1)))
     steps = ((-2, 1), (-1, -1), (0, 0), (1, -2), (2, 5))
@@ -286,7 +287,7 @@ VIEWS = {  # of bytes in a row: the shape, the strides, where it begins, and whe
 def test_arrays_of_users(device, view):
     shape, strides, behind, whole = VIEWS[view]
     if not is_interpreted() and view != "three alternate":
-        pytest.skip("one view will do for drivers, which compile slowly")
+        left_to_nightly("one view will do for drivers, which compile slowly")
     memory = rng.integers(0, 256, 960).astype(np.uint8)
     array = np.lib.stride_tricks.as_strided(memory, shape, strides)
     border = "zero" if "three" in view else "clamp"

@@ -15,6 +15,7 @@ from gpuop.passes.schedules import ragged_words
 from gpuop.passes.schedules.ragged_words import RAGGED_WORDS
 from tests.borders import away
 from tests.golden.nvrtc import compile_cuda
+from tests.nightly import left_to_nightly
 from tests.runtime.test_narrow import GPUOP, NUMPY, value
 from tests.runtime.test_pack import life, tree
 from tests.runtime.test_roll import FORMS, kernel_of, walking
@@ -34,7 +35,7 @@ def data(*shape: int) -> np.ndarray:
 )
 def test_expressions(form, columns, border):
     if form != "interpreted" and columns != 131:
-        pytest.skip("one width will do for drivers, which compile slowly")
+        left_to_nightly("one width will do for drivers, which compile slowly")
     x, count = data(6, columns), 0
     for _ in range(3 if form == "interpreted" else 1):
         node = tree(3 if form == "interpreted" else 1)

@@ -1,0 +1,39 @@
+"""What `make test` leaves to `make test-all`, and the seeds that random programs have on a day."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import pytest
+
+ALL, SEED = "GPUOP_TEST_ALL", "GPUOP_TEST_SEED"  # in the environment, so that processes which tests start have them
+
+
+def configure(config: pytest.Config) -> None:
+    """Note what pytest was asked for. Processes of xdist inherit what the first one has drawn."""
+    if config.getoption("--all"):
+        os.environ[ALL] = "1"
+    asked = config.getoption("--seed")
+    if asked and "PYTEST_XDIST_WORKER" not in os.environ:
+        os.environ[SEED] = str(secrets.randbelow(10**9) if asked == "fresh" else int(asked))
+
+
+def is_nightly() -> bool:
+    """Whether every form and device takes every case."""
+    return os.environ.get(ALL) == "1"
+
+
+def first_seed() -> int:
+    return int(os.environ.get(SEED) or 0)
+
+
+def seeds(first: int, count: int) -> range:
+    """The seeds of a test: always the same ones, or with --seed others."""
+    return range(first_seed() + first, first_seed() + first + count)
+
+
+def left_to_nightly(reason: str) -> None:
+    """Skip a case that takes long and others stand for, but not at night."""
+    if not is_nightly():
+        pytest.skip(reason)
