@@ -62,9 +62,9 @@ void store_first_{c}{n}({type}{n} x, __global {c} *p, int left)
 """
 GATHER = """
 // {n} elements from anywhere
-{c}{n} {name}(__global const {c} *p, {index}{n} at)
+{type}{n} {name}(__global const {c} *p, {index}{n} at)
 {{
-    return ({c}{n})({lanes});
+    return ({type}{n})({lanes});
 }}
 """
 STREAM = """
@@ -98,9 +98,10 @@ def gathering(c: str, n: int, index: str) -> str:
 
 
 def _gathers(c: str, n: int) -> dict[str, str]:
-    lanes = ", ".join(f"p[at.s{k}]" for k in DIGITS[:n])
+    type_, element = ("float", "vload_half(at.s{}, p)") if c == "half" else (c, "p[at.s{}]")
+    parts = {"c": c, "n": n, "type": type_, "lanes": ", ".join(map(element.format, DIGITS[:n]))}
     names = {gathering(c, n, index): index for index in ("int", "long")}
-    return {name: GATHER.format(c=c, n=n, name=name, index=index, lanes=lanes) for name, index in names.items()}
+    return {name: GATHER.format(name=name, index=index, **parts) for name, index in names.items()}
 
 
 def _anywhere(c: str, n: int) -> str:
@@ -164,5 +165,5 @@ HELPERS = {
         for name, text in (_neighbours(c, n) | _stream(c, n)).items()
     },
     **{name: text for c in SIZES for n in LENGTHS for name, text in _first(c, n).items()},
-    **{name: text for c in SIZES if c != "half" for n in LENGTHS for name, text in _gathers(c, n).items()},
+    **{name: text for c in SIZES for n in LENGTHS for name, text in _gathers(c, n).items()},
 }
