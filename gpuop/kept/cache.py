@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from gpuop.config import config
-from gpuop.kept.files import replacing
+from gpuop.kept.files import private_folder, replacing
 
-MAGIC = b"gpuop-1\n"
+MAGIC = b"gpuop-2\n"
 DIGEST = 32
 
 
@@ -19,19 +19,24 @@ def key(*parts: str) -> str:
 
 
 def load(name: str) -> bytes | None:
-    """The stored bytes; None when there are none, or when the file is damaged."""
+    """The stored bytes; None when there are none, or when the file is damaged, or is what was stored by another name."""
     try:
         data = (config.cache / name[:2] / name).read_bytes()
     except OSError:
         return None
     head, digest, body = data[: len(MAGIC)], data[len(MAGIC) : len(MAGIC) + DIGEST], data[len(MAGIC) + DIGEST :]
-    return body if head == MAGIC and hashlib.sha256(body).digest() == digest else None
+    return body if head == MAGIC and digest == _digest(name, body) else None
 
 
 def store(name: str, body: bytes) -> None:
     """Store bytes: written beside the file and moved into place, so that no reader sees half of them."""
     file: Path = config.cache / name[:2] / name
     with suppress(OSError):  # a cache that cannot be written is no error
-        file.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(file.parent)
         with replacing(file, durable=False) as new:
-            new.write(MAGIC + hashlib.sha256(body).digest() + body)
+            new.write(MAGIC + _digest(name, body) + body)
+
+
+def _digest(name: str, body: bytes) -> bytes:
+    """Of the name too: files that were restored or copied may be in the places of others."""
+    return hashlib.sha256(name.encode() + b"\0" + body).digest()

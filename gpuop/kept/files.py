@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
+import pathlib
 import re
 import uuid
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 from gpuop.errors import SemanticError, described
+from gpuop.kept.locks import lock
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -29,6 +30,13 @@ def named(path: object) -> str:
         return os.fsdecode(path)  # type: ignore[arg-type]
     except TypeError:
         raise SemanticError(f"a file is named by its path, not by {described(path)}") from None
+
+
+def private_folder(folder: pathlib.Path) -> None:
+    """Make a folder, and those that it is in, which others cannot write whatever the umask is; OSError where that fails."""
+    for each in (*reversed(folder.parents), folder):
+        if not each.exists():
+            each.mkdir(mode=0o700, exist_ok=True)
 
 
 @contextmanager
@@ -68,7 +76,7 @@ def _created(path: str) -> IO[bytes]:
     while True:
         file = open(path, "xb")  # noqa: SIM115 - who asked for it closes it
         with suppress(OSError):  # there are file systems without locks
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file)
         if os.path.exists(path):
             return file
         file.close()  # another writer found it before it was locked
@@ -80,7 +88,7 @@ def _clean(folder: str, start: str) -> None:
         for name in os.listdir(folder):
             if name.startswith(start) and LEFT.fullmatch(name, len(start)):
                 with suppress(OSError), open(os.path.join(folder, name), "rb") as left:
-                    fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error where its writer lives
+                    lock(left)  # an error where its writer lives
                     os.unlink(left.name)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import errno
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from gpuop.errors import SemanticError
+from gpuop.kept.locks import lock
 from gpuop.pipelines.window_parts import WindowPart
 from gpuop.runtime.base.backend import Array
 from gpuop.streaming.stores import HDF5, IN_ZARR, file_of, in_file
@@ -49,21 +49,37 @@ def locked(path: str) -> IO[bytes]:
     """A file that one stream has at a time.
 
     Raises:
-        SemanticError: another one has it.
+        SemanticError: another one has it, or it is a link, which may lead anywhere.
         OSError: there is no such folder.
     """
     if not os.path.isdir(folder := os.path.dirname(path)):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     while True:
-        file = open(path, "ab+", buffering=0)  # noqa: SIM115 - closed by who asked for it
+        file = _opened(path)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            lock(file)
+        except BlockingIOError:
             file.close()
             raise SemanticError(f"another process streams to this file: it has {path}") from None
+        except OSError:  # there are no locks
+            return file
         if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
             return file
         file.close()  # who had it was done meanwhile, and removed it
+
+
+def _opened(path: str) -> IO[bytes]:
+    """A file to add lines to; whoever may write to the folder could have put a link in its place."""
+
+    def opener(path: str, flags: int) -> int:
+        return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+    try:
+        return open(path, "ab+", buffering=0, opener=opener)
+    except OSError:
+        if os.path.islink(path):
+            raise SemanticError(f"{path} is a link, and a stream notes what it has done in a file: remove it") from None
+        raise
 
 
 class Journal:
@@ -102,7 +118,9 @@ class Journal:
             _check(file.name, first, told)
             self.noted = len(lines) > 1
             for line in lines[:-1]:  # behind the last newline is what was not written whole
-                with suppress(ValueError, TypeError):  # a note that was damaged: its chunk is computed again
+                with suppress(
+                    ValueError, TypeError, RecursionError
+                ):  # a note that was damaged: its chunk is computed again
                     stage, place, facts = json.loads(line)
                     self.done[stage, tuple(place)] = facts
             file.truncate(file.seek(0, os.SEEK_END) - len(lines[-1]))
@@ -154,7 +172,7 @@ def _check(path: str, first: bytes, told: Mapping[str, str]) -> None:
     """That a file, which begins so, is of the same stream."""
     try:
         others = differences(json.loads(first), told)
-    except ValueError:
+    except (ValueError, TypeError, AttributeError, RecursionError):
         others = "what it begins with"
     if others:
         raise SemanticError(

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuop.kept.files import private_folder
+
 _LINUX = sys.platform.startswith("linux")  # elsewhere the loader has other ways, and is left alone
 _VARIABLES = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH")  # in the loader's order
 _OURS = "gpuop-icd-"  # child processes inherit the variable: to them it must not look like the user's choice
@@ -77,7 +79,7 @@ def _named() -> Iterator[Driver]:
     yield from _intel_wheel()
     yield from _listed(_SYSTEM)
     # A conda environment's drivers are here; and files of Intel's wheel that name nothing.
-    yield from (d for d in _listed(Path(sys.prefix, "etc/OpenCL/vendors")) if Path(d.library).exists())
+    yield from (d for d in _listed(Path(sys.prefix, "etc/OpenCL/vendors")) if os.path.exists(d.library))
     if _LINKER_CACHE.exists() and f"/{_NVIDIA}\0".encode() in _LINKER_CACHE.read_bytes():  # `ldconfig -p` takes 7 ms
         yield Driver(_NVIDIA, "loader cache (NVIDIA)")
 
@@ -104,7 +106,7 @@ def _bundled() -> Iterator[Driver]:
 
 def _listed(path: Path, origin: str | None = None) -> Iterator[Driver]:
     for file in sorted(path.glob("*.icd")) if path.is_dir() else [path]:
-        text = file.read_text(errors="replace") if file.is_file() and os.access(file, os.R_OK) else ""
+        text = file.read_text("utf-8", errors="replace") if file.is_file() and os.access(file, os.R_OK) else ""
         if library := re.split("[\n\0]", text)[0].strip():  # the loader too reads one line only, as C reads it
             yield Driver(library, origin or str(file))
 
@@ -121,11 +123,12 @@ def _directory(libraries: list[str]) -> Path:
 
 
 def _write(folder: Path, libraries: list[str]) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(folder)
     for number, library in enumerate(libraries):
         path = folder / f"{number:02}.icd"
-        if not path.exists() or path.read_text() != library:
-            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-                file.write(library)
+        line = os.fsencode(library)
+        if not path.exists() or path.read_bytes() != line:
+            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+                file.write(line)
             os.replace(file.name, path)
     return folder

@@ -13,6 +13,7 @@ from typing import Any
 from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS
 from gpuop.config import config
 from gpuop.ir.target import Target
+from gpuop.kept.files import private_folder
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.opencl import icd
 
@@ -57,7 +58,7 @@ def _can_cache() -> bool:
     """Whether there is a home for what pyopencl keeps of its own; it makes no kernel when that cannot be written."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pytools")
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
     except (OSError, RuntimeError):
         return False
     return os.access(folder, os.W_OK)

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from gpuop.bounded import BoundedCache
 from gpuop.errors import GpuopError
+from gpuop.kept.files import private_folder
 from gpuop.runtime.tuning.place import DevicePlace
 
 VERSION = 1
@@ -128,7 +129,7 @@ class TuneStore:
     def _open(self, writing: bool) -> Iterator[sqlite3.Connection]:
         try:
             if writing:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                private_folder(self.path.parent)
             where = f"file:{quote(str(self.path))}?mode={'rwc' if writing else 'rw'}"
             database = sqlite3.connect(where, PATIENCE, isolation_level=None, uri=True)
             try:
