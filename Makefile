@@ -1,5 +1,5 @@
 # `make demo` and `make test` need Python 3.10 or newer, make and PyPI; not root. The first call makes a virtual
-# environment, in a few minutes: Intel's OpenCL runtime for CPUs is 0.9 GB. Later calls start at once.
+# environment, in a few minutes: it is 1.9 GB, Intel's OpenCL runtime for CPUs half of it. Later calls start at once.
 #
 #   make test PYTHON=python3.13      with that Python
 #   make test ARGS="-k square -x"    what else to tell pytest (or the demo)

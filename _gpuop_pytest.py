@@ -1,4 +1,4 @@
-"""A plugin of pytest: the fixture `device`, for tests that run on each of some devices of gpuop's.
+"""A plugin of pytest: the fixture `gpuop_device`, for tests that run on each of some devices of gpuop's.
 
 pytest loads it wherever gpuop is installed, so it lies outside of the package, and imports that for tests that ask for it only.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-HELP = """what the tests that use gpuop's fixture `device` run on: "best" (the device in use), "all", "first-per-api",
+HELP = """what the tests that use the fixture `gpuop_device` run on: "best" (the device in use), "all", "first-per-api",
 "none" (they are skipped), or names with commas between"""
 
 
@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Only where `device` is this plugin's: it alone asks for the name."""
+    """For what takes `gpuop_device`, which asks for the name."""
     if "gpuop_device_name" in metafunc.fixturenames:
         names = _names(metafunc.config.getoption("--gpuop-devices"))
         if names is not None:
@@ -52,7 +52,7 @@ def gpuop_device_name() -> str:
 
 
 @pytest.fixture
-def device(gpuop_device_name: str, request: pytest.FixtureRequest) -> Iterator[str]:
+def gpuop_device(gpuop_device_name: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of the device of gpuop's that the test runs on, which is in use meanwhile."""
     if request.config.getoption("--gpuop-devices") == "none":
         pytest.skip("--gpuop-devices=none")

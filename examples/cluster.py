@@ -73,7 +73,7 @@ def on_ranks(args):
     beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     mpiexec = shutil.which("mpiexec", path=beside)
     if mpiexec is None or importlib.util.find_spec("mpi4py") is None:
-        print("--- heat_ranks.py is left out: it wants mpiexec and mpi4py (`pip install gpuop[mpi] mpich`)")
+        print("--- heat_ranks.py is left out: it wants mpiexec and mpi4py (`pip install mpi4py mpich`)")
         return True
     told = [*SMALL["heat"] * args.small, *args.on_device]
     print(f"--- mpiexec -n 2 heat_ranks.py {' '.join(told)}", flush=True)
@@ -88,7 +88,7 @@ def main(argv=None):
     args = parser.parse_args(argv)
     args.on_device = ["--device", args.device] if args.device else []
     if importlib.util.find_spec("distributed") is None:
-        raise common.error("distributed is missing: `pip install gpuop[dask]`")
+        raise common.error("distributed is missing: `pip install '.[dask]'` in gpuop's checkout")
     right = [on_dask(args), on_ranks(args)]
     print("all results are right" if all(right) else "results are wrong")
     return 0 if all(right) else 1

@@ -205,7 +205,7 @@ def ranks() -> Any:
     try:
         from mpi4py import MPI
     except ImportError:
-        raise error("mpi4py is missing: `pip install gpuop[mpi]`, and an MPI such as `pip install mpich`") from None
+        raise error("mpi4py is missing: `pip install mpi4py`, and an MPI such as `pip install mpich`") from None
     return MPI.COMM_WORLD
 
 
@@ -256,5 +256,5 @@ def cluster(args: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
             return dask.config.set(scheduler="threads")
         from distributed import Client
     except ImportError as missing:
-        raise error(f"{missing.name} is missing: `pip install gpuop[dask]`") from None
+        raise error(f"{missing.name} is missing: `pip install '.[dask]'` in gpuop's checkout") from None
     return Client(args.address)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuop import commands, tune_commands
+from gpuop import __version__, commands, tune_commands
 from gpuop.config import config
 from gpuop.errors import GpuopError, SemanticError, here
 
@@ -20,8 +20,14 @@ TYPES = (
 )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _with_version() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpuop", description="Operators on tensor fields, fused.")
+    parser.add_argument("--version", action="version", version=f"gpuop {__version__}")
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _with_version()
     subparsers = parser.add_subparsers(dest="command", required=True)
     devices = subparsers.add_parser("devices", help="what was found, what was skipped and why; * marks the default")
     devices.add_argument(

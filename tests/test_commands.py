@@ -127,6 +127,12 @@ def refused(capsys, *arguments):
 # --- source -------------------------------------------------------------------------------------------------------------
 
 
+def test_version(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0 and capsys.readouterr().out == f"gpuop {gp.__version__}\n"
+
+
 def test_source_of_an_operator(folder, capsys):
     text = printed(
         capsys, "source", "filters.py:shifted", "--types", "float32[480x640]x3", "2", "'wrap'", "--target", "cuda"

@@ -206,12 +206,12 @@ import pytest
 def no_driver():
     sys.modules["pyopencl"] = None  # it takes a second to load
 
-def test_one(device):
+def test_one(gpuop_device):
     import gpuop as gp
-    assert gp.device().name == device == "reference"
+    assert gp.device().name == gpuop_device == "reference"
 
 @pytest.mark.gpuop_devices("cuda")
-def test_other(device):
+def test_other(gpuop_device):
     assert False
 """
 STRANGERS = """
@@ -237,6 +237,7 @@ def test_nothing_was_imported():
 def test_the_plugin(tmp_path):
     (tmp_path / "test_first.py").write_text(STRANGERS)
     (tmp_path / "test_second.py").write_text(OURS)
+    (tmp_path / "test_third.py").write_text("def test_misspelt(device):\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "_gpuop_pytest", "-p", "no:cacheprovider"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     options = ["--gpuop-devices=reference", "--strict-markers"]
@@ -244,4 +245,5 @@ def test_the_plugin(tmp_path):
         [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     told = done.stdout + done.stderr
-    assert "this test is for cuda, not for reference" in told and "5 passed, 1 skipped" in told, told
+    assert "this test is for cuda, not for reference" in told and "5 passed, 1 skipped, 1 error" in told, told
+    assert "fixture 'device' not found" in told, told

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NoReturn
 try:
     import dask.array as _  # noqa: F401 - what is missing is said here
 except ImportError as _missing:
-    raise ImportError(f"gpuop.dask works on arrays of Dask ({_missing}): `pip install gpuop[dask]`") from None
+    raise ImportError(
+        f"gpuop.dask works on arrays of Dask ({_missing}): `pip install '.[dask]'` in gpuop's checkout"
+    ) from None
 
 from gpuop.dask.mapping import explain, map_blocks
 from gpuop.errors import missing

@@ -23,7 +23,7 @@ def communicator(comm: Any) -> Any:
     """
     if not all(hasattr(comm, name) for name in NEEDED):
         raise SemanticError(
-            f"`comm` is a communicator of mpi4py's (`pip install gpuop[mpi]`), such as MPI.COMM_WORLD, not {described(comm)}"
+            f"`comm` is a communicator of mpi4py's (`pip install mpi4py`), such as MPI.COMM_WORLD, not {described(comm)}"
         )
     _fail_together(comm)
     return comm.Dup()

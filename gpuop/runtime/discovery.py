@@ -43,14 +43,19 @@ def opencl_devices() -> list[tuple[Device, Any]]:
     try:
         listed = device_list()
     except ImportError as missing:
-        return [(Device("opencl:0", "OpenCL", f"{missing}; install it with `pip install gpuop[cpu]`"), None)]
+        return [
+            (
+                Device("opencl:0", "OpenCL", f"{missing}; install it with `pip install '.[cpu]'` in gpuop's checkout"),
+                None,
+            )
+        ]
     if not listed:
         return [
             (
                 Device(
                     "opencl:0",
                     "OpenCL",
-                    "pyopencl finds no driver; `pip install gpuop[cpu]` brings one for x86-64, or install PoCL",
+                    "pyopencl finds no driver; `pip install '.[cpu]'` in gpuop's checkout brings one for x86-64, or install PoCL",
                 ),
                 None,
             )

@@ -26,7 +26,7 @@ def write_png(scene: Scene, path: str | os.PathLike[str], scale: float = 2.0) ->
         from PIL import Image, ImageDraw
     except ImportError:
         raise SemanticError(
-            "drawing a .png needs Pillow, which is not installed: `pip install 'gpuop[examples]'` brings it, or draw an .svg"
+            "drawing a .png needs Pillow, which is not installed: `pip install pillow` brings it, or draw an .svg"
         ) from None
     scale = min(scale, (MOST_PIXELS / max(scene.width * scene.height, 1.0)) ** 0.5)
     width, height = (max(1, round(side * scale)) for side in (scene.width, scene.height))

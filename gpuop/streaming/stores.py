@@ -244,7 +244,7 @@ def _package(name: str, path: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise SemanticError(f"{path} needs the package {name}: pip install gpuop[stream]") from None
+        raise SemanticError(f"{path} needs the package {name}: `pip install {name}`") from None
 
 
 def _dataset(file: Any, name: str, path: str) -> Any:

@@ -9,5 +9,5 @@ from gpuop.testing.programs import PROGRAMS
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_program(device: str, program: str) -> None:
-    conformance(device, only=[program])
+def test_program(gpuop_device: str, program: str) -> None:
+    conformance(gpuop_device, only=[program])

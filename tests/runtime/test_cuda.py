@@ -175,7 +175,7 @@ def test_transfers_of_more_than_the_staging_buffers(backend):
 
 def test_what_is_missing(monkeypatch):
     monkeypatch.setattr(cuda_device.importlib.util, "find_spec", lambda name: None)
-    assert cuda_device.missing().startswith("pycuda is not installed; `pip install gpuop[cuda]`")
+    assert cuda_device.missing().startswith("pycuda is not installed; `pip install '.[cuda]'` in gpuop's checkout")
 
 
 def test_more_than_2_to_the_31_elements(backend):

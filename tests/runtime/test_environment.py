@@ -188,14 +188,18 @@ def test_without_pyopencl(bare):
     done = python("-S", "-W", "error", "-c", DOUBLE, **bare)
     assert done.stdout.split() == ["20.0", "reference"]
     printed = python("-S", "-m", "gpuop", "devices", **bare).stdout
-    assert "skipped: No module named 'pyopencl'; install it with `pip install gpuop[cpu]`\n" in printed
+    assert (
+        "skipped: No module named 'pyopencl'; install it with `pip install '.[cpu]'` in gpuop's checkout\n" in printed
+    )
     assert "\n* reference" in printed
 
 
 def test_asking_for_opencl_without_pyopencl(bare):
     code = "import gpuop as gp\ntry: gp.device('opencl:0')\nexcept gp.DeviceError as error: print(error)"
     printed = python("-S", "-c", code, **bare).stdout
-    assert printed == "opencl:0: No module named 'pyopencl'; install it with `pip install gpuop[cpu]`\n"
+    assert (
+        printed == "opencl:0: No module named 'pyopencl'; install it with `pip install '.[cpu]'` in gpuop's checkout\n"
+    )
 
 
 def test_a_pyopencl_that_cannot_be_imported(bare, tmp_path):
@@ -203,7 +207,7 @@ def test_a_pyopencl_that_cannot_be_imported(bare, tmp_path):
     (tmp_path / "pyopencl").mkdir()
     (tmp_path / "pyopencl" / "__init__.py").write_text("raise ImportError('undefined symbol: PyArray')\n")
     printed = python("-S", "-m", "gpuop", "devices", **bare).stdout
-    assert "skipped: undefined symbol: PyArray; install it with `pip install gpuop[cpu]`\n" in printed
+    assert "skipped: undefined symbol: PyArray; install it with `pip install '.[cpu]'` in gpuop's checkout\n" in printed
     assert "\n* reference" in printed
 
 

@@ -38,7 +38,7 @@ def test_no_drivers(tmp_path):
     printed = devices(**NO_GPU, OCL_ICD_VENDORS=vendors(tmp_path / "none"))
     assert (
         "  opencl:0                     OpenCL\n"
-        "    skipped: pyopencl finds no driver; `pip install gpuop[cpu]` brings one for x86-64, or install PoCL\n"
+        "    skipped: pyopencl finds no driver; `pip install '.[cpu]'` in gpuop's checkout brings one for x86-64, or install PoCL\n"
         "* reference                    NumPy interpreter of the recorded program\n"
     ) in printed
     assert "OpenCL drivers:" not in printed

@@ -55,7 +55,10 @@ def missing() -> str | None:
         except ModuleNotFoundError:
             found = None
         if found is None:
-            return f"{package} is not installed; `pip install gpuop[cuda]` brings what CUDA needs beside the driver"
+            return (
+                f"{package} is not installed; `pip install '.[cuda]'` in gpuop's checkout brings what CUDA needs "
+                "beside the driver"
+            )
     try:
         import pycuda.driver as drv
     except ImportError as failed:  # the driver's library
