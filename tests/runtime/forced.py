@@ -1,0 +1,255 @@
+"""Every schedule of GPUs, forced on grids however small, on the interpreter that checks memory: programs, and NumPy's values.
+
+A case is a program of fields and the same of arrays. What it reads lies behind slices, transposes and reversed or strided parts of
+larger arrays, in turns.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.ir.kernel import Kernel
+from gpuop.passes import schedules
+from gpuop.passes.schedules import privatize, ragged_words, tile, transpose
+from gpuop.passes.schedules.layered import LAYERED
+from gpuop.passes.schedules.method import Method, Parameters
+from gpuop.passes.schedules.privatize import PRIVATIZE
+from gpuop.passes.schedules.ragged_words import RAGGED_WORDS
+from gpuop.passes.schedules.roll import DEEP, ROLL
+from gpuop.passes.schedules.shifted_rows import SHIFTED_ROWS
+from gpuop.passes.schedules.tile import TILE
+from gpuop.passes.schedules.transpose import TRANSPOSE
+from tests.as_gpus import used
+from tests.borders import CHECKED, away
+
+Function = Callable[..., Any]
+GPU = "reference:sm_90 as a gpu"
+PAYS = (
+    "times",
+    "its rows have",
+    "its windows take",
+    "its values are",
+    "its stages compute",
+)  # reasons that are about speed
+
+
+@gp.operator(dynamic=False)
+def taps(f, offsets, border):
+    """A weighted sum of what lies at some offsets."""
+    at = [(_layer, _row, _column)[3 - len(o) :] for o in offsets]
+    read = [
+        _readTensor(f, *(i + k for i, k in zip(place, o, strict=True)), border=border) * (n + 1)
+        for n, (place, o) in enumerate(zip(at, offsets, strict=True))
+    ]
+    return sum(read[1:], read[0])
+
+
+def summed(x: np.ndarray, offsets: tuple[tuple[int, ...], ...], border: str) -> np.ndarray:
+    return sum(away(x, *o, border=border) * x.dtype.type(n + 1) for n, o in enumerate(offsets)).astype(x.dtype)
+
+
+def stencils(*windows: tuple[tuple[int, ...], ...], dtype: str = "int32") -> Case:
+    """A stencil of a stencil …, which all read under one border."""
+
+    def fields(f: Any, border: str) -> Any:
+        for window in windows:
+            f = taps(f, window, border)
+        return f
+
+    def arrays(x: np.ndarray, border: str) -> np.ndarray:
+        for window in windows:
+            x = summed(x, window, border)
+        return x
+
+    return Case(fields, arrays, dtype)
+
+
+@gp.operator(outputs=lambda f, border: f.type.replace(field_shape=f.type.field_shape[::-1]), dynamic=False)
+def turned(f, border):
+    return _readTensor(f, _column, _row, border=border)
+
+
+@gp.operator(outputs=gp.FieldType(11, dtype="int32"), default=5, dynamic=False)
+def counted(f):
+    _globalThreads(f)
+    _atomic_inc(_pointerTo(_out0, _convert_int(_readTensor(f))))
+
+
+def counts(x: np.ndarray) -> np.ndarray:
+    inside = x[(x >= 0) & (x < 11)]
+    return (5 + np.bincount(inside.astype(int), minlength=11)).astype(np.int32)
+
+
+@gp.operator(dynamic=False)
+def brightest(f, border):
+    """In bytes."""
+    return _max(
+        _max(
+            _readTensor(f, _row - 1, _column - 2, border=border), _readTensor(f, _row + 1, _column + 3, border=border)
+        ),
+        _readTensor(f),
+    )
+
+
+def brightened(x: np.ndarray, border: str) -> np.ndarray:
+    return np.maximum(np.maximum(away(x, -1, -2, border=border), away(x, 1, 3, border=border)), x)
+
+
+@gp.operator(dynamic=False)
+def shifted(f, border):
+    """A row of which the second half is another one."""
+    return _where(
+        _column < 7,
+        _readTensor(f, _row, _column + 3, border=border),
+        _readTensor(f, _row - 1, _column - 6, border=border),
+    )
+
+
+def shifting(x: np.ndarray, border: str) -> np.ndarray:
+    return np.where(np.arange(x.shape[1]) < 7, away(x, 0, 3, border=border), away(x, -1, -6, border=border))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program of a field and a border, and the same of an array."""
+
+    fields: Function
+    arrays: Function
+    dtype: str = "int32"
+
+
+@dataclass(frozen=True)
+class Forced:
+    """A schedule, the programs that it is for, and the grids.
+
+    Attributes:
+        parameters: what is pinned.
+        patches: limits that are about speed, and what they are instead.
+    """
+
+    method: Method | None
+    cases: tuple[Case, ...]
+    grids: tuple[tuple[int, ...], ...]
+    parameters: Parameters = field(default_factory=dict)
+    patches: tuple[tuple[Any, str, Any], ...] = ()
+
+
+SMALL = ((1, 1), (1, 2), (2, 1), (3, 2), (1, 9), (7, 1), (5, 12), (9, 33))
+LONG = ((1, 129), (2, 131), (3, 134), (9, 145), (4, 7))  # rows that are long enough for words, and one that is not
+VOLUMES = ((1, 1, 1), (1, 2, 4), (3, 1, 8), (2, 3, 12), (5, 7, 5), (6, 3, 16), (1, 9, 20))
+LAYERS = (((-1, 0, 0), (0, 1, -1), (1, -1, 1)), ((0, -1, 0), (1, 0, 0), (0, 0, 1)))
+AROUND, DOWN, ACROSS = ((-1, 2), (0, 0), (2, -1), (1, 1)), ((-2, 0), (0, 0), (3, 0)), ((0, -2), (0, 3), (0, 0))
+FAR = ((-9, 0), (0, 13), (4, -11))  # farther than small grids are large
+TINY_TILES = {"rows": 2, "columns": 4, "tall": 2, "lanes": 4}
+FORCED: dict[str, Forced] = {
+    "roll": Forced(
+        ROLL, (stencils(AROUND), stencils(FAR), stencils(AROUND, dtype="uint8"), stencils(DOWN, dtype="float64")), SMALL,
+        {"columns": 4, "rows": 3, "turn": 2, "width": 32},
+    ),
+    "roll of stages": Forced(ROLL, (stencils(DOWN, AROUND), stencils(AROUND, AROUND, dtype="float32")), SMALL, {"rows": 3}),
+    "tile": Forced(
+        TILE, (stencils(AROUND, DOWN), stencils(DOWN, ACROSS), stencils(ACROSS, AROUND, DOWN), stencils(FAR)), SMALL,
+        TINY_TILES, ((tile, "STORED", 1e9),),
+    ),
+    "tile of bytes": Forced(TILE, (stencils(AROUND, ACROSS, dtype="uint8"),), SMALL, TINY_TILES, ((tile, "STORED", 1e9),)),
+    "layers": Forced(LAYERED, (stencils(*LAYERS), stencils(LAYERS[1], LAYERS[0], dtype="float32")), VOLUMES, {"layers": 2}),
+    "transpose": Forced(
+        TRANSPOSE,
+        tuple(Case(lambda f, border: turned(f * 3 + 1, border), lambda x, border: (x * 3 + 1).astype(x.dtype).T, dtype)
+              for dtype in ("int32", "uint8", "float64")),
+        (*SMALL, (4, 4), (17, 19), (33, 16)), {"size": 4}, ((transpose, "SIZES", (64, 32, 16, 8, 4, 2, 1)),),
+    ),
+    "ragged words": Forced(
+        RAGGED_WORDS, (Case(brightest, brightened, "uint8"),), LONG, {}, ((ragged_words, "GAIN", 9),)
+    ),
+    "shifted rows": Forced(SHIFTED_ROWS, tuple(Case(shifted, shifting, dtype) for dtype in ("int32", "uint8")), SMALL),
+    "privatize": Forced(
+        PRIVATIZE, (Case(lambda f, border: counted(f), lambda x, border: counts(x)),), (*SMALL, (40, 31)), {},
+        ((privatize, "WORTH", 0), (privatize, "LEAST", 1), (privatize, "POINTS", (5, 1))),
+    ),
+    "words of bytes": Forced(
+        None, (Case(brightest, brightened, "uint8"),), ((1, 4), (2, 8), (1, 16), (5, 20), (9, 36), (3, 2))
+    ),
+    "points of a thread": Forced(
+        None,
+        tuple(Case(lambda f, border: f * 2 + 1, lambda x, border: (x * 2 + 1).astype(x.dtype), dtype)
+              for dtype in ("int32", "uint8", "float64")),
+        (*SMALL, (4, 4), (1, 64), (16, 17)),
+    ),
+    "plain": Forced(None, (stencils(AROUND), stencils(FAR), stencils(DOWN, ACROSS)), SMALL),
+}  # fmt: skip
+
+
+VIEWS: dict[str, tuple[Function, Function]] = {  # of a larger array, of these extents; and how that is made
+    "whole": (lambda x: x, lambda n: n),
+    "a slice": (lambda x: x[..., 1:-2], lambda n: (*n[:-1], n[-1] + 3)),
+    "reversed": (lambda x: x[..., ::-1, ::-1], lambda n: n),
+    "strided": (lambda x: x[..., ::2, 1::3], lambda n: (*n[:-2], 2 * n[-2], 3 * n[-1])),
+    "transposed": (lambda x: x.swapaxes(-1, -2), lambda n: (*n[:-2], n[-1], n[-2])),
+}
+
+
+def given(forced: Forced, case: Case, view: str, grid: tuple[int, ...]) -> np.ndarray:
+    shape = VIEWS[view][1](grid)
+    values = np.random.default_rng([*shape, len(view)]).integers(0, 12, shape)
+    return values.astype(case.dtype)
+
+
+def drawn(name: str, border: str) -> Iterator[tuple[Case, str, tuple[int, ...]]]:
+    """For each grid a program and a view, by turns, so that all pairs come together over the borders."""
+    forced, turn = FORCED[name], CHECKED.index(border)
+    for k, grid in enumerate(forced.grids):
+        views = list(VIEWS)
+        yield forced.cases[(k + turn) % len(forced.cases)], views[(k + turn) % len(views)], grid
+
+
+@contextmanager
+def forcing(forced: Forced) -> Iterator[list[str]]:
+    """The device, with no other schedule; a list that gains the name of each kernel that has it."""
+    applied: list[str] = []
+    method = forced.method
+
+    def refuse(kernel: Kernel) -> str:
+        assert method is not None
+        why = method.refuse(kernel)
+        pays = why == DEEP or any(reason in why for reason in PAYS)
+        return "" if pays and method.candidates(kernel) else why
+
+    def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+        assert method is not None
+        applied.append(kernel.name)
+        return method.apply(kernel, parameters)
+
+    with ExitStack() as stack:
+        for owner, name, value in forced.patches:
+            stack.enter_context(mock.patch.object(owner, name, value))
+        stack.enter_context(used(GPU))
+        if method is None:
+            stack.enter_context(mock.patch.object(schedules, "METHODS", ()))
+        else:
+            methods = (replace(method, refuse=refuse, apply=apply),)
+            stack.enter_context(mock.patch.object(schedules, "METHODS", methods))
+            stack.enter_context(gp.schedule(method.name, **forced.parameters))
+        yield applied
+
+
+def compared(name: str, borders: tuple[str, ...] = CHECKED) -> int:
+    """Compare all programs that are drawn with NumPy; how many kernels had the schedule."""
+    forced = FORCED[name]
+    with forcing(forced) as applied:
+        for border, (case, view, grid) in itertools.chain.from_iterable(
+            zip(itertools.repeat(border), drawn(name, border)) for border in borders
+        ):
+            whole, of = given(forced, case, view, grid), VIEWS[view][0]
+            got = case.fields(of(gp.Field(whole, 0)), border).numpy()
+            np.testing.assert_array_equal(got, case.arrays(of(whole), border), f"{name}, {border}, {view}, {grid}")
+    return len(applied)

@@ -1,0 +1,13 @@
+"""Schedules of GPUs on grids from one point to less than a window, a tile or a warp, under every border, behind every view."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.runtime.forced import FORCED, compared
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_small_grids(name: str) -> None:
+    count = compared(name)
+    assert count or FORCED[name].method is None, "no kernel has the schedule"
