@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 from unittest import mock
 
@@ -33,6 +34,7 @@ from tests.borders import CHECKED, away
 
 Function = Callable[..., Any]
 GPU = "reference:sm_90 as a gpu"
+PACK = import_module("gpuop.passes.pack")  # whose name is that of its pass in the package
 PAYS = (
     "times",
     "its rows have",
@@ -105,6 +107,16 @@ def brightened(x: np.ndarray, border: str) -> np.ndarray:
 
 
 @gp.operator(dynamic=False)
+def differing(f, border):
+    """In bytes, whose bits no lane takes from another."""
+    return _readTensor(f, _row, _column - 2, border=border) ^ _readTensor(f, _row + 1, _column + 3, border=border)
+
+
+def different(x: np.ndarray, border: str) -> np.ndarray:
+    return away(x, 0, -2, border=border) ^ away(x, 1, 3, border=border)
+
+
+@gp.operator(dynamic=False)
 def shifted(f, border):
     """A row of which the second half is another one."""
     return _where(
@@ -116,6 +128,23 @@ def shifted(f, border):
 
 def shifting(x: np.ndarray, border: str) -> np.ndarray:
     return np.where(np.arange(x.shape[1]) < 7, away(x, 0, 3, border=border), away(x, -1, -6, border=border))
+
+
+@gp.operator(outputs=lambda f: (f.type, f.type), dynamic=False)
+def together(f):
+    _localThreads(2, 16)
+    value = _readTensor(f)
+    _writeTensor(_out0, _reduceGroup(value, "add"))
+    _writeTensor(_out1, _scanGroup(value, "add", over="column"))
+
+
+def in_groups(x: np.ndarray) -> np.ndarray:
+    """The sum of each group, and of those before each point in its row, itself too."""
+    sums = np.zeros_like(x)
+    for r, c in itertools.product(range(0, x.shape[0], 2), range(0, x.shape[1], 16)):
+        part = x[r : r + 2, c : c + 16]
+        sums[r : r + 2, c : c + 16] = part.sum() + part.cumsum(1)
+    return sums
 
 
 @dataclass(frozen=True)
@@ -149,6 +178,7 @@ VOLUMES = ((1, 1, 1), (1, 2, 4), (3, 1, 8), (2, 3, 12), (5, 7, 5), (6, 3, 16), (
 LAYERS = (((-1, 0, 0), (0, 1, -1), (1, -1, 1)), ((0, -1, 0), (1, 0, 0), (0, 0, 1)))
 AROUND, DOWN, ACROSS = ((-1, 2), (0, 0), (2, -1), (1, 1)), ((-2, 0), (0, 0), (3, 0)), ((0, -2), (0, 3), (0, 0))
 FAR = ((-9, 0), (0, 13), (4, -11))  # farther than small grids are large
+BYTES = (Case(brightest, brightened, "uint8"), Case(differing, different, "uint8"))
 TINY_TILES = {"rows": 2, "columns": 4, "tall": 2, "lanes": 4}
 FORCED: dict[str, Forced] = {
     "roll": Forced(
@@ -157,33 +187,41 @@ FORCED: dict[str, Forced] = {
     ),
     "roll of stages": Forced(ROLL, (stencils(DOWN, AROUND), stencils(AROUND, AROUND, dtype="float32")), SMALL, {"rows": 3}),
     "tile": Forced(
-        TILE, (stencils(AROUND, DOWN), stencils(DOWN, ACROSS), stencils(ACROSS, AROUND, DOWN), stencils(FAR)), SMALL,
+        TILE, (stencils(AROUND, DOWN), stencils(DOWN, ACROSS), stencils(ACROSS, AROUND, DOWN), stencils(FAR)), (*SMALL, (21, 70)),
         TINY_TILES, ((tile, "STORED", 1e9),),
     ),
     "tile of bytes": Forced(TILE, (stencils(AROUND, ACROSS, dtype="uint8"),), SMALL, TINY_TILES, ((tile, "STORED", 1e9),)),
-    "layers": Forced(LAYERED, (stencils(*LAYERS), stencils(LAYERS[1], LAYERS[0], dtype="float32")), VOLUMES, {"layers": 2}),
+    "layers": Forced(
+        LAYERED, (stencils(*LAYERS), stencils(LAYERS[1], LAYERS[0], dtype="float32")), VOLUMES,
+        {"layers": 2, "columns": 4, "width": 2},
+    ),
     "transpose": Forced(
         TRANSPOSE,
         tuple(Case(lambda f, border: turned(f * 3 + 1, border), lambda x, border: (x * 3 + 1).astype(x.dtype).T, dtype)
               for dtype in ("int32", "uint8", "float64")),
         (*SMALL, (4, 4), (17, 19), (33, 16)), {"size": 4}, ((transpose, "SIZES", (64, 32, 16, 8, 4, 2, 1)),),
     ),
-    "ragged words": Forced(
-        RAGGED_WORDS, (Case(brightest, brightened, "uint8"),), LONG, {}, ((ragged_words, "GAIN", 9),)
-    ),
+    "ragged words": Forced(RAGGED_WORDS, BYTES, LONG, {}, ((ragged_words, "GAIN", 9),)),
     "shifted rows": Forced(SHIFTED_ROWS, tuple(Case(shifted, shifting, dtype) for dtype in ("int32", "uint8")), SMALL),
     "privatize": Forced(
         PRIVATIZE, (Case(lambda f, border: counted(f), lambda x, border: counts(x)),), (*SMALL, (40, 31)), {},
         ((privatize, "WORTH", 0), (privatize, "LEAST", 1), (privatize, "POINTS", (5, 1))),
     ),
     "words of bytes": Forced(
-        None, (Case(brightest, brightened, "uint8"),), ((1, 4), (2, 8), (1, 16), (5, 20), (9, 36), (3, 2))
+        ROLL, BYTES, ((1, 64), (2, 64), (5, 68), (3, 132), (9, 36), (3, 2)), {}, ((PACK, "NARROW", 4),)
     ),
     "points of a thread": Forced(
         None,
         tuple(Case(lambda f, border: f * 2 + 1, lambda x, border: (x * 2 + 1).astype(x.dtype), dtype)
               for dtype in ("int32", "uint8", "float64")),
         (*SMALL, (4, 4), (1, 64), (16, 17)),
+    ),
+    "group sums": Forced(
+        None,
+        (Case(lambda f, border: np.add(*together(f)), lambda x, border: in_groups(x)),
+         Case(lambda f, border: f.sum(), lambda x, border: x.sum(dtype=np.int64)),
+         Case(lambda f, border: f.sum(0) + f.max(), lambda x, border: x.sum(0, dtype=np.int64) + x.max())),
+        (*SMALL, (3, 17), (40, 31)),
     ),
     "plain": Forced(None, (stencils(AROUND), stencils(FAR), stencils(DOWN, ACROSS)), SMALL),
 }  # fmt: skip

@@ -1,0 +1,151 @@
+"""Mistakes by one in the index arithmetic of schedules: what forced schedules on small grids must find without a GPU.
+
+    python -m tests.runtime.mutations [NAME …]
+
+A mistake is a text of a function and what stands there instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from gpuop import evaluation
+from gpuop.bounded import BoundedCache
+from gpuop.passes import packed_lanes
+from gpuop.passes.collectives import parts
+from gpuop.passes.schedules import (
+    exchange,
+    interior,
+    outside,
+    ragged_words,
+    rolling,
+    shifted_rows,
+    strips,
+    tile_edges,
+    tile_frame,
+    tile_windows,
+    tiled,
+    transposing,
+    windows,
+)
+from gpuop.passes.widen import Widening
+from tests.runtime.forced import compared
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A mistake.
+
+    Attributes:
+        owner: a module, or a class.
+        function: whose text has it.
+        right, wrong: a part of the text, which occurs once, and what stands in its place.
+        forced: which of FORCED is to find it.
+    """
+
+    owner: Any
+    function: str
+    right: str
+    wrong: str
+    forced: str
+
+    def planted(self) -> AbstractContextManager[Any]:
+        right: Callable[..., Any] = inspect.unwrap(getattr(self.owner, self.function))
+        text = textwrap.dedent(inspect.getsource(right))
+        assert text.count(self.right) == 1, f"{self.function} has another text: {self.right}"
+        made: dict[str, Any] = {}
+        exec(compile(text.replace(self.right, self.wrong), f"<{self.function}>", "exec"), right.__globals__, made)
+        return mock.patch.object(self.owner, self.function, made[self.function])
+
+    def missed(self) -> bool:
+        """Whether nothing is found."""
+        plans: BoundedCache[Any, Any] = BoundedCache(
+            1
+        )  # what is planned without the mistake, and with it, is not used again
+        with mock.patch.object(evaluation, "_plans", plans), self.planted():
+            try:
+                compared(self.forced)
+            except Exception:  # noqa: BLE001 - whatever it is, it is found
+                return False
+        return True
+
+
+MUTATIONS: dict[str, Mutation] = {
+    "tile: a window in local memory begins a row further": Mutation(
+        tile_windows.StripWindows, "index", 'away[0] + there.rows[0] - own.rows[0]', 'away[0] + there.rows[0] - own.rows[0] + 1',
+        "tile",
+    ),
+    "tile: the last column that is needed is one less": Mutation(
+        tile_frame.Frame, "last", "- 1 + halo[1]", "- 2 + halo[1]", "tile"
+    ),
+    "tile: a group more is in the interior": Mutation(
+        tiled.Tiled, "_interior", "(self.source.domain.extent(axis) - high) // size",
+        "(self.source.domain.extent(axis) - high) // size + 1", "tile",
+    ),
+    "tile: points outside are copied from a column beside": Mutation(
+        tile_edges, "_copied", '"column": region.computed.columns[0]', '"column": region.computed.columns[0] + 1', "tile"
+    ),
+    "roll: rows move up by one less": Mutation(
+        rolling.Rolling, "moved", 'b.apply("add", k, self.walk.turn)', 'b.apply("add", k, self.walk.turn - 1)', "roll"
+    ),
+    "roll: the first rows are one further": Mutation(
+        rolling.Rolling, "before", "behind = b.apply(\"add\", k, low)", "behind = b.apply(\"add\", k, low + 1)", "roll"
+    ),
+    "roll: columns outside are those of a point beside": Mutation(
+        outside.Outside, "_columns", "self._inside(view, k)", "self._inside(view, k) + 1", "roll of stages"
+    ),
+    "roll: a stage runs a row less ahead": Mutation(
+        windows.Windows, "_place_stage", "self.early[view.reader] + ahead - rows[0]",
+        "self.early[view.reader] + ahead - rows[0] - 1", "roll of stages",
+    ),
+    "layers: the last thread that writes does not": Mutation(
+        interior, "placed", 'b.apply("lt", local, before + writing)', 'b.apply("lt", local, before + writing - 1)', "layers"
+    ),
+    "layers: a neighbour's column is one further": Mutation(
+        exchange.Exchange, "_column", 'b.apply("add", Ref(FIRST), k)', 'b.apply("add", Ref(FIRST), b.apply("add", k, 1))',
+        "layers",
+    ),
+    "transpose: the last tile begins one further": Mutation(
+        transposing.Transposing, "start", "extent - size", "extent - size + 1", "transpose"
+    ),
+    "ragged words: the last columns begin one earlier": Mutation(
+        ragged_words.RaggedWords, "at_end", "self.columns - left - right", "self.columns - left - right - 1", "ragged words"
+    ),
+    "ragged words: the row behind the last may be missing": Mutation(
+        ragged_words.RaggedWords, "inner_rows", ' - (axis == "row")', "", "ragged words"
+    ),
+    "shifted rows: a column more is within a row": Mutation(
+        shifted_rows.ShiftedRows, "within", "end - self.thread.count", "end - self.thread.count + 1", "shifted rows"
+    ),
+    "privatize: a point more is inside of the last group": Mutation(
+        strips.OfGroups, "along", "(count - 1) * size", "(count - 2) * size", "privatize"
+    ),
+    "group sums: a group has a member more": Mutation(
+        parts._Group, "__init__", 'b.apply("sub", extent, before)', 'b.apply("sub", extent + 1, before)', "group sums"
+    ),
+    "words of bytes: neighbours begin a byte later": Mutation(
+        packed_lanes.PackedLanes, "beside", "0x3210 + shift * 0x1111", "0x3210 + (shift + 1) * 0x1111", "words of bytes"
+    ),
+    "points of a thread: threads are a point apart less": Mutation(
+        Widening, "first_point", 'Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)',
+        'Apply("mul", (COLUMN, constant(count - 1, INT)), COLUMN.type)', "points of a thread",
+    ),
+}  # fmt: skip
+
+
+def main(names: list[str]) -> int:
+    """How many are missed."""
+    missed = [name for name in names or MUTATIONS if MUTATIONS[name].missed()]
+    sys.stdout.writelines(f"not found: {name}\n" for name in missed)
+    return len(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
