@@ -26,7 +26,7 @@ class Groups:
     Args:
         limits: of each group's kernel.
         unstaged: values that are no intermediates.
-        severed: why operators read values from memory that their makers have, by value and the number of the reader.
+        severed: why two operators are not to be in one kernel, by their numbers.
 
     Attributes:
         size, members, inputs, exports, readers, shaped, first: by group: the statements of its kernel, its operators, the
@@ -46,7 +46,10 @@ class Groups:
         unstaged: Collection[int] = (),
         severed: Mapping[tuple[int, int], str] = MappingProxyType({}),
     ) -> None:
-        self.limits, self.unstaged, self.severed = limits, frozenset(unstaged), severed
+        self.limits, self.unstaged = limits, frozenset(unstaged)
+        self.severed: dict[int, dict[int, str]] = {}
+        for (a, b), reason in severed.items():
+            self.severed.setdefault(a, {})[b] = self.severed.setdefault(b, {})[a] = reason
         kernels = {id(op.kernel): op.kernel for op in program.ops}
         sizes = {key: size(kernel.body) if isinstance(kernel, Kernel) else 0 for key, kernel in kernels.items()}
         self.size = {op.number: sizes[id(op.kernel)] for op in program.ops}

@@ -12,13 +12,14 @@ from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inplace import in_place
 from gpuop.fusion.kernel_limits import LEAST, Limits
 from gpuop.fusion.other_threads import needs_other_threads
+from gpuop.fusion.parting import Parting, Severed
 from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.refusals import refuse
 from gpuop.fusion.scheduling import ill_staged, placed
-from gpuop.fusion.severing import Severed, Severing
+from gpuop.fusion.severing import Severing
 from gpuop.fusion.split import Piece, Splitting
 from gpuop.fusion.staging import unstaged
 from gpuop.fusion.thread_per_element import with_elements
@@ -99,6 +100,7 @@ def _kernels(
             memory |= cut
             continue
         found = Severing(program, limits, splitting.whole).severed(pieces)
+        found = found or Parting(program, limits).severed(pieces)
         if not found:
             apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
             return pieces, (*apart, *(Apart(*each) for each in splitting.apart))

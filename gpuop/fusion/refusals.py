@@ -128,9 +128,10 @@ def unfit_for_stages(groups: Groups, a: int, b: int) -> str | None:
 
 def slower_together(groups: Groups, a: int, b: int) -> str | None:
     """It was predicted that one kernel takes longer than two."""
-    edges = groups.edges(a, b) if groups.severed else ()
-    found = (groups.severed.get((value, consumer.number)) for _, consumer, value in edges)
-    return next(filter(None, found), None)
+    if not groups.severed:
+        return None
+    pairs = ((op.number, n) for op in groups.members[a] for n in groups.severed.get(op.number, ()) if groups.of[n] == b)
+    return next((groups.severed[n][other] for n, other in pairs), None)
 
 
 def detour(groups: Groups, a: int, b: int) -> str | None:

@@ -11,34 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from gpuop.fusion.cost import BALANCE, FUNCTION, LAUNCH, WEIGHTS, work
+from gpuop.fusion.cost import work
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.other_threads import access_of
+from gpuop.fusion.parting import Severed
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.recompute import CHEAP
-from gpuop.fusion.report.durations import duration
-from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION
 from gpuop.fusion.split import Piece
 from gpuop.fusion.staging import footprints_of, is_plain
+from gpuop.fusion.typical import predicted
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.target import Target
-from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes.obstacles import obstacle
 from gpuop.passes.points_per_thread import is_small
 
-Severed = dict[tuple[int, int], str]  # why, by value and the number of the operator that reads it from memory
-
 SLOWER = 1.05  # times as long as apart, from which on a kernel is cut
-MOVED = BALANCE / 2  # operations that a CPU does while it moves a byte
-KINDS = {OPERATION: 1.0, NEIGHBOUR: 40.0, ATOMIC: 800.0}
-
-
-def _seconds(kind: str) -> float:
-    op, _, dtype = kind.partition(" ")
-    return KINDS.get(kind) or WEIGHTS.get(op, 1.0 if op == "add" else FUNCTION) * (2 if dtype == "float64" else 1)
-
-
-CPU = DeviceFacts(LAUNCH * MOVED, ((LAUNCH, LAUNCH * MOVED),), _seconds)  # in operations
 _obstacles: WeakKeyDictionary[Op, str] = WeakKeyDictionary()
 
 
@@ -62,7 +49,7 @@ class Severing:
     whole: Callable[[Sequence[Op]], Piece]
 
     def severed(self, pieces: Iterable[Piece]) -> Severed:
-        """What is to go through memory, of what these kernels have in registers."""
+        """Who is to be in another kernel than what it reads, of those that are in one of these."""
         target = self.limits.target
         if target is None or target.vector_length == 1 or not self.limits.has_stages or self.limits.pin is not None:
             return {}
@@ -86,7 +73,8 @@ class Severing:
             f"together they would run point by point, as `{odd[0].kernel.name}` does ({obstacle_of(odd[0])}), which is "
             f"predicted to take {ratio:.2g} times as long as apart"
         )
-        return {(value, op.number): reason for op, value in _crossing(before, after)}
+        maker = {value: op.number for op in before for value in op.outputs}
+        return {(maker[value], op.number): reason for op, value in _crossing(before, after)}
 
     def _parts(self, ops: Sequence[Op], odd: Sequence[Op]) -> tuple[list[Op], list[Op]]:
         """What comes before the operators that have no vectors, and the rest; cut where less goes through memory."""
@@ -127,4 +115,4 @@ def _reads_neighbours(op: Op) -> bool:
 def _predicted(kernel: Launchable, target: Target) -> float:
     """Operations that a CPU does in the time of a kernel."""
     assert isinstance(kernel, Kernel)
-    return duration(kernel, target, CPU)
+    return predicted(kernel, target)

@@ -19,7 +19,7 @@ from gpuop.errors import PACKAGE
 from gpuop.kept import cache
 
 V = TypeVar("V")
-MAKERS = ("", "kept", "ir", "passes", "codegen")  # folders of gpuop that all that is kept is made by
+MAKERS = ("", "kept", "ir", "fusion", "passes", "codegen")  # folders of gpuop that all that is kept is made by
 SETTLED = 2.0  # seconds that a file must be older than gpuop's import: clocks of files are coarse, and importing takes a while
 
 

@@ -1,0 +1,73 @@
+"""Operators that would cost others a schedule, by being fused with them or by computing their values, are left apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.codegen.generate import target_named
+from gpuop.dsl import *
+from gpuop.fusion.kernel_limits import limits_ahead
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.fusion.typical import predicted
+from gpuop.passes.made_before import suited
+
+from .harness import fused
+
+F = np.random.default_rng(8).integers(0, 250, (500, 704))
+
+
+@gp.operator
+def box(f):
+    return sum(_readTensor(f, _row + i, _column + j) for i in range(-1, 2) for j in range(-1, 2))
+
+
+@gp.operator
+def warped(f, by):
+    return _readTensor(f, _row, _column + _convert_int(_readTensor(by)) % 3)
+
+
+def doubled(f):
+    return box(f).astype("float64") * 0.25
+
+
+CASES = {
+    "a stencil of bytes before doubles": (doubled, "uint8", "opencl:cpu"),
+    "two readers of one field": (lambda f: (box(f), warped(f, f.astype("float64") * 1.5)), "int16", "opencl:cpu"),
+    "a stencil at mirrored points": (lambda f: box(f)[::-1, ::-1], "uint8", "cuda:sm_90"),
+}
+
+
+def results(case: str, f: gp.Field) -> tuple[gp.Field, ...]:
+    made = CASES[case][0](f)
+    return made if isinstance(made, tuple) else (made,)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_plan_is_predicted_to_be_much_slower_than_one_apart(case: str) -> None:
+    _, dtype, name = CASES[case]
+    grid = F if name == "opencl:cpu" else np.zeros((2048, 2048))
+    what = program([f.node for f in results(case, gp.ScalarField(grid.astype(dtype)))])
+    limits, target = limits_ahead(target_named(name)), target_named(name)
+    made, apart = plan(what, True, limits), plan(what, False, limits)
+    taken, alone = (sum(predicted(launch.kernel, target) for launch in each.launches) for each in (made, apart))
+    assert taken <= 1.3 * alone
+    assert any(suited(launch.kernel, target) for launch in made.launches)
+    reasons = [each.reason for each in made.apart]
+    assert any("together they would have no schedule, which is predicted to take " in reason for reason in reasons), (
+        reasons
+    )
+
+
+@pytest.mark.parametrize("case", [case for case, (_, _, name) in CASES.items() if name == "opencl:cpu"])
+def test_results_are_the_same_bits(case: str, device: str) -> None:
+    f = F.astype(CASES[case][1])
+    fused(lambda: {f"result{n}": each for n, each in enumerate(results(case, gp.ScalarField(f)))})
+
+
+def test_what_shares_a_schedule_stays_together() -> None:
+    f = gp.ScalarField(F.astype("uint8"))
+    made = plan(program([(box(f) * np.float32(0.5)).node]), True, limits_ahead(target_named("opencl:cpu")))
+    assert [len(launch.ops) for launch in made.launches] == [2] and not made.apart
