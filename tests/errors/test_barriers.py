@@ -171,6 +171,61 @@ def uncalled_barrier_in_a_block():
         _writeTensor(_out0, 1)
 
 
+@WRONGS.add("`_syncThreadsGlobal` without parentheses does nothing; write `_syncThreadsGlobal()`")
+def uncalled_barrier_in_a_plain_function():
+    def exchanged(memory, x):
+        memory[_localColumn] = x
+        _syncThreadsGlobal  # here
+        return memory[_localColumn ^ 1]
+
+    @gp.operator
+    def wait(field):
+        _localThreads(8)
+        return exchanged(_local(_floatArray(8)), _readTensor(field))
+
+    wait(gp.zeros(16))
+
+
+@WRONGS.add("`_syncThreadsGlobal` without parentheses does nothing; write `_syncThreadsGlobal()`")
+def uncalled_barrier_in_a_function_without_words():
+    def waits():
+        _syncThreadsGlobal  # here
+
+    @gp.operator
+    def wait(field):
+        x = _readTensor(field)
+        waits()
+        return x
+
+    wait(SCALAR)
+
+
+@WRONGS.add("`_return` without parentheses does nothing; write `_return()`")
+def uncalled_return_in_a_closure():
+    def leaves():
+        _return  # here
+
+    def helper(x):
+        leaves()
+        return x
+
+    @gp.operator
+    def body(field):
+        return helper(_readTensor(field))
+
+    body(SCALAR)
+
+
+@WRONGS.add("`_writeTensor` without parentheses does nothing; write `_writeTensor(…)`")
+def uncalled_write():
+    @gp.operator
+    def body(field):
+        _writeTensor  # here
+        return _readTensor(field)
+
+    body(SCALAR)
+
+
 @WRONGS.add("nothing that follows `_break()` in its block runs; put it before, or into an `_else` block")
 def barrier_after_break():
     @gp.operator
@@ -214,3 +269,22 @@ def test_uniform_barriers_are_right():
     with gp.use_device("reference"):
         column = np.arange(64)
         assert np.array_equal(waits().numpy(), column + np.where(column // 16 % 2 == 0, column // 16, 0))
+
+
+def _waits_in_vain():
+    _syncThreadsLocal
+
+
+def _calls_what_waits_in_vain(x):
+    _waits_in_vain()
+    return x
+
+
+def test_uncalled_barrier_in_a_module():
+    @gp.operator
+    def body(field):
+        return _calls_what_waits_in_vain(_readTensor(field))
+
+    for _ in range(2):
+        with pytest.raises(gp.SemanticError, match=r"`_syncThreadsLocal` without parentheses does nothing"):
+            body(SCALAR)

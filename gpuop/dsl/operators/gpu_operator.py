@@ -11,7 +11,7 @@ from gpuop.dsl.fields.field_names import names_given
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.mistaken import explain
 from gpuop.dsl.recorder.fills import fill_of
-from gpuop.dsl.recorder.frames import check_called
+from gpuop.dsl.recorder.frames import check_frame
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.precisions import checked, chosen
 from gpuop.dsl.recorder.record import Recorder, caller
@@ -80,7 +80,7 @@ class GPUOperator:
 
     def __enter__(self) -> GPUOperator:
         frame = caller()
-        check_called(frame.f_code)
+        check_frame(frame)
         name = self._name or frame.f_code.co_name.strip("<>")
         slots = slots_of(self._types, self._default)
         threads = slots[0].kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +26,7 @@ from gpuop.dsl.operators.mistaken import explained
 from gpuop.dsl.operators.recollection import Recollection
 from gpuop.dsl.operators.returned import write_returned
 from gpuop.dsl.operators.tokens import Tokenized
-from gpuop.dsl.recorder.frames import check_called, def_line, return_line
+from gpuop.dsl.recorder.frames import check_called, closure_of, def_line, return_line
 from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.record import Recorder
@@ -248,7 +249,7 @@ class Operator(Tokenized):
         given = arguments.members(bound)
         fields = [v for v in given.values() if isinstance(v, Field)]
         code = self.function.__code__
-        check_called(code)
+        check_called(code, ChainMap(closure_of(self.function), self.function.__globals__))
         check_returns(code)
         loc = def_line(code)
         declared = outputs_of(self.name, self.declared, bound)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import dis
 import linecache
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache, wraps
 from itertools import pairwise
-from types import CodeType, FrameType
-from typing import TypeVar
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar
 
 from gpuop.bounded import BoundedCache
-from gpuop.errors import Loc, SemanticError, writes_kernels
+from gpuop.errors import Loc, SemanticError, is_users, writes_kernels
 
 T = TypeVar("T")
 # A frame's id, which a later frame may have too, its code, and the bytecode's offset
 Position = tuple[int, CodeType, int]
 MOST_DECORATOR_LINES = 20
 MOST_CODE = 1024  # functions that are remembered
+_checked: BoundedCache[int, CodeType] = BoundedCache(MOST_CODE)  # by identity, which is no other's while the code lives
 MUST_CALL = ("_break", "_continue", "_return", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
@@ -64,10 +67,11 @@ def target(code: CodeType, offset: int) -> int:
 
 
 def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ...]:
-    """Where the user's frames stand, up to the one of the operator's body."""
+    """Where the user's frames stand, up to the one of the operator's body; none may drop a word that is to be called."""
     positions = []
     while frame is not None:
         if writes_kernels(frame):
+            check_frame(frame)
             positions.append((id(frame), frame.f_code, frame.f_lasti))
         if frame is root:
             break
@@ -128,19 +132,63 @@ def updates(instruction: dis.Instruction) -> bool:
     return instruction.opname.startswith("INPLACE") or instruction.argrepr.endswith("=")
 
 
-@once_per_code
-def check_called(code: CodeType) -> None:
-    """Refuse `_break` written without its parentheses: as a statement it would do nothing.
+def check_frame(frame: FrameType) -> None:
+    """What `check_called` says of the function that a frame runs, and of those that it names."""
+    if frame.f_code is not _checked.get(id(frame.f_code)):
+        check_called(frame.f_code, ChainMap(frame.f_locals, frame.f_globals))
+
+
+def check_called(code: CodeType, names: Mapping[str, Any], met: frozenset[CodeType] = frozenset()) -> None:
+    """Refuse `_break` written without its parentheses, in a function, or in one of the user's that it names: as a statement it
+    would do nothing.
 
     Raises:
         SemanticError: at the line of the bare name.
     """
-    line, listing = code.co_firstlineno, instructions(code)
+    if code in met or code is _checked.get(id(code)):
+        return
+    for name, line in _dropped(code):
+        if name in MUST_CALL or _is_word(names.get(name)):
+            message = f"`{name}` without parentheses does nothing; write `{name}({'' if name in MUST_CALL else '…'})`"
+            raise SemanticError(message, Loc(code.co_filename, line))
+    met |= {code}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            check_called(inner, names, met)
+    for name in (*code.co_names, *code.co_freevars):
+        called = names.get(name)
+        if isinstance(called, FunctionType) and is_users(called.__code__.co_filename):
+            check_called(called.__code__, ChainMap(closure_of(called), called.__globals__), met)
+    _checked[id(code)] = code
+
+
+def closure_of(function: Any) -> dict[str, Any]:
+    """What a function has of the functions around it, as far as that is there."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not assigned yet
+            found[name] = cell.cell_contents
+    return found
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, FunctionType) and value.__module__.startswith("gpuop.dsl.words.")
+
+
+def _dropped(code: CodeType) -> list[tuple[str, int]]:
+    """The names that are statements by themselves, and their lines."""
+    if not any(name.startswith("_") for name in (*code.co_names, *code.co_freevars)):
+        return []
+    found, line, listing = [], code.co_firstlineno, instructions(code)
     for instruction, following in pairwise(listing):
         line = _line(instruction) or line
-        if instruction.argval in MUST_CALL and instruction.opname.startswith("LOAD") and following.opname == "POP_TOP":
-            message = f"`{instruction.argval}` without parentheses does nothing; write `{instruction.argval}()`"
-            raise SemanticError(message, Loc(code.co_filename, line))
+        if (
+            following.opname == "POP_TOP"
+            and instruction.opname.startswith("LOAD")
+            and isinstance(instruction.argval, str)
+        ):
+            found.append((instruction.argval, line))
+    return found
 
 
 def _line(instruction: dis.Instruction) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from gpuop.dsl.recorder.frames import check_called
+from gpuop.dsl.recorder.frames import check_frame
 from gpuop.dsl.recorder.held import Held
 from gpuop.dsl.recorder.record import Scope, caller, current
 from gpuop.dsl.recorder.syntax import check_returns
@@ -53,7 +53,7 @@ class Guard(metaclass=Uncalled):
     def __enter__(self) -> Any:
         self.recorder.pending = None
         self.frame = caller()
-        check_called(self.frame.f_code)
+        check_frame(self.frame)
         check_returns(self.frame.f_code)
         self.held = Held(self.frame, self.recorder)
         self.recorder.push(Scope(self.name, self.loc))
