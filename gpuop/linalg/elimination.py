@@ -34,9 +34,15 @@ def det(a: Any) -> Any:
 
     def body() -> None:
         matrix = given.read()
-        sign = eliminated(given, matrix)
-        loop(0, given.rows, lambda n: sign.assign(given.times(sign, matrix[n, n])), given.rows)
-        k._writeTensor(k._out0, sign)
+        sign, power = eliminated(given, matrix), k._var(0)
+
+        def more(n: Any) -> None:  # by magnitudes from 1 to 2: products of large and small ones are right
+            own = given.exponent(given.size(matrix[n, n]))
+            sign.assign(given.times(sign, given.shifted(matrix[n, n], -own)))
+            power.assign(power + own)
+
+        loop(0, given.rows, more, given.rows)
+        k._writeTensor(k._out0, given.shifted(sign, power))
 
     return given.call(body, [()])[0]
 

@@ -68,9 +68,10 @@ class _Nearest:
         count = columns.count
         least, rank = columns.values[0] * self.share, k._var(self._zero())
         loop(0, count, lambda n: rank.assign(rank + k._where(columns.values[n] > least, 1, 0)), count)
-        loop(0, count, lambda n: k._writeTensorElement(k._out3, columns.values[n], n), count)
         k._writeTensor(k._out2, rank)
         columns.invert(least)
+        values = columns.lengths()
+        loop(0, count, lambda n: k._writeTensorElement(k._out3, values[n], n), count)
         one, other = (columns.long, columns.turned) if columns.wide else (columns.turned, columns.long)
         matrix, beside, shares = given.read(), given.read(1), given.array(count, self.several)
 
@@ -78,7 +79,8 @@ class _Nearest:
             shares[n, j] = self._sum(given.rows, lambda r: (other[r, n], beside[r, j]))
 
         def solved(i: Any, j: Any) -> None:
-            made[i, j] = self._sum(count, lambda n: (one[i, n], shares[n, j]))
+            total = self._sum(count, lambda n: (one[i, n], shares[n, j]))
+            made[i, j] = given.shifted(total, -columns.power)
 
         made = given.array(given.columns, self.several)
         for_each(count, self.several, share)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -152,6 +153,43 @@ class Given:
     def size(self, x: Any) -> Any:
         """The magnitude, of complex numbers the sum of those of both parts."""
         return abs(x.x) + abs(x.y) if self.products.complex else abs(x)
+
+    def exponent(self, size: Any) -> Any:
+        """The binary exponent of a magnitude; 0 of 0, infinity and NaN."""
+        made = k._var(0)
+        with k._if((size > 0) & (size < math.inf)):
+            made.assign(k._ilogb(size))
+        return made
+
+    def scaled(self, array: Any, rows: int, columns: int) -> Any:
+        """Make of a matrix one whose values have squares, by a power of two: then no digit is lost.
+
+        Returns:
+            The binary exponent of what it was divided by, a variable. It is 0 of most matrices, and their bits stay.
+        """
+        least, most = (-100, 400) if self.dtype == "float64" else (-10, 40)
+        greatest = k._var(k._convert(0, self.products.summed))
+        for_each(rows, columns, lambda i, j: greatest.assign(k._fmax(greatest, self.size(array[i, j]))))
+        power = self.exponent(greatest)
+        power.assign(k._where(power > most, power - most, k._where(power < least, power, 0)))
+        self.multiply(array, rows, columns, -power)
+        return power
+
+    def multiply(self, array: Any, rows: int, columns: int, power: Any) -> None:
+        """Multiply a matrix, or a row where it has no columns, by a power of two."""
+
+        def place(i: Any, j: Any) -> None:
+            at = (i, j) if columns else i
+            array[at] = self.shifted(array[at], power)
+
+        with k._if(power != 0):
+            for_each(rows, columns or 1, place)
+
+    def shifted(self, value: Any, power: Any) -> Any:
+        """A number times a power of two."""
+        if self.products.complex:
+            return k._float2(k._ldexp(value.x, power), k._ldexp(value.y, power))
+        return k._ldexp(value, power)
 
     def epsilon(self) -> float:
         return float(np.finfo(self.dtype).eps)

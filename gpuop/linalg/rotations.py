@@ -62,7 +62,9 @@ def _eigh(a: Any, triangle: str, vectors: bool) -> Any:
     def body() -> None:
         matrix, made = given.read(), given.identity(size)
         _symmetric(matrix, size, triangle)
+        power = given.scaled(matrix, size, size)
         _diagonalised(given, matrix, made if vectors else None)
+        given.multiply(matrix, size, size, power)
         in_order(size, lambda i, j: matrix[j, j] < matrix[i, i], lambda i, j: _exchange(matrix, made, size, i, j))
         loop(0, size, lambda n: k._writeTensorElement(k._out0, matrix[n, n], n), size)
         if vectors:
@@ -176,7 +178,9 @@ def _qr(a: Any, mode: str) -> Any:
 
     def body() -> None:
         matrix, made, vector = given.read(), given.identity(rows), given.array(rows)
+        power = given.scaled(matrix, rows, columns)
         loop(0, turned, lambda n: _reflected(given, matrix, made, vector, n), max(rows, columns))
+        given.multiply(matrix, kept, columns, power)
         first, second = (None, k._out0) if mode == "r" else (k._out0, k._out1)
         if first is not None:
             given.write(first, rows, kept, lambda i, j: made[i, j])

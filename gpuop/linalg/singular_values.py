@@ -56,7 +56,7 @@ def svdvals(x: Any) -> Any:
     count = min(given.rows, given.columns)
 
     def body() -> None:
-        values = RotatedColumns(given).values
+        values = RotatedColumns(given).lengths()
         loop(0, count, lambda n: k._writeTensorElement(k._out0, values[n], n), count)
 
     return given.call(body, [(count,)])[0]
@@ -74,7 +74,8 @@ def _svd(a: Any, full: bool) -> Any:
         made.complete(max(left, right))
         one, other = (made.turned, made.long) if made.wide else (made.long, made.turned)
         given.write(k._out0, rows, left, lambda i, j: one[i, j])
-        loop(0, count, lambda n: k._writeTensorElement(k._out1, made.values[n], n), count)
+        values = made.lengths()
+        loop(0, count, lambda n: k._writeTensorElement(k._out1, values[n], n), count)
         given.write(k._out2, right, columns, lambda i, j: other[j, i])
 
     return tuple(given.call(body, [(rows, left), (count,), (right, columns)], full))
@@ -87,7 +88,8 @@ class RotatedColumns:
         wide: whether M is the transposed matrix: the columns are those of which there are fewer.
         long: as many rows as the matrix has, or columns where it is wide; a square array.
         turned: the rotations.
-        values: the lengths of the columns, the greatest first.
+        values: the lengths of the columns, the greatest first, divided by a power of two.
+        power: the exponent of that.
     """
 
     def __init__(self, given: Given) -> None:
@@ -102,6 +104,7 @@ class RotatedColumns:
             self.long[place] = k._readTensorElement(field, i * given.columns + j)
 
         for_each(given.rows, given.columns, put)
+        self.power = given.scaled(self.long, self.height, self.count)
         with k._for(SWEEPS):
             self.changed = k._boolVar()
             pairs(self.count, self._turn)
@@ -127,6 +130,11 @@ class RotatedColumns:
 
     def _length(self, n: Any) -> None:
         self.values[n] = k._sqrt(self.product(n, n))
+
+    def lengths(self) -> Any:
+        """The singular values, in the place of what they were while the power of two was apart."""
+        self.given.multiply(self.values, self.count, 0, self.power)
+        return self.values
 
     def _exchange(self, i: Any, j: Any) -> None:
         swap(self.values, i, j)
@@ -213,7 +221,7 @@ def pinv(a: Any, rcond: Any = None) -> Any:
         def at(i: Any, j: Any) -> Any:
             total = k._var(k._convert(0, given.dtype))
             loop(0, made.count, lambda n: total.assign(k._fma(one[i, n], other[j, n], total)), made.height)
-            return total
+            return given.shifted(total, -made.power)
 
         given.write(k._out0, columns, rows, at)
 
@@ -243,7 +251,8 @@ def matrix_rank(A: Any, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
         raise UnsupportedError("linalg.matrix_rank: `tol` is a number")
 
     def body() -> None:
-        values, total = RotatedColumns(given).values, k._var(k._convert(0, given.dtype))
+        made, total = RotatedColumns(given), k._var(k._convert(0, given.dtype))
+        values = made.values if tol is None else made.lengths()
         least = values[0] * (max(given.rows, given.columns) * given.epsilon()) if tol is None else tol
         count = min(given.rows, given.columns)
         loop(0, count, lambda n: total.assign(total + k._where(values[n] > least, 1, 0)), count)

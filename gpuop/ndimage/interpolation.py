@@ -225,10 +225,17 @@ def zoom(
         points = round(n * real(factor, "zoom"))
         if points < 0:
             raise ArgumentError(f"zoom: a factor is no less than 0, and this is {factor}")
-        old, new = (n, points) if grid_mode else (n - 1, points - 1)
-        step = old / new if new else 1.0
-        at.append((np.arange(points) + 0.5) * step - 0.5 if grid_mode else np.arange(points) * step)
+        at.append(_zoomed(n, points, grid_mode))
     return along_axes("zoom", input, spline, at, output)
+
+
+def _zoomed(n: int, points: int, areas: bool) -> Numbers:
+    """Where so many points lie among n: the last one at the last, or its area's end at the end, to the last bit."""
+    if areas:
+        return np.minimum((np.arange(points) + 0.5) * (n / points) - 0.5, n - 0.5) if points else np.arange(0.0)
+    step = (n - 1) / (points - 1) if points > 1 else 1.0
+    at = np.arange(points) * step
+    return np.minimum(at, n - 1) if points > 1 else at
 
 
 @of_arrays()

@@ -225,3 +225,15 @@ def test_messages(call, message):
         call(IMAGE)
     assert isinstance(caught.value, (ValueError, RuntimeError, TypeError))
     assert "test_interpolation.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_the_last_point_of_a_zoom_is_the_last_point(order: int, device: str) -> None:
+    """Of SciPy it is `cval` where the last coordinate is rounded to more than n - 1, as of 40 pairs of sizes below 100."""
+    pairs = [(n, m) for n in range(2, 60) for m in range(2, 60) if np.arange(m)[-1] * ((n - 1) / (m - 1)) != n - 1]
+    assert len(pairs) > 10
+    for n, m in [*pairs[:: len(pairs) // 8], (768, 96)]:
+        row = np.linspace(10, 20, n)
+        found = ndimage.zoom(gp.ScalarField(row), m / n, order=order, cval=-1.0).numpy()
+        assert len(found) == m
+        np.testing.assert_allclose(found[[0, -1]], [10, 20], rtol=1e-12)
