@@ -151,3 +151,15 @@ def test_two_turns_are_a_launch():
     ptx = ptx_of(generate(replace(both, target=CUDA), CUDA).text, "compute_90")
     assert ".local" not in ptx and "bar.sync" in ptx
     assert set(re.findall(r"\bst\.global\.(\w+)", ptx)) == {"v4"}
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4, 8])
+def test_work_groups_are_no_deeper_than_gpus_have(columns):
+    """Where threads walk along rows, those of a work-group lie along layers, of which NVIDIA's GPUs take 64."""
+    before = stencil("zero", [(0, -1, 1)])
+    after = stencil("zero", [(1, 0, 1), (0, 1, 0)])
+    x = np.random.default_rng(1).integers(-9, 9, (2, 3, 16)).astype(np.float32)
+    with gp.use_device("reference:gpu"), gp.schedule("layers", columns=columns):
+        made = after(before(gp.Field(x, 0))).numpy()
+    first = stenciled(x, "zero", [(0, -1, 1)]).astype(np.float32)
+    np.testing.assert_array_equal(made, stenciled(first, "zero", [(1, 0, 1), (0, 1, 0)]))

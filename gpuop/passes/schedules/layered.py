@@ -24,6 +24,7 @@ LAYERS = (128, 64)  # that a thread walks
 WRITING, WIDTH = 256, 32  # threads of a work-group that write, and these along columns
 RESIDENT = 2  # work-groups of a multiprocessor: one computes while the other waits
 MOST_THREADS = 1024  # of a work-group
+MOST_LAYERS = 64  # of a work-group, on NVIDIA's GPUs
 MOST_HELD = 72  # registers for windows, with which there is room for these
 MOST_VALUES = 64  # of a point, beyond which computing takes longer than memory
 WORD = 32  # bits: of narrower values more are computed than memory moves meanwhile
@@ -85,7 +86,8 @@ def _group(kernel: Kernel, columns: int, width: int) -> Shape | None:
     windows, rows = windows_of(kernel, exchanged=True), WRITING // width
     while rows:
         group = group_of(windows, columns, rows, width)
-        if group.points <= MOST_THREADS and nbytes(windows, columns, group) <= kernel.target.local_memory_bytes:
+        fits = group.points <= MOST_THREADS and group[0] <= MOST_LAYERS
+        if fits and nbytes(windows, columns, group) <= kernel.target.local_memory_bytes:
             return group
         rows //= 2
     return None

@@ -58,7 +58,9 @@ class ReferenceGPU(Reference):
     def compile(self, kernel: Kernel) -> _Program:
         self.check(kernel)
         asserted = self.checked and kernel.domain.threads > 0
-        return _Program(kernel, lower(report_asserts(kernel) if asserted else kernel, self.target))
+        printable = lower(report_asserts(kernel) if asserted else kernel, self.target)
+        self.check(printable)  # schedules choose work-groups of their own
+        return _Program(kernel, printable)
 
     def bind(self, program: _Program, arguments: Sequence[Argument]) -> Launch:
         recorded, printable = program.recorded, program.printable
