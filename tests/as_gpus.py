@@ -15,7 +15,6 @@ from gpuop.runtime import devices
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.discovery import Device, reference_gpus
 from gpuop.runtime.opencl.opencl_device import OpenCL
-from gpuop.runtime.reference.reference_gpu import ReferenceGPU
 
 AS_A_GPU = " as a gpu"
 
@@ -26,7 +25,8 @@ def as_a_gpu(device: str, checked: bool = False) -> Backend:
     known = (*devices.discover(), *reference_gpus())
     opener = next(opener for own, opener in known if own.name == device.removesuffix(AS_A_GPU))
     with mock.patch.object(config, "plan_for", "gpu"):
-        backend = opener(checked) if opener.func is ReferenceGPU else OpenCL(device, *opener.args[1:], checked=checked)
+        driver = opener.func is OpenCL
+        backend = OpenCL(device, *opener.args[1:], checked=checked) if driver else opener(checked=checked)
     backend.name = device
     assert backend.target.device == "gpu"
     backend.target = replace(backend.target, least_threads=1)
