@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
+import numpy
+
 import gpuop.array_namespace
 import gpuop.cog
 import gpuop.fft
@@ -10,6 +12,7 @@ import gpuop.ndimage
 import gpuop.providers
 import gpuop.random  # noqa: F401 - the library's modules are there at once, and providers sets what fields ask of layers above
 from gpuop.bundles.bundle import Bundle, load_bundle
+from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import (
     ColorField,
@@ -25,7 +28,16 @@ from gpuop.dsl.operators.decorator import operator
 from gpuop.dsl.operators.gpu_operator import GPUOperator
 from gpuop.dsl.operators.host import HostOperator
 from gpuop.dsl.recorder.precisions import precision
-from gpuop.errors import ArgumentError, CompileError, DeviceError, GpuopError, SemanticError, UnsupportedError, missing
+from gpuop.errors import (
+    ArgumentError,
+    CompileError,
+    DeviceError,
+    GpuopError,
+    MissingError,
+    SemanticError,
+    UnsupportedError,
+    missing,
+)
 from gpuop.evaluation import evaluate, release
 from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.graphs.streams import Actuator, Sensor
@@ -109,11 +121,16 @@ __all__ = [
 ]  # fmt: skip
 
 
+MODULES = ("fft", "linalg", "ndimage", "random")
+
+
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "dsl"]
+    return [*__all__, *MODULES, "__version__", "dsl"]
 
 
 if not TYPE_CHECKING:  # a checker is to say of a name that there is none
 
     def __getattr__(name: str) -> NoReturn:
+        if name in services.array_functions or isinstance(getattr(numpy, name, None), numpy.ufunc):
+            raise MissingError(f"{__name__} has no `{name}`: NumPy's functions take fields, as `np.{name}(field)`")
         raise missing(__name__, name, __all__)

@@ -8,6 +8,8 @@ from functools import partial
 from itertools import islice, repeat
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+
 from gpuop.dsl.fields.arrays import Array, as_field, converted, host_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
@@ -133,6 +135,12 @@ class Frames(LeafSource):
             raise
 
     def _converted(self, value: Any) -> Array:
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], (bool, np.bool_)):
+            raise SemanticError(
+                f"{self.who}: a pair of {value[0]} and {described(value[1])} came, as OpenCV's `cap.read` gives, and a frame is an "
+                "array: give the function `lambda: cap.read()[1]`",
+                self.loc,
+            )
         try:
             array = host_array(value)
             if array.shape != tuple(self.kind.array_shape):

@@ -48,11 +48,21 @@ def literal(value: Number, others: Sequence[Type] = ()) -> Const:
     else:
         dtype = _widest([t for t in others if t.kind == "f"]) if "f" in kinds else FLOAT
     if dtype is not BOOL and not dtype.holds(value):
+        bits = bits_of(value, dtype.numpy)
         raise SemanticError(
-            f"{written_out(value)} does not fit {dtype.c}; convert the other side first, or give the number a type with "
-            "`_convert(x, dtype)`"
+            f"{written_out(value)} does not fit {dtype.c}; convert the other side first, or "
+            + (f"write {bits} if its bits are meant" if bits else "give the number a type with `_convert(x, dtype)`")
         )
     return constant(value, dtype)
+
+
+def bits_of(value: Number, dtype: Any) -> str:
+    """What an unsigned dtype has for the bits of a negative integer, as `~1` is one; empty where it has fewer, and of others."""
+    wanted = np.dtype(dtype)
+    width = 8 * wanted.itemsize
+    if wanted.kind != "u" or not isinstance(value, int) or not -(1 << (width - 1)) <= value < 0:
+        return ""
+    return f"0x{value & ((1 << width) - 1):X}"
 
 
 def _widest(types: Sequence[Type]) -> DType:

@@ -29,6 +29,28 @@ class DTypeName(str):
 
     __hash__ = str.__hash__
 
+    @property
+    def _numpy(self) -> np.dtype[Any]:
+        """That of the field's arrays: bytes for unorm8."""
+        return np.dtype("uint8" if str.__eq__(self, "unorm8") else str(self))
+
+    @property
+    def name(self) -> str:
+        """As of NumPy's dtypes, like the other three; `np.dtype(f.dtype)` has all of them."""
+        return str(self)
+
+    @property
+    def kind(self) -> str:
+        return self._numpy.kind
+
+    @property
+    def type(self) -> Any:
+        return self._numpy.type
+
+    @property
+    def itemsize(self) -> int:
+        return self._numpy.itemsize
+
     def __reduce__(self) -> tuple[Any, ...]:
         return dtype_name, (str(self),)
 

@@ -18,7 +18,7 @@ from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import KERNEL_NAMES
 from gpuop.errors import SemanticError, written_out
-from gpuop.ir.build import number
+from gpuop.ir.build import bits_of, number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops import complex_algebra, numpy_functions
 from gpuop.ops.axes import names_of_all
@@ -244,7 +244,9 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
     given = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
     if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(given):
         wider = next((each for each in WIDER if BY_NUMPY[each].holds(given)), None)
+        bits = bits_of(given, dtype) if name.startswith("bitwise") else ""
         advice = f"; convert the Field first, as in `f.astype({wider!r})`" if wider else ""
+        advice = f"; write {bits} for its bits" if bits else advice
         raise SemanticError(f"{name}: the number {written_out(given)} does not fit {dtype}{advice}")
     return given
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuop.errors import SemanticError
 from gpuop.show.scene import Box, Curve, Label, Point, Scene
-from gpuop.show.svg import ARROW
+from gpuop.show.svg import ARROW, printable
 
 FINER = 2  # drawn so many times larger, then reduced: Pillow's lines have no smooth edges
 MOST_PIXELS = 12_000_000  # of the picture; larger scenes get fewer pixels per unit
@@ -68,7 +68,7 @@ class _Painter:
         anchor = {"start": "ls", "middle": "ms", "end": "rs"}[text.anchor]
         place = (text.x * self.scale, text.y * self.scale)
         bold = round(self.scale / 4) if text.bold else 0
-        shown = text.text.translate(PLAIN)
+        shown = printable(text.text).translate(PLAIN)
         self.draw.text(place, shown, fill=text.fill, font=font, anchor=anchor, stroke_width=bold * 0.5)
 
     def curve(self, curve: Curve) -> None:

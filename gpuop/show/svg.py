@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from gpuop.show.scene import Box, Curve, Item, Label, Scene
@@ -16,7 +17,15 @@ def svg(scene: Scene) -> str:
     space = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
     head = f'<svg {space} width="{width}" height="{height}" font-family="{FONT}">'
     ground = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
-    return "\n".join([head, ground, *map(_item, scene.items), "</svg>\n"])
+    return printable("\n".join([head, ground, *map(_item, scene.items), "</svg>\n"]))
+
+
+UNPRINTABLE = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")  # what no XML may have
+
+
+def printable(text: str) -> str:
+    """A name with signs in the place of what is no character of a picture's: NUL, halves of pairs."""
+    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _item(item: Item) -> str:

@@ -82,6 +82,7 @@ def is_device_array(value: Any) -> bool:
         return value.device
     if isinstance(value, (np.ndarray, np.generic, FieldLike)):
         return False
+    _check_has_numbers(value)
     if hasattr(type(value), "__dlpack_device__"):
         return int(value.__dlpack_device__()[0]) not in HOST
     return hasattr(value, "__cuda_array_interface__") and not isinstance(value, type)  # classes have it too
@@ -120,8 +121,25 @@ def numbers(value: ArrayLike) -> Array:
     return array
 
 
+def _check_has_numbers(value: Any) -> None:
+    """Refuse what stands for numbers while another library looks at a function, or follows them."""
+    kind, package = type(value), type(value).__module__.partition(".")[0]
+    if package in ("jax", "jaxlib") and "Tracer" in kind.__name__:
+        raise SemanticError(
+            "this is a tracer: inside of `jax.jit`, `jax.grad` and `jax.vmap` arrays have no values; call gpuop outside of them, "
+            "or in a function that `jax.pure_callback` calls"
+        )
+    if getattr(value, "requires_grad", False) is True:
+        raise SemanticError(
+            "a tensor that requires a gradient cannot be a Field, as PyTorch would not know what is computed of it: "
+            "give `tensor.detach()`"
+        )
+
+
 def check_numbers(dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in NUMERIC:
+    if dtype.kind not in NUMERIC or dtype.type.__module__ == "ml_dtypes":
+        if dtype.names is None and dtype.type is not np.void and dtype.kind not in "USMmO":
+            raise SemanticError(f"fields have no dtype {dtype.name!r}; convert the array, as in `a.astype('float32')`")
         raise SemanticError(f"fields are made of numbers, not of {WORDS.get(dtype.kind, 'Python objects')}")
 
 

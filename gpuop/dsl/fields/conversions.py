@@ -66,11 +66,12 @@ class Conversions:
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
-    def astype(self, dtype: Any) -> Field:
+    def astype(self, dtype: Any, *, copy: bool = True) -> Field:
         """A field of another dtype, converted as kernels write: integers truncate and saturate, bool is `!= 0`.
 
         Args:
             dtype: NumPy's, or its name, or "unorm8".
+            copy: as of NumPy's arrays; fields do not change, so it makes no difference.
 
         Returns:
             A Field of the same shapes.

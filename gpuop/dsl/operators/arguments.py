@@ -126,11 +126,23 @@ def hashed_content(operator: str, name: str, value: Any) -> Any:
     try:
         hash(constant)
     except TypeError:
+        fields = _fields_in(value)
+        if fields:
+            raise SemanticError(
+                f"argument `{name}` of operator `{operator}` is {described(value)} that holds Fields: name them one by one, each "
+                f"an argument of its own, as in `{operator}({', '.join(f'{each}={each}' for each in fields[:3])})`"
+            ) from None
         raise SemanticError(
             f"argument `{name}` of operator `{operator}` is {described(value)}; it must be a Field, a Parameter, numbers "
             "(also in lists, tuples and arrays), or another constant that Python can hash"
         ) from None
     return constant
+
+
+def _fields_in(value: Any) -> list[str]:
+    """The names of the Fields that a dict or an object holds, which can change without notice."""
+    held = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return [str(name) for name, each in held.items() if isinstance(each, FieldLike)]
 
 
 def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -143,9 +155,10 @@ def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, An
         try:
             hash(frozen(value))
         except TypeError:
-            if any(map(is_array, leaves(pipeline, {name: value}))):
+            held = list(getattr(value, "__dict__", {}).values())
+            if any(map(is_array, [*leaves(pipeline, {name: value}), *held])):
                 raise SemanticError(
-                    f"`{name}` of {pipeline} holds arrays; each array is an argument with a name of its own"
+                    f"`{name}` of {pipeline} holds arrays; each array is an argument with a name of its own: name them one by one"
                 ) from None
             raise SemanticError(
                 f"argument `{name}` of {pipeline} is {described(value)}{remedy(value)}"

@@ -77,6 +77,8 @@ class Recorder:
         self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
         self.element_loop: For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
+        self.given: tuple[Any, ...] = ()  # to the operator, besides Fields
+        self.called: Loc | None = None  # the line that gave them
         self.returned: Var | None = None  # whether a thread has called `_return()`
         self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
         self.looked: Loc | None = None  # where Python has first asked how large a field is

@@ -163,6 +163,23 @@ class Value(Arithmetic["Value"]):
     def __round__(self, digits: Any = None) -> NoReturn:
         raise UnsupportedError("Python's `round` does not take kernel values; use `_rint(x)`, or `_round(x)`")
 
+    def __len__(self) -> int:
+        raise UnsupportedError(
+            "a kernel value has no `len`: it is a number, or a vector of 2 to 4 components; a field has its `tensor_shape`"
+        )
+
+    def __divmod__(self, other: Any) -> NoReturn:
+        raise UnsupportedError("Python's `divmod` does not take kernel values; write `x // y` and `x % y`")
+
+    __rdivmod__ = __divmod__
+
+    @property
+    def _numba_type_(self) -> NoReturn:
+        raise UnsupportedError(
+            "Numba's compiled functions do not take kernel values: call the Python function that was compiled, `f.py_func(x)`, "
+            "or write it without `@njit`"
+        )
+
     def assign(self, value: Operand) -> None:
         """Assign to a variable; an expression is none."""
         raise SemanticError(

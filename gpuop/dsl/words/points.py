@@ -28,7 +28,10 @@ def _field(recorder: Recorder, field: Operand) -> FieldParam:
     if isinstance(field, OutputRef):
         raise SemanticError(f"{field} is read by `_readTensor({field})`, or in a following operator")
     if not isinstance(field, FieldLike):
-        raise SemanticError(f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`")
+        called = recorder.called if any(field is value for value in recorder.given) else None
+        raise SemanticError(
+            f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`", called
+        )
     return recorder.param(field)
 
 

@@ -1,0 +1,193 @@
+"""What people write first, and the sentence that says what to write instead."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop import ndimage
+from gpuop.dsl import *
+
+from .wrong import Wrongs
+
+WRONGS = Wrongs()
+SCALAR = gp.ScalarField(np.arange(20, dtype="f").reshape(4, 5))
+UNSIGNED = {name: gp.ScalarField(np.arange(4, dtype=name)) for name in ("uint8", "uint16", "uint32", "uint64")}
+
+
+@gp.operator
+def plus_one(image):
+    return _readTensor(image) + 1
+
+
+@dataclasses.dataclass(unsafe_hash=False)
+class Pair:
+    left: object
+    right: object
+
+
+@WRONGS.add("bitwise_and: the number -2 does not fit uint32; write 0xFFFFFFFE for its bits")
+def complement_beside_a_field():
+    UNSIGNED["uint32"] & ~1  # here
+
+
+@WRONGS.add("-2 does not fit uint; convert the other side first, or write 0xFFFFFFFE if its bits are meant")
+def complement_in_a_kernel():
+    gp.operator(lambda f: _readTensor(f) & ~1)(UNSIGNED["uint32"])  # here
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("uint8", "0xF8"), ("uint16", "0xFFF8"), ("uint64", "0xFFFFFFFFFFFFFFF8")])
+def test_the_bits_of_a_complement(dtype, bits):
+    with pytest.raises(gp.SemanticError, match=f"write {bits} for its bits"):
+        UNSIGNED[dtype] & ~7
+    got = (UNSIGNED[dtype] & int(bits, 16)).numpy()
+    np.testing.assert_array_equal(got, np.arange(4, dtype=dtype) & np.dtype(dtype).type(int(bits, 16)))
+
+
+@WRONGS.add(
+    "argument `image` of operator `plus_one` is a Pair that holds Fields: name them one by one, each an argument of its own, "
+    "as in `plus_one(left=left, right=right)`"
+)
+def fields_in_a_dataclass():
+    plus_one(Pair(SCALAR, SCALAR))  # here
+
+
+@WRONGS.add("argument `image` of operator `plus_one` is a dict that holds Fields: name them one by one")
+def fields_in_a_dict():
+    plus_one({"image": SCALAR})  # here
+
+
+@WRONGS.add(
+    "`pair` of pipeline `of_pair` holds arrays; each array is an argument with a name of its own: name them one by one"
+)
+def arrays_in_a_dataclass():
+    @gp.pipeline
+    def of_pair(pair):
+        return gp.ScalarField(pair.left)
+
+    of_pair(Pair(np.ones(3), 1))  # here
+
+
+@WRONGS.add("reads want a Field, not an ndarray; wrap arrays, as in `gp.ScalarField(array)`")
+def an_array_at_the_call():
+    plus_one(np.ones((4, 5)))  # here
+
+
+@WRONGS.add(
+    "a Parameter is a number of the device, and what is asked for here decides which kernels there are: give a number"
+)
+def a_parameter_as_sigma():
+    ndimage.gaussian_filter(SCALAR, sigma=gp.Parameter(2.0))  # here
+
+
+@WRONGS.add("Python's `divmod` does not take kernel values; write `x // y` and `x % y`")
+def divmod_in_a_body():
+    gp.operator(lambda f: divmod(_readTensor(f), 3)[0])(SCALAR)  # here
+
+
+@WRONGS.add("Python's `divmod` does not take kernel values; write `x // y` and `x % y`")
+def divmod_by_a_value():
+    gp.operator(lambda f: divmod(3, _readTensor(f))[0])(SCALAR)  # here
+
+
+@WRONGS.add(
+    "a kernel value has no `len`: it is a number, or a vector of 2 to 4 components; a field has its `tensor_shape`"
+)
+def len_in_a_body():
+    gp.operator(lambda f: len(_readTensor(f)))(SCALAR)  # here
+
+
+@WRONGS.add(
+    "Numba's compiled functions do not take kernel values: call the Python function that was compiled, `f.py_func(x)`"
+)
+def compiled_by_numba():
+    # Numba asks a value of another library for its type so
+    gp.operator(lambda f: getattr(_readTensor(f), "_numba_type_", None))(SCALAR)  # here
+
+
+@WRONGS.add("gpuop has no `exp`: NumPy's functions take fields, as `np.exp(field)`")
+def exp_of_gpuop():
+    gp.exp(SCALAR)  # here
+
+
+@WRONGS.add("gpuop has no `sum`: NumPy's functions take fields, as `np.sum(field)`")
+def sum_of_gpuop():
+    gp.sum(SCALAR)  # here
+
+
+@WRONGS.add("sensor `camera`: a pair of True and an ndarray came, as OpenCV's `cap.read` gives, and a frame is an array: give the "
+            "function `lambda: cap.read()[1]`")  # fmt: skip
+def a_pair_of_a_sensor():
+    with gp.ComputeGraph(device="reference") as graph:
+        camera = gp.Sensor(gp.FieldType((4, 5), dtype="uint8"), lambda: (True, np.zeros((4, 5), "uint8")))  # here
+        graph.probe(camera + 0, "seen")
+    graph.step()
+    graph.read("seen")
+
+
+class Tensor:
+    """As PyTorch's are, where they have been made to follow what is computed."""
+
+    requires_grad, shape, dtype = True, (3,), "float32"
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+    def __dlpack__(self, **_):
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+DynamicJaxprTracer = type("DynamicJaxprTracer", (Tensor,), {"__module__": "jax._src.interpreters.partial_eval"})
+
+
+@WRONGS.add(
+    "a tensor that requires a gradient cannot be a Field, as PyTorch would not know what is computed of it: give `tensor.detach()`"
+)
+def a_tensor_with_a_gradient():
+    gp.ScalarField(Tensor())  # here
+
+
+@WRONGS.add(
+    "this is a tracer: inside of `jax.jit`, `jax.grad` and `jax.vmap` arrays have no values; call gpuop outside of them"
+)
+def a_tracer():
+    gp.ScalarField(DynamicJaxprTracer())  # here
+
+
+@pytest.mark.parametrize("wrong", WRONGS.all)
+def test_message(wrong):
+    wrong.check()
+
+
+def test_names_that_are_there():
+    """What completion shows is there, and is the library's."""
+    assert {"ndimage", "fft", "linalg", "random", "exp"} - set(dir(gp)) == {"exp"}
+    assert all(hasattr(gp, name) for name in dir(gp))
+    assert set(dir(ndimage)) == set(ndimage.__all__) and all(hasattr(ndimage, name) for name in dir(ndimage))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64"])
+def test_dtypes_have_what_numpys_have(dtype):
+    found, wanted = gp.zeros(3, dtype=dtype).dtype, np.dtype(dtype)
+    assert (found.kind, found.type, found.itemsize, found.name) == (
+        wanted.kind, wanted.type, wanted.itemsize, wanted.name,
+    )  # fmt: skip
+    assert gp.zeros(3, dtype="uint8").astype(dtype, copy=False).dtype == dtype
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "\udfff", "a\x1b\ufffeb"])
+def test_pictures_of_odd_names(tmp_path, name):
+    """They are written, and the text is what XML may have."""
+    from xml.etree import ElementTree
+
+    with gp.ComputeGraph(device="reference") as graph:
+        graph.probe(SCALAR + 1, name)
+    for suffix in ("svg", "png"):
+        graph.draw(tmp_path / f"graph.{suffix}")
+    ElementTree.fromstring((tmp_path / "graph.svg").read_text(encoding="utf-8"))
