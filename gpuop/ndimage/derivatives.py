@@ -8,6 +8,7 @@ from typing import Any
 from gpuop.dsl.fields.field import Field
 from gpuop.ndimage.correlation import along
 from gpuop.ndimage.filter_arguments import axes_of, axis_of, each, edge, rank, result_dtype
+from gpuop.ndimage.neighbours import in_dtype
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.smoothing import gaussian_filter
 from gpuop.ops.algebra import apply
@@ -93,7 +94,7 @@ def _summed(
     for axis, outside in zip(chosen, each(mode, len(chosen), "mode"), strict=True):
         found = of(derivative(field, axis, dtype, outside, cval, *extra, **dict(keywords or {})))
         total = found if total is None else total + found
-    return (field if total is None else total).astype(dtype)
+    return in_dtype(field, dtype) if total is None else total.astype(dtype)
 
 
 @of_arrays()

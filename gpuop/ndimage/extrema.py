@@ -25,7 +25,7 @@ from gpuop.ndimage.filter_arguments import (
     window_axes,
     windows,
 )
-from gpuop.ndimage.neighbours import Around, combined, neighbourhood, numbers_at, offsets_at
+from gpuop.ndimage.neighbours import Around, combined, in_dtype, neighbourhood, numbers_at, offsets_at
 from gpuop.ndimage.nested_windows import METHODS, LineWindow
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.plain_numbers import whole
@@ -240,7 +240,7 @@ def _box(
     ):
         if n > 1:
             made = line(which, made, n, axis, dtype, edge(outside, cval), shift, method)
-    return made.astype(dtype)
+    return in_dtype(made, dtype)
 
 
 def line(

@@ -23,6 +23,7 @@ from gpuop.ndimage.coordinates import (
     steps_of,
 )
 from gpuop.ndimage.filter_arguments import advise, each, rank, result_dtype
+from gpuop.ndimage.neighbours import in_dtype
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.plain_numbers import numbers_of, real
 from gpuop.ops.gather import Place
@@ -217,7 +218,7 @@ def zoom(
     """
     spline, factors = spline_of(order, mode, cval, prefilter), each(zoom, axes_placed(input), "zoom")
     if prefilter and all(factor == 1 for factor in factors):
-        return input.astype(result_dtype(output, input))
+        return in_dtype(input, result_dtype(output, input))
     if grid_mode and mode in ("constant", "wrap"):
         advise(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", 3)
     at = []

@@ -52,6 +52,18 @@ def neighbourhood(
     return gathered(name, out, [field, *others], at_point, (edge, computed, dtype, key), remark=remark)
 
 
+def in_dtype(field: Field, dtype: str) -> Field:
+    """The field in the dtype of a filter's results, as filters write it: where they have nothing to do."""
+    out = field.type.replace(dtype=dtype)
+    if field.dtype == dtype or out.element.kind not in "iu" or field.dtype == "complex64":
+        return field.astype(dtype)
+
+    def at_point(at: Place, read: Reading) -> Any:
+        return stored(read.at(field, at), out)
+
+    return gathered("astype", out, [field], at_point, ("wraps", dtype))
+
+
 def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdge, dtype: str) -> Field:
     """A field with what is outside of it, so many points before and behind it along an axis."""
     grid = list(field.field_shape)

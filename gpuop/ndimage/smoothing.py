@@ -23,6 +23,7 @@ from gpuop.ndimage.filter_arguments import (
     result_dtype,
     windows,
 )
+from gpuop.ndimage.neighbours import in_dtype
 from gpuop.ndimage.nested_windows import METHODS, LineWindow
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.plain_numbers import numbers_of, real, whole
@@ -106,7 +107,7 @@ def gaussian_filter(
     for axis, deviation, derivative, outside, reach in rows:
         if real(deviation, "sigma") > NONE:
             field = _blurred(field, deviation, axis, derivative, dtype, edge(outside, cval), truncate, reach, method)
-    return field.astype(dtype)
+    return in_dtype(field, dtype)
 
 
 def _blurred(
@@ -215,7 +216,7 @@ def uniform_filter(
     for axis, n, outside, shift in zip(chosen, sizes, modes, origins, strict=True):
         if n > 1:
             field = _mean(field, n, axis, dtype, edge(outside, cval), shift, method)
-    return field.astype(dtype)
+    return in_dtype(field, dtype)
 
 
 def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int, method: Any) -> Field:

@@ -14,6 +14,7 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.ndimage.correlation import along
 from gpuop.ndimage.filter_arguments import ImageEdge, axis_of, computed_in, rank, result_dtype
+from gpuop.ndimage.neighbours import in_dtype
 from gpuop.ndimage.of_arrays import of_arrays
 from gpuop.ndimage.spline_weights import FREE, PADDING, check_mode, check_order, filter_weights
 from gpuop.ops.padding import pad
@@ -53,7 +54,7 @@ def _filtered(field: Field, order: int, axes: Sequence[int], output: Any, mode: 
     for axis in axes:
         if field.field_shape[axis] > 1:
             made = along(made, filter_weights(order, computed_in(made, dtype)), axis, dtype, at, name="spline_filter1d")
-    return made.astype(dtype)
+    return in_dtype(made, dtype)
 
 
 def coefficients(
