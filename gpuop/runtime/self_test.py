@@ -1,8 +1,9 @@
-"""What a device must compute rightly before it is trusted: two small kernels.
+"""What a device must compute rightly before it is trusted: three small kernels.
 
 One has a branch, addresses that are not the thread's own, and surplus threads. The other has integer expressions of each kind
 that some compiler has got wrong: complements and negations whose greatest is taken, the sign of a negation, the absolute value
-of the least integer, narrow integers that are clipped or subtracted and then compared.
+of the least integer, narrow integers that are clipped or subtracted and then compared. In the third, threads wait for one
+another: a negated float lives across a barrier, a multiple of a position goes through local memory, and one is stored in reverse.
 """
 
 from __future__ import annotations
@@ -15,7 +16,24 @@ import numpy as np
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.expansions.registry import expand
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import Assign, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, Write
+from gpuop.ir.nodes import (
+    Array,
+    Assign,
+    Barrier,
+    Declare,
+    Expr,
+    FieldParam,
+    If,
+    Index,
+    Let,
+    Load,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    Write,
+)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DTYPES, FLOAT, INT, FieldType, Shape, Type
 from gpuop.kept import cache
@@ -24,6 +42,13 @@ from gpuop.runtime.base.backend import Backend
 REALS = (9, 1, 2, 6, 8)
 NUMBERS = (-(2**31), -5, 0, 7, 9)
 COLUMN = Index("global", "column")
+WAITING, GROUP = 64, 32  # threads that wait for one another, and those of a work-group
+WAITS = (
+    "-x behind a barrier",
+    "-x * x behind it",
+    "3 * position of the thread before",
+    "3 * position stored in reverse",
+)
 
 
 def _narrow(b: Builder, x: Expr, name: str) -> Expr:
@@ -60,10 +85,10 @@ def mistake(backend: Backend) -> str:
     halves = _run(backend, _halving(), FieldType(5), np.array([REALS], np.float32))[0]
     if not np.array_equal(halves, [0.5, 0.5, 1, 3, 4]):
         return f"it computes {halves.tolist()}"
-    trusted = cache.key("trusted", *SHAPES, repr(backend.target), backend.identity)
+    trusted = cache.key("trusted", *SHAPES, *WAITS, repr(backend.target), backend.identity)
     if cache.load(trusted) is not None:
         return ""
-    wrong = _wrong_shape(backend)
+    wrong = _wrong_shape(backend) or _wrong_wait(backend)
     if not wrong:
         cache.store(trusted, b"")
     return wrong
@@ -77,6 +102,18 @@ def _wrong_shape(backend: Backend) -> str:
             want = np.asarray(right(x, x[::-1], x[3])).astype(np.int32)
         if not np.array_equal(got, want):
             return f"it computes {text} wrongly, {got.tolist()} instead of {want.tolist()}"
+    return ""
+
+
+def _wrong_wait(backend: Backend) -> str:
+    column = np.arange(WAITING)
+    x = (column - 30).astype(np.float32)
+    results = _run(backend, _waits(), FieldType(WAITING, (len(WAITS),), "float32"), x[None])
+    before = 3 * np.maximum(column % GROUP - 1, 0)
+    for text, want, got in zip(WAITS, (-x, -x * x, before, 3 * column[::-1] * (column > 2)), results, strict=True):
+        if not np.array_equal(got, want):
+            bad = np.flatnonzero(got != want)
+            return f"it computes {text} wrongly, {got[bad[0]]} instead of {want[bad[0]]} in thread {bad[0]}"
     return ""
 
 
@@ -110,3 +147,26 @@ def _shapes() -> Kernel:
     for k, (make, _) in enumerate(SHAPES.values()):
         out.append(Write(results, b.cast(make(b, x, y, z), Type(INT)), None, constant(k, INT)))
     return Kernel("self_test_of_shapes", (source,), (Output(results),), Domain(Shape(5)), tuple(out))
+
+
+def _waits() -> Kernel:
+    """A barrier, local memory, and stores at the other end of the row."""
+    source, results = FieldParam("x", FieldType(WAITING)), FieldParam("out0", FieldType(WAITING, (len(WAITS),)))
+    local, shared = Index("local", "column"), Array("shared", Type(INT), (GROUP,), "local")
+    out: list[Stmt] = []
+    b = collector(out)
+    x = b.bind(Read(source, Type(FLOAT)))
+    negated = b.apply("neg", x)
+    out += [Declare(shared), Store(shared, (local,), b.apply("mul", local, 3)), Barrier("local")]
+    before = b.bind(Load(shared, (b.apply("max", b.apply("sub", local, 1), 0),), Type(INT)))
+    for k, value in enumerate((negated, b.apply("mul", negated, x), b.cast(before, Type(FLOAT)))):
+        out.append(Write(results, value, None, constant(k, INT)))
+    few, inner = b.apply("lt", COLUMN, WAITING - 3), list[Stmt]()
+    b = collector(inner)
+    last, tripled = b.apply("sub", constant(WAITING - 1, INT), COLUMN), b.cast(b.apply("mul", COLUMN, 3), Type(FLOAT))
+    inner.append(Write(results, tripled, (last,), constant(3, INT)))
+    out.append(If(few, tuple(inner)))
+    group = (1, 1, GROUP)
+    return Kernel(
+        "self_test_of_waits", (source,), (Output(results, 0.0),), Domain(Shape(WAITING)), tuple(out), group=group
+    )

@@ -32,6 +32,7 @@ WRONG: dict[str, tuple[Any, str]] = {  # an operator, what a driver takes it for
         np.not_equal,
         "it computes clip((short)x, 0, 7) == 7 wrongly, [1, 1, 1, 0, 0] instead of [0, 0, 0, 1, 1]",
     ),
+    "mul": (np.add, "it computes -x * x behind it wrongly, 0.0 instead of -900.0 in thread 0"),
 }
 
 
