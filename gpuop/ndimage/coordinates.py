@@ -178,7 +178,10 @@ def _between_passes(dtype: str, computed: str) -> str:
 
 def of_degrees(angle: float) -> tuple[float, float]:
     """The cosine and the sine, exact of what is a multiple of 90°."""
-    turns, rest = divmod(real(angle, "angle"), 90.0)
+    degrees = real(angle, "angle")
+    if not math.isfinite(degrees):
+        raise ArgumentError(f"`angle` is a finite number of degrees, not {degrees}")
+    turns, rest = divmod(degrees, 90.0)
     if rest > 45:
         across, along = math.cos(math.radians(90 - rest)), math.sin(math.radians(90 - rest))
     else:

@@ -166,6 +166,8 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
         ArgumentError, UnsupportedError: as of `sum_labels`.
     """
     chosen = index_of(index)
+    if int(bins) < 1:
+        raise ArgumentError(f"histogram: `bins` is 1 or more, not {bins}")
     made, points = measured(_histogram, input, labels, chosen, (float(min), float(max), int(bins)))
     if is_lazy(input, labels) or chosen.values is None or labels is None:
         return made

@@ -65,7 +65,7 @@ class Metric:
         if self.name == "chessboard":
             left, right = k._max(near + far_cost, middle), k._min(far - near_cost, middle)
             return k._where(near_cost <= far_cost, left, right)
-        step = 1.0 if self.sampling is None else self.sampling[axis] ** 2
+        step = 1.0 if self.sampling is None else self.sampling[axis] * self.sampling[axis]
         a, b = k._convert(near, "float64"), k._convert(far, "float64")
         place = (step * (b - a) * (b + a) + far_cost - near_cost) / (2.0 * step * (b - a))
         return k._convert_int(k._floor(k._fmin(k._fmax(place, -1.0), float(1 << 30))))

@@ -143,6 +143,8 @@ def _median(input: Field, labels: Field | None, index: LabelIndex) -> Field:
     """Points in the order of their values, and then of their groups: those of a group are side by side."""
     groups = LabelGroups(input, labels, index)
     values = ravel(astype(groups.values, "uint8") if groups.values.dtype == "bool" else groups.values)
+    if not values.field_shape.points:
+        return groups.chosen(Field(np.full(groups.count, np.nan)))
     behind = groups.count
     places = where(groups.places < 0, behind, groups.places) if groups.labels is not None else None
     order = argsort(values)

@@ -181,9 +181,11 @@ def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]
     same = k._readTensor(low) == k._readTensor(high)
     first, last = (k._convert(k._readTensor(f), precise) for f in (low, high))
     first, last = k._where(same, first - 0.5, first), k._where(same, last + 0.5, last)
-    delta, number = last - first, k._convert(k._column, precise)
+    delta, inner = _inner(first, last, count)
     step = delta / count
-    inner = k._where(step == 0, number / count * delta, number * step) + first
+    if precise == "float16":  # its ranges may be wider than its greatest number
+        widely = _inner(k._convert_float(first), k._convert_float(last), count)[1]
+        inner = k._where(delta - delta == 0, inner, k._convert_half(widely))
     edge = k._where(k._column == count, last, inner)
     k._writeTensor(k._out0, edge)
     units = count / k._convert(delta, wide)
@@ -195,6 +197,13 @@ def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]
         k._writeTensor(k._out3, k._where(k._column == count, ends[1], k._ceil(edge)))
     k._writeTensor(k._out1, k._where(k._column == 0, *ends), k._column)
     k._writeTensor(k._out2, k._where(k._column == 0, units, beside), k._column)
+
+
+def _inner(first: Any, last: Any, count: int) -> tuple[Any, Any]:
+    """How far the ends are apart, and the edge between them that the thread writes, as numpy.linspace has it."""
+    delta, number = last - first, k._convert(k._column, first.type.dtype.name)
+    step = delta / count
+    return delta, k._where(step == 0, number / count * delta, number * step) + first
 
 
 def _whole_ends(low: Field, high: Field, first: Any, last: Any, held: str) -> tuple[Any, Any]:

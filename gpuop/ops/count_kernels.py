@@ -53,11 +53,11 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, run
     """
     values, weights = ravel(values), ravel(weights)
     points = values.field_shape.points
-    chunks = min(max(points // (WORTH * bins.count), 1), MOST_CHUNKS)
-    size = -(-points // chunks)
-    chunks = -(-points // max(size, 1))
     if not points or bins.how == "none":
         return filled(FieldType(bins.count, (), held), 0)
+    chunks = min(max(points // (WORTH * bins.count), 1), MOST_CHUNKS)
+    size = -(-points // chunks)
+    chunks = -(-points // size)
 
     def body() -> None:
         k._globalThreads(chunks)

@@ -108,10 +108,16 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
     kind = _ordered("linspace", count, "float32" if dtype is None else dtype)
     held = "float32" if kind.dtype in ("float16", "float32") else "float64"
     parts = count - 1 if endpoint else count
-    step = (last - first) / parts if parts > 0 else 0.0
+    wide = abs(last / 2 - first / 2) > float(np.finfo(held).max) / 2  # no number of the dtype is so far from 0
+    step = (last - first) / parts if parts > 0 and not wide else 0.0
 
     def value(at: Any, _: Any) -> Any:
-        own = k._convert(at[0], held) * k._convert(step, held) + k._convert(float(first), held)
+        share = k._convert(at[0], held) / max(parts, 1)
+        own = (
+            share * float(last) + (1 - share) * float(first)
+            if wide
+            else k._convert(at[0], held) * k._convert(step, held) + k._convert(float(first), held)
+        )
         if endpoint and count > 1:
             own = k._where(at[0] == count - 1, k._convert(float(last), held), own)
         return own if kind.element.kind == "f" else k._floor(own)

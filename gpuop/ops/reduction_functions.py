@@ -70,12 +70,16 @@ def kept(name: str, result: Field, field: Field, axis: Any) -> Field:
 
 
 def mask_of(name: str, field: Field, chosen: Any) -> Mask:
-    """The mask of `where=`: bools that broadcast to the field."""
+    """The mask of `where=`: bools that broadcast to the field; a number is one for all values."""
+    chosen = bool(chosen) if isinstance(chosen, (int, float, np.number)) else chosen
     if isinstance(chosen, (bool, np.bool_)):
         return None if chosen else filled(field.type.replace(dtype="bool"), False)
+    if isinstance(chosen, (np.ndarray, list, tuple)) and np.asarray(chosen).dtype == np.bool_:
+        chosen = Field(np.asarray(chosen), 0)
+        chosen.name = ""  # it is no variable of the user's
     if not isinstance(chosen, Field) or chosen.dtype != "bool":
         given = f"one of {chosen.dtype}" if isinstance(chosen, Field) else described(chosen)
-        raise SemanticError(f"{name}: `where=` is a Field of bools, not {given}")
+        raise SemanticError(f"{name}: `where=` is a Field or an array of bools, not {given}")
     whole = apply("logical_and", filled(field.type.replace(dtype="bool"), True), chosen)
     if whole.type.array_shape != field.type.array_shape:
         raise SemanticError(f"{name}: `where=`, a {chosen.type} field, does not broadcast to a {field.type} field")

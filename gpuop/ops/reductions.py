@@ -136,7 +136,7 @@ def _over_tensor(reducer: Reducer, given: Partial, axes: list[int]) -> Partial:
 def axes_reduced(name: str, kind: FieldType, axis: Any) -> list[int]:
     """The axes to reduce, in order."""
     dimensions = len(kind.array_shape)
-    if axis is None:
+    if axis is None or (not dimensions and isinstance(axis, int) and axis in (0, -1)):  # as of NumPy's numbers
         return list(range(dimensions))
     if isinstance(axis, tuple) and name.startswith("arg"):
         raise SemanticError(f"{name} takes one axis, or none for all of them, not a tuple")

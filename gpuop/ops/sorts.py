@@ -213,8 +213,9 @@ def _quantiles(
     if method not in CONTINUOUS and method not in NEAR:
         raise SemanticError(f"{name}: a method is one of {', '.join(map(repr, [*CONTINUOUS, *NEAR]))}, not {method!r}")
     several = not isinstance(q, NUMBERS)
-    wanted = np.atleast_1d(np.asarray(q if several and not isinstance(q, Field) else [q], object))
-    if wanted.ndim > 1 or not wanted.size or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in wanted):
+    given = np.asarray(q if several and not isinstance(q, Field) else [q], object)
+    wanted = given.ravel()
+    if not wanted.size or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in wanted):
         found = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
         raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {found}")
 
@@ -224,7 +225,10 @@ def _quantiles(
         return lambda rows: _between(rows, _place(rows.field_shape[1], share, method))
 
     made = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in VALUES)
-    return stack(made, 0) if several else made[0]
+    if not several:
+        return made[0]
+    stacked = stack(made, 0)
+    return stacked if given.ndim < 2 else stacked.reshape((*given.shape, *stacked.shape[1:]))
 
 
 def _place(count: int, share: float, method: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array as PlainArray
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -143,9 +144,15 @@ def check_numbers(dtype: np.dtype[Any]) -> None:
         raise SemanticError(f"fields are made of numbers, not of {WORDS.get(dtype.kind, 'Python objects')}")
 
 
+DTYPED = (np.ndarray, np.generic, memoryview, bytearray, PlainArray)
+OF_ARRAYS = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")  # attributes of what says its dtype
+
+
 def is_dtyped(value: ArrayLike) -> bool:
-    """Whether the user chose a dtype: that of Python numbers and lists follows from their values."""
-    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+    """Whether the user chose a dtype: that of Python's numbers, and of lists of them, follows from their values."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, DTYPED) or any(hasattr(value, name) for name in OF_ARRAYS)
 
 
 def _is_huge(array: Array) -> bool:

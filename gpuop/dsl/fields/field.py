@@ -233,6 +233,12 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
             return NotImplemented  # type: ignore[no-any-return]  # the value reads this field, if it is a 0D scalar
         return services.algebra[name](*operands)
 
+    def __divmod__(self, other: Any) -> tuple[Field, Field]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Field, Field]:
+        return other // self, other % self
+
     def __matmul__(self, other: Any) -> Field:
         return self._operate("matmul", self, other)
 
