@@ -67,6 +67,16 @@ def test_schedules_of_gpus(kind: str) -> None:
         agrees(kind, seed, on)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_interpreted_gpus(kind: str) -> None:
+    """With the schedules of GPUs however small the grid, and each access to memory checked."""
+    many = 4 if kind in ("schedules", "filters") else 1
+    for seed in seeds(5000, many):
+        agrees(kind, seed, "reference:sm_90 as a gpu")
+    for seed in seeds(6000, many):
+        agrees(kind, seed, "reference:gpu as a gpu")
+
+
 def test_every_schedule_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of such programs suit each method that is pinned, of CPUs or of GPUs; and each of its parameters is known."""
     known = {method.name: {*method.parameters} for method in schedules.METHODS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
 from gpuop.runtime.devices import examined, open_device
+from gpuop.runtime.reference import reference_gpu
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
 from gpuop.runtime.reference.reference_gpu import TARGETS
 from tests.as_gpus import used
@@ -246,3 +248,23 @@ def test_graphs_pipelines_iterations_and_queues() -> None:
         np.testing.assert_array_equal(gp.submit(gp.ScalarField(x) * 3).result(), x * 3)
         np.testing.assert_array_equal(gp.pipeline(lambda a: gp.ScalarField(a).sum(0))(x), x.sum(0))
         assert pickle.loads(pickle.dumps(backend)) is backend
+
+
+OF_ANY_SIZE = {
+    "points": lambda m, x: x * 2 + 1,
+    "sums": lambda m, x: x.sum(0) + x.max(),
+    "differences": lambda m, x: m.diff(x, axis=0) + m.roll(x, 3, 1)[1:],
+}
+
+
+@pytest.mark.parametrize("of", OF_ANY_SIZE)
+@pytest.mark.parametrize("name", ["reference:sm_90", "reference:sm_90 as a gpu"])
+def test_extents_that_are_arguments(name: str, of: str) -> None:
+    """A kernel's text for all sizes runs on each of them, though it does not know them."""
+    rng, spy = np.random.default_rng(5), mock.patch.object(reference_gpu, "lower", side_effect=reference_gpu.lower)
+    with used(name), spy as lowered:
+        pipeline = gp.pipeline(lambda a: OF_ANY_SIZE[of](np, gp.ScalarField(a)), dynamic=True)
+        for shape in ((70, 81), (33, 130), (64, 64), (5, 17), (257, 3)):
+            x = rng.integers(0, 9, shape).astype("f4")
+            np.testing.assert_array_equal(pipeline(x), OF_ANY_SIZE[of](np, x))
+    assert any(call.args[0].named for call in lowered.call_args_list), "each size has a text of its own"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Action, Apply, Barrier, Collective, FieldParam, Load, Stmt
+from gpuop.ir.nodes import AXES, Action, Apply, Barrier, Collective, FieldParam, Index, Load, Stmt
 from gpuop.ir.visit import walk_expr
 from gpuop.runtime.reference.gpu_history import MemoryHistory
 from gpuop.runtime.reference.gpu_memory import GpuMemory
@@ -83,6 +83,13 @@ class GpuThreads(PoisonedThreads):
             warp = group * -(-self.memory.size // stmt.over) + own // stmt.over
             self.memory.report_torn("an exchange between the threads of a warp", warp, self.active)
         super().effect(stmt)
+
+    def index(self, index: Index) -> NDArray[Any]:
+        """Sizes are those of the launch, though a kernel whose extents are arguments does not know them."""
+        extent = self.kernel.domain.extent(index.axis)
+        size = self.kernel.work_group[AXES.index(index.axis)] if index.axis != "element" else 1
+        sizes = {"global_size": extent, "local_size": size, "group_count": -(-extent // size)}
+        return np.asarray(sizes[index.kind], np.int32) if index.kind in sizes else super().index(index)
 
     def apply(self, expr: Apply) -> Lanes:
         if expr.op != "choose" or not self.lazy.of(expr):

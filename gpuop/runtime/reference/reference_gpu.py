@@ -11,11 +11,13 @@ import numpy as np
 
 from gpuop.codegen.generate import SHARED, WARP, target_named
 from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
+from gpuop.ir.extents import Extents, resized
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes import lower
 from gpuop.passes.asserts import assertions, failure, report_asserts
+from gpuop.passes.open_extents import opened
 from gpuop.runtime.base.backend import Argument, Launch
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
@@ -58,9 +60,20 @@ class ReferenceGPU(Reference):
     def compile(self, kernel: Kernel) -> _Program:
         self.check(kernel)
         asserted = self.checked and kernel.domain.threads > 0
-        printable = lower(report_asserts(kernel) if asserted else kernel, self.target)
+        wanted = report_asserts(kernel) if asserted else kernel
+        printable = lower(self.opened(wanted), self.target)
         self.check(printable)  # schedules choose work-groups of their own
         return _Program(kernel, printable)
+
+    def opened(self, kernel: Kernel) -> Kernel:
+        """A kernel of dynamic fields as GPUs have it, whose text does not know the extents that it gets."""
+        found = opened(kernel, self.target) if kernel.dynamic else None
+        if found is None or found.kernel is None:
+            return kernel
+        grids = dict(found.kernel.named)
+        names = dict.fromkeys(name for each in grids.values() for name in each if name)
+        values = dict(zip(names, found.values, strict=True))
+        return resized(found.kernel, Extents(values, grids), values)
 
     def bind(self, program: _Program, arguments: Sequence[Argument]) -> Launch:
         recorded, printable = program.recorded, program.printable
