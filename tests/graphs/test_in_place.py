@@ -287,6 +287,17 @@ def test_such_pointers_are_not_restricted():
     compile_cuda(cuda, "sm_90")
 
 
+def test_text_of_widened_states():
+    """Threads with several points have the pointers of those with one."""
+    with gp.ComputeGraph() as graph:
+        a, photo = gp.ScalarField(np.zeros((1024, 512), "f4")), gp.ScalarField(np.ones((1024, 512), "f4"))
+        a.next = a * 0.5 + photo
+        graph.probe(a, "a")
+    cuda = graph.source("cuda")
+    assert "lanes" in cuda and "const float *a," in cuda and "float *out0)" in cuda
+    assert "const float *__restrict__ photo," in cuda or "const float *__restrict__ b," in cuda
+
+
 def test_unoptimised_graphs_keep_two_buffers(device):
     with gp.ComputeGraph(optimize=False) as graph:
         a = gp.ScalarField(A)

@@ -326,3 +326,18 @@ def test_neighbours_are_accessed_at_once_in_cuda():
     ptx = ptx_of(text, "compute_90")
     assert "ld.shared.v4.f32" in ptx and "st.global.v4.f32" in ptx
     assert ".local" not in ptx  # windows are in registers
+
+
+@gp.operator(outputs=lambda f, last: f.type.replace(tensor_shape=()))
+def chosen(f, last):
+    """An element whose number a thread computes, of a vector beside."""
+    _writeTensor(_out0, _readTensorElement(f, _row, _column + 1, _min(_row, last)))
+
+
+@pytest.mark.parametrize("elements", [2, 3, 4])
+def test_elements_at_computed_places(elements):
+    x = np.random.default_rng(5).random((5, 7, elements), np.float32)
+    with tiling():
+        got = chosen(gp.VectorField(x) * 2 + 1, elements - 1).numpy()
+    moved = np.concatenate([x[:, 1:], x[:, -1:]], 1) * np.float32(2) + 1
+    np.testing.assert_array_equal(got, moved[np.arange(5), :, np.minimum(np.arange(5), elements - 1)])

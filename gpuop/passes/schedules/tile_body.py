@@ -128,10 +128,18 @@ class PointBody(Copier):
         return Load(array, (index["row"], index["column"]), array.type)
 
     def _element(self, value: Expr, read: Read) -> Expr:
-        """What is read of a tensor."""
-        if isinstance(read.element, Const) and value.type.lanes > 1:
-            return Lane(self.b.bind(value), int(read.element.value), read.type)
-        return value
+        """What is read of a tensor; elements at computed places are chosen, as registers have no addresses."""
+        if read.element is None or value.type.lanes == 1:
+            return value
+        b = self.b
+        tensor = b.bind(value)
+        if isinstance(read.element, Const):
+            return Lane(tensor, int(read.element.value), read.type)
+        *others, last = (b.bind(Lane(tensor, k, read.type)) for k in range(value.type.lanes))
+        at, found = self.expr(read.element), last
+        for k, lane in reversed(list(enumerate(others))):
+            found = b.apply("choose", b.apply("le", at, k), lane, found)
+        return found
 
     def _far(self, read: Read, away: tuple[int, ...] | None) -> Expr:
         """The value in the field."""
