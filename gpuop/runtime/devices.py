@@ -144,6 +144,12 @@ def _tested(name: str, opener: Any, checked: bool) -> Backend:
     return backend
 
 
+def _brief(failed: DeviceError) -> str:
+    """What a warning says: compilers' messages go on with the text of a kernel."""
+    first, *more = str(failed).splitlines()
+    return f"{first} (`gpuop devices` prints the rest)" if more else first
+
+
 # --- choice -----------------------------------------------------------------------------------------------------------
 
 
@@ -167,7 +173,7 @@ def current() -> Backend:
             try:
                 return _opened(device.name, checked)
             except DeviceError as failed:
-                warnings.warn(f"gpuop skips a device: {failed}", stacklevel=2)
+                warnings.warn(f"gpuop skips a device: {_brief(failed)}", stacklevel=2)
     raise DeviceError("no device works, not even the reference")
 
 

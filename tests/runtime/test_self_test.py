@@ -13,6 +13,7 @@ from gpuop.config import config
 from gpuop.ir.ops import OPS
 from gpuop.kept import cache
 from gpuop.runtime import devices
+from gpuop.runtime.discovery import Device
 from gpuop.runtime.reference.reference_device import Reference
 from gpuop.runtime.self_test import mistake
 
@@ -64,3 +65,27 @@ def test_expressions_are_tried_once(monkeypatch):
     monkeypatch.setattr(cache, "store", lambda *given: (kept.append(given[1]), store(*given)))
     assert mistake(Reference()) == mistake(Reference()) == ""
     assert kept == [b""]
+
+
+def test_a_warning_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a driver that refuses a kernel, whose text is in the error."""
+
+    reference = gp.device("reference")
+
+    def opening(name: str, checked: bool = False) -> Any:
+        if name == "opencl:7":
+            raise gp.DeviceError(
+                f"{name} fails the self-test: error: undeclared identifier\n  1 | __kernel void f(\n  2 | {{"
+            )
+        return reference
+
+    found = [(Device("opencl:7", "a driver"), None), (Device("reference", "NumPy"), None)]
+    monkeypatch.setattr(devices, "discover", lambda: found)
+    monkeypatch.setattr(devices, "_opened", opening)
+    monkeypatch.setattr(config, "device", "")
+    with pytest.warns(UserWarning, match="skips a device") as told:
+        assert devices.current() is reference
+    (warning,) = told
+    assert str(warning.message) == (
+        "gpuop skips a device: opencl:7 fails the self-test: error: undeclared identifier (`gpuop devices` prints the rest)"
+    )
