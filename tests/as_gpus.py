@@ -1,4 +1,7 @@
-"""What is planned for GPUs however small the grid, as devices of the tests: "opencl:0 as a gpu", "reference:sm_90 as a gpu"."""
+"""What is planned for GPUs however small the grid, as devices of the tests.
+
+"opencl:0 as a gpu" and "reference:sm_90 as a gpu" run text of OpenCL and interpret; "cuda:sm_90 on the host" runs text of CUDA.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from gpuop.runtime import devices
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.discovery import Device, reference_gpus
 from gpuop.runtime.opencl.opencl_device import OpenCL
+from tests.cuda_on_host.host_device import ON_HOST, CudaOnHost
 
 AS_A_GPU = " as a gpu"
 
@@ -36,9 +40,10 @@ def as_a_gpu(device: str, checked: bool = False) -> Backend:
 
 @contextmanager
 def used(device: str) -> Iterator[Backend]:
-    """A device by its name, or by one with " as a gpu" behind it, which there is until the end of the `with`."""
-    found, form = devices.discover(), partial(as_a_gpu, device)
-    if device.endswith(AS_A_GPU):
+    """A device by its name, or one of the tests, which there is until the end of the `with`: as a gpu, or CUDA's on the host."""
+    found = devices.discover()
+    if device.endswith(AS_A_GPU) or device == ON_HOST:
+        form = partial(CudaOnHost, device) if device == ON_HOST else partial(as_a_gpu, device)
         found = [*found, (Device(device, f"{device} of the tests"), form)]
     opened = mock.patch.dict(devices._open)  # what is opened inside by that name goes with it
     with mock.patch.object(devices, "_found", found), opened, gp.use_device(device) as backend:

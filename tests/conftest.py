@@ -33,6 +33,8 @@ from gpuop.runtime.reference.gpu_threads import run_as_gpu
 from gpuop.runtime.reference.reference_device import Reference
 from tests import nightly
 from tests.as_gpus import AS_A_GPU, as_a_gpu, used
+from tests.cuda_on_host.compiled import COMPILER
+from tests.cuda_on_host.host_device import ON_HOST
 
 RANDOM: list[Any] = []  # modules of tests that have a `rng`
 FRESH = np.random.default_rng(17).bit_generator.state
@@ -140,7 +142,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             cases.setdefault((item.function, name), []).append(item)  # type: ignore[attr-defined]
     left: set[pytest.Item] = set()
     for (function, name), several in cases.items():
-        if name.endswith(AS_A_GPU):
+        if name.endswith(AS_A_GPU) or name == ON_HOST:
             left.update(item for item in several if not is_in_turn(item, name))
             continue
         first = left_out_from(function.__module__, name)
@@ -152,8 +154,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_in_turn(item: pytest.Item, name: str) -> bool:
-    """Whether a driver that plans as for a GPU takes a case: each takes some of nearly every file, and no two the same."""
+    """Whether a form that compiles a GPU's plans takes a case: each takes some of nearly every file, and no two the same."""
     turn = crc32(item.nodeid.replace(name, "").encode()) % AS_GPUS
+    if name == ON_HOST:
+        return turn == AS_GPUS - 2
     return turn < 2 if name == f"{gp.devices()[0].name}{AS_A_GPU}" else turn == AS_GPUS - 1
 
 
@@ -190,7 +194,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if found[0] != "reference" and LOWERED in forms and not nightly.is_nightly():  # which a driver runs
             forms.remove(LOWERED)
         drivers = [name for name in found if name.startswith("opencl")]
-        as_gpus = [f"{name}{AS_A_GPU}" for name in drivers if metafunc.module.__name__.startswith(PLANNED)]
+        as_gpus = [*(f"{name}{AS_A_GPU}" for name in drivers), *[ON_HOST] * (COMPILER is not None)]
+        as_gpus = as_gpus if metafunc.module.__name__.startswith(PLANNED) else []
         metafunc.parametrize("device", [*forms, *as_gpus, *reversed(found)], indirect=True)
 
 

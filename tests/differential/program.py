@@ -13,6 +13,7 @@ import numpy as np
 
 from gpuop.errors import DeviceError
 from tests.as_gpus import AS_A_GPU, used
+from tests.cuda_on_host.host_device import ON_HOST
 
 from .values import Rejected, Val, array_of, array_text, disagreement
 
@@ -215,6 +216,6 @@ def script(program: Program, device: str, failed: Failure) -> str:
     head = body[: body.index("    seen = []")]
     rest = body[len(head) :]
     start = [line[4:] for line in head]
-    form = "from tests.as_gpus import used" if AS_A_GPU in device else ""
+    form = "from tests.as_gpus import used" if AS_A_GPU in device or device == ON_HOST else ""
     using = f'with {"used" if form else "gp.use_device"}("{device}"):'
     return "\n".join([note, form, *start, using, *rest, *tail, ""])

@@ -18,6 +18,8 @@ from gpuop.runtime import devices
 from gpuop.runtime.reference.reference_device import Reference
 from tests.as_gpus import AS_A_GPU
 from tests.conftest import Vectorized, Widened
+from tests.cuda_on_host.compiled import COMPILER
+from tests.cuda_on_host.host_device import ON_HOST
 from tests.fuzz.windowed import WindowedProgram
 from tests.nightly import left_to_nightly, seeds
 
@@ -28,7 +30,7 @@ from .schedules import PINS, Pinned
 from .windows import in_windows, refusals
 
 DEVICES = [d.name for d in gp.devices()]
-AS_GPUS = [f"{name}{AS_A_GPU}" for name in DEVICES if name.startswith("opencl")]
+AS_GPUS = [f"{name}{AS_A_GPU}" for name in DEVICES if name.startswith("opencl")] + [ON_HOST] * (COMPILER is not None)
 SEEDS = {"reference": 6, DEVICES[0]: 2}  # compiling takes longer than interpreting
 FEWEST = 1
 EVERY_THIRD = 3  # of the kinds
@@ -39,7 +41,7 @@ MOST_SEEDS = 100
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs(kind: str, on: str) -> None:
     if on in AS_GPUS and [*KINDS].index(kind) % EVERY_THIRD != AS_GPUS.index(on) % EVERY_THIRD:
-        left_to_nightly("drivers that plan as for GPUs get different kinds")
+        left_to_nightly("what compiles for GPUs gets different kinds")
     for seed in seeds(1000 * [*DEVICES, *AS_GPUS].index(on), SEEDS.get(on, FEWEST)):
         agrees(kind, seed, on)
 
