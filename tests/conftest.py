@@ -194,7 +194,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if found[0] != "reference" and LOWERED in forms and not nightly.is_nightly():  # which a driver runs
             forms.remove(LOWERED)
         drivers = [name for name in found if name.startswith("opencl")]
-        as_gpus = [*(f"{name}{AS_A_GPU}" for name in drivers), *[ON_HOST] * (COMPILER is not None)]
+        on_host = COMPILER and (nightly.is_nightly() or metafunc.module.__name__.startswith("tests.conformance."))
+        as_gpus = [*(f"{name}{AS_A_GPU}" for name in drivers), *[ON_HOST] * bool(on_host)]
         as_gpus = as_gpus if metafunc.module.__name__.startswith(PLANNED) else []
         metafunc.parametrize("device", [*forms, *as_gpus, *reversed(found)], indirect=True)
 

@@ -253,7 +253,20 @@ static float sinpi(float x) { return isfinite(x) ? copysign(turned(x, 0), turned
 static double sinpi(double x) { return isfinite(x) ? copysign(turned(x, 0), turned(x, 0) == 0 ? x : turned(x, 0)) : nan(""); }
 template <class T> static T cospi(T x) { return isfinite(x) ? turned(x, 1) + (T)0 : (T)nan(""); }
 
-// An update of memory lets the others on, who may wait for it.
+// The host's library tells NaNs that signal from others, which CUDA's does not.
+template <class T> static T quiet(T x) { return x != x ? (T)nan("") : x; }
+#define OF_ANY_NAN(name) \
+    template <class A, class B> static auto any_##name(A x, B y) { return name(quiet(x), quiet(y)); }
+OF_ANY_NAN(fmax)
+OF_ANY_NAN(fmin)
+OF_ANY_NAN(hypot)
+OF_ANY_NAN(pow)
+#define fmax any_fmax
+#define fmin any_fmin
+#define hypot any_hypot
+#define pow any_pow
+
+// The threads of a block take turns at barriers alone, so plain statements are one step.
 #define ATOMIC(name, change)                                            \
     template <class T> static T name(T *p, std::common_type_t<T> x) { \
         const T old = *p;                                               \

@@ -51,7 +51,7 @@ def guarded(nbytes: int) -> Array:
 class CudaOnHost(CompilingBackend, Reference):
     """CUDA C++ compiled by g++. Threads of a block take turns, blocks come one after another."""
 
-    suffix, features, interprets = "cu", Cuda.features, False
+    suffix, features = "cu", Cuda.features
     kernels_planned_for = target_named("cuda:sm_90")
 
     def __init__(self, name: str = ON_HOST, checked: bool = False) -> None:
