@@ -149,3 +149,29 @@ def test_components_clamped_side_by_side(device: str) -> None:
     first, second = op(gp.VectorField(np.full((3, 2), -35, np.int16)))
     gp.evaluate(first, second)
     assert np.all(first.numpy() == 1) and np.all(second.numpy() == (5 * 35 * 35) << 16)
+
+
+@pytest.mark.parametrize("wide", ["int32", "uint32", "int64", "uint64"])
+def test_what_is_clipped_to_narrow_integers_is_compared(device: str, wide: str) -> None:
+    """Of what lies in an array of the thread's own, too: NVIDIA's assembler has lost such comparisons."""
+    narrow = ("int8", "uint8", "int16", "uint16")
+    ends = [(int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in narrow]
+
+    @gp.operator(outputs=[gp.FieldType(9, (), "int32")] * len(narrow))
+    def compared(x: Any, zeros: Any) -> None:
+        table = _intArray(8)
+        at = _convert_int(_readTensor(zeros))
+        outputs = (_out0, _out1, _out2, _out3)
+        for out, dtype, (low, high) in zip(outputs, narrow, ends, strict=True):
+            value, kept = _convert(_readTensor(x), dtype), _convert(table[at ^ 7], dtype)
+            total = _where(value >= high, 1, 0) + _where(value <= low, 2, 0) + _where(value == 7, 4, 0)
+            _writeTensor(out, total + _where(high <= kept, 8, 0) + _where(kept == 0, 16, 0))
+
+    info = np.iinfo(wide)
+    numbers = [v for v in (0, 1, 7, -1, 127, 128, -128, 255, 65535) if info.min <= v <= info.max]
+    x = np.resize(np.array(numbers, wide), 9)
+    made = compared(gp.ScalarField(x), gp.ScalarField(np.zeros(9, wide)))
+    for field, (low, high) in zip(made, ends, strict=True):
+        clipped = [min(max(int(v), low), high) for v in x]
+        wanted = [(v >= high) + 2 * (v <= low) + 4 * (v == 7) + 16 for v in clipped]
+        np.testing.assert_array_equal(field.numpy(), wanted)

@@ -254,7 +254,8 @@ def test_devices_without_arrays():
         Backend.arrays(SimpleNamespace(name="gpu:7"), [], [])
 
 
-def test_cuda_works_on_its_own_stream_through_cupy(monkeypatch):
+@pytest.mark.parametrize("from_external", [False, True], ids=["handles", "protocol"])
+def test_cuda_works_on_its_own_stream_through_cupy(monkeypatch, from_external):
     """What CuPy is told, by one that only notes it; the GPU's own runs are those of the tests above."""
     told = []
 
@@ -268,18 +269,22 @@ def test_cuda_works_on_its_own_stream_through_cupy(monkeypatch):
         def view(self, dtype):
             return dtype.name
 
-    cupy = SimpleNamespace(
-        cuda=SimpleNamespace(ExternalStream=note("stream"), Device=note("device")), from_dlpack=Given
-    )
+    def external(stream):
+        told.append(("stream", *stream.__cuda_stream__()))
+        return nullcontext()
+
+    streams = SimpleNamespace(from_external=external) if from_external else SimpleNamespace()
+    names = SimpleNamespace(ExternalStream=note("stream"), Stream=streams, Device=note("device"))
+    cupy = SimpleNamespace(cuda=names, from_dlpack=Given)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     memory = SimpleNamespace(name="cuda:1", handle=77, ordinal=1, active=note("active"))
     kinds = [gp.FieldType((2, 3), 4), gp.FieldType(5, (), "bool")]
     with cupy_arrays(memory, [(kind, 4096) for kind in kinds]) as arrays:
         assert arrays == ["float32", "bool"]
     assert told == [
-        ("stream", 77, 1),
         ("active",),
         ("device", 1),
+        ("stream", 0, 77) if from_external else ("stream", 77, 1),
         ("from_dlpack", (2, 3, 4), (3, 1, 6), "float32", (2, 1)),
         ("from_dlpack", (5,), (1,), "uint8", (2, 1)),
     ]

@@ -166,7 +166,7 @@ class Expressions:
     def saturate(self, cast: Cast, source: Type) -> str:
         """A conversion that clamps to the integers that both types have.
 
-        Narrow integers are clamped as int: NVIDIA's assembler packs pairs of 16 bits, and loses some of them on the way.
+        Narrow integers are clamped as int: NVIDIA's OpenCL packs pairs of 16 bits, and loses some of them on the way.
         """
         source = Type(DTYPES["int"]) if source.integer and source.dtype.bits < 32 else source
         low, high = bounds(source.dtype, cast.type.dtype)

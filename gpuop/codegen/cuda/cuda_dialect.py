@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gpuop.codegen.c.dialect import Dialect
-from gpuop.codegen.cuda import cuda_atomics, halves
-from gpuop.codegen.cuda.cuda_saturation import SATURATE
+from gpuop.codegen.cuda import cuda_atomics, cuda_saturation, halves
 
 OPTIONS = ("--std=c++17", "--fmad=false")
 
@@ -253,20 +252,21 @@ CUDA = Dialect(
     forked={},
     conversions={
         "wrap uint char": "low_char({x})", "wrap uint short": "low_short({x})", "double half": "round_double({x})",
-        "half bits": "pack_half({x})", "bits half": "unpack_half({x})",
+        "half bits": "pack_half({x})", "bits half": "unpack_half({x})", **cuda_saturation.CONVERSIONS,
     },
     saturate="saturate<{type}, {source}>({x}, {low}, {high}, {lowest}, {highest})",
     load_half="load_half(&{pointer}[{offset}])",
     store_half="store_half(&{pointer}[{offset}], {x})",
     bits="bits<{type}>({x})",
     helpers={
-        "saturate": SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF, "round_double":
-        ROUND_DOUBLE, "low_char": LOW.format(bits=8, type="signed char", name="low_char"),
+        "saturate": cuda_saturation.SATURATE, "load_half": LOAD_HALF, "store_half": STORE_HALF, "round_half": ROUND_HALF,
+        "round_double": ROUND_DOUBLE, "low_char": LOW.format(bits=8, type="signed char", name="low_char"),
         "low_short": LOW.format(bits=16, type="short", name="low_short"), "pack_half": PACK_HALF, "unpack_half": UNPACK_HALF,
         "remquo_bits": REMQUO, "neighbours": NEIGHBOURS, "neighbour_halves": NEIGHBOUR_HALVES, "bits": BITS, "hidden": HIDDEN,
         "loaded": LOADED, "rootn": ROOTN, "powr": POWR, "native_exp2": NATIVE.format(name="exp2", instruction="ex2"),
         "nan_min": NAN_EXTREME.format(name="min"), "nan_max": NAN_EXTREME.format(name="max"),
         "native_sqrt": NATIVE.format(name="sqrt", instruction="sqrt"), **halves.HELPERS, **cuda_atomics.HELPERS,
+        **cuda_saturation.HELPERS,
     },
     head="// compile with --fmad=false: results equal those of every other device\n"
     "#pragma nv_diag_suppress 39, 128, 177, 550  // x / 0.0f is infinite; what is named need not be used",

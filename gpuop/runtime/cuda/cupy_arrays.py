@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from gpuop.errors import DeviceError
@@ -26,9 +27,25 @@ def cupy_arrays(memory: CudaMemory, fields: Sequence[Memory]) -> Iterator[list[A
             f"a DeviceOperator on {memory.name} works with CuPy's arrays, and there is no CuPy ({missing}): install cupy-cuda12x "
             "or that of your CUDA, or take gp.HostOperator, whose values go to the host and back"
         ) from None
-    stream = cupy.cuda.ExternalStream(memory.handle, memory.ordinal)
-    with memory.active(), cupy.cuda.Device(memory.ordinal), stream:
+    with memory.active(), cupy.cuda.Device(memory.ordinal), _stream(cupy, memory):
         yield [_array(cupy, memory, kind, buffer) for kind, buffer in fields]
+
+
+def _stream(cupy: Any, memory: CudaMemory) -> Any:
+    """The stream of the memory, as CuPy's; CuPy 14 takes what has the protocol of CUDA's streams, others the handle."""
+    from_external = getattr(cupy.cuda.Stream, "from_external", None)
+    if from_external is None:
+        return cupy.cuda.ExternalStream(memory.handle, memory.ordinal)
+    return from_external(_Stream(memory.handle))
+
+
+@dataclass(frozen=True)
+class _Stream:
+    handle: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol's version, and the handle."""
+        return 0, self.handle
 
 
 def _array(cupy: Any, memory: CudaMemory, kind: FieldType, buffer: Buffer) -> Any:

@@ -45,6 +45,14 @@ __device__ inline float round_half(float x)
     return x;
 }
 
+// the nearest number that unsigned char holds: comparisons of what compilers see being clipped come out wrong
+__device__ inline unsigned char int_to_uchar(int x)
+{
+    int y;
+    asm("cvt.sat.u8.s32 %0, %1;" : "=r"(y) : "r"(x));
+    return (unsigned char)y;
+}
+
 extern "C" __global__ void __launch_bounds__(64) gpuop_types(
     const unsigned char *__restrict__ a,
     const int *__restrict__ b,
@@ -84,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(64) gpuop_types(
         store_half(&out0[_column], round_half(t_2));
         const unsigned int t_3 = (unsigned int)table[_column & 3] + (unsigned int)(int)small + (unsigned int)saturate<int, float>(short_1, -2.1474836e+09f, 2.1474836e+09f, (-2147483647 - 1), 2147483647) + ((unsigned int)wide << 3u);
         const int t_4 = _column * 2;
-        const unsigned char t_5 = saturate<unsigned char, int>((int)t_3, 0, 255, 0, 255);
+        const unsigned char t_5 = int_to_uchar((int)t_3);
         if (t_4 < out1_columns) {
             out1[t_4] = t_5;
         }
