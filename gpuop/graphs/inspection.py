@@ -95,12 +95,12 @@ class Inspection(ABC):
                     operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method, part};
                     the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares values,
                     inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}, read_bytes,
-                    written_bytes, operations, operations_exact, registers, local_bytes,
-                    runs ("at every step", "once", or "when set": when a parameter is), in_place (a list of outputs),
-                    lanes ({count, form, reason}: the points of a thread on the graph's device, "scalar", "wide", "spaced" or
-                    "vector", and why there are not more),
+                    written_bytes, operations, operations_exact, registers, local_bytes, runs ("at every step", "once", or
+                    "when set": when a parameter is), in_place (a list of outputs), lanes ({count, form, reason}: the points of
+                    a thread on the graph's device, "scalar", "wide", "spaced" or "vector", and why there are not more),
                     schedule (null, or {method, and its parameters by name}: how threads share points that others need),
-                    refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel), dynamic
+                    refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel),
+                    not_taken (null, or {method, reason}: one that suits, and is not shown to stay inside its arrays), dynamic
                     (null, or {extents, reason (why for each size), looked (where Python asked), constants (or extents)}), repeats
                     (null, or of an iteration {times, every, together, turn: such an object, of the turns that are one launch}),
                     predictions (null on the reference, of iterations and of host functions, else a list of {method, its

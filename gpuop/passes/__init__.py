@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from gpuop.config import config
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verifiable, verify
@@ -16,6 +17,7 @@ from gpuop.passes import schedules
 from gpuop.passes.asserts import drop_asserts
 from gpuop.passes.division import define_division
 from gpuop.passes.half import half_as_float
+from gpuop.passes.inside_arrays import Unproved, unproved
 from gpuop.passes.join import join_loops
 from gpuop.passes.load_ahead import load_ahead
 from gpuop.passes.loop_lanes import loop_lanes
@@ -90,12 +92,43 @@ def pass_by_pass(kernel: Kernel, target: Target) -> Iterator[AfterPass]:
     """Run the pipeline, verifying what fusion and all passes together leave, or what each pass leaves (`Config.verify`)."""
     first = _before_schedule(kernel, target, lowering())
     yield from first
-    yield from _run(PIPELINE[len(first) :], first[-1].kernel)
+    yield from _inside(first[-1].kernel)[0]
 
 
 def unscheduled(kernel: Kernel, target: Target) -> Kernel:
     """The kernel as a schedule is chosen for it."""
     return _before_schedule(kernel, target, lowering())[-1].kernel
+
+
+def not_inside(kernel: Kernel, target: Target) -> str:
+    """Why the schedule of a kernel is not taken after all, as the end of a sentence; empty where it is, or there is none."""
+    return _why_not_inside(kernel, target, lowering())
+
+
+@lru_cache(maxsize=256)  # what is explained is explained again
+def _why_not_inside(kernel: Kernel, target: Target, how: Lowering) -> str:
+    return _inside(_before_schedule(kernel, target, how)[-1].kernel)[1]
+
+
+def _inside(ready: Kernel) -> tuple[tuple[AfterPass, ...], str]:
+    """What the passes from the schedule on make, without one whose accesses are not shown to be inside, and why without."""
+    steps = [step for step, _ in PIPELINE]
+    rest = PIPELINE[steps.index(schedule) :] if schedule in steps else ()
+    done = tuple(_run(rest, ready))
+    if schedules.choice(ready) is None:
+        return done, ""
+    found = _unproved(done)
+    if not found:
+        return done, ""
+    plain = tuple(_run(rest, replace(ready, pin=Pin(schedules.PLAIN))))
+    users = {(each.does, each.memory.hint) for each in _unproved(plain)}  # what no schedule changes
+    left = [each for each in found if (each.does, each.memory.hint) not in users]
+    return (plain, str(left[0])) if left else (done, "")
+
+
+def _unproved(done: tuple[AfterPass, ...]) -> list[Unproved]:
+    """The accesses of a scheduled kernel that are not shown to be inside, in its last form without vectors."""
+    return next((unproved(after.kernel) for after in done if after.name == load_ahead.__name__), [])
 
 
 @lru_cache(maxsize=64)  # a kernel that is planned is lowered soon

@@ -174,6 +174,7 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
     lines += _schedule(kernel["schedule"]) + _refused_pin(kernel["refused_pin"])
+    lines += _not_taken(kernel["not_taken"])
     lines += _dynamic(kernel["dynamic"])
     return lines + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
 
@@ -198,6 +199,10 @@ def _dynamic(found: Facts | None) -> list[str]:
 
 def _refused_pin(pin: Facts | None) -> list[str]:
     return [f"  pinned: {pin['method']}, which does not suit: {pin['reason']}"] if pin else []
+
+
+def _not_taken(schedule: Facts | None) -> list[str]:
+    return [f"  not taken: {schedule['method']}, as {schedule['reason']}"] if schedule else []
 
 
 def _predictions(found: list[Facts] | None) -> list[str]:

@@ -21,6 +21,7 @@ from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
 from gpuop.ir.throughput import DeviceFacts
 from gpuop.ir.visit import expressions
+from gpuop.passes import not_inside
 from gpuop.passes.open_extents import opened
 from gpuop.passes.resolve import resolve_target
 
@@ -28,7 +29,7 @@ Facts = dict[str, Any]
 Names = Mapping[int, str]  # of values
 Made = Mapping[int, int]  # values, by the kernels that make them
 LEAST_EXTENT = 8  # that is told of as a number of a kernel: less are no extents of images
-EFFORT = ("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin")
+EFFORT = ("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin", "not_taken")
 
 RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.EVERY_STEP: "at every step"}
 
@@ -155,7 +156,8 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         lanes: null without a target, else {count (points of a thread), form ("scalar", "wide", "spaced" or "vector"),
             reason (why there are not more, or not wide ones)};
         schedule: null where each thread computes its own points, else {method, and its parameters by their names};
-        refused_pin: null, or of a schedule that is pinned and does not suit {method, reason}.
+        refused_pin: null, or of a schedule that is pinned and does not suit {method, reason};
+        not_taken: null, or of a schedule that suits, whose accesses are not shown to be inside their arrays {method, reason}.
     """
     if not isinstance(kernel, Kernel):
         return dict.fromkeys(EFFORT)
@@ -163,6 +165,9 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
     refused = pin_refusal(kernel, target) if target else ""
     known = target if size is None or size.kernel is None else None
     chosen = scheduled(kernel, known) if known else None
+    outside = not_inside(kernel, known) if known and chosen else ""
+    not_taken = {"method": chosen[0].name, "reason": outside} if chosen and outside else None
+    chosen = chosen if not outside else None
     work, found = operations(kernel), points_of_thread(kernel, known) if known and chosen is None else None
     return {
         "operations": work.count,
@@ -172,6 +177,7 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         "lanes": found and {"count": found.count, "form": found.form, "reason": found.reason},
         "schedule": chosen and {"method": chosen[0].name, **chosen[1]},
         "refused_pin": {"method": kernel.pin.method, "reason": refused} if kernel.pin and refused else None,
+        "not_taken": not_taken,
     }
 
 

@@ -1,0 +1,149 @@
+"""Accesses of schedules are shown to be inside their arrays; what an interpreter finds outside is never shown to be inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import ndimage as scipy_ndimage
+
+import gpuop as gp
+from gpuop import ndimage
+from gpuop.codegen.generate import target_named
+from gpuop.dsl import *
+from gpuop.errors import DeviceError
+from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.fusion.report.explain import explain
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Block, Const, Let
+from gpuop.ir.pin import Pin
+from gpuop.ir.visit import map_blocks
+from gpuop.passes import PIPELINE, not_inside, pass_by_pass
+from gpuop.passes.inside_arrays import unproved
+from gpuop.passes.schedules import tile_chain
+from gpuop.passes.vectorize import vectorize
+from gpuop.runtime.reference.gpu_threads import run_as_gpu
+
+GPU = replace(target_named("cuda:sm_90"), least_threads=1)
+
+
+@gp.operator
+def around(f):
+    return _readTensor(f, _row - 2, _column + 1, border="reflect") + 2 * _readTensor(
+        f, _row + 1, _column - 1, border="wrap"
+    )
+
+
+@gp.operator
+def near(f):
+    return _readTensor(f, _row + 1, _column - 2, border="clamp") - _readTensor(f, _row, _column + 1, border="clamp")
+
+
+@gp.operator(outputs=lambda f: f.type.replace(field_shape=f.type.field_shape[::-1]))
+def turned(f):
+    return _readTensor(f, _column, _row)
+
+
+@gp.operator
+def along_layers(f):
+    up = _readTensor(f, _layer - 1, _row, _column, border="symmetric")
+    return up + _readTensor(f, _layer + 1, _row + 1, _column, border="symmetric")
+
+
+MADE = {
+    "roll": lambda: around(field(9, 20)),
+    "tile": lambda: near(near(field(17, 19))),
+    "layers": lambda: along_layers(along_layers(field(5, 4, 12))),
+    "transpose": lambda: turned(field(70, 33)),
+    "shifted rows": lambda: np.roll(field(5, 67), 3, axis=1),
+    "ragged words": lambda: near(field(5, 67, dtype="uint8")),
+}
+
+
+def field(*shape: int, dtype: str = "float32") -> gp.Field:
+    return gp.ScalarField(np.random.default_rng(5).integers(0, 9, shape).astype(dtype))
+
+
+def kernel_of(method: str) -> Kernel:
+    (launch, *_) = plan(program([MADE[method]().node]), limits=Limits(target=GPU)).launches
+    assert isinstance(launch.kernel, Kernel)
+    return replace(launch.kernel, target=GPU, pin=Pin(method))
+
+
+def before_vectors(kernel: Kernel) -> Kernel:
+    return next(each.kernel for each in pass_by_pass(kernel, GPU) if each.name == "load_ahead")
+
+
+def mutants(kernel: Kernel) -> Iterator[Kernel]:
+    """The kernel with one of its bounds an element further."""
+    count = [0]
+
+    def sites(wanted: int) -> Kernel:
+        count[0] = 0
+
+        def block(stmts: Block) -> Block:
+            return tuple(map_blocks(changed(stmt), block) for stmt in stmts)
+
+        def changed(stmt):
+            match stmt:
+                case Let(value=Apply(op="min" | "max" | "lt" | "le" | "ge" as op, args=(a, Const() as b), type=kind)):
+                    count[0] += 1
+                    if count[0] - 1 == wanted and b.type.kind == "i":
+                        moved = Const(b.value + (-1 if op in ("max", "ge") else 1), b.type)
+                        return replace(stmt, value=Apply(op, (a, moved), kind))
+            return stmt
+
+        return replace(kernel, body=block(kernel.body))
+
+    sites(-1)
+    for wanted in range(count[0]):
+        yield sites(wanted)
+
+
+def is_outside(kernel: Kernel) -> bool:
+    """Whether an interpreter that checks each access meets one outside."""
+    steps = [step for step, _ in PIPELINE]
+    for step in steps[steps.index(vectorize) :]:
+        kernel = step(kernel)
+    fields = {p: np.zeros((*p.type.field_shape, *p.type.tensor_shape), p.type.storage.numpy) for p in kernel.inputs}
+    fields |= {p: np.zeros((*p.type.field_shape, *p.type.tensor_shape), p.type.storage.numpy) for p in kernel.written}
+    try:
+        run_as_gpu("reference:sm_90", kernel, fields)
+    except DeviceError as error:
+        return ", outside of " in str(error)
+    return False
+
+
+@pytest.mark.parametrize("method", MADE)
+def test_schedules_are_inside(method: str) -> None:
+    kernel = kernel_of(method)
+    assert not unproved(before_vectors(kernel))
+    assert not is_outside(before_vectors(kernel))
+
+
+@pytest.mark.parametrize("method", MADE)
+def test_what_is_outside_is_not_shown_to_be_inside(method: str) -> None:
+    """Of each bound that is an element too far, as an interpreter sees it; and some bounds count in every schedule."""
+    made = list(mutants(before_vectors(kernel_of(method))))
+    found = [bool(unproved(mutant)) for mutant in made]
+    wrong = [number for number, mutant in enumerate(made) if not found[number] and is_outside(mutant)]
+    assert not wrong
+    assert any(found)
+
+
+def test_a_schedule_that_is_not_shown_to_be_inside_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile that takes slices for what goes on beyond the grid."""
+    monkeypatch.setattr(tile_chain, "_knows_positions", lambda part: False)
+    x = np.arange(64 * 17, dtype="int32").reshape(64, 17)
+    with gp.use_device("reference:sm_90"):
+        result = ndimage.sobel(gp.ScalarField(x)[1:], 1, mode="wrap")
+        made = plan(program([result.node]), limits=Limits(target=GPU))
+        (launch,) = made.launches
+        why = "it reads `a` at places -4 … 1105 as far as ranges show, of 0 … 1087"
+        assert not_inside(replace(launch.kernel, pin=Pin("tile")), GPU) == why
+        assert f"  not taken: tile, as {why}\n" in explain(made, target=GPU)
+        np.testing.assert_array_equal(result.numpy(), scipy_ndimage.sobel(x[1:], 1, mode="wrap"))
