@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import ndimage
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
@@ -70,6 +71,22 @@ def test_what_is_loaded_at_once(of):
     with walking(method=SHIFTED_ROWS), spy as wide:
         np.testing.assert_array_equal(of(np, gp.Field(x)).numpy(), of(np, x))
     assert {call.args[3] for call in wide.call_args_list} == {True, False}
+
+
+@gp.operator
+def beyond(f):
+    outside = _readTensor(f, _row + 2, _column + 3, border=("reflect", "zero"))
+    return outside + _readTensor(f, _row, _column + 1, border="wrap")
+
+
+def test_what_wraps_to_its_own_point():
+    """In a part of the rows what is read a whole row further is the thread's own point, which is loaded there."""
+    x = rng.integers(0, 99, (5, 2)).astype(np.uint16)
+    with walking(method=SHIFTED_ROWS):
+        smooth = ndimage.convolve(gp.ScalarField(x), np.array([[1, 1, 1]]), mode="grid-wrap")
+        got = beyond(smooth).numpy()
+    whole = np.roll(x, 1, 1) + x + np.roll(x, -1, 1)
+    np.testing.assert_array_equal(got, np.roll(whole, -1, 1))
 
 
 @pytest.mark.parametrize("columns", [4, 8, 16])

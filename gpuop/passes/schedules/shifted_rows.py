@@ -41,6 +41,7 @@ from gpuop.passes.points_per_thread import (
     is_own,
     is_plain,
     lanes_of_accesses,
+    places,
     refusal_of_thread,
 )
 from gpuop.passes.schedules.lane_places import LanePlaces
@@ -195,11 +196,11 @@ class ShiftedRows(Widening):
         if len(parts) == 1 and self.ragged:
             return body
         found = [self.part(part) for part in parts]
-        places = [(start, end) for start, end, _ in found]
+        ends = [(start, end) for start, end, _ in found]
         if (
             not self.ragged
-            and places == [(part.start, part.end) for part in parts]
-            and not any(a % count for a, _ in places)
+            and ends == [(part.start, part.end) for part in parts]
+            and not any(a % count for a, _ in ends)
         ):
             *found, (_, _, body) = found  # no thread has columns of several parts
         for start, end, inside in reversed(found):
@@ -228,6 +229,11 @@ class ShiftedRows(Widening):
             limits[0] = max(limits[0], -low)
             limits[1] = min(limits[1], read.field.type.field_shape[-1] - high + self.thread.count)
             there.shifted[read] = self.load(read, shared, (low, high), out)
+        own = {
+            place: self.array(place) for place in places(kernel)[0] if place not in self.loaded
+        }  # there, what wraps is own
+        out += [*map(Declare, own.values()), *self.at_once(own, True)]
+        there.loaded = self.loaded | own
         return (*out, there.loop(there.body))
 
     def aligned_reads(self, kernel: Kernel, shared: RowValues) -> dict[Read, tuple[int, int]]:
