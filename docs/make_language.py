@@ -125,8 +125,12 @@ def borders() -> list[str]:
         'A tuple has a border for each dimension: `border=("clamp", "wrap")`. Extremes that pass over what is outside read '
         "`border=-math.inf` for a maximum, and `border=math.inf` for a minimum, which are the ends of integers too."
     )
+    number = (
+        "A number is one of the field's dtype: whole of integers, 0 to 1 of unorm8, and of floats and unorm8 the nearest that they "
+        "hold, as written values are (0.5 of unorm8 is 128/255); any other is refused. So are `default=` and `fill_value=`."
+    )
     wide = "Coordinates are int: wider ones are brought into int's range first, and then into the field."
-    return [*lines, *(f'| `"{word}"` | {" | ".join(rest)} |' for word, *rest in rows), "", each, "", wide]
+    return [*lines, *(f'| `"{word}"` | {" | ".join(rest)} |' for word, *rest in rows), "", each, "", number, "", wide]
 
 
 def picture(word: str) -> str:

@@ -17,6 +17,7 @@ from gpuop.ir.dims import Dims, folded, names_of, spelled
 from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
 
 WIDE = 256  # with so many points and so many elements, a shape of two axes is rather a grid than a row of vectors
+PICTURE = 64  # with so many rows and columns behind a first axis of 1, 3 or 4, a shape is rather one of channels
 MOST_GRID, MOST_TENSOR = 3, 2  # axes that kernels know of the grid and of the tensor
 SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element by element
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import UnsupportedError
+from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.label_groups import LabelGroups, LabelIndex, extremes, index_of, positions, unravelled, values_of
 from gpuop.ndimage.measured import is_lazy, measured
 from gpuop.ndimage.statistics import as_tuples
@@ -24,7 +24,7 @@ def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
         As `sum_labels`.
 
     Raises:
-        ArgumentError, UnsupportedError: as `sum_labels`.
+        ArgumentError, UnsupportedError: as `sum_labels`; of no points, a ValueError.
     """
     return measured(_values, input, labels, index_of(index), "minimum")
 
@@ -78,6 +78,8 @@ def _extrema(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Fie
 def _groups(input: Field, labels: Field | None, index: LabelIndex) -> LabelGroups:
     if input.dtype == "complex64":
         raise UnsupportedError("Complex type not supported: complex numbers have no order")
+    if not input.field_shape.points:
+        raise ArgumentError(f"of no points ({input.type}) none is the least or the greatest one")
     return LabelGroups(input, labels, index)
 
 

@@ -243,7 +243,9 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
         return operand
     given = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
     if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(given):
-        wider = next((each for each in WIDER if BY_NUMPY[each].holds(given)), None)
+        floats = np.dtype(dtype).kind == "f" or isinstance(given, float)  # of which integers would lose the fraction
+        wide = [each for each in WIDER if BY_NUMPY[each].kind == "f"] if floats else WIDER
+        wider = next((each for each in wide if BY_NUMPY[each].holds(given)), None)
         bits = bits_of(given, dtype) if name.startswith("bitwise") else ""
         advice = f"; convert the Field first, as in `f.astype({wider!r})`" if wider else ""
         advice = f"; write {bits} for its bits" if bits else advice

@@ -132,6 +132,7 @@ def _weights(steps: Numbers, order: int) -> Numbers:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Field:
     """numpy.ediff1d."""
     field = ravel(a_field("ediff1d", ary))
+    field = astype(field, "int32") if field.dtype == "bool" else field
     ends = [None if e is None else ravel(e) if isinstance(e, Field) else Field(np.ravel(e)) for e in (to_begin, to_end)]
     parts = [part for part in (ends[0], diff(field), ends[1]) if part is not None]
     return concatenate(parts, dtype=field.dtype)

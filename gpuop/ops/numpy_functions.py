@@ -163,7 +163,7 @@ TABLE: dict[str, tuple[str, Function]] = {
     "maximum": ("order", _maximum),
     "minimum": ("order", _minimum),
     "clip": ("order", lambda x, low, high: _minimum(_maximum(x, low), high)),
-    "sign": ("order", _sign),
+    "sign": ("integral", _sign),
     "less": ("comparison", _compared(lambda x, y: x < y)),
     "less_equal": ("comparison", _compared(lambda x, y: x <= y)),
     "greater": ("comparison", _compared(lambda x, y: x > y)),

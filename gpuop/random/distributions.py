@@ -62,9 +62,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) 
 
     def value(words: Words, _: Any) -> Any:
         given = words.of_turn()
-        if of.bits == 32:
-            return -log(middle_share(given[0], "float32"), of)
-        return -log(1.0 - share(given, "float64"), of)
+        rest = middle_share(given[0], "float32") if of.bits == 32 else 1.0 - share(given, "float64")
+        return 0.0 - log(rest, of)  # of 1 it is 0.0, and -log is -0.0
 
     made = drawn("exponential", key, kind, of.bits // 32, value)
     return scaled(made, scale)

@@ -23,10 +23,39 @@ def plus_one(image):
     return _readTensor(image) + 1
 
 
+@gp.pipeline
+def double(x):
+    return gp.ScalarField(x) * 2
+
+
 @dataclasses.dataclass(unsafe_hash=False)
 class Pair:
     left: object
     right: object
+
+
+@WRONGS.add("multiply: the number 1000000.0 does not fit float16; convert the Field first, as in `f.astype('float32')`")
+def a_number_beyond_halves():
+    gp.ScalarField(np.float16([1])) * 1e6  # here
+
+
+@WRONGS.add("add: the number 70000 does not fit float16; convert the Field first, as in `f.astype('float32')`")
+def an_integer_beyond_halves():
+    gp.ScalarField(np.float16([1])) + 70000  # here
+
+
+@WRONGS.add(
+    "argument `x` of pipeline `double` is a memoryview, no array of NumPy's or of another library's; give `np.asarray(x)`"
+)
+def memory_in_a_pipeline():
+    double(memoryview(bytearray(3)))  # here
+
+
+@WRONGS.add("border=128 does not fit the field's dtype, unorm8; it is a number from 0 to 1")
+def a_byte_that_stands_for_a_share():
+    gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=128))(
+        gp.ScalarField(np.uint8([[1]]), "unorm8")
+    )  # here
 
 
 @WRONGS.add("bitwise_and: the number -2 does not fit uint32; write 0xFFFFFFFE for its bits")

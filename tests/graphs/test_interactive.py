@@ -92,6 +92,8 @@ WARNED = {
     r".* write FieldType\(\(480, 640\)\)",
     "gp.VectorField(np.zeros((300, 512), 'u1'))": r"a VectorField of \(300, 512\) is a grid of 300 with vectors of 512 elements; "
     "for a grid of 300×512 use ScalarField",
+    "gp.VectorField(np.zeros((3, 64, 80), 'u1'))": r"a VectorField of \(3, 64, 80\) is a grid of 3×64 with vectors of 80 elements; "
+    r"for 3 channels of 64×80 put them last, as in `np.moveaxis\(array, 0, -1\)`",
     "gp.ScalarField(np.zeros((30, 51, 3), 'u1'))": r"has 3 columns; for 3 channels use VectorField",
 }
 

@@ -55,6 +55,9 @@ def test_results_are_rounded_once(name: str, device: str) -> None:
     assert found.dtype == expected.dtype
     if name == "hypot":  # of infinity and NaN it is infinity, as C has it
         expected = np.where(np.isinf(operands[0]) | np.isinf(operands[1]), np.float16(np.inf), expected)
+    if name in ("signbit", "copysign"):  # of a NaN the sign is nobody's promise
+        known = ~np.isnan(operands[-1])
+        found, expected = found[known], expected[known]
     if name in (
         *NEAR,
         *ANGLES,

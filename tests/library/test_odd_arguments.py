@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
@@ -47,6 +48,34 @@ def test_nothing() -> None:
         assert np.array_equal(np.bincount(none, weights=weights, minlength=3).numpy(), np.zeros(3))
         assert np.isnan(ndimage.median(np.zeros(0)))
         assert np.isnan(ndimage.median(np.zeros(0), np.zeros(0, int), [1, 2])).all()
+
+
+@pytest.mark.parametrize("name", ["minimum", "maximum", "minimum_position", "maximum_position", "extrema"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3)])
+def test_nothing_has_no_extreme(name: str, shape: tuple[int, ...]) -> None:
+    """As of SciPy, with labels and without."""
+    for labels in ((), (np.zeros(shape, int), 1), (np.zeros(shape, int), [1, 2])):
+        with pytest.raises(ValueError, match="zero-size array"):
+            getattr(scipy.ndimage, name)(np.zeros(shape), *labels)
+        with pytest.raises(
+            gp.ArgumentError, match=r"of no points \(0.* float64\) none is the least or the greatest one"
+        ):
+            getattr(ndimage, name)(np.zeros(shape), *labels)
+
+
+def test_bools_count_in_arithmetic(device: str) -> None:
+    """As int32, also where NumPy raises; what NumPy gives as bools stays so."""
+    a, b = np.array([True, False, True, True]), np.array([True, True, False, True])
+    f, g = gp.ScalarField(a), gp.ScalarField(b)
+    x, y = a.astype(np.int32), b.astype(np.int32)
+    pairs = {
+        "-": (-f, -x), "f - g": (f - g, x - y), "f + g": (f + g, x + y), "sign": (np.sign(f), np.sign(x)),
+        "ptp": (np.ptp(f), np.ptp(x)), "ediff1d": (np.ediff1d(f), np.ediff1d(x)), "~": (~f, ~a), "^": (f ^ g, a ^ b),
+        "diff": (np.diff(f), np.diff(a)), "max": (f.max(), a.max()),
+    }  # fmt: skip
+    for name, (found, expected) in pairs.items():
+        assert found.dtype == str(expected.dtype), name
+        assert np.array_equal(found.numpy(), expected), name
 
 
 def test_numbers_that_are_none_or_far(device: str) -> None:

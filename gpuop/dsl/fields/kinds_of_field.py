@@ -14,7 +14,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
 from gpuop.dsl.fields.sources import Adjustable
 from gpuop.errors import SemanticError, described
-from gpuop.ir.types import SMALL_TENSOR, WIDE, FieldType, Shape
+from gpuop.ir.types import PICTURE, SMALL_TENSOR, WIDE, FieldType, Shape
 from gpuop.ir.values import Leaf
 
 
@@ -44,7 +44,8 @@ class VectorField(Field):
     """A field of vectors: the last axis of the array is the vector's. Complex ones have two elements in kernels for each.
 
     Args:
-        array, dtype, copy, dims: as of a Field; the array has 1 axis or more.
+        array, dtype, copy, dims: as of a Field; the array has 1 axis or more. What is rather a picture without channels, or
+            with its channels first, warns.
 
     Raises:
         SemanticError: as of a Field.
@@ -59,6 +60,12 @@ class VectorField(Field):
             warnings.warn(
                 f"a VectorField of {shape} is a grid of {shape[0]} with vectors of {shape[1]} elements; "
                 f"for a grid of {shape[0]}×{shape[1]} use ScalarField",
+                stacklevel=2,
+            )
+        if len(shape) == 3 and shape[0] in (1, 3, 4) and min(shape[1:]) >= PICTURE and not dims:
+            warnings.warn(
+                f"a VectorField of {shape} is a grid of {shape[0]}×{shape[1]} with vectors of {shape[2]} elements; for "
+                f"{shape[0]} channels of {shape[1]}×{shape[2]} put them last, as in `np.moveaxis(array, 0, -1)`",
                 stacklevel=2,
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from array import array as PlainArray
 from collections.abc import Iterable, Iterator, Mapping
 from types import FunctionType
 from typing import Any
@@ -154,7 +155,8 @@ def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, An
     for name, value in constants.items():
         try:
             hash(frozen(value))
-        except TypeError:
+        except (TypeError, ValueError):  # a memoryview raises the second one
+            _refuse_buffer(pipeline, name, value)
             held = list(getattr(value, "__dict__", {}).values())
             if any(map(is_array, [*leaves(pipeline, {name: value}), *held])):
                 raise SemanticError(
@@ -167,6 +169,15 @@ def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, An
                 "or a constant that Python can hash, or a list of those"
             ) from None
     return tuple((name, content(_by_code(value))) for name, value in constants.items())
+
+
+def _refuse_buffer(pipeline: str, name: str, value: Any) -> None:
+    """Refuse memory that is no array."""
+    if isinstance(value, (memoryview, bytearray, PlainArray)):
+        raise SemanticError(
+            f"argument `{name}` of {pipeline} is {described(value)}, no array of NumPy's or of another library's; give "
+            f"`np.asarray({name})`"
+        )
 
 
 def functions_among(constants: Iterable[Any]) -> tuple[FunctionType, ...]:

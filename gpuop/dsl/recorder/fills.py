@@ -24,7 +24,8 @@ def numeric(value: Any) -> bool:
 def fill_of(kind: FieldType, given: Any, name: str) -> Fill:
     """What a field stores of a number.
 
-    Infinity saturates in integers, as written values do; a real number of complex fields is the real part.
+    Infinity saturates in integers, as written values do, and floats and unorm8 store the nearest that they hold; a real
+    number of complex fields is the real part.
 
     Args:
         name: of the argument.
@@ -51,14 +52,20 @@ def _part(kind: FieldType, value: float, given: Any, name: str) -> Const:
     if element.kind != "f" and value in (-math.inf, math.inf):
         end = constant(value > 0, kind.storage)
         return end if element is BOOL else fold_cast(constant(value, FLOAT), Type(kind.storage), True)
-    if not (element.holds(value) or (element is BOOL and value in (0, 1))):
+    if not (element.holds(value) or (element is BOOL and value in (0, 1))) or not _within(kind, value):
         raise _unfit(kind, given, name)
     return constant(kind.stored(value), kind.storage)
+
+
+def _within(kind: FieldType, value: float) -> bool:
+    """Whether a number is no byte in the place of what the byte stands for; infinities are the ends."""
+    return kind.dtype != "unorm8" or 0 <= value <= 1 or math.isinf(value)
 
 
 def _unfit(kind: FieldType, given: Any, name: str) -> SemanticError:
     ends = f"; its least and greatest value are {name}=-math.inf and {name}=math.inf"
     advice = ends if kind.element.kind in "iu" else "; write True or False" if kind.element is BOOL else ""
+    advice = "; it is a number from 0 to 1" if kind.dtype == "unorm8" else advice
     whose = "output" if name == "default" else "field"
     return SemanticError(f"{name}={written_out(given)} does not fit the {whose}'s dtype, {kind.dtype}{advice}")
 
