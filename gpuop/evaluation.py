@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 import numpy as np
 
-from gpuop.bounded import BoundedCache, forget_all
+from gpuop.bounded import BoundedCache, WeakKeys, forget_all
 from gpuop.codegen.generate import target_named
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
@@ -38,8 +38,8 @@ from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
 PLANS_KEPT = 128  # of all pipelines and fields together: drivers keep megabytes for a kernel
 
 
-_computed: WeakKeyDictionary[Call, dict[int, DeviceValue]] = WeakKeyDictionary()
-_uploaded: WeakKeyDictionary[Leaf, DeviceValue] = WeakKeyDictionary()
+_computed: WeakKeys[Call, dict[int, DeviceValue]] = WeakKeys()
+_uploaded: WeakKeys[Leaf, DeviceValue] = WeakKeys()
 driven: WeakSet[Leaf] = WeakSet()  # the states of graphs
 _plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
 
@@ -68,7 +68,7 @@ class _ComputedBefore:
 
 
 def computed(node: Result, backend: Backend) -> DeviceValue | None:
-    value = _computed.get(node.call, {}).get(node.index)
+    value = (_computed.get(node.call) or {}).get(node.index)
     return value if value is not None and value.holds_on(backend) else None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +20,24 @@ LEAST, MOST = 1 << 18, 1 << 27  # bytes of arrays that are worth it, and that al
 KEPT = 4  # arrays of a size that wait, and sizes
 LINE = 64  # bytes that arrays begin at multiples of, as wide as vectors of CPUs
 
-_free: BoundedCache[int, deque[Array]] = BoundedCache(KEPT)  # memory that waits, by its bytes
+_free: BoundedCache[int, deque[_Ended]] = BoundedCache(KEPT)  # memory that waits, by its bytes
+
+
+class _Ended(ref["_Lent"]):
+    """The end of what an array's memory belongs to, and that memory."""
+
+    __slots__ = ("memory",)
+    memory: Array
 
 
 class _Lent:
-    """What an array's memory belongs to, while there are such arrays."""
+    """What an array's memory belongs to, while there are such arrays. Its end is noted by a call of C's alone: what a signal's
+    handler raises in a destructor of Python's is lost."""
 
-    def __init__(self, memory: Array) -> None:
-        self.memory = memory
+    def __init__(self, memory: Array, waiting: deque[_Ended]) -> None:
         self.__array_interface__ = memory.__array_interface__
-
-    def __del__(self) -> None:
-        _waiting(self.memory.nbytes).append(self.memory)
+        self.ended = _Ended(self, waiting.append)
+        self.ended.memory = memory
 
 
 def reused(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -38,13 +45,14 @@ def reused(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     nbytes = math.prod(shape) * dtype.itemsize
     if not LEAST <= nbytes <= MOST or dtype.hasobject:
         return np.empty(shape, dtype)
+    waiting = _waiting(nbytes)
     try:
-        memory = _waiting(nbytes).pop()
+        memory = waiting.pop().memory
     except IndexError:
         whole = np.empty(nbytes + LINE, np.uint8)
         first = -whole.ctypes.data % LINE
         memory = whole[first : first + nbytes]
-    return np.asarray(_Lent(memory)).view(dtype).reshape(shape)
+    return np.asarray(_Lent(memory, waiting)).view(dtype).reshape(shape)
 
 
 def let_go() -> None:
@@ -52,5 +60,5 @@ def let_go() -> None:
     _free.clear()
 
 
-def _waiting(nbytes: int) -> deque[Array]:
+def _waiting(nbytes: int) -> deque[_Ended]:
     return _free.find(nbytes, lambda: deque(maxlen=min(KEPT, MOST // nbytes)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -65,15 +66,32 @@ _deleter_at = cache(_Deleter)  # libraries have one each
 class _Taken:
     """Tells the producer when nobody refers to its memory any more."""
 
-    __slots__ = ("address",)
+    __slots__ = ("__weakref__",)
 
-    def __init__(self, address: int) -> None:
-        self.address = address
 
-    def __del__(self) -> None:
-        (deleter,) = _ADDRESS.unpack(ctypes.string_at(self.address + _DELETER, _ADDRESS.size))
-        if deleter:
-            _deleter_at(deleter)(self.address)
+class _Ended(weakref.ref[_Taken]):
+    """The end of that: what C's functions get for it is an address."""
+
+    __slots__ = ("_as_parameter_",)
+    _as_parameter_: int
+
+
+_taken: dict[int, _Ended] = {}  # by address
+MOST_ENDED = 1024
+
+
+def _owner(address: int) -> _Taken:
+    """What tells the producer, by a call of C's alone: what a signal's handler raises in a destructor of Python's is lost."""
+    owner = _Taken()
+    (deleter,) = _ADDRESS.unpack(ctypes.string_at(address + _DELETER, _ADDRESS.size))
+    if len(_taken) > MOST_ENDED:
+        for known in [known for known, ended in list(_taken.items()) if ended() is None]:
+            _taken.pop(known, None)
+    if deleter:
+        ended = _Ended(owner, _deleter_at(deleter))
+        ended._as_parameter_ = address
+        _taken[address] = ended
+    return owner
 
 
 def take(capsule: Any) -> DLPackMemory:
@@ -84,7 +102,7 @@ def take(capsule: Any) -> DLPackMemory:
     """
     address = _api.PyCapsule_GetPointer(capsule, NAME)
     _api.PyCapsule_SetName(capsule, USED)
-    owner = _Taken(address)
+    owner = _owner(address)
     data, device, number, rank, code, bits, lanes, extents, steps, offset = _TENSOR.unpack(
         ctypes.string_at(address, _TENSOR.size)
     )

@@ -6,6 +6,7 @@ import ctypes
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+from weakref import ref
 
 BINARY_SIZES, BINARIES, BUILD_FAILURE = 0x1165, 0x1166, -11  # CL_PROGRAM_…, CL_BUILD_PROGRAM_FAILURE
 
@@ -26,24 +27,31 @@ class OpenCLCode:
     def kernel(self) -> Any:
         """A kernel of pyopencl's that nobody else has."""
         try:
-            return self.idle.pop()
+            idle = self.idle.pop()
+            return idle.kernel if isinstance(idle, _Ended) else idle
         except IndexError:
             import pyopencl as cl
 
             return cl.Kernel(self.program, self.entry)
 
 
-class BoundKernel:
-    """A kernel of pyopencl's while a launch is bound to it: other arguments are set only when nobody refers to that any more."""
+class _Ended(ref["BoundKernel"]):
+    """The end of a launch, and pyopencl's kernel that it had."""
 
-    __slots__ = ("code", "kernel")
+    __slots__ = ("kernel",)
+    kernel: Any
+
+
+class BoundKernel:
+    """A kernel of pyopencl's while a launch is bound to it: other arguments are set only when nobody refers to that any more,
+    which is noted by a call of C's alone: what a signal's handler raises in a destructor of Python's is lost."""
+
+    __slots__ = ("__weakref__", "code", "ended", "kernel")
 
     def __init__(self, code: OpenCLCode) -> None:
         self.code, self.kernel = code, code.kernel()
-
-    def __del__(self) -> None:
-        if hasattr(self, "kernel"):
-            self.code.idle.append(self.kernel)
+        self.ended = _Ended(self, code.idle.append)
+        self.ended.kernel = self.kernel
 
 
 @cache
