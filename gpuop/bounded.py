@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
-from weakref import WeakSet, ref
+from weakref import WeakSet
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -69,27 +69,3 @@ def forget_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]
-
-
-class WeakKeys(Generic[K, V]):
-    """Values by objects, as long as there are these; they are told apart by their identity.
-
-    All is done by calls of C's alone. The callbacks of `weakref.WeakKeyDictionary` are Python's: a signal's handler may run in one,
-    and what it raises there is lost.
-    """
-
-    def __init__(self) -> None:
-        self._values: dict[ref[K], V] = {}
-        self._ended: Callable[[ref[K]], Any] = self._values.pop
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self._values[ref(key, self._ended)] = value
-
-    def get(self, key: K) -> V | None:
-        return self._values.get(ref(key))
-
-    def setdefault(self, key: K, value: V) -> V:
-        return self._values.setdefault(ref(key, self._ended), value)
-
-    def clear(self) -> None:
-        self._values.clear()

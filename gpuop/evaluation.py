@@ -11,10 +11,11 @@ from weakref import WeakSet
 
 import numpy as np
 
-from gpuop.bounded import BoundedCache, WeakKeys, forget_all
+from gpuop.bounded import BoundedCache, forget_all
 from gpuop.codegen.generate import target_named
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
+from gpuop.ends import WeakKeys
 from gpuop.errors import SemanticError, described
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan, plan

@@ -19,12 +19,13 @@ from gpuop.kept.kept_on_disk import MAKERS
 
 PACKAGE = Path(gp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-BASE = {"errors", "config", "bounded", "entered", "host_span", "kept"}
+BASE = {"errors", "config", "bounded", "ends", "entered", "host_span", "kept"}
 CORE = BASE | {"ir", "passes", "codegen", "fusion", "dsl", "show", "runtime", "ops"}
 BELOW = {  # what each part may import
     "errors": set[str](),
     "config": {"errors"},
-    "bounded": set[str](),
+    "bounded": {"ends"},
+    "ends": set[str](),
     "entered": set[str](),
     "host_span": set[str](),
     "kept": {"errors", "config"},

@@ -13,12 +13,12 @@ import numpy as np
 from gpuop.dsl.fields.arrays import Array, as_field, converted, host_array
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import names_given
+from gpuop.ends import CALL
 from gpuop.errors import SemanticError, described, here
 from gpuop.graphs.defining import join
 from gpuop.graphs.graph_threads import Job, Worker
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, LeafSource
-from gpuop.runtime.base.backend import CALL
 from gpuop.runtime.base.host_arrays import planes_of
 
 END = object()  # in the place of a frame: the source is exhausted

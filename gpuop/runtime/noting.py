@@ -8,8 +8,9 @@ from itertools import repeat
 from time import perf_counter
 from typing import Any
 
+from gpuop.ends import CALL
 from gpuop.ir.kernel import Launchable
-from gpuop.runtime.base.backend import CALL, Argument, Launch, Part, indivisible
+from gpuop.runtime.base.backend import Argument, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared
 
 Ran = list[Any]  # what the parts of a launch returned, as `Backend.seconds` and `span` take it

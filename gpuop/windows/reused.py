@@ -8,36 +8,29 @@ from __future__ import annotations
 import math
 from collections import deque
 from typing import Any
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.bounded import BoundedCache
+from gpuop.ends import End
 
 Array = NDArray[Any]
 LEAST, MOST = 1 << 18, 1 << 27  # bytes of arrays that are worth it, and that all of a size have which wait to be used
 KEPT = 4  # arrays of a size that wait, and sizes
 LINE = 64  # bytes that arrays begin at multiples of, as wide as vectors of CPUs
 
-_free: BoundedCache[int, deque[_Ended]] = BoundedCache(KEPT)  # memory that waits, by its bytes
-
-
-class _Ended(ref["_Lent"]):
-    """The end of what an array's memory belongs to, and that memory."""
-
-    __slots__ = ("memory",)
-    memory: Array
+_free: BoundedCache[int, deque[End[Any]]] = BoundedCache(KEPT)  # memory that waits, by its bytes
 
 
 class _Lent:
     """What an array's memory belongs to, while there are such arrays. Its end is noted by a call of C's alone: what a signal's
     handler raises in a destructor of Python's is lost."""
 
-    def __init__(self, memory: Array, waiting: deque[_Ended]) -> None:
+    def __init__(self, memory: Array, waiting: deque[End[Any]]) -> None:
         self.__array_interface__ = memory.__array_interface__
-        self.ended = _Ended(self, waiting.append)
-        self.ended.memory = memory
+        self.ended = End(self, waiting.append)
+        self.ended.left = memory
 
 
 def reused(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -47,7 +40,7 @@ def reused(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         return np.empty(shape, dtype)
     waiting = _waiting(nbytes)
     try:
-        memory = waiting.pop().memory
+        memory = waiting.pop().left
     except IndexError:
         whole = np.empty(nbytes + LINE, np.uint8)
         first = -whole.ctypes.data % LINE
@@ -60,5 +53,5 @@ def let_go() -> None:
     _free.clear()
 
 
-def _waiting(nbytes: int) -> deque[_Ended]:
+def _waiting(nbytes: int) -> deque[End[Any]]:
     return _free.find(nbytes, lambda: deque(maxlen=min(KEPT, MOST // nbytes)))

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 import gpuop as gp
-from gpuop.bounded import WeakKeys
+from gpuop.ends import WeakKeys
 from gpuop.runtime.base import dlpack
 from gpuop.windows.reused import reused
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.codegen.c.dialect import Source
+from gpuop.ends import CALL
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import LEAST
 from gpuop.ir.kernel import MOST_THREADS, Kernel
@@ -35,7 +35,6 @@ Memory = tuple[FieldType, Buffer]
 Part = Callable[[], Any]
 Queue = TypeVar("Queue", bound="Backend")
 Method = TypeVar("Method", bound=Callable[..., Any])
-CALL: Callable[[Part], Any] = getattr(operator, "call", operator.methodcaller("__call__"))  # without a bytecode
 
 
 def as_device_errors(method: Method) -> Method:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-import weakref
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuop.ends import at_end
 from gpuop.errors import DeviceError
 from gpuop.ir.layout import row_major
 
@@ -69,28 +69,12 @@ class _Taken:
     __slots__ = ("__weakref__",)
 
 
-class _Ended(weakref.ref[_Taken]):
-    """The end of that: what C's functions get for it is an address."""
-
-    __slots__ = ("_as_parameter_",)
-    _as_parameter_: int
-
-
-_taken: dict[int, _Ended] = {}  # by address
-MOST_ENDED = 1024
-
-
 def _owner(address: int) -> _Taken:
     """What tells the producer, by a call of C's alone: what a signal's handler raises in a destructor of Python's is lost."""
     owner = _Taken()
     (deleter,) = _ADDRESS.unpack(ctypes.string_at(address + _DELETER, _ADDRESS.size))
-    if len(_taken) > MOST_ENDED:
-        for known in [known for known, ended in list(_taken.items()) if ended() is None]:
-            _taken.pop(known, None)
     if deleter:
-        ended = _Ended(owner, _deleter_at(deleter))
-        ended._as_parameter_ = address
-        _taken[address] = ended
+        at_end(owner, partial(_deleter_at(deleter), address))
     return owner
 
 

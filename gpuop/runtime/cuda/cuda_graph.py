@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from gpuop.runtime.base.backend import CALL, Part, keeping
+from gpuop.ends import CALL
+from gpuop.runtime.base.backend import Part, keeping
 from gpuop.runtime.cuda.cuda_driver import alone, returned
 from gpuop.runtime.cuda.cuda_launch import Fill, KernelLaunch
 from gpuop.runtime.cuda.cuda_memory import CudaMemory

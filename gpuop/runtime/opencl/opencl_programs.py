@@ -6,7 +6,8 @@ import ctypes
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from weakref import ref
+
+from gpuop.ends import End
 
 BINARY_SIZES, BINARIES, BUILD_FAILURE = 0x1165, 0x1166, -11  # CL_PROGRAM_…, CL_BUILD_PROGRAM_FAILURE
 
@@ -28,18 +29,11 @@ class OpenCLCode:
         """A kernel of pyopencl's that nobody else has."""
         try:
             idle = self.idle.pop()
-            return idle.kernel if isinstance(idle, _Ended) else idle
+            return idle.left if isinstance(idle, End) else idle
         except IndexError:
             import pyopencl as cl
 
             return cl.Kernel(self.program, self.entry)
-
-
-class _Ended(ref["BoundKernel"]):
-    """The end of a launch, and pyopencl's kernel that it had."""
-
-    __slots__ = ("kernel",)
-    kernel: Any
 
 
 class BoundKernel:
@@ -50,8 +44,8 @@ class BoundKernel:
 
     def __init__(self, code: OpenCLCode) -> None:
         self.code, self.kernel = code, code.kernel()
-        self.ended = _Ended(self, code.idle.append)
-        self.ended.kernel = self.kernel
+        self.ended = End(self, code.idle.append)
+        self.ended.left = self.kernel
 
 
 @cache
