@@ -53,9 +53,8 @@ def memory_in_a_pipeline():
 
 @WRONGS.add("border=128 does not fit the field's dtype, unorm8; it is a number from 0 to 1")
 def a_byte_that_stands_for_a_share():
-    gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=128))(
-        gp.ScalarField(np.uint8([[1]]), "unorm8")
-    )  # here
+    shares = gp.ScalarField(np.uint8([[1]]), "unorm8")
+    gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=128))(shares)  # here
 
 
 @WRONGS.add("bitwise_and: the number -2 does not fit uint32; write 0xFFFFFFFE for its bits")
