@@ -38,6 +38,7 @@ SECTIONS = {
     "Sums and orders": "_sum _sort",
     "Limits": "_lowest _highest",
     "Variables of any type": "_var _tensorVar _tensorArray _tensorElementVar _tensorElementArray _vector _convert _constantArray",
+    "Types and sizes": "GPUExpression GPUVariable GPUArrayVariable isBigTensor",
     "Indices": "_index _ravel _unravel _dim",
     "Work-groups": "_localThreads _globalThreads _local _tile _volatile _syncThreadsLocal _syncThreadsGlobal",
     "Collective operations": "_reduceGroup _scanGroup _anyGroup _allGroup _countGroup _ballotGroup _broadcastGroup _selectGroup "

@@ -71,6 +71,9 @@ def declarations() -> Iterator[tuple[str, str]]:
     entries = {entry.name: entry for entry in functions.table()}
     for name in dsl.__all__:
         value = getattr(dsl, name)
+        if name in dsl.OF_THE_GUIDE:
+            yield name, f"from {value.__module__} import {value.__name__} as {name}\n"
+            continue
         if name in entries:
             yield name, builtin(entries[name])
         elif _is_defined(value, name):

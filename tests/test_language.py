@@ -29,6 +29,7 @@ _tensorVar _tensorArray _tensorElementVar _tensorElementArray _boolVar
 _readTensor _readTensorElement _writeTensor _writeTensorElement _localThreads _globalThreads
 _layers _rows _columns _tensorElements _localLayers _localRows _localColumns _layer _row _column _groupLayer _groupRow
 _groupColumn _localLayer _localRow _localColumn _tensorElement
+isBigTensor GPUVariable GPUArrayVariable GPUExpression
 _out0 _out1 _out2 _out3 _out4 _out5 _out6 _out7 _out8 _out9"""
 GUIDE = [
     *NAMES.split(),
@@ -39,7 +40,7 @@ GUIDE = [
     *(f"_as_{t}{n}" for t in ("float", "int", "uint") for n in ("", 2, 3, 4)),
 ]
 PAGE = (ROOT / "docs" / "language.md").read_text()
-SHOWN = set(re.findall(r"`(_\w+)`", PAGE))
+SHOWN = set(re.findall(r"`(_\w+|isBigTensor|GPU\w+)`", PAGE))
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
         text=True,
         cwd=folder,
         env=os.environ | {"MYPYPATH": str(ROOT)},
-        timeout=100,
+        timeout=600,  # of a busy machine
     )
     assert done.returncode == 1 and not done.stderr, done.stdout + done.stderr
     found: dict[str, dict[int, str]] = {}

@@ -1,4 +1,4 @@
-"""The vocabulary of kernel bodies: `from gpuop.dsl import *`. Every name has a leading underscore."""
+"""The vocabulary of kernel bodies: `from gpuop.dsl import *`. Names have a leading underscore; `OF_THE_GUIDE` has none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import sys
 from types import FunctionType
 from typing import Any
 
+from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.recorder import target_facts
+from gpuop.dsl.recorder.value import Value
+from gpuop.dsl.recorder.variable import ArrayVariable, Variable
 from gpuop.dsl.words import (
     access,
     around,
@@ -79,7 +82,13 @@ _NAMES: dict[str, Any] = {
     **functions.generated(),
     **threads.generated(),
 }
-globals().update(_NAMES)
+OF_THE_GUIDE: dict[str, Any] = {  # which spells them so: types for annotations, and what Python asks of a shape
+    "GPUExpression": Value,
+    "GPUVariable": Variable,
+    "GPUArrayVariable": ArrayVariable,
+    "isBigTensor": is_big_tensor,
+}
+globals().update(_NAMES | OF_THE_GUIDE)
 for _name, _made in _NAMES.items():  # those that no statement defines are pickled by their names here
     if isinstance(_made, FunctionType) and not hasattr(sys.modules[_made.__module__], _name):
         _made.__module__ = __name__
@@ -94,7 +103,7 @@ def _sent(constant: threads.ThreadConstant) -> tuple[Any, ...]:
 
 
 copyreg.pickle(threads.ThreadConstant, _sent)
-__all__ = sorted(_NAMES)
+__all__ = sorted(_NAMES | OF_THE_GUIDE)
 
 
 def __getattr__(name: str) -> Any:

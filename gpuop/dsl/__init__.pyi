@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from gpuop.dsl.fields.kinds_of_field import is_big_tensor as isBigTensor
 from gpuop.dsl.recorder.outputs import OutputRef as OutputRef
 from gpuop.dsl.recorder.target_facts import Targets as Targets
 from gpuop.dsl.recorder.value import Operand as Operand
+from gpuop.dsl.recorder.value import Value as GPUExpression
 from gpuop.dsl.recorder.value import Value as Value
 from gpuop.dsl.recorder.variable import ArrayVariable as ArrayVariable
+from gpuop.dsl.recorder.variable import ArrayVariable as GPUArrayVariable
+from gpuop.dsl.recorder.variable import Variable as GPUVariable
 from gpuop.dsl.recorder.variable import Variable as Variable
 from gpuop.dsl.words.access import _readTensor as _readTensor
 from gpuop.dsl.words.access import _readTensorElement as _readTensorElement
@@ -72,6 +76,9 @@ from gpuop.dsl.words.threads import _localThreads as _localThreads
 from gpuop.dsl.words.tiles import _tile as _tile
 
 __all__ = [
+    "GPUArrayVariable",
+    "GPUExpression",
+    "GPUVariable",
     "_abs",
     "_abs_diff",
     "_acos",
@@ -508,6 +515,7 @@ __all__ = [
     "_window",
     "_writeTensor",
     "_writeTensorElement",
+    "isBigTensor",
 ]
 
 def _abs(x: Operand, /) -> Value:

@@ -15,6 +15,7 @@ from gpuop.pipelines.parted import Parted
 from gpuop.pipelines.pipeline import Pipeline
 from gpuop.streaming.chunking import Chunking, chosen, memory, multiple, window_bytes
 from gpuop.streaming.stream_arguments import check_points, source_names
+from gpuop.windows.reaching import EndToEnd
 
 FIELDS = 2  # fields between arguments and results that a window has at once, as a rule
 
@@ -59,24 +60,28 @@ class StreamCut:
         needed = self.of.footprint
         if isinstance(chunks, str) and chunks == "auto":
             self.chunking = chosen(needed, self._point_bytes(), self._units(out), *window_bytes())
-            room, asked = memory(), self._point_bytes() * math.prod(self.grid)
-            if self.uncut and asked > room:
-                raise SemanticError(
-                    f"the grid {self.grid} takes {asked} bytes where there are {room}, and {self.uncut}"
-                )
+            self._check_uncut()
             return
         given = tuple(chunks) if isinstance(chunks, Iterable) else (chunks,)
         if len(given) != len(self.grid) or not all(is_integer(n) and n > 0 for n in given):
             raise SemanticError(
                 f'`chunks=` is "auto" or an extent for each axis of the grid {self.grid}, not {chunks!r}'
             )
-        if len(needed.whole) == len(self.grid) and any(c < n for c, n in zip(given, self.grid, strict=True)):
-            raise SemanticError(f"`chunks=` {given} cuts the grid {self.grid}, and {self.uncut}")
+        if self.uncut and any(c < n for c, n in zip(given, self.grid, strict=True)):
+            if not all(isinstance(reason, EndToEnd) for reason in needed.whole.values()):
+                raise SemanticError(f"`chunks=` {given} cuts the grid {self.grid}, and {self.uncut}")
+            self._check_uncut()  # every window would be the whole, so that is the only one
         sizes = (-(-int(c) // multiple(needed, a)) * multiple(needed, a) for a, c in enumerate(given))
         whole = needed.whole.keys()
         self.chunking = Chunking(
             needed, tuple(n if a in whole else min(c, n) for a, (c, n) in enumerate(zip(sizes, self.grid, strict=True)))
         )
+
+    def _check_uncut(self) -> None:
+        """Refuse a grid that cannot be cut and takes more memory than there is."""
+        room, asked = memory(), self._point_bytes() * math.prod(self.grid)
+        if self.uncut and asked > room:
+            raise SemanticError(f"the grid {self.grid} takes {asked} bytes where there are {room}, and {self.uncut}")
 
     @property
     def uncut(self) -> str:

@@ -55,6 +55,10 @@ class Around:
         return max(ends[0] + self.before, self.mirrored[0]), max(ends[1] + self.after, self.mirrored[1])
 
 
+class EndToEnd(str):
+    """Why an axis is whole, where windows would do what one of the whole does: each is needed from end to end."""
+
+
 @dataclass
 class Reaching:
     """What a kernel needs.
@@ -122,7 +126,7 @@ def _read(kernel: Kernel, near: Nearness, found: Reaching, read: Read, axis: int
     reach = max(before, beyond)
     if reach >= n - 1:
         reason = f"{who} reads `{read.field.hint}` up to {reach} {PLURAL[name]} away"
-        found.whole.setdefault(axis, f"{reason}, of {n}: cut another axis")
+        found.whole.setdefault(axis, EndToEnd(f"{reason}, of {n}: cut another axis"))
         return
     if place.low or place.high:
         one = replace(one, borders={read.border: who} if read.border != "unchecked" else {})

@@ -13,7 +13,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import Shape
 from gpuop.windows.combining import combined, uncombined
 from gpuop.windows.nearness import group_of
-from gpuop.windows.reaching import ENDLESS, PLURAL, Around, Reaching, reaching, said
+from gpuop.windows.reaching import ENDLESS, PLURAL, Around, EndToEnd, Reaching, reaching, said
 
 INSTEAD = {
     "label": 'label slabs, and join them, as "Objects of a volume" in docs/windows.md and examples/label_volume.py do; of a '
@@ -104,7 +104,8 @@ def together(found: Surroundings, others: Sequence[Surroundings] = ()) -> None:
     for axis, groups in enumerate(found.groups):
         n, size = found.grid[axis], math.lcm(*groups)
         if size >= n > 1 and size > 1:
-            found.whole.setdefault(axis, f"{next(iter(groups.values()))}, and the axis has {n}: make them smaller")
+            reason = f"{next(iter(groups.values()))}, and the axis has {n}: make them smaller"
+            found.whole.setdefault(axis, EndToEnd(reason))
         elif n % size and ENDLESS in found.borders[axis]:
             found.whole.setdefault(
                 axis,

@@ -122,14 +122,14 @@ def positional_options():
     np.std(SCALAR, 0, "f8")  # here
 
 
-@WRONGS.add("sum: `where=` is a Field of bools, not one of float32")
+@WRONGS.add("sum: `where=` is a Field or an array of bools, not one of float32")
 def mask_of_floats():
     SCALAR.sum(where=SCALAR)  # here
 
 
-@WRONGS.add("prod: `where=` is a Field of bools, not an ndarray")
-def mask_that_is_an_array():
-    SCALAR.prod(where=np.ones((4, 5), bool))  # here
+@WRONGS.add("prod: `where=` is a Field or an array of bools, not an ndarray")
+def mask_that_is_an_array_of_floats():
+    SCALAR.prod(where=np.ones((4, 5)))  # here
 
 
 @WRONGS.add("sum: `where=`, a 3×4×5 bool field, does not broadcast to a 4×5 float32 field")

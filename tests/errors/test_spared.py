@@ -6,9 +6,11 @@ import os
 
 import numpy as np
 import pytest
+from scipy import ndimage as filters
 
 import gpuop as gp
 from gpuop import ndimage
+from gpuop.dsl import *
 from gpuop.streaming import stream_cut
 
 ONE_MORE = gp.pipeline(lambda a: gp.ScalarField(a) + 1)
@@ -83,3 +85,33 @@ def test_what_cannot_be_cut_is_refused(monkeypatch):
     monkeypatch.setattr(stream_cut, "memory", lambda: 1000)
     with pytest.raises(gp.SemanticError, match=r"takes \d+ bytes where there are 1000, and none of its axes"):
         gp.stream(labels, volume, progress=False)
+
+
+def one_more_in_groups(v):
+    """Work-groups are as large as the grid."""
+
+    @gp.operator
+    def more(f):
+        _localThreads(8, 8, whole_groups=True)
+        t = _tile(f, 8, 8)
+        return t[_localRow, _localColumn] + 1
+
+    return more(gp.ScalarField(v))
+
+
+@pytest.mark.parametrize(
+    ("function", "right"),
+    [
+        (lambda v: ndimage.gaussian_filter(gp.ScalarField(v), 100), lambda v: filters.gaussian_filter(v, 100)),
+        (lambda v: ndimage.uniform_filter(gp.ScalarField(v), 31), lambda v: filters.uniform_filter(v, 31)),
+        (one_more_in_groups, lambda v: v + 1),
+    ],
+)
+def test_windows_that_would_all_be_the_whole_are_one(monkeypatch, function, right):
+    """And are refused where the whole takes more memory than there is."""
+    values = np.random.default_rng(0).random((6, 5), np.float32)
+    made = gp.stream(function, values, chunks=(3, 2), progress=False)
+    np.testing.assert_allclose(made, right(values), rtol=1e-5)
+    monkeypatch.setattr(stream_cut, "memory", lambda: 100)
+    with pytest.raises(gp.SemanticError, match=r"takes \d+ bytes where there are 100, and none of its axes can be cut"):
+        gp.stream(function, values, chunks=(3, 2), progress=False)

@@ -73,7 +73,6 @@ class Recorder:
         self.scopes: list[Scope] = [Scope("body", loc)]
         self.emitted = 0  # statements
         self.scope_of: dict[Var | Array, Scope] = {}
-        self.build = Builder(self.bind)
         self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
         self.element_loop: For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
@@ -98,6 +97,11 @@ class Recorder:
         self.root = None
 
     # --- statements ---------------------------------------------------------------------------------------------
+
+    @property
+    def build(self) -> Builder:
+        """Builds expressions here. It is not kept: a cycle would hold the fields of a call until Python looks for cycles."""
+        return Builder(self.bind)
 
     @property
     def scope(self) -> Scope:

@@ -8,6 +8,8 @@ to decide.
 
 from __future__ import annotations
 
+import weakref
+
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.record import Recorder
@@ -34,10 +36,17 @@ class UpdatedField:
     """
 
     def __init__(self, recorder: Recorder, name: str, given: FieldLike, slot: OutputSlot, in_memory: bool) -> None:
-        self.recorder, self.name, self.given, self.slot = recorder, name, given, slot
+        self._recorder, self.name, self.given, self.slot = weakref.ref(recorder), name, given, slot
         self.type, self.in_memory, self.elsewhere = given.type, in_memory, in_memory
         self.written: Loc | None = None
         self._var: Var | None = None
+
+    @property
+    def recorder(self) -> Recorder:
+        """What records the body, which has this and lives longer: a cycle would hold the fields of a call."""
+        recorder = self._recorder()
+        assert recorder is not None
+        return recorder
 
     @property
     def is_small(self) -> bool:

@@ -81,7 +81,9 @@ def _reduceGroup(
     """What an operation makes of the values of all threads of the work-group, or of each part of it.
 
     All threads of the work-group come here together. Values are combined in an order that depends on the number of threads
-    alone, so floats have the same bits on all devices. Threads that the grid has not are left out.
+    alone, so floats have the same bits on all devices. Threads that the grid has not are left out: a group that the grid
+    cuts has fewer threads, which are numbered anew, without gaps, in row-major order; with `whole_groups=True` of
+    `_localThreads` too, though these surplus threads run.
 
     Args:
         value: a scalar or a vector, which is combined component by component; of it the result's type is. Sums and products
@@ -91,7 +93,8 @@ def _reduceGroup(
         identity: what changes no value, if it is to be written down; it is not needed.
         broadcast: whether all threads get the result, or the first one of each part; then the others keep their value.
         over: None for the whole work-group; "layer", "row" or "column" for the threads along that axis, so "column" is a reduction
-            for each row of threads; or how many threads, in row-major order, make a part: a divisor of the work-group's.
+            for each row of threads; or how many threads, in row-major order, make a part: a divisor of the work-group's. A
+            group that the grid cuts has the parts of a whole one, with the threads that are left in each, numbered anew there.
 
     Raises:
         SemanticError: an unknown operation, a function that uses other values of the kernel's, parts that do not divide the
@@ -167,7 +170,8 @@ def _countGroup(value: Operand, *, over: Any = None) -> Value:
 def _ballotGroup(value: Operand, *, over: Any = None) -> Value:
     """For which threads of the work-group, or of each part of it, a condition holds: a uint that has a bit for each thread.
 
-    The least bit is that of the first thread. All threads of the work-group come here together.
+    The least bit is that of the first thread. In a group that the grid cuts, bits are those of the threads that are left, as
+    `_reduceGroup` numbers them. All threads of the work-group come here together.
 
     Args:
         value: a bool, or a number, which holds where it is not 0.
@@ -219,7 +223,8 @@ def _selectGroup(value: Operand, k: Operand, *, over: Any = None) -> Value:
 def _shuffleGroup(value: Operand, thread: Operand, *, over: Any = None) -> Value:
     """The value of the thread of a number, which may differ between threads; the thread's own where there is no such.
 
-    All threads of the work-group come here together.
+    All threads of the work-group come here together. In a group that the grid cuts, numbers are those of the threads that are
+    left, as `_reduceGroup` numbers them: the thread below in a column is not always as many further as a whole group is wide.
 
     Args:
         value: a scalar or a vector.
