@@ -15,6 +15,7 @@ from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verifiable, verify
 from gpuop.passes import schedules
 from gpuop.passes.asserts import drop_asserts
+from gpuop.passes.constant_nans import hide_constant_nans
 from gpuop.passes.division import define_division
 from gpuop.passes.half import half_as_float
 from gpuop.passes.inside_arrays import Unproved, unproved
@@ -58,6 +59,7 @@ PIPELINE: Steps = (
     (define_division, Form.LOWERED),  # integer division never traps
     (wrap_integers, Form.LOWERED),  # signed overflow wraps
     (hide_negations, Form.LOWERED),  # compilers that see them compute wrongly
+    (hide_constant_nans, Form.LOWERED),  # NVIDIA's compiler takes them for equal numbers
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
     (load_ahead, Form.LOWERED),  # no turn of an expanded loop waits for its own loads

@@ -294,6 +294,20 @@ template <class T> static void ptx_cvt_rn_f16_f64(T &y, double x) { y = same_bit
 static void ptx_cvt_f32_f16(float &y, unsigned short x) { y = (float)same_bits<_Float16>(x); }
 static void ptx_cvt_s32_s8(int &y, unsigned x) { y = (signed char)(unsigned char)x; }
 static void ptx_cvt_s32_s16(int &y, unsigned x) { y = (short)(unsigned short)x; }
+// the nearest number that a narrow type holds
+template <class To, class T> static int clipped(T x) {
+    const To least = std::is_signed_v<To> ? (To)(1u << (8 * sizeof(To) - 1)) : (To)0, most = (To)~least;
+    return std::is_signed_v<T> && x < (T)0 ? ((long long)x < least ? least : (int)x) : (unsigned long long)x > (unsigned long long)most ? most : (int)x;
+}
+#define CLIPS(code, To) \
+    static void ptx_cvt_sat_##code##_s32(int &y, int x) { y = clipped<To>(x); } \
+    static void ptx_cvt_sat_##code##_u32(int &y, unsigned x) { y = clipped<To>(x); } \
+    static void ptx_cvt_sat_##code##_s64(int &y, long long x) { y = clipped<To>(x); } \
+    static void ptx_cvt_sat_##code##_u64(int &y, unsigned long long x) { y = clipped<To>(x); }
+CLIPS(s8, signed char)
+CLIPS(u8, unsigned char)
+CLIPS(s16, short)
+CLIPS(u16, unsigned short)
 static void ptx_ex2_approx_ftz_f32(float &y, float x) { y = exp2f(x); }
 static void ptx_sqrt_approx_ftz_f32(float &y, float x) { y = sqrtf(x); }
 static void ptx_min_NaN_f32(float &z, float x, float y) {

@@ -168,7 +168,7 @@ POWR = """
 template <class T>
 __device__ inline T powr(T x, T y)
 {
-    const bool undefined = !(x >= 0) || y != y || (x == 0 && y == 0) || (isinf(x) && y == 0) || (x == 1 && isinf(y));
+    const bool undefined = !(x >= 0) || isnan(y) || (x == 0 && y == 0) || (isinf(x) && y == 0) || (x == 1 && isinf(y));
     return undefined ? (T)nan("") : pow(fabs(x), y);
 }
 """

@@ -6,7 +6,7 @@
 template <class To, class From>
 __device__ inline To saturate(From x, From low, From high, To lowest, To highest)
 {
-    return x != x ? (To)0 : x <= low ? lowest : x >= high ? highest : (To)x;
+    return isnan(x) ? (To)0 : x <= low ? lowest : x >= high ? highest : (To)x;
 }
 
 // an instruction does all of that
@@ -20,7 +20,7 @@ __device__ inline int saturate(float x, float, float, int, int)
 template <>
 __device__ inline int saturate(double x, double, double, int, int)
 {
-    return x != x ? 0 : __double2int_rz(x);
+    return isnan(x) ? 0 : __double2int_rz(x);
 }
 
 extern "C" __global__ void __launch_bounds__(32) gpuop_doubles(
