@@ -1,15 +1,16 @@
 """Which operators of a kernel are predicted to take less time in kernels of their own.
 
-Whoever is fused with a stencil runs as it does, and it as they do: one that computes with doubles, or reads places that no
-vector loads, may cost the others a schedule that they have alone; so may a reader that computes their values where it needs
-them. Then operators are put together again one by one, as far as that pays, and the kernel is left in these parts where they
-are faster by far. It goes by a typical device of the target's kind.
+Whoever is fused with a stencil runs as it does, and it as they do: one that computes with doubles, or reads places that
+no vector loads, may cost the others a schedule that they have alone; so may a reader that computes their values where
+it needs them, and what is kept in memory anyway would be computed twice. Then operators are put together again one by
+one, as far as that pays, and the kernel is left in these parts where they are faster by far. It goes by a typical
+device of the target's kind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, product
 
 from gpuop.fusion.groups import Groups
@@ -40,28 +41,36 @@ class Parting:
         target = self.limits.target
         if target is None or not self.limits.has_stages or self.limits.pin is not None:
             return {}
-        return {pair: reason for piece in pieces for pair, reason in self._of(piece, target).items()}
+        found = list(pieces)
+        return {pair: reason for piece in found for pair, reason in self._of(piece, target, found).items()}
 
-    def _of(self, piece: Piece, target: Target) -> Severed:
-        kernel, numbers = piece.kernel, {each.number for op in piece.ops for each in (op, *op.recomputed)}
-        if not isinstance(kernel, Kernel) or not 2 <= len(numbers) <= MOST_OPERATORS or not self._lost(piece, target):
+    def _of(self, piece: Piece, target: Target, pieces: Sequence[Piece]) -> Severed:
+        kernel, numbers, others = piece.kernel, _computed(piece), [each for each in pieces if each is not piece]
+        if not isinstance(kernel, Kernel) or not 2 <= len(numbers) <= MOST_OPERATORS or not self._is_looked_at(piece):
+            return {}
+        lost = self._lost(piece, target)
+        if not lost and not _computes_again(piece, others):
             return {}
         ops, taken = [self._recorded[n] for n in sorted(numbers)], predicted(kernel, target)
         if taken <= SLOWER * sum(least(op.fusible, target) for op in ops):  # which is known at once
             return {}
-        parts = self._parts(ops, target)
-        ratio = taken / sum(self._time(part, target) for part in parts)
+        parts = self._parts(ops, others, target)
+        ratio = taken / sum(self._more(part, others, target) for part in parts)
         if len(parts) == 1 or ratio <= SLOWER:
             return {}
-        reason = f"together they would have no schedule, which is predicted to take {ratio:.2g} times as long as apart"
+        why = "together they would have no schedule" if lost else "what another kernel computes would be computed again"
+        reason = f"{why}, which is predicted to take {ratio:.2g} times as long as apart"
         pairs = (pair for a, b in combinations(parts, 2) for pair in product(a, b))
         return {(a.number, b.number): reason for a, b in map(_ordered, pairs)}
+
+    def _is_looked_at(self, piece: Piece) -> bool:
+        kernel = piece.kernel
+        return isinstance(kernel, Kernel) and not kernel.intermediates and self.program.dynamic.isdisjoint(piece.inputs)
 
     def _lost(self, piece: Piece, target: Target) -> bool:
         """Whether no schedule suits a kernel that reads what others' threads do, but may suit parts of it."""
         kernel, ops = piece.kernel, piece.ops
-        if not isinstance(kernel, Kernel) or kernel.intermediates or not self.program.dynamic.isdisjoint(piece.inputs):
-            return False
+        assert isinstance(kernel, Kernel)
         if target.device == "gpu" and kernel.group is not None:
             return False  # work-groups of reductions have schedules of their own on CPUs alone
         reading = [op for op in ops if access_of(op).gathers]
@@ -83,17 +92,40 @@ class Parting:
         assert isinstance(kernel, Kernel)
         return predicted(kernel, target)
 
-    def _parts(self, ops: Sequence[Op], target: Target) -> list[list[Op]]:
+    def _more(self, ops: Sequence[Op], others: Iterable[Piece], target: Target) -> float:
+        """What a part takes, or its share of that where other kernels compute its values too: those that are theirs need only
+        be written."""
+        numbers = {op.number for op in ops}
+        sharing = [each for each in others if numbers <= _computed(each)]
+        if not sharing:
+            return self._time(ops, target)
+        moving = sum(least(op.fusible, target) for op in ops)
+        if any(numbers <= {op.number for op in each.ops} for each in sharing):
+            return moving
+        return max(moving, self._time(ops, target) / (1 + len(sharing)))
+
+    def _parts(self, ops: Sequence[Op], others: Sequence[Piece], target: Target) -> list[list[Op]]:
         """Operators put together as long as one kernel is predicted to take less than two, those first that feed one another."""
-        groups = self._apart.groups
+        groups, more = self._apart.groups, partial(self._more, others=others, target=target)
         for pair in _pairs(ops):
             a, b = (groups.of[op.number] for op in pair)
             if a == b or refuse(groups, a, b) is not None:
                 continue
             one, other = groups.members[a], groups.members[b]
-            if self._time([*one, *other], target) <= self._time(one, target) + self._time(other, target):
+            if more([*one, *other]) <= more(one) + more(other):
                 groups.merge(a, b)
         return [groups.members[n] for n in sorted({groups.of[op.number] for op in ops})]
+
+
+def _computed(piece: Piece) -> set[int]:
+    """The numbers of the operators that a kernel runs, for itself too."""
+    return {each.number for op in piece.ops for each in (op, *op.recomputed)}
+
+
+def _computes_again(piece: Piece, others: Iterable[Piece]) -> bool:
+    """Whether a kernel computes for itself what another one writes, or could."""
+    theirs = {op.number for each in others for op in each.ops}
+    return any(each.number in theirs for op in piece.ops for each in op.recomputed)
 
 
 def _ordered(pair: tuple[Op, Op]) -> tuple[Op, Op]:
