@@ -59,7 +59,15 @@ SECTIONS: dict[str, tuple[Any, ...]] = {
     "Linear algebra": tuple(getattr(gp.linalg, name) for name in gp.linalg.__all__),
     "Random numbers": tuple(getattr(gp.random, name) for name in ("key", "split", "fold_in", *RANDOM)),
     "Tuning": (gp.tuning, gp.tune, Tuning),
-    "Errors": (gp.GpuopError, gp.SemanticError, gp.UnsupportedError, gp.ArgumentError, gp.CompileError, gp.DeviceError),
+    "Errors": (
+        gp.GpuopError,
+        gp.SemanticError,
+        gp.UnsupportedError,
+        gp.ArgumentError,
+        gp.CompileError,
+        gp.DeviceError,
+        gp.KernelWarning,
+    ),
 }
 GIVEN_BY = {  # what has no name in `gp`
     Operator: "made by `gp.operator`",

@@ -127,11 +127,11 @@ def called_here() -> Loc | None:
     return Loc(frame.f_code.co_filename, frame.f_lineno, tuple(reversed(names))) if frame is not None else None
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line, once for each."""
     frame = user_frame() or sys._getframe(1)
     seen = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=seen)
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, registry=seen)
 
 
 @contextmanager
@@ -172,6 +172,19 @@ def meant(given: str, known: Iterable[str]) -> str:
     """The name that is near one that there is not, as a question that ends a sentence; nothing where none is near."""
     near = get_close_matches(given, list(known), 1)
     return f". Did you mean {near[0]!r}?" if near else ""
+
+
+class KernelWarning(UserWarning):
+    """A kernel computes what hardly anybody means: a comparison that a type decides, a quotient of integers that becomes a float.
+
+    It is warned of once for each line of the user's.
+
+    Args:
+        message: what it computes, and what to write instead.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class GpuopError(Exception):

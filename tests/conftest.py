@@ -132,7 +132,10 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test with many cases, devices that others stand for take every other one."""
+    """Of a test with many cases, devices that others stand for take every other one. Random programs compare as they like."""
+    for item in items:
+        if item.nodeid.startswith(("tests/fuzz/", "tests/differential/", "tests/ir/test_integer_rules")):
+            item.add_marker(pytest.mark.filterwarnings("ignore::gpuop.errors.KernelWarning"))
     if nightly.is_nightly():
         return
     cases: dict[Any, list[pytest.Item]] = {}

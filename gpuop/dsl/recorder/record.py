@@ -78,6 +78,7 @@ class Recorder:
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
         self.given: tuple[Any, ...] = ()  # to the operator, besides Fields
         self.called: Loc | None = None  # the line that gave them
+        self.quotients: set[Var] = set()  # of two integers each, by `/`, which have not become floats by themselves yet
         self.returned: Var | None = None  # whether a thread has called `_return()`
         self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
         self.looked: Loc | None = None  # where Python has first asked how large a field is

@@ -15,6 +15,7 @@ from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.own_words import ANY, of_math, own_word
 from gpuop.dsl.recorder.record import current
+from gpuop.dsl.recorder.remarks import as_float, noted
 from gpuop.dsl.recorder.stand_ins import COMPLEX, beside_complex, is_complex, of_field, pair
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.zeros import without_zero
@@ -88,7 +89,9 @@ class Value(Arithmetic["Value"]):
             return _shift("shl" if name == "left_shift" else "shr", *operands)
         if name == "invert" and self.type.kind == "b":
             name = "logical_not"
-        return apply(KERNEL_NAMES.get(name, name), *operands)
+        result = apply(KERNEL_NAMES.get(name, name), *operands)
+        noted(current(), name, operands, [atom(operand) for operand in operands], result.expr)
+        return result
 
     def __pos__(self) -> Value:
         return Value(self.expr)
@@ -257,6 +260,9 @@ def record(name: str, *args: Operand) -> Any:
     if all(isinstance(a, (bool, int, float)) for a in atoms):
         atoms = [typed(a) for a in args]
     recorder = current(f"`_{name}`")
+    if any(isinstance(a, float) or (isinstance(a, Expr) and a.type.kind == "f") for a in atoms):
+        for each in atoms:
+            as_float(recorder.quotients, each)
     if (known := without_zero(recorder, name, atoms)) is not None:
         return known
     if name in EXPANSIONS:

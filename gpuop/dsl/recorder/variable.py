@@ -6,7 +6,8 @@ import numpy as np
 
 from gpuop.dsl.recorder.components import SWIZZLE, component, lane_of
 from gpuop.dsl.recorder.record import Recorder, current
-from gpuop.dsl.recorder.value import Operand, Value, convert, integer
+from gpuop.dsl.recorder.remarks import as_float
+from gpuop.dsl.recorder.value import Operand, Value, atom, convert, integer
 from gpuop.errors import SemanticError, article, here, warn
 from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store
 from gpuop.ir.symbolic import Extent
@@ -29,6 +30,8 @@ class Variable(Value):
             raise SemanticError(
                 f"`{target.var.hint}` is read-only: a loop's counter is not assigned; copy it with `v = _var({target.var.hint})`"
             )
+        if target.type.kind == "f":
+            as_float(recorder.quotients, atom(value))
         converted = convert(value, target.type)
         recorder.emit(Assign(target.var, converted, here()))
 

@@ -9,6 +9,7 @@ from typing import Any
 from gpuop.dsl.recorder.fills import Fill, of_element, uniform
 from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.record import Recorder, current
+from gpuop.dsl.recorder.remarks import as_float
 from gpuop.dsl.recorder.stand_ins import COMPLEX
 from gpuop.dsl.recorder.storage import fetch, stored
 from gpuop.dsl.recorder.updated import UpdatedField
@@ -214,6 +215,8 @@ def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int)
         fits = kind.element.holds(given) or (kind.element is BOOL and given in (0, 1))
         given = constant(given, kind.element) if fits else literal_atom(value)
     name = slot.shown
+    if kind.element.kind == "f":
+        as_float(recorder.quotients, given)
     if given.type.lanes not in (1, lanes):
         advice = "declare the output with the type that you mean, or write as many components as it has"
         raise SemanticError(f"{article(str(given.type))} is written to {name}, which is {kind}: {advice}")
