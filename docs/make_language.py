@@ -69,7 +69,10 @@ FAMILIES = (
 OPERATORS = (
     (
         "`+ - * / % // **`, `-x`, `abs(x)`",
-        "of C's types: `/` and `%` of integers truncate, `//` floors: `-7 / 2` is -3, `-7 % 2` is -1, `-7 // 2` is -4",
+        (
+            "of C's types: `/` and `%` of integers truncate, `//` floors: `-7 / 2` is -3, `-7 % 2` is -1, `-7 // 2` is -4; "
+            "integers of 8 and 16 bits stay such and wrap around, which checked execution reports"
+        ),
         "test_arithmetic.py",
     ),
     ("`0 + x`, `x - 0`, `0 * x`", "of an integer 0: x, and 0, without an operation", "test_zeros.py"),

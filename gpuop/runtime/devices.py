@@ -189,7 +189,8 @@ def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
         checked: check the execution of kernels, as GPUOP_DEBUG does too: every device reports assertions that fail
             (`_assert`); the reference also reports accesses outside arrays, outside tensors and under border="unchecked",
             local memory that is read before it is written, data races, outputs without a `default=` that are written in part,
-            divergent barriers, and integer division by zero.
+            divergent barriers, integer division by zero, and integers of 8 and 16 bits that wrap around in `+ - * << **` of
+            one's own operators, where the result is used and no `& number` takes its low bits.
 
     Returns:
         A context manager, which gives the Backend, any number of times.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -80,6 +80,7 @@ class Recorder:
         self.called: Loc | None = None  # the line that gave them
         self.quotients: set[Var] = set()  # of two integers each, by `/`, which have not become floats by themselves yet
         self.returned: Var | None = None  # whether a thread has called `_return()`
+        self.inside = ""  # the function whose steps, which wrap around on purpose, are being recorded
         self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
         self.looked: Loc | None = None  # where Python has first asked how large a field is
         self.root: FrameType | None = None  # what writes statements stands within it
@@ -134,13 +135,18 @@ class Recorder:
         hint = assigned_name(kernel_frame()) if self.naming else ""
         return self.declare(Var(hint or "t", expr.type, temporary=not hint), expr)
 
-    def steps(self, make: Callable[[], Steps]) -> Steps:
-        """Record the steps of a function: what the user names is its result, not they."""
-        naming, self.naming, first = self.naming, False, len(self.scope.statements)
+    def steps(self, make: Callable[[], Steps], inside: str = "") -> Steps:
+        """Record the steps of a function: what the user names is its result, not they.
+
+        Args:
+            inside: the function's name, where its steps wrap around on purpose.
+        """
+        before, first = (self.naming, self.inside), len(self.scope.statements)
+        self.naming, self.inside = False, inside or self.inside
         try:
             result = make()
         finally:
-            self.naming = naming
+            self.naming, self.inside = before
         made = isinstance(result, Ref) and result.var in self.values and len(self.scope.statements) > first
         if made and isinstance(result, Ref) and self.retract(result.var):
             return self.bind(self.values[result.var])  # type: ignore[return-value]
@@ -150,7 +156,8 @@ class Recorder:
         self.scope_of[var] = self.scope
         if not var.mutable:
             self.values[var] = value
-        self.emit(Let(var, value, here()))
+        loc = here()
+        self.emit(Let(var, value, replace(loc, through=(self.inside,)) if loc and self.inside else loc))
         return Ref(var)
 
     def retract(self, symbol: Var | Array) -> bool:

@@ -267,7 +267,10 @@ def record(name: str, *args: Operand) -> Any:
         return known
     if name in EXPANSIONS:
         function = EXPANSIONS[name]
-        return recorder.steps(lambda: function.expand(recorder.build, *recorder.build.literals(function.alone, atoms)))
+        inside = name if function.group == "integer" else ""
+        return recorder.steps(
+            lambda: function.expand(recorder.build, *recorder.build.literals(function.alone, atoms)), inside
+        )
     return recorder.build.apply(name, *atoms)
 
 

@@ -2,8 +2,8 @@
 
 It finds reads outside under border="unchecked", indices outside arrays and tensors, local memory that is read before it is
 written, data races, outputs without `default=` of which a part is not written, barriers that some threads of a work-group do not
-reach, integer division by zero, and assertions that do not hold. The error is a SemanticError with the user's line and the points
-of the threads.
+reach, integer division by zero, integers of 8 and 16 bits that wrap around in the user's operators, and assertions that do not
+hold. The error is a SemanticError with the user's line and the points of the threads.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ from gpuop.runtime.reference.findings import Findings
 from gpuop.runtime.reference.interpret import Mask, Threads
 from gpuop.runtime.reference.positions import Positions, chunks
 from gpuop.runtime.reference.races import History
+from gpuop.runtime.reference.wraps import is_masked, may_wrap, wraps
 
-Codes = NDArray[Any]  # for each thread 0, or 1 + the number of a line
+Codes = NDArray[Any]  # for each thread 0, or the code of a fault
 FINE = np.zeros((), np.int32)
 
 
@@ -83,10 +84,11 @@ class CheckedThreads(Threads):
 
     A quotient of a division by zero is an error where it is used: `_where(n != 0, a / n, 0)` and `(n != 0) & (a / n > 2)` do not
     use it, nor does what stands under an `_if` that excludes such threads. So values carry whether they come from one, as
-    "poison" does in LLVM (Lee et al., Taming Undefined Behavior in LLVM, PLDI 2017).
+    "poison" does in LLVM (Lee et al., Taming Undefined Behavior in LLVM, PLDI 2017). The same holds of integers that wrap
+    around: `_where(a > b, a - b, b - a)` of bytes is right.
 
     Attributes:
-        poison: for each lane of a value 1 + the number of the line of the division that it comes from, or 0.
+        poison: for each lane of a value the code of the fault that it comes from, as `Findings.code` gives it, or 0.
     """
 
     memory: CheckedMemory
@@ -98,7 +100,7 @@ class CheckedThreads(Threads):
 
     def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
         if isinstance(stmt, Comment):
-            self.say.operator = stmt.loc
+            self.say.operator, self.say.name = stmt.loc, stmt.text
         self.say.runs(stmt)
         if isinstance(stmt, Let) and not stmt.var.mutable:
             codes = self.codes(stmt.value)
@@ -127,21 +129,24 @@ class CheckedThreads(Threads):
         self.use(cond, active)
         return super().truth(cond, active)
 
-    # --- division -----------------------------------------------------------------------------------------------
+    # --- division and wrapping around --------------------------------------------------------------------------
 
     def use(self, expr: Expr, active: Mask) -> None:
-        """A value has an effect, so no division by zero may be behind it."""
-        if not self.poison and not _divides(expr):
+        """A value has an effect, so no fault may be behind it."""
+        if not self.poison and not self.may_fault(expr):
             return
         codes = np.broadcast_to(reduce(np.maximum, self.codes(expr)), self.count)
         bad = active & (codes > 0)
         if bad.any():
             at = self.memory.first(bad)
-            self.say.divided(int(self.memory.number[at]), int(codes[at]) - 1)
+            self.say.fault(int(self.memory.number[at]), int(codes[at]), at)
+
+    def may_fault(self, expr: Expr) -> bool:
+        return _divides(expr) or (may_wrap(expr) and self.say.in_users_line)
 
     def codes(self, expr: Expr) -> list[Codes]:
         lanes = expr.type.lanes
-        if not self.poison and not _divides(expr):
+        if not self.poison and not self.may_fault(expr):
             return [FINE] * lanes
         match expr:
             case Ref(var=var):
@@ -172,11 +177,18 @@ class CheckedThreads(Threads):
                 np.where((a == 0) & (v == settled) | (b == 0) & (w == settled), 0, np.maximum(a, b))
                 for v, w, (a, b) in zip(x, y, codes, strict=True)
             ]
+        if is_masked(expr):
+            codes = [tuple(np.where(self.say.wrapped(code), 0, code) for code in lane) for lane in codes]
         out = [reduce(np.maximum, lane) for lane in codes]
-        if _divides(expr):
-            code = self.say.line + 1
-            zero = (self.active & (lane == 0) for lane in self.lanes(expr.args[1]))
-            out = [np.maximum(before, np.where(z, code, 0)) for before, z in zip(out, zero, strict=True)]
+        return self.faulty(expr, out) if self.may_fault(expr) else out
+
+    def faulty(self, expr: Apply, codes: list[Codes]) -> list[Codes]:
+        """The codes of a result, those of its own faults among them."""
+        out = []
+        for lane, (before, args) in enumerate(zip(codes, zip(*map(self.lanes, expr.args), strict=True), strict=True)):
+            bad = self.active & ((args[1] == 0) if _divides(expr) else wraps(expr, args))
+            code = self.say.code(expr, lane, args) if bad.any() else 0
+            out.append(np.where(bad & (before == 0), code, before))
         return out
 
 

@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuop.errors import Loc, SemanticError
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import GRID_AXES, Array, FieldParam, Stmt
+from gpuop.ir.nodes import GRID_AXES, Apply, Array, FieldParam, Stmt
 from gpuop.passes.asserts import thread_of
 from gpuop.runtime.reference.races import Race
+from gpuop.runtime.reference.wraps import may_wrap, said
 
 DOES = {"reads": "reads {}", "writes": "writes {}", "updates": "changes {} atomically"}
 SKIP = "or leave such threads out with `_if`"
 SYNC = "`_syncThreadsLocal()`"
 
 
-class Findings:
-    """What is said of a launch. Every method but `runs` and `thread` raises a SemanticError.
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An operation whose result may not be used in some threads.
 
     Attributes:
+        line: the number of its line.
+        name: the operator that it is in.
+        args: one lane of its operands, in all threads that run together.
+    """
+
+    line: int
+    name: str
+    operation: Apply
+    args: tuple[NDArray[Any], ...]
+
+
+class Findings:
+    """What is said of a launch. Every method but `runs`, `thread`, `code` and `wrapped` raises a SemanticError.
+
+    Attributes:
+        operator: the line that called the operator that is running.
         line: the number in `lines` of the line that is running.
+        in_users_line: whether the statement that is running is the user's own, and no step of a function of the library's.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.operator = kernel.loc  # for statements that have no line
+        self.operator, self.name = kernel.loc, kernel.name  # the line is for statements that have none
         self.lines: list[Loc | None] = []
         self.numbers: dict[Loc | None, int] = {}
         self.line = 0
+        self.in_users_line = False
+        self.codes: dict[tuple[int, int], int] = {}
+        self.faults: dict[int, Fault] = {}  # by their codes
 
     def runs(self, stmt: Stmt) -> None:
         """A statement is about to run."""
@@ -38,6 +62,8 @@ class Findings:
             self.numbers[loc] = len(self.lines)
             self.lines.append(loc)
         self.line = self.numbers[loc]
+        whose = (self.operator, stmt.loc)
+        self.in_users_line = all(line is not None and not line.through for line in whose)
 
     def thread(self, number: int) -> str:
         """A thread, by its number in the grid."""
@@ -113,11 +139,26 @@ class Findings:
 
     # --- values -------------------------------------------------------------------------------------------------
 
-    def divided(self, thread: int, line: int) -> NoReturn:
+    def code(self, expr: Apply, lane: int, args: tuple[NDArray[Any], ...]) -> int:
+        """What stands for a fault of one lane of an operation: a number from 1. What it computed before is forgotten."""
+        code = self.codes.setdefault((id(expr), lane), len(self.codes) + 1)
+        self.faults[code] = Fault(self.line, self.name, expr, args)
+        return code
+
+    def wrapped(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which codes stand for integers that wrap around."""
+        return np.isin(codes, [code for code, fault in self.faults.items() if may_wrap(fault.operation)])
+
+    def fault(self, thread: int, code: int, at: int) -> NoReturn:
+        """A fault, the value of which is used, of a thread that is one of those that run together."""
+        fault = self.faults[code]
+        if may_wrap(fault.operation):
+            values = [int(each if each.ndim == 0 else each[at]) for each in fault.args]
+            self.fail(f"{self.thread(thread)} of `{fault.name}`: {said(fault.operation, values)}", fault.line)
         self.fail(
             f"an integer is divided by 0 in {self.thread(thread)}, and the result, 0, is used; "
             "leave such threads out with `_if`, or choose another value with `_where`",
-            line,
+            fault.line,
         )
 
 

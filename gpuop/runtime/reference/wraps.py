@@ -1,0 +1,49 @@
+"""Arithmetic of integers of 8 and 16 bits that wraps around in the user's operators.
+
+Wider integers are what hashes are made of, and are left alone. Conversions and writes saturate, so they lose nothing silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir.nodes import Apply, Const, Expr
+from gpuop.ir.types import Type
+
+WIDEST = 16  # bits of integers that are looked at
+EXACT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "shl": np.left_shift}
+TEXT = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "neg": "-({})", "shl": "{} << {}"}
+
+
+def may_wrap(expr: Expr) -> bool:
+    if not isinstance(expr, Apply) or expr.op not in EXACT:
+        return False
+    return expr.type.integer and expr.type.kind in "iu" and expr.type.dtype.bits <= WIDEST
+
+
+def wraps(expr: Apply, args: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+    """In which threads the result of one lane is none that the type holds."""
+    info = np.iinfo(expr.type.dtype.numpy)
+    exact = EXACT[expr.op](*(np.asarray(each).astype(np.int64) for each in args))
+    return np.asarray((exact < info.min) | (exact > info.max))
+
+
+def is_masked(expr: Apply) -> bool:
+    """Whether it takes low bits by a number, which are right whatever wraps around."""
+    return expr.op == "and" and any(isinstance(arg, Const) for arg in expr.args)
+
+
+def said(expr: Apply, values: Sequence[int]) -> str:
+    """What wraps around, with its values, and what to write instead."""
+    kind, info = Type(expr.type.dtype), np.iinfo(expr.type.dtype.numpy)
+    exact = int(EXACT[expr.op](*(np.int64(value) for value in values)))
+    every = info.max if kind.kind == "u" else -1
+    return (
+        f"{TEXT[expr.op].format(*values)} is {exact}, which {kind} ({info.min} to {info.max}) does not hold: it wraps around to "
+        f"{int(np.int64(exact).astype(kind.dtype.numpy))}; convert before you compute, as `_convert_int(x)` does, or take the low "
+        f"bits by name, as `& {every}` does, where they are meant"
+    )
