@@ -33,6 +33,7 @@ class Dialect:
         crowded, forked: calls in the place of those, in kernels of many extremes of integers, and of large trees of them.
         conversions: those between two types ("float uint") that are spelled differently, with `{x}`; and half's bits.
         saturate: a saturating conversion, with `{type} {x} {low} {high}`.
+        clips: those between two types of integers ("int uchar") that are spelled differently, with `{x}`.
         load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.
         helpers: functions that are printed before the kernel when their name occurs in it.
         head: the first lines of every source.
@@ -80,6 +81,7 @@ class Dialect:
     wide: Mapping[str, str]
     volatile: str
     long: str
+    clips: Mapping[str, str] = field(default_factory=dict)
     shuffles: Mapping[str, str] = field(default_factory=dict)
     most_groups: int | None = None
     wide_kernel: str = ""
@@ -99,6 +101,7 @@ class Dialect:
             self.crowded,
             self.forked,
             self.conversions,
+            self.clips,
             self.barrier,
             self.atomics,
             self.wide,

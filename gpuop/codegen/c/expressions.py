@@ -169,6 +169,9 @@ class Expressions:
         Narrow integers are clamped as int: NVIDIA's OpenCL packs pairs of 16 bits, and loses some of them on the way.
         """
         source = Type(DTYPES["int"]) if source.integer and source.dtype.bits < 32 else source
+        clip = self.dialect.clips.get(f"{source.dtype.c} {cast.type.dtype.c}")
+        if clip is not None:
+            return clip.format(x=self.text(cast.arg))
         low, high = bounds(source.dtype, cast.type.dtype)
         info = np.iinfo(cast.type.dtype.numpy)
         limits = {

@@ -252,8 +252,9 @@ CUDA = Dialect(
     forked={},
     conversions={
         "wrap uint char": "low_char({x})", "wrap uint short": "low_short({x})", "double half": "round_double({x})",
-        "half bits": "pack_half({x})", "bits half": "unpack_half({x})", **cuda_saturation.CONVERSIONS,
+        "half bits": "pack_half({x})", "bits half": "unpack_half({x})",
     },
+    clips=cuda_saturation.CLIPS,
     saturate="saturate<{type}, {source}>({x}, {low}, {high}, {lowest}, {highest})",
     load_half="load_half(&{pointer}[{offset}])",
     store_half="store_half(&{pointer}[{offset}], {x})",

@@ -48,9 +48,6 @@ WIDE = {
     "int": ("int", "s32", "r"), "uint": ("unsigned int", "u32", "r"),
     "long": ("long long", "s64", "l"), "ulong": ("unsigned long long", "u64", "l"),
 }  # fmt: skip
-# Narrow types that another one does not hold are clipped as int.
-CUT = ("char uchar", "char ushort", "uchar char", "short char", "short uchar", "short ushort", "ushort char", "ushort uchar",
-       "ushort short")  # fmt: skip
 
 
 def _clip(given: str, wanted: str) -> str:
@@ -59,6 +56,5 @@ def _clip(given: str, wanted: str) -> str:
     return CLIP.format(type=type_, name=f"{given}_to_{wanted}", source=source, code=code, wide=wide, register=register)
 
 
-CONVERSIONS = {f"{given} {wanted}": f"{given}_to_{wanted}({{x}})" for given in WIDE for wanted in NARROW}
-CONVERSIONS |= {pair: f"int_to_{pair.split()[1]}({{x}})" for pair in CUT}
+CLIPS = {f"{given} {wanted}": f"{given}_to_{wanted}({{x}})" for given in WIDE for wanted in NARROW}
 HELPERS = {f"{given}_to_{wanted}": _clip(given, wanted) for given in WIDE for wanted in NARROW}
