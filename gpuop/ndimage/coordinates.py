@@ -14,6 +14,7 @@ from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.alternatives import either
 from gpuop.errors import ArgumentError
+from gpuop.ir.meaning import fma
 from gpuop.ndimage.between_points import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
 from gpuop.ndimage.even_zooms import MOST_COLUMNS, evenly
 from gpuop.ndimage.filter_arguments import SMALL, checked_cval, each, rank, result_dtype
@@ -82,21 +83,36 @@ def by_matrix(
     output: Any,
     matrix: Numbers,
     offset: Numbers,
+    middle: Numbers,
 ) -> Field:
-    """The same at a matrix times the result's point, plus an offset: numbers that the kernel reads, and does not depend on."""
+    """The same at a matrix times the way from a middle to the result's point, plus an offset.
+
+    Kernels read the numbers, and do not depend on them. Ways from the middle of what is turned are whole numbers or halves, so
+    that what a turn leaves on the last point of the field does not come out beyond it.
+    """
     numbers = Field(np.column_stack([offset, matrix]), 0)
+    middles = Field(middle, 0)
     turned = tuple(axes) if len(axes) < len(shape) else tuple(range(len(shape)))
 
     def places(point: Place) -> list[Any]:
         found = []
+        ways = [
+            k._convert(point[axis], "float64") - k._readTensor(middles, column, border="unchecked")
+            for column, axis in enumerate(turned)
+        ]
         for row in range(len(axes)):
             at = k._readTensor(numbers, row, 0, border="unchecked")
-            for column, axis in enumerate(turned, 1):
-                at = at + k._convert(point[axis], "float64") * k._readTensor(numbers, row, column, border="unchecked")
+            for column, way in enumerate(ways, 1):
+                at = at + way * k._readTensor(numbers, row, column, border="unchecked")
             found.append(at)
         return found
 
-    return at_places(name, field, spline, axes, shape, output, places, [numbers], turned)
+    return at_places(name, field, spline, axes, shape, output, places, [numbers, middles], turned)
+
+
+def along_line(n: int, factor: float, offset: float) -> Numbers:
+    """`point * factor + offset` of n points, rounded once: what lies on the last point of a field lies not beyond it."""
+    return fma(*(np.asarray(of, np.float64) for of in (np.arange(n), factor, offset)))
 
 
 def steps_of(shift: Any, count: int) -> list[Any]:
@@ -177,16 +193,20 @@ def _between_passes(dtype: str, computed: str) -> str:
 
 
 def of_degrees(angle: float) -> tuple[float, float]:
-    """The cosine and the sine, exact of what is a multiple of 90°."""
+    """The cosine and the sine, exact of what is a multiple of 30° where that is a number of halves."""
     degrees = real(angle, "angle")
     if not math.isfinite(degrees):
         raise ArgumentError(f"`angle` is a finite number of degrees, not {degrees}")
     turns, rest = divmod(degrees, 90.0)
     if rest > 45:
-        across, along = math.cos(math.radians(90 - rest)), math.sin(math.radians(90 - rest))
+        across, along = math.cos(math.radians(90 - rest)), _sine(90 - rest)
     else:
-        across, along = math.sin(math.radians(rest)), math.cos(math.radians(rest))
+        across, along = _sine(rest), math.cos(math.radians(rest))
     return ((along, across), (-across, along), (-along, -across), (across, -along))[int(turns % 4)]
+
+
+def _sine(degrees: float) -> float:
+    return 0.5 if degrees == 30 else math.sin(math.radians(degrees))
 
 
 def plane_of(axes: Any, count: int) -> list[int]:

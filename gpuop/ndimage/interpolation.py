@@ -13,6 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.errors import ArgumentError, UnsupportedError
 from gpuop.ndimage.coordinates import (
     along_axes,
+    along_line,
     at_places,
     axes_placed,
     by_matrix,
@@ -136,9 +137,11 @@ def _affine(
         raise ArgumentError("input and output rank must be > 0")
     numbers, shift = _matrix(numbers_of(matrix, "matrix").astype(np.float64), offset, count, len(shape))
     if numbers.ndim == 1:
-        at = [(np.arange(n) + s / m) * m for n, s, m in zip(shape, shift, numbers, strict=True)]
+        at = [along_line(n, m, s) for n, s, m in zip(shape, shift, numbers, strict=True)]
         return along_axes("affine_transform", input, spline, at, output)
-    return by_matrix("affine_transform", input, spline, range(count), shape, output, numbers, shift)
+    return by_matrix(
+        "affine_transform", input, spline, range(count), shape, output, numbers, shift, np.zeros(len(shape))
+    )
 
 
 def _matrix(matrix: Numbers, offset: Any, count: int, columns: int) -> tuple[Numbers, Numbers]:
@@ -273,8 +276,7 @@ def rotate(
     if reshape:
         corners = turn @ [[0, 0, inside[0], inside[0]], [0, inside[1], 0, inside[1]]]
         extents = (np.ptp(corners, axis=1) + 0.5).astype(int)
-    offset = (inside - 1) / 2 - turn @ ((extents - 1) / 2)
     shape = list(input.field_shape)
     for axis, n in zip(plane, extents, strict=True):
         shape[axis] = int(n)
-    return by_matrix("rotate", input, spline, plane, shape, output, turn, offset)
+    return by_matrix("rotate", input, spline, plane, shape, output, turn, (inside - 1) / 2, (extents - 1) / 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
+from gpuop.ndimage.coordinates import along_line
 from gpuop.ndimage.even_zooms import blocks_of
 
 IMAGE = np.random.default_rng(7).random((21, 23)) * 200
@@ -237,3 +239,56 @@ def test_the_last_point_of_a_zoom_is_the_last_point(order: int, device: str) -> 
         found = ndimage.zoom(gp.ScalarField(row), m / n, order=order, cval=-1.0).numpy()
         assert len(found) == m
         np.testing.assert_allclose(found[[0, -1]], [10, 20], rtol=1e-12)
+
+
+def test_all_sizes_of_zooms_have_their_last_points() -> None:
+    """Of every pair of sizes: what a ramp is at the exact coordinates, `cval` nowhere."""
+    with gp.use_device("reference"):
+        for n in (2, 3, 7, 10, 29, 50, 64, 70):
+            ramp, sizes = np.arange(1.0, n + 1), range(2, 71)
+            found = [ndimage.zoom(gp.ScalarField(ramp), m / n, order=1, cval=-1e3) for m in sizes]
+            gp.evaluate(*found)
+            for m, row in zip(sizes, found, strict=True):
+                exact = [float(1 + Fraction(i * (n - 1), m - 1)) for i in range(m)]
+                np.testing.assert_allclose(row.numpy(), exact, rtol=1e-14, err_msg=f"{n} to {m}")
+
+
+def test_coordinates_along_lines_are_rounded_once() -> None:
+    """`matrix=[-m], offset=n - 1` begins at the last point: SciPy's `(0 + offset / matrix) * matrix` is beyond it at times."""
+    sizes = [(n, m) for n in range(2, 71) for m in range(2, 71, 5)]
+    apart = 0
+    for n, m in sizes:
+        step = (n - 1) / (m - 1)
+        for factor, offset in ((-step, n - 1.0), (step, n - 1 - (m - 1) * step), (step, step / 2 - 0.5)):
+            exact = [float(Fraction(i) * Fraction(factor) + Fraction(offset)) for i in range(m)]
+            assert along_line(m, factor, offset).tolist() == exact
+            apart += ((np.arange(m) + offset / factor) * factor).tolist() != exact
+    assert apart > 100
+
+
+@pytest.mark.parametrize("square", [False, True], ids=["diagonal", "matrix"])
+def test_the_last_point_of_a_turned_line_is_the_last_point(square: bool, device: str) -> None:
+    """By a diagonal, and by a matrix that a kernel reads."""
+    steps = [(n, (n - 1) / (m - 1)) for n in range(2, 71) for m in range(2, 71)]
+    cases = [(n, step) for n, step in steps if (n - 1) / -step * -step > n - 1]  # as SciPy has it
+    assert len(cases) > 3
+    for n, step in cases[:: len(cases) // 4]:
+        ramp = np.arange(1.0, n + 1)
+        matrix = [[-step]] if square else [-step]
+        found = ndimage.affine_transform(gp.ScalarField(ramp), matrix, n - 1.0, order=1, cval=-1e3).numpy()
+        assert found[0] == n
+
+
+@pytest.mark.parametrize("angle", [30, 60, 120, 150, 210, -30])
+def test_halves_of_turns_lie_on_points(angle: float, device: str) -> None:
+    """Along the middle column a turn by an odd multiple of 30° goes by halves: the ends of the field are read there."""
+    rows, columns = (21, 61) if abs(np.sin(np.radians(angle))) > 0.6 else (61, 21)
+    image = np.ones((rows, columns))
+    found = ndimage.rotate(gp.ScalarField(image), angle, order=1, cval=-1e3).numpy()
+    middle = [n // 2 for n in found.shape]
+    line = found[:, middle[1]]
+    way = np.abs(np.arange(len(line)) - (len(line) - 1) / 2) / 2
+    inside = way <= (min(rows, columns) - 1) / 2
+    assert found.shape[0] % 2 and found.shape[1] % 2
+    np.testing.assert_allclose(line[inside], 1.0, rtol=1e-14)
+    np.testing.assert_array_equal(line[~inside], -1e3)
