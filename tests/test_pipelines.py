@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from benchmarks.pipelines import gpuop_itself, predicted, schedules
+from benchmarks.pipelines import gpuop_itself, peers_cpu, predicted, schedules
 from benchmarks.pipelines.catalogue import CATALOGUE
 from benchmarks.pipelines.comparing import compared
 from benchmarks.pipelines.contestant import Contestant, lines_of
 from benchmarks.pipelines.measure import measure
 from benchmarks.pipelines.pipeline import as_tuple
-from benchmarks.pipelines.report import page, table
+from benchmarks.pipelines.report import page, summary_of, table, verdict
 from benchmarks.pipelines.stencils import harris
 
 LARGE = {"nlm", "pyramid_blend", "local_laplacian"}  # seconds to plan and to compile
@@ -86,6 +86,54 @@ def test_who_is_wrong_fails_or_is_late_is_left_out(monkeypatch):
     assert result["bytes"] == 2 * 12 * 17 * 4
     results = {"device": "reference", "pipelines": {"median3x3": result}}
     assert "left out: late" in table("medians", result) and "wrong: 1" in page(results, {}).replace("100.00%", "1")
+
+
+def beside(own, other, **changed):
+    """A pipeline that took gpuop and a peer so many milliseconds."""
+    entry = {"spread": 0.2, "rounds": 7} | changed
+    return {
+        "shape": (1,),
+        "left_out": {},
+        "contestants": {"gpuop": {"ms": own, **entry}, "Peer": {"ms": other, **entry}},
+    }
+
+
+def test_what_differs_within_half_the_spread_is_a_tie_and_few_rounds_do_not_count():
+    found = {
+        "faster": beside(1.0, 1.11),
+        "near": beside(1.0, 1.09),
+        "as near": beside(1.09, 1.0),
+        "slower": beside(1.3, 1.0),
+        "once": beside(1.0, 9.0, rounds=1),
+        "four times": beside(9.0, 1.0, rounds=4, allocates=True),
+    }
+    said = [verdict(result, "peer") for result in found.values()]
+    assert said == ["won", "tie", "tie", "lost", "one run", "4 runs"]
+    assert verdict(found["faster"], "hand") is None
+    assert summary_of(found)[0] == (
+        "1 of 4 pipelines are faster than the best peer; within the spread: near 0.92, as near 1.09; slower: slower 1.30. "
+        "Not counted, with fewer than 5 rounds: once, four times."
+    )
+    text = page({"device": "a:0", "pipelines": found}, {})
+    assert (
+        "| one run |" in text and "1.00 ± 0.20 Peer (4 runs, allocates)" in text and "| 9.00 (4) | 1.00 (4) |" in text
+    )
+    assert "| four times | 9.00 (4) |" in text and "1.11 ± 0.20 Peer |" in text
+
+
+def test_peers_write_into_their_last_results_where_they_can():
+    pipeline = CATALOGUE["conv3x3"]
+    arrays = pipeline.inputs((20, 30))
+    scipy, numpy = (
+        peers_cpu.scipy_entries(pipeline)["SciPy"](arrays),
+        peers_cpu.numpy_entries(pipeline)["NumPy"](arrays),
+    )
+    before = scipy.results()[0], numpy.results()[0]
+    for each in (scipy, numpy):
+        each.run(2)
+    assert scipy.results()[0] is before[0] and numpy.results()[0] is not before[1]
+    assert (scipy.allocates, numpy.allocates) == (False, True)
+    assert not pipeline.differs(scipy.results(), numpy.results())[0]
 
 
 def test_comparing():

@@ -23,6 +23,7 @@ class Contestant:
         kernels: launched by a run, where that is known.
         crop: the points at the edges that it does not compute as the pipeline does.
         bits: whether its results are bit for bit those of the unfused operators, or it is an error.
+        allocates: whether it makes new arrays for its results at each run, instead of writing into those of the last one.
     """
 
     run: Callable[[int], object]
@@ -31,6 +32,7 @@ class Contestant:
     kernels: int | None = None
     crop: int = 0
     bits: bool = False
+    allocates: bool = False
 
 
 Maker = Callable[[tuple[Array, ...]], Contestant]  # compiles, and has run once when it returns

@@ -87,6 +87,7 @@ class Measured:
         self.made[name] = contestant
         lines, kernels = lines_of(contestant.code), contestant.kernels
         self.found[name] = {"first": first, "lines": lines, "kernels": kernels, "bits": bits}
+        self.found[name] |= {"allocates": contestant.allocates}
 
     def compete(self, backend: Any, rounds: int) -> dict[str, Any]:
         """Run all of them in turns, beside copies, and forget them."""

@@ -130,7 +130,7 @@ def jax_entries(pipeline: Pipeline) -> dict[str, Maker]:
             jax.block_until_ready(last[0])
 
         run(1)
-        return Contestant(run, lambda: tuple(map(np.asarray, as_tuple(last[0]))), (function,))
+        return Contestant(run, lambda: tuple(map(np.asarray, as_tuple(last[0]))), (function,), allocates=True)
 
     return {"JAX": make} if hasattr(Programs, pipeline.name) else {}
 
@@ -153,6 +153,6 @@ def torch_entries(pipeline: Pipeline) -> dict[str, Maker]:
                 torch.cuda.synchronize()
 
         run(1)
-        return Contestant(run, lambda: tuple(r.cpu().numpy() for r in as_tuple(last[0])), (function,))
+        return Contestant(run, lambda: tuple(r.cpu().numpy() for r in as_tuple(last[0])), (function,), allocates=True)
 
     return {"torch.compile": make} if hasattr(Programs, pipeline.name) else {}

@@ -39,6 +39,6 @@ def entries(pipeline: Pipeline) -> dict[str, Maker]:
             cupy.cuda.Device().synchronize()
 
         run(1)
-        return Contestant(run, lambda: tuple(map(cupy.asnumpy, last[0])), (function,))
+        return Contestant(run, lambda: tuple(map(cupy.asnumpy, last[0])), (function,), allocates=True)
 
     return {"CuPy": make}

@@ -15,6 +15,7 @@ from typing import Any
 
 COPIES = ("copy", "copy of the input")
 RESULTS = Path(__file__).parent.parent / "results"
+FEW = 5  # rounds, of which a row has at least so many to be compared
 Result = dict[str, Any]
 
 
@@ -41,6 +42,37 @@ def over(a: float | None, b: float | None) -> float | None:
 
 def shown(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
+
+
+def few(known: Result) -> str:
+    """Of what was measured in few rounds, in how many."""
+    rounds = known.get("rounds", 0)
+    return "" if rounds >= FEW else "one run" if rounds == 1 else f"{rounds} runs" if rounds else "rounds unknown"
+
+
+def verdict(result: Result, kind: str, limit: float = 1.0) -> str | None:
+    """How gpuop does beside the fastest of a kind: "won", "tie" or "lost", or why that is not said.
+
+    It has won within `limit` times the other's time; a difference from that within half the spread of either is a tie.
+    """
+    own, other = result["contestants"].get("gpuop"), best(result, kind, exact=True)
+    if own is None or other is None:
+        return None
+    theirs = result["contestants"][other[0]]
+    if few(own) or few(theirs):
+        return few(min(own, theirs, key=lambda known: known.get("rounds", 0)))
+    if abs(own["ms"] - limit * theirs["ms"]) <= max(own["spread"], theirs["spread"]) / 2:
+        return "tie"
+    return "won" if own["ms"] < limit * theirs["ms"] else "lost"
+
+
+def peer_shown(result: Result, peer: tuple[str, float] | None) -> str:
+    """The best peer's time, spread and name, and whether it allocates its results at each run."""
+    if peer is None:
+        return "–"
+    known = result["contestants"][peer[0]]
+    notes = [*filter(None, [few(known)]), *(["allocates"] if known.get("allocates") else [])]
+    return f"{peer[1]:.2f} ± {known['spread']:.2f} {peer[0]}" + (f" ({', '.join(notes)})" if notes else "")
 
 
 # --- while it is measured -------------------------------------------------------------------------------------------
@@ -72,8 +104,9 @@ def table(title: str, result: Result) -> str:
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 HEADS = (
-    "pipeline", "grid", "MiB", "gpuop ms", "±", "plain", "unfused", "contracted", "kernels", "over a copy", "of the input",
-    "by hand", "over by hand", "with FMA", "best peer", "over it", "lines", "peer's", "first s", "longest compile s",
+    "pipeline", "grid", "MiB", "gpuop ms", "±", "rounds", "plain", "unfused", "contracted", "kernels", "over a copy",
+    "of the input", "by hand", "over by hand", "with FMA", "best peer", "over it", "gpuop has", "lines", "peer's", "first s",
+    "longest compile s",
 )  # fmt: skip
 
 
@@ -92,6 +125,7 @@ def row(title: str, result: Result) -> list[str]:
         f"{result.get('bytes', 0) / 2**20:.0f}",
         f"**{shown(own)}**",
         shown(found.get("gpuop", {}).get("spread")),
+        few(found.get("gpuop", {})) or str(found["gpuop"]["rounds"]),
         *(shown(ms(f"gpuop {other}")) for other in ("plain", "unfused", "contract")),
         str(found.get("gpuop", {}).get("kernels") or "–"),
         shown(over(own, ms("copy"))),
@@ -99,8 +133,9 @@ def row(title: str, result: Result) -> list[str]:
         shown(hand and hand[1]),
         shown(over(own, hand and hand[1])),
         shown(over(contracted, any_hand and any_hand[1])),
-        f"{peer[1]:.2f} {peer[0]}" if peer else "–",
+        peer_shown(result, peer),
         shown(over(own, peer and peer[1])),
+        verdict(result, "peer") or "–",
         str(found.get("gpuop", {}).get("lines") or "–"),
         str((peer and found[peer[0]].get("lines")) or "–"),
         shown(cold.get("first")),
@@ -114,12 +149,9 @@ def page(results: Result, titles: dict[str, str]) -> str:
     lines = [f"# Pipelines on {results.get('description', 'a device')} ({results['device']})", ""]
     lines += [EXPLAINED, "", *markdown([HEADS, *(row(titles.get(n, n), r) for n, r in pipelines.items())])]
     lines += ["", *summary_of(pipelines), "", f"![each contestant over gpuop]({name_of(results)}.svg)", ""]
-    lines += ["## Everyone", "", "Milliseconds; those that could not take part, and why, are below.", ""]
+    lines += ["## Everyone", "", EVERYONE, ""]
     names = dict.fromkeys(n for r in pipelines.values() for n in r["contestants"])
-    body = [
-        [titles.get(name, name), *(shown(r["contestants"].get(n, {}).get("ms")) for n in names)]
-        for name, r in pipelines.items()
-    ]
+    body = [[titles.get(name, name), *(cell(r["contestants"].get(n)) for n in names)] for name, r in pipelines.items()]
     lines += markdown([("pipeline", *names), *body])
     missing = [
         f"- {titles.get(n, n)}: {who}: {why}" for n, r in pipelines.items() for who, why in r["left_out"].items()
@@ -133,32 +165,46 @@ def page(results: Result, titles: dict[str, str]) -> str:
 
 
 EXPLAINED = """\
-Medians of runs in turns in one process, ± the middle half. `plain`: GPUOP_SCHEDULE=plain; `unfused`: optimize=False without
+Medians of rounds in turns in one process, ± the middle half. What has fewer than five rounds says how many, and has neither won
+nor lost; a difference within half the spread of either is a tie. Who `allocates` makes new arrays for results at each run; the
+others, gpuop among them, write into those of the last run. `plain`: GPUOP_SCHEDULE=plain; `unfused`: optimize=False without
 schedules; `contracted`: precision="contract". A copy moves the bytes that must move, inputs and outputs; `of the input`: a
 copy reads and writes as many bytes as the inputs have. `with FMA`: the contracted pipeline over the fastest kernel by hand.
 `first s`: from operators to the first result with empty caches, `longest compile s` one kernel's share of it."""
 
 
+EVERYONE = """\
+Milliseconds, in brackets the rounds where these are fewer than five; those that could not take part, and why, are below."""
+
+
+def cell(known: Result | None) -> str:
+    """A time in the table of everyone."""
+    return "–" if known is None else shown(known["ms"]) + (f" ({known.get('rounds', '?')})" if few(known) else "")
+
+
 def summary_of(pipelines: dict[str, Result]) -> list[str]:
-    """How many pipelines are as fast as others."""
+    """How many pipelines are as fast as others, of those that were measured often enough."""
     lines = []
     for kind, limit, what in (
-        ("peer", 1.0, "no slower than the best peer"),
+        ("peer", 1.0, "faster than the best peer"),
         ("hand", 1.15, "within 1.15 of the kernel by hand"),
     ):
-        ratios = {
-            name: ratio
-            for name, r in pipelines.items()
-            if (other := best(r, kind, exact=True))
-            and (ratio := over(r["contestants"].get("gpuop", {}).get("ms"), other[1]))
-        }
-        far = sorted(((ratio, name) for name, ratio in ratios.items() if ratio > limit), reverse=True)
-        lines.append(
-            f"{len(ratios) - len(far)} of {len(ratios)} pipelines are {what}"
-            + ("; the others: " + ", ".join(f"{name} {ratio:.2f}" for ratio, name in far) if far else "")
-            + "."
-        )
-    return lines
+        verdicts = {name: said for name, r in pipelines.items() if (said := verdict(r, kind, limit))}
+        counted = {name: said for name, said in verdicts.items() if said in ("won", "tie", "lost")}
+        names = {said: [n for n, each in counted.items() if each == said] for said in ("won", "tie", "lost")}
+        ratios = {n: over(pipelines[n]["contestants"]["gpuop"]["ms"], _ms(pipelines[n], kind)) for n in counted}
+        line = f"{len(names['won'])} of {len(counted)} pipelines are {what}"
+        for said, them in (("tie", "within the spread"), ("lost", "slower")):
+            if names[said]:
+                line += f"; {them}: " + ", ".join(f"{n} {shown(ratios[n])}" for n in names[said])
+        rest = [name for name in verdicts if name not in counted]
+        lines.append(line + "." + (f" Not counted, with fewer than {FEW} rounds: {', '.join(rest)}." if rest else ""))
+    return [lines[0], "", lines[1]]
+
+
+def _ms(result: Result, kind: str) -> float | None:
+    other = best(result, kind, exact=True)
+    return other and other[1]
 
 
 def markdown(rows: list[Any]) -> list[str]:

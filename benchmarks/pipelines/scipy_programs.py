@@ -12,15 +12,17 @@ def programs(np: Any, nd: Any) -> dict[str, Callable[..., Any]]:
     """The pipelines by their names, with NumPy and scipy.ndimage, or with CuPy and its own."""
 
     def gaussian(sigma: float, axes: tuple[int, ...] = (0, 1)) -> Callable[[Any], Any]:
-        def blurred(a: Any) -> Any:
-            for axis in axes:
-                a = nd.correlate1d(a, np.asarray(gaussian_weights(sigma), np.float32), axis, mode="mirror")
-            return a
+        def blurred(a: Any, out: Any = None) -> Any:
+            *first, last = axes
+            weights = np.asarray(gaussian_weights(sigma), np.float32)
+            for axis in first:
+                a = nd.correlate1d(a, weights, axis, mode="mirror")
+            return nd.correlate1d(a, weights, last, output=out, mode="mirror")
 
         return blurred
 
-    def sobel(a: Any) -> Any:
-        return np.hypot(nd.sobel(a, 0, mode="nearest"), nd.sobel(a, 1, mode="nearest"))
+    def sobel(a: Any, out: Any = None) -> Any:
+        return np.hypot(nd.sobel(a, 0, mode="nearest"), nd.sobel(a, 1, mode="nearest"), out)
 
     def harris(a: Any) -> Any:
         gx, gy = (nd.sobel(a, axis, mode="nearest") * np.float32(1 / 12) for axis in (1, 0))
@@ -39,11 +41,11 @@ def programs(np: Any, nd: Any) -> dict[str, Callable[..., Any]]:
         return ((nd.convolve(cells, around, mode="wrap") | cells) == 3).view(np.uint8)
 
     return {
-        "conv3x3": lambda a: nd.correlate(a, np.asarray(KERNEL, np.float32), mode="nearest"),
+        "conv3x3": lambda a, out=None: nd.correlate(a, np.asarray(KERNEL, np.float32), out, mode="nearest"),
         "gauss2": gaussian(2.0),
         "gauss5": gaussian(5.0),
         "sobel": sobel,
-        "median3x3": lambda a: nd.median_filter(a, 3, mode="nearest"),
+        "median3x3": lambda a, out=None: nd.median_filter(a, 3, output=out, mode="nearest"),
         "harris": harris,
         "mean_variance": mean_variance,
         "unsharp": unsharp,
