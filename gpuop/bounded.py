@@ -7,7 +7,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
-from weakref import WeakSet
+
+from gpuop.ends import WeakKeys
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -24,7 +25,7 @@ class BoundedCache(Generic[K, V]):
         self.most, self._half = most, most // 2
         self._entries: OrderedDict[K, V] = OrderedDict()
         with _lock:
-            _all.add(self)
+            _all[self] = None
 
     def get(self, key: K, default: Any = None) -> V | Any:
         entries = self._entries
@@ -56,7 +57,7 @@ class BoundedCache(Generic[K, V]):
             self._entries.clear()
 
 
-_all: WeakSet[BoundedCache[Any, Any]] = WeakSet()
+_all: WeakKeys[BoundedCache[Any, Any], None] = WeakKeys()
 
 
 def forget_all() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from operator import methodcaller
@@ -51,11 +51,47 @@ class WeakKeys(Generic[K, V]):
     def __setitem__(self, key: K, value: V) -> None:
         self._values[ref(key, self._ended)] = value
 
+    def __getitem__(self, key: K) -> V:
+        return self._values[ref(key)]
+
+    def __contains__(self, key: K) -> bool:
+        return ref(key) in self._values
+
+    def __iter__(self) -> Iterator[K]:
+        """The objects that there are now."""
+        return iter([key for known in list(self._values) if (key := known()) is not None])
+
     def get(self, key: K) -> V | None:
         return self._values.get(ref(key))
 
     def setdefault(self, key: K, value: V) -> V:
         return self._values.setdefault(ref(key, self._ended), value)
 
+    def discard(self, key: K) -> None:
+        self._values.pop(ref(key), None)
+
     def clear(self) -> None:
         self._values.clear()
+
+
+class WeakValues(Generic[K, V]):
+    """Objects by keys, as long as there are these objects: `weakref.WeakValueDictionary`, whose callbacks are Python's."""
+
+    def __init__(self) -> None:
+        self._ends: dict[K, End[V]] = {}
+
+    def __setitem__(self, key: K, value: V) -> None:
+        end = End(value, _call_what_is_left)
+        end.left = partial(self._ends.pop, key, None)
+        self._ends[key] = end
+
+    def get(self, key: K) -> V | None:
+        end = self._ends.get(key)
+        return None if end is None else end()
+
+    def values(self) -> list[V]:
+        """The objects that there are now."""
+        return [value for end in list(self._ends.values()) if (value := end()) is not None]
+
+    def clear(self) -> None:
+        self._ends.clear()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -41,7 +40,7 @@ PLANS_KEPT = 128  # of all pipelines and fields together: drivers keep megabytes
 
 _computed: WeakKeys[Call, dict[int, DeviceValue]] = WeakKeys()
 _uploaded: WeakKeys[Leaf, DeviceValue] = WeakKeys()
-driven: WeakSet[Leaf] = WeakSet()  # the states of graphs
+driven: WeakKeys[Leaf, None] = WeakKeys()  # the states of graphs
 _plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
 
 

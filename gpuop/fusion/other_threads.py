@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from weakref import WeakKeyDictionary
 
+from gpuop.ends import WeakKeys
 from gpuop.errors import Loc
 from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Kernel
@@ -29,7 +29,7 @@ class AccessPattern:
     scatters: dict[FieldParam, Loc | None]
 
 
-_patterns: WeakKeyDictionary[Op, AccessPattern] = WeakKeyDictionary()
+_patterns: WeakKeys[Op, AccessPattern] = WeakKeys()
 
 
 def is_local(domain: Domain, access: Read | Write) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
+from gpuop.ends import WeakKeys
 from gpuop.fusion.cost import work
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.other_threads import access_of
@@ -26,7 +26,7 @@ from gpuop.passes.obstacles import obstacle
 from gpuop.passes.points_per_thread import is_small
 
 SLOWER = 1.05  # times as long as apart, from which on a kernel is cut
-_obstacles: WeakKeyDictionary[Op, str] = WeakKeyDictionary()
+_obstacles: WeakKeys[Op, str] = WeakKeys()
 
 
 def obstacle_of(op: Op) -> str:

@@ -7,8 +7,8 @@ two may be stages of one kernel (`ir/stages.py`), if the device has methods for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from weakref import WeakKeyDictionary
 
+from gpuop.ends import WeakKeys
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.other_threads import access_of, needs_other_threads
 from gpuop.fusion.program import Op
@@ -18,8 +18,8 @@ from gpuop.ir.visit import effects
 
 MOST_REACH = 32  # points along an axis; what is read farther away is mostly computed anew for other groups of points
 
-_footprints: WeakKeyDictionary[Op, dict[FieldParam, Surrounding | None]] = WeakKeyDictionary()
-_plain: WeakKeyDictionary[Op, bool] = WeakKeyDictionary()  # each merge asks all operators of both groups
+_footprints: WeakKeys[Op, dict[FieldParam, Surrounding | None]] = WeakKeys()
+_plain: WeakKeys[Op, bool] = WeakKeys()  # each merge asks all operators of both groups
 
 
 def footprints_of(op: Op) -> dict[FieldParam, Surrounding | None]:

@@ -7,8 +7,8 @@ their being outside the grid.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from weakref import WeakKeyDictionary
 
+from gpuop.ends import WeakKeys
 from gpuop.errors import Loc
 from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Kernel
@@ -52,7 +52,7 @@ from gpuop.ir.visit import values, walk, walk_expr
 
 Hazard = tuple[str, Loc | None]
 
-_hazards: WeakKeyDictionary[Op, Hazard | None] = WeakKeyDictionary()
+_hazards: WeakKeys[Op, Hazard | None] = WeakKeys()
 
 
 def unfit(ops: Iterable[Op]) -> str | None:

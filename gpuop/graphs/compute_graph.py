@@ -8,13 +8,14 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from types import TracebackType
-from weakref import WeakKeyDictionary, WeakSet, ref
+from weakref import ref
 
 from gpuop.config import config
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_names import name_of_argument
 from gpuop.dsl.fields.sources import HostArray
 from gpuop.dsl.recorder.precisions import choosing
+from gpuop.ends import WeakKeys
 from gpuop.errors import DeviceError, GpuopError, SemanticError, described
 from gpuop.evaluation import driven, prepare
 from gpuop.fusion.plan import Plan, plan
@@ -35,7 +36,7 @@ from gpuop.runtime.devices import FORKED, current, open_device
 from gpuop.runtime.tuning.chooser import limits_on
 from gpuop.show.graph_picture import Ends
 
-_owner: WeakKeyDictionary[Leaf, ref[ComputeGraph]] = WeakKeyDictionary()  # a graph holds its states: do not hold it
+_owner: WeakKeys[Leaf, ref[ComputeGraph]] = WeakKeys()  # a graph holds its states: do not hold it
 
 
 class ComputeGraph(GraphWindowing):
@@ -94,9 +95,9 @@ class ComputeGraph(GraphWindowing):
             self._gone = partial(
                 SemanticError, "the `with` block of this ComputeGraph ended with an error; define it again"
             )
-            driven.difference_update(self._states)
             for leaf in (*self._states, *self._sensors):
-                del _owner[leaf]
+                driven.discard(leaf)
+                _owner.discard(leaf)
 
     def probe(self, field: Field, name: str | None = None) -> Field:
         """Make a field readable while the graph runs.
@@ -146,7 +147,7 @@ class ComputeGraph(GraphWindowing):
                 f"`.next` of a {state.type} field takes a field of the same type, not {value.type}{instead}"
             )
         _owner[leaf], self._states[leaf] = ref(self), value
-        driven.add(leaf)
+        driven[leaf] = None
 
     def join(self, part: Sensor | Actuator) -> None:
         """Have a sensor or an actuator; they are served in the order of their definition."""
@@ -275,7 +276,7 @@ class ComputeGraph(GraphWindowing):
                 prepared = prepare(what, backend, self._pin, self._optimize, planned=partial(self._plan_on, backend))
                 bound = BoundGraph(prepared, what, list(self._states), len(self._probes) + len(self._actuators))
                 self._stepper = Stepper(bound, list(self._sensors.values()), self._actuators)
-                _that_ran.add(self)
+                _that_ran[self] = None
             return self._stepper
 
     def _backend(self) -> Backend:
@@ -284,7 +285,7 @@ class ComputeGraph(GraphWindowing):
         return open_device(backend.name, checked=True) if self._checked else backend
 
 
-_that_ran: WeakSet[ComputeGraph] = WeakSet()
+_that_ran: WeakKeys[ComputeGraph, None] = WeakKeys()
 
 
 def _in_child() -> None:

@@ -12,8 +12,8 @@ from functools import partial
 from itertools import repeat
 from queue import SimpleQueue
 from typing import Any
-from weakref import WeakSet, finalize
 
+from gpuop.ends import WeakKeys, at_end
 from gpuop.runtime.base.waiting import Done
 
 LAST_WAIT = 2.0  # seconds that the end of the process waits for a step that is under way
@@ -99,7 +99,7 @@ class Worker:
         jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.ask = jobs.put  # queues a job; one that is queued twice is done once
         threading.Thread(target=copy_context().run, args=(_serve, jobs), name=name, daemon=True).start()
-        finalize(self, jobs.put, None)
+        at_end(self, partial(jobs.put, None))
 
 
 _serving = threading.local()
@@ -126,7 +126,7 @@ class Loop:
         return bool(self._threads) and not self._ended
 
     def start(self) -> None:
-        _loops.add(self)
+        _loops[self] = None
         repeat_here = partial(copy_context().run, self._repeat)
         self._threads.extend(
             map(_thread.start_new_thread, (repeat_here,), ((),))
@@ -157,7 +157,7 @@ class Loop:
         return True
 
 
-_loops: WeakSet[Loop] = WeakSet()
+_loops: WeakKeys[Loop, None] = WeakKeys()
 
 
 @atexit.register

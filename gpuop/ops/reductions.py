@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.kinds_of_field import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
+from gpuop.ends import WeakKeys
 from gpuop.errors import SemanticError
 from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
 from gpuop.ir.values import Call, Result
@@ -30,7 +30,7 @@ class Reduced:
     axes: tuple[int, ...]
 
 
-reductions: WeakKeyDictionary[Call, Reduced] = WeakKeyDictionary()  # the last call of each
+reductions: WeakKeys[Call, Reduced] = WeakKeys()  # the last call of each
 
 
 class EmptyError(SemanticError):

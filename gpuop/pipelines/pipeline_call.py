@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
 from gpuop.bounded import BoundedCache
 from gpuop.dsl.fields.sources import Deferred
+from gpuop.ends import WeakKeys, WeakValues
 from gpuop.errors import ArgumentError, SemanticError
 from gpuop.evaluation import argument, plan_ahead, plan_on, prepare
 from gpuop.fusion.plan import Plan
@@ -61,9 +61,9 @@ class Traced:
     nodes: tuple[Node, ...] = ()
     again: str = ""
     plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
-    prepared: WeakValueDictionary[Any, Prepared] = field(default_factory=WeakValueDictionary)
+    prepared: WeakValues[Any, Prepared] = field(default_factory=WeakValues)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
-    once: WeakKeyDictionary[Prepared, ComputedOnce] = field(default_factory=WeakKeyDictionary)
+    once: WeakKeys[Prepared, ComputedOnce] = field(default_factory=WeakKeys)
 
     def takes(self, number: int, in_planes: bool) -> bool:
         """Whether a value may be in memory of the caller's that lies so."""

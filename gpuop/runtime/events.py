@@ -9,8 +9,9 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
+from gpuop.ends import WeakKeys
 from gpuop.errors import GpuopError, StaysHere
 from gpuop.runtime.base.backend import Backend
 
@@ -152,7 +153,7 @@ class _Waiter:
                 tell()
 
 
-_waiters: WeakKeyDictionary[Backend, _Waiter] = WeakKeyDictionary()
+_waiters: WeakKeys[Backend, _Waiter] = WeakKeys()
 
 
 def _waiter_of(queue: Backend) -> _Waiter:

@@ -7,11 +7,11 @@ import mmap
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from gpuop.codegen.generate import target_named
+from gpuop.ends import WeakValues
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.ir.types import FieldType
@@ -63,7 +63,7 @@ class CudaOnHost(CompilingBackend, Reference):
         memory = {"local": self.target.local_memory_bytes, "constant": 65536}
         self.groups = GroupLimits(name, self.description, 1024, (1024, 1024, 64), memory)
         self.identity = "|".join([name, HEADER.read_text(encoding="utf-8"), *OPTIONS])
-        self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
+        self.programs, self.codes = WeakValues(), WeakValues()
         self.kept_programs = DiskPrograms(lambda text: cache.key(text, self.identity))
 
     def empty(self, kind: FieldType) -> Buffer:

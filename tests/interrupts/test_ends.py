@@ -6,7 +6,9 @@ import sys
 import numpy as np
 
 import gpuop as gp
-from gpuop.ends import WeakKeys
+from gpuop.dsl import *
+from gpuop.ends import WeakKeys, WeakValues, _ends, at_end
+from gpuop.graphs.graph_threads import Worker
 from gpuop.runtime.base import dlpack
 from gpuop.windows.reused import reused
 
@@ -23,6 +25,7 @@ def calls_of_python(ends):
     sys.setprofile(note)
     try:
         ends.clear()
+        gc.collect()  # cycles
     finally:
         sys.setprofile(None)
     return called
@@ -72,3 +75,80 @@ def test_what_is_kept_of_objects():
     kept[other] = 1
     kept.clear()
     assert kept.get(other) is None
+    kept[other] = 2
+    assert other in kept
+    assert kept[other] == 2
+    assert list(kept) == [other]
+    kept.discard(other)
+    kept.discard(other)
+    assert other not in kept
+
+
+def test_objects_by_keys():
+    class Value:
+        pass
+
+    kept, first, second = WeakValues(), Value(), Value()
+    kept["a"], kept["b"] = first, first
+    assert kept.get("a") is first
+    assert kept.get("c") is None
+    kept["b"] = second
+    ends = [first]
+    del first
+    assert calls_of_python(ends) == []
+    assert kept.get("a") is None
+    assert kept.get("b") is second
+    assert kept.values() == [second]
+    assert list(kept._ends) == ["b"]
+    kept.clear()
+    assert kept.get("b") is None
+
+
+def test_what_is_called_at_an_end():
+    class Thing:
+        pass
+
+    called, ring = [], Thing()
+    ring.itself = ring  # ends in a cycle, with which nothing that tells of it may end
+    at_end(ring, lambda: called.append(1), lambda: called.append(2))
+    known = len(_ends)
+    ends = [ring]
+    del ring
+    assert len(calls_of_python(ends)) == 2
+    assert called == [1, 2]
+    assert len(_ends) == known - 1
+
+
+def test_the_end_of_operators_reductions_and_pipelines(device):
+    field = gp.ScalarField(np.arange(50, dtype="f4"))
+    doubled, total = gp.operator(lambda f: _readTensor(f) * 2)(field), field.sum()
+    smooth = gp.pipeline(lambda x: gp.ScalarField(x) * 2 + np.roll(gp.ScalarField(x), 1))
+    smooth(np.ones(50, "f4"))
+    (doubled + total).numpy()
+    ends = [field, doubled, total, smooth]
+    del field, doubled, total, smooth
+    assert calls_of_python(ends) == []
+    kept = dict(gp.evaluation._plans._entries)
+    assert kept
+    ends = [kept]
+    gp.evaluation._plans._entries.clear()
+    del kept
+    assert calls_of_python(ends) == []
+
+
+def test_the_end_of_graphs(device):
+    with gp.ComputeGraph() as graph:
+        state = gp.ScalarField(np.arange(50, dtype="f4"))
+        state.next = state + 1
+        graph.probe(state, "state")
+    graph.step()
+    graph.run()
+    graph.stop()
+    ends = [graph, state]
+    del graph, state
+    assert calls_of_python(ends) == []
+
+
+def test_the_end_of_workers():
+    ends = [Worker("ends")]
+    assert calls_of_python(ends) == []

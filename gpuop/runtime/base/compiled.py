@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
-from weakref import WeakValueDictionary
 
 from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.generate import generate
 from gpuop.config import config
+from gpuop.ends import WeakValues
 from gpuop.errors import CompileError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assert
@@ -54,8 +54,8 @@ class CompilingBackend(Backend):
     groups: GroupLimits
     features: frozenset[str]
     kept_programs: ProgramCache
-    programs: WeakValueDictionary[str, CompiledProgram]  # by their text, and how it is launched
-    codes: WeakValueDictionary[str, Any]  # the driver's, by the text
+    programs: WeakValues[str, CompiledProgram]  # by their text, and how it is launched
+    codes: WeakValues[str, Any]  # the driver's, by the text
 
     @abstractmethod
     def build(self, program: ProgramText, binary: bytes | None) -> list[Any]:

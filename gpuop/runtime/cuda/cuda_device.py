@@ -15,6 +15,7 @@ import numpy as np
 from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS
 from gpuop.codegen.cuda.cuda_dialect import OPTIONS
 from gpuop.config import config
+from gpuop.ends import WeakValues
 from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.host_span import HostSpan
 from gpuop.ir.target import Target
@@ -117,7 +118,7 @@ class Cuda(CudaCopies):
         self.limits = limits_of(self.target, CUDA_ARGUMENTS)
         self.memory, self.total_memory = CudaMemory(name, ordinal), int(drv.Device(ordinal).total_memory())
         self.refusals, self.timed, self.measured = (drv.Error,), False, cast("Cuda | None", None)
-        self.programs, self.codes = weakref.WeakValueDictionary(), weakref.WeakValueDictionary()
+        self.programs, self.codes = WeakValues(), WeakValues()
         self.kept_programs = DiskPrograms(self._cache_name)
 
     # --- memory -------------------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from gpuop.codegen.c.dialect import Source, scalars_of
 from gpuop.config import config
+from gpuop.ends import WeakValues
 from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.host_span import HostSpan
@@ -66,7 +66,7 @@ class OpenCL(CompilingBackend):
         quiet = ["-w"] if platform in LATE else []  # PoCL's count of warnings goes to stderr
         self.options = ["-cl-std=CL1.2", *divide, *quiet]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
-        self.programs, self.codes = WeakValueDictionary(), WeakValueDictionary()
+        self.programs, self.codes = WeakValues(), WeakValues()
         self.kept_programs = DiskPrograms(lambda text: cache.key(text, self.identity))
         self.total_memory = device.global_mem_size
         self.fresh: list[str] = []  # kernels that are compiled, and may not have run
