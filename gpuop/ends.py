@@ -6,6 +6,7 @@ is only reported: an interrupt would be lost.
 
 from __future__ import annotations
 
+import atexit
 import operator
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -39,6 +40,9 @@ def at_end(thing: Any, *calls: Callable[[], Any]) -> None:
     last: Callable[[], Any] = partial(_ends.pop, number)
     end.left = partial(deque, map(CALL, [*calls, last]), 0)
     _ends[number] = end
+
+
+atexit.register(_ends.clear)  # nothing is called when the process ends: it takes all with it
 
 
 class WeakKeys(Generic[K, V]):

@@ -18,16 +18,14 @@ MANAGED = 13  # DLDeviceType of memory that host and device share
 class Borrowed:
     """Memory of an array of another library. It is given back when what is enqueued has used it."""
 
-    __slots__ = ("__weakref__", "array", "memory")
+    __slots__ = ("__weakref__", "array")
 
     def __init__(self, memory: CudaMemory, array: dlpack.DLPackMemory) -> None:
-        self.memory, self.array = memory, array
+        self.array = array
+        memory.retire_after(self, array.owner)
 
     def __int__(self) -> int:
         return self.array.address
-
-    def __del__(self) -> None:
-        self.memory.retire(self.array.owner)
 
 
 def borrow(memory: CudaMemory, ordinal: int, array: Any) -> Borrowed:

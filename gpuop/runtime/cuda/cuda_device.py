@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -157,7 +156,7 @@ class Cuda(CudaCopies):
         cu, code = self.memory.cu, binary or self._binary(program)
         with self.memory.active():
             module = Module(returned(cu.cuModuleLoadData(code)))
-            weakref.finalize(module, _unload, self.memory, module.handle).atexit = False
+            self.memory.active().at_end(module, "cuModuleUnload", int(module.handle))
             functions = [returned(cu.cuModuleGetFunction(module.handle, entry.encode())) for entry in program.entries]
         return [LoadedFunction(function, module) for function in functions]
 
@@ -247,15 +246,12 @@ class Cuda(CudaCopies):
     def take(self, buffer: Buffer, owner: Backend, mark: Any) -> Buffer:
         if owner is self:
             return buffer
-        return Taken(self.memory, super().take(buffer, owner, mark))
+        taken = Taken(super().take(buffer, owner, mark))
+        self.memory.retire_after(taken, taken.owner)
+        return taken
 
     def keep(self, owner: Any) -> None:
         self.memory.retire(owner)
-
-
-def _unload(memory: CudaMemory, module: Any) -> None:
-    with memory.active():
-        memory.cu.cuModuleUnload(module)
 
 
 def _architecture(capability: int) -> tuple[str, str]:

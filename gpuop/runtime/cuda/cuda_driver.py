@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from gpuop.ends import at_end
 from gpuop.errors import DeviceError
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -40,6 +42,13 @@ class _Statuses(dict[int, None]):
         returned((cu.CUresult(status),))
 
 
+def unasked(name: str, *arguments: Any) -> Any:
+    """A function of the driver's, as a call of C's alone that gives its status: nobody asks whether an end failed."""
+    function = ctypes.CDLL(DRIVER)[name]
+    function.argtypes = arguments
+    return function
+
+
 def alone(name: str, *arguments: Any) -> Callable[..., None]:
     """A function of the driver's, as a call of C's alone: cuda-bindings' may run Python, where handlers of signals run too.
 
@@ -49,9 +58,8 @@ def alone(name: str, *arguments: Any) -> Callable[..., None]:
     Raises:
         DeviceError: the call failed; from what is returned.
     """
-    function = ctypes.CDLL(DRIVER)[name]
-    function.argtypes = arguments
-    function.restype = _Statuses({0: None}).__getitem__
+    function: Callable[..., None] = unasked(name, *arguments)
+    function.restype = _Statuses({0: None}).__getitem__  # type: ignore[attr-defined]
     return function
 
 
@@ -62,6 +70,10 @@ class Active:
 
     def __init__(self, push: Callable[[], None], pop: Callable[[], None]) -> None:
         self.push, self.pop = push, pop
+
+    def at_end(self, thing: Any, name: str, handle: int) -> None:
+        """Call a function of the driver's with a handle when nobody refers to a thing any more."""
+        at_end(thing, self.push, partial(unasked(name, ctypes.c_void_p), handle), self.pop)
 
     def __enter__(self) -> None:
         self.push()

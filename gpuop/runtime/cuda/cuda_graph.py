@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from gpuop.ends import CALL
 from gpuop.runtime.base.backend import Part, keeping
 from gpuop.runtime.cuda.cuda_driver import alone, returned
 from gpuop.runtime.cuda.cuda_launch import Fill, KernelLaunch
@@ -28,8 +26,8 @@ class Graph:
             self.last_reads: dict[int, list[Any]] = {}
             nodes = [self._add(launch) for launch in launches]
             self.executable = returned(cu.cuGraphInstantiate(self.graph, 0))
-        ends = (("cuGraphExecDestroy", self.executable), ("cuGraphDestroy", self.graph))
-        self.ends = [partial(alone(name, ctypes.c_void_p), int(handle)) for name, handle in ends]
+        memory.active().at_end(self, "cuGraphExecDestroy", int(self.executable))
+        memory.active().at_end(self, "cuGraphDestroy", int(self.graph))
         for launch, node in zip(launches, nodes, strict=True):
             launch.changed.append(partial(_update, weakref.ref(self), launch.parameters(), node))
 
@@ -59,9 +57,6 @@ class Graph:
         params.width, params.height, params.pitch = (fill.count, 1, 0) if one else (1, fill.count, fill.pitch)
         context = returned(cu.cuCtxGetCurrent())
         return returned(cu.cuGraphAddMemsetNode(self.graph, after, len(after), params, context))
-
-    def __del__(self) -> None:
-        deque(map(CALL, getattr(self, "ends", ())), maxlen=0)  # of C's alone: no handler of a signal comes between
 
 
 def _update(made: weakref.ref[Graph], parameters: Any, node: Any) -> None:

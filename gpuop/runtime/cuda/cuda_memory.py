@@ -7,7 +7,6 @@ import copy
 import ctypes
 import gc
 import os
-import sys
 import threading
 import weakref
 from collections import deque
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.ends import CALL
 from gpuop.errors import DeviceError
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array, Buffer
@@ -43,16 +43,13 @@ class Block:
 class Taken:
     """Memory of another stream's, kept until what is enqueued here has used it."""
 
-    __slots__ = ("__weakref__", "memory", "owner")
+    __slots__ = ("__weakref__", "owner")
 
-    def __init__(self, memory: CudaMemory, owner: Buffer) -> None:
-        self.memory, self.owner = memory, owner
+    def __init__(self, owner: Buffer) -> None:
+        self.owner = owner
 
     def __int__(self) -> int:
         return int(self.owner)
-
-    def __del__(self) -> None:
-        self.memory.retire(self.owner)
 
 
 def _leave(context: Any, process: int) -> None:
@@ -93,6 +90,8 @@ class CudaMemory:
         self.lock = threading.RLock()
         self.blocks: dict[weakref.ref[Block], int] = {}  # and their addresses
         self.ended: deque[weakref.ref[Block]] = deque()  # those that nobody refers to
+        self.owners: dict[weakref.ref[Any], Any] = {}  # of others' memory, by what it is here
+        self.let_go: deque[weakref.ref[Any]] = deque()  # what it was, and nobody refers to
         self.stream = CudaStream(self.cu, self._active, priority)
         self.handle = self.stream.handle
         self.cu_stream = self.cu.CUstream(self.handle)
@@ -132,6 +131,8 @@ class CudaMemory:
 
     def trim(self) -> None:
         """Give back to the driver what nobody refers to; DeviceError for what failed."""
+        for each in self.streams:
+            each._retire_let_go()
         self._synchronize_all()
         with self.active():
             self._release()
@@ -152,6 +153,7 @@ class CudaMemory:
             return int(self.drv.mem_get_info()[0])
 
     def _from_pool(self, size: int) -> int | None:
+        self._retire_let_go()
         with self.active():
             if self.retired:
                 self._release()
@@ -268,12 +270,25 @@ class CudaMemory:
 
     def retire(self, owner: Any) -> None:
         """Keep somebody's memory until what is enqueued now is done."""
-        if sys.is_finalizing():
-            return
         with self.retiring, self.active():
             self._release()
             mark = self.marks.pop() if self.marks else self.stream.new_mark(UNTIMED)
             self.retired.append((self.stream.record(mark), owner))
+
+    def retire_after(self, thing: Any, owner: Any) -> None:
+        """Keep somebody's memory until nobody refers to a thing, and what is enqueued when the next one comes is done."""
+        self._retire_let_go()
+        self.owners[weakref.ref(thing, self.let_go.append)] = owner
+
+    def _retire_let_go(self) -> None:
+        """Retire what belonged to things that have ended: that is noted by a call of C's alone, like the ends of blocks."""
+        if not self.let_go:
+            return
+        with self.retiring, suppress(IndexError):  # a signal's handler was here meanwhile
+            known = repeat(self.let_go.popleft, len(self.let_go))
+            owners: list[Any] = []
+            self.retire(owners)
+            owners.extend(map(self.owners.pop, map(CALL, known)))
 
     def _release(self) -> None:
         """Let go of what is not needed any more."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import sys
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from gpuop.errors import DeviceError
-from gpuop.runtime.cuda.cuda_driver import DRIVER, Active, alone, returned
+from gpuop.runtime.cuda.cuda_driver import Active, alone, returned, unasked
 
 UNTIMED, BLOCKING = 2, 0  # CU_EVENT_DISABLE_TIMING; CU_STREAM_DEFAULT: it and the legacy default stream take turns
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
@@ -27,20 +24,19 @@ class StreamCalls:
         self.follow = alone("cuStreamWaitEvent", handle, handle, ctypes.c_uint)
         self.record = alone("cuEventRecord", handle, handle)
         self.wait = alone("cuEventSynchronize", handle)
-        self.destroy = alone("cuEventDestroy_v2", handle)
         self.elapsed = alone("cuEventElapsedTime", ctypes.POINTER(ctypes.c_float), handle, handle)
-        self.query = ctypes.CDLL(DRIVER)["cuEventQuery"]
-        self.query.argtypes = (handle,)
+        self.query = unasked("cuEventQuery", handle)
 
 
 class CudaMark:
     """An event of the driver's. The context is current where it is used."""
 
-    __slots__ = ("active", "calls", "handle")
+    __slots__ = ("__weakref__", "calls", "handle")
 
     def __init__(self, cu: Any, calls: StreamCalls, active: Active, flags: int) -> None:
-        self.calls, self.active = calls, active
+        self.calls = calls
         self.handle = int(returned(cu.cuEventCreate(flags)))
+        active.at_end(self, "cuEventDestroy_v2", self.handle)  # the driver frees one that is not reached yet when it is
 
     def reached(self) -> bool:
         """Whether what was enqueued before is done, or has failed."""
@@ -54,11 +50,6 @@ class CudaMark:
         found = ctypes.c_float()
         self.calls.elapsed(ctypes.byref(found), self.handle, last.handle)
         return 1e-3 * found.value
-
-    def __del__(self) -> None:
-        if hasattr(self, "handle") and not sys.is_finalizing():
-            with suppress(DeviceError), self.active:
-                self.calls.destroy(self.handle)  # the driver frees one that is not reached yet when it is
 
 
 class CudaStream:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,7 @@ class _PageLocked:
         with active:
             address = int(returned(cu.cuMemHostAlloc(nbytes, cu.CU_MEMHOSTALLOC_PORTABLE)))
         self.__array_interface__ = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
-        weakref.finalize(self, _free, cu, active, address).atexit = False  # the process takes it with it
-
-
-def _free(cu: Any, active: Active, address: int) -> None:
-    with active:
-        cu.cuMemFreeHost(address)
+        active.at_end(self, "cuMemFreeHost", address)
 
 
 def page_locked(cu: Any, active: Active, nbytes: int) -> Array:
@@ -41,10 +35,5 @@ def lock_pages(cu: Any, active: Active, memory: Array) -> Array:
     with active:
         (status,) = cu.cuMemHostRegister(address, memory.nbytes, cu.CU_MEMHOSTREGISTER_PORTABLE)
     if not status:
-        weakref.finalize(memory, _unlock, cu, active, address).atexit = False
+        active.at_end(memory, "cuMemHostUnregister", address)
     return memory
-
-
-def _unlock(cu: Any, active: Active, address: int) -> None:
-    with active:
-        cu.cuMemHostUnregister(address)
