@@ -14,6 +14,7 @@ from gpuop.ir.visit import expressions
 from tests.graphs.harness import same_bits
 
 from .compare import all_same, compute
+from .samples import available
 
 rng = np.random.default_rng(23)
 SOBEL = [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]
@@ -128,3 +129,83 @@ def test_host_algebra_means_what_numpy_means(device: str) -> None:
             np.testing.assert_array_equal(got.numpy(), want)  # of NaNs there are many
             number = want == want
             np.testing.assert_array_equal(np.signbit(got.numpy())[number], np.signbit(want)[number])
+
+
+def same_signs(results: Any, expected: Any) -> None:
+    """Equal values, and equal signs of zeros."""
+    all_same(results, expected)
+    for k, (got, want) in enumerate(zip(results, expected, strict=True)):
+        signs = np.signbit(got.numpy()) != np.signbit(want)
+        assert not np.any(signs & ~np.isnan(want)), f"output {k}"
+
+
+def kept(x: Any, y: Any) -> tuple[Any, ...]:
+    """What algebra of real numbers would make shorter: of NaN, infinities and negative zeros it is something else."""
+    return (
+        0.0 * x,
+        x * 0.0,
+        -0.0 * x,
+        y + 0.0 * x,
+        x * 0.0 + y,
+        y - x * 0.0,
+        x - x,
+        x / x,
+        0.0 / x,
+        x + y - y,
+        x * y / y,
+        x + 0.0,
+        0.0 + x,
+        x - 0.0,
+        0.0 - x,
+        -0.0 + x,
+        x - -0.0,
+        -0.0 - x,
+        x - x + y,
+        x / x * y,
+        (x - y) + (y - x),
+        x * 1.0 - 1.0 * x,
+        x * 2.0 / 2.0,
+        x / 2.0 * 2.0,
+        -(x - y),
+        (x - x) * (y - y),
+        x * y - y * x,
+    )
+
+
+def in_loops(x: Any, y: Any) -> tuple[Any, ...]:
+    """The same behind variables that begin with zeros, and in branches."""
+    total, product, last = _var(0.0 * x), _var(y), _var(x)
+    with _for(3):
+        total += 0.0 * y
+        product *= x / x
+        with _if(y > 0):
+            last -= y - y
+    return total, product, last
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_keep_every_operation(device: str, dtype: str) -> None:
+    if dtype not in available():
+        pytest.skip(f"{device} has no {dtype}")
+    some = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -2.25, np.finfo(dtype).max], dtype)
+    a, b = (np.tile(v.ravel(), 4)[:251].reshape(1, -1).repeat(3, 0) for v in np.meshgrid(some, some))
+
+    f, g = gp.ScalarField(a), gp.ScalarField(b)
+    with np.errstate(all="ignore"):
+        across, back = kept(a, b), kept(b, a)
+        loops = 0 * a + 0 * b + 0 * b + 0 * b, b * (a / a) * (a / a) * (a / a), np.where(b > 0, a - (b - b), a)
+    same_signs(gp.operator(lambda f, g: in_loops(_readTensor(f), _readTensor(g)))(f, g), loops)
+    same_signs(kept(f, g), across)
+    pair = {"float16": _half2, "float32": _float2, "float64": _double2}[dtype]
+    for k in (0, 9, 18):  # an operator has few outputs
+
+        def scalars(f, g):
+            return kept(_readTensor(f), _readTensor(g))[k : k + 9]  # noqa: B023
+
+        def vectors(f, g):
+            x, y = _readTensor(f), _readTensor(g)
+            return kept(pair(x, y), pair(y, x))[k : k + 9]  # noqa: B023
+
+        ends = [np.stack(v, -1) for v in zip(across[k : k + 9], back[k : k + 9], strict=True)]
+        same_signs(gp.operator(scalars)(f, g), across[k : k + 9])
+        same_signs(gp.operator(vectors)(f, g), ends)
