@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.util import find_spec
 from types import FrameType
@@ -118,8 +118,7 @@ def here() -> Loc | None:
 def called_here() -> Loc | None:
     """As `here`, for an operator of the library's: its line knows which functions have led to it."""
     if getattr(_blamed, "loc", None) is not None:
-        blamed: Loc = _blamed.loc
-        return blamed if blamed.through else replace(blamed, through=("library",))
+        return _blamed.loc  # type: ignore[no-any-return]
     frame: FrameType | None = sys._getframe(1)
     names = []
     while frame is not None and not _writers[frame.f_code.co_filename][0]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
 
 import gpuop as gp
 from gpuop.dsl import *
@@ -207,6 +208,25 @@ def test_functions_that_wrap_around_on_purpose() -> None:
         field = gp.ScalarField(x)
         assert np.array_equal((field * 3 - 7).numpy(), x * np.uint8(3) - np.uint8(7))
         assert np.array_equal((-field).numpy(), -x)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_operators_of_the_library_that_are_fused_and_called_again(dtype: str) -> None:
+    """Kernels and lines that are remembered stay the library's, and a user's operator among them the user's."""
+    values = np.array([[120, 7], [100, 127]], dtype) * np.array(1 if dtype.endswith("8") else 250, dtype)
+    three = values.dtype.type(3)
+
+    @gp.operator
+    def copied(f):
+        return _readTensor(f)
+
+    with checked():
+        for _ in range(3):
+            field = gp.ScalarField(values)
+            assert np.array_equal((field + field - field * 3).numpy(), values + values - values * three)
+            assert np.array_equal((copied(field * 3) - field).numpy(), values * three - values)
+            top = gp.ndimage.white_tophat(field, 2).numpy()
+            assert np.array_equal(top, scipy.ndimage.white_tophat(values, 2))
 
 
 def test_writing_saturates() -> None:

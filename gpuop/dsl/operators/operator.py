@@ -85,6 +85,7 @@ def library_call(
 def _library_recording(
     recorder: Recorder, types: tuple[FieldType, ...], body: Callable[[], None], whole: bool, remark: str
 ) -> Recording:
+    recorder.inside = recorder.name
     with recorder:
         body()
     kernel = replace(finish(recorder, chosen()), remark=remark, called=recorder.loc)

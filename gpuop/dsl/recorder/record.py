@@ -80,7 +80,7 @@ class Recorder:
         self.called: Loc | None = None  # the line that gave them
         self.quotients: set[Var] = set()  # of two integers each, by `/`, which have not become floats by themselves yet
         self.returned: Var | None = None  # whether a thread has called `_return()`
-        self.inside = ""  # the function whose steps, which wrap around on purpose, are being recorded
+        self.inside = ""  # the library's operator or function that is being recorded, which wraps around on purpose
         self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
         self.looked: Loc | None = None  # where Python has first asked how large a field is
         self.root: FrameType | None = None  # what writes statements stands within it

@@ -42,7 +42,8 @@ class Findings:
     Attributes:
         operator: the line that called the operator that is running.
         line: the number in `lines` of the line that is running.
-        in_users_line: whether the statement that is running is the user's own, and no step of a function of the library's.
+        in_users_line: whether the statement that is running is the user's own, and neither in an operator nor a step of a
+            function of the library's.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -62,8 +63,7 @@ class Findings:
             self.numbers[loc] = len(self.lines)
             self.lines.append(loc)
         self.line = self.numbers[loc]
-        whose = (self.operator, stmt.loc)
-        self.in_users_line = all(line is not None and not line.through for line in whose)
+        self.in_users_line = stmt.loc is not None and not stmt.loc.through
 
     def thread(self, number: int) -> str:
         """A thread, by its number in the grid."""
