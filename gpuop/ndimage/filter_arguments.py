@@ -123,7 +123,17 @@ def window_axes(axes: Any, count: int) -> tuple[int, ...]:
 
 
 def each(value: Any, count: int, name: str) -> list[Any]:
-    """A value for each axis: one for all, or a sequence of so many."""
+    """A value for each axis: one for all, or a sequence of so many.
+
+    Raises:
+        UnsupportedError: it is a Field, such as a Parameter; a TypeError.
+        ArgumentError: there are more or fewer; a ValueError.
+    """
+    if isinstance(value, Field):
+        raise UnsupportedError(
+            f"`{name}` decides which kernels there are, and a Parameter or another Field is a number of the device: give a "
+            f"number of Python's, as `{name}=2`, or one for each axis, and call it again where another is wanted"
+        )
     if isinstance(value, str) or not np.iterable(value):
         return [value] * count
     values = list(value)

@@ -23,6 +23,11 @@ def plus_one(image):
     return _readTensor(image) + 1
 
 
+@gp.operator
+def first_of(images):
+    return _readTensor(images[0])
+
+
 @gp.pipeline
 def double(x):
     return gp.ScalarField(x) * 2
@@ -104,11 +109,46 @@ def an_array_at_the_call():
     plus_one(np.ones((4, 5)))  # here
 
 
-@WRONGS.add(
-    "a Parameter is a number of the device, and what is asked for here decides which kernels there are: give a number"
+@WRONGS.add("reads want a Field, not a list; wrap arrays, as in `gp.ScalarField(array)`")
+def a_list_of_arrays_at_the_call():
+    plus_one([np.ones((4, 5)), np.ones((4, 5))])  # here
+
+
+@WRONGS.add("reads want a Field, not a tuple; wrap arrays, as in `gp.ScalarField(array)`")
+def a_tuple_in_a_list_at_the_call():
+    first_of([(np.ones((4, 5)), SCALAR)])  # here
+
+
+@WRONGS.add("reads want a Field, not a list; wrap arrays, as in `gp.ScalarField(array)`")
+def a_list_of_numbers_at_the_call():
+    plus_one([[1.0, 2.0], [3.0, 4.0]])  # here
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("sigma", lambda p: ndimage.gaussian_filter(SCALAR, sigma=p)),
+        ("sigma", lambda p: ndimage.gaussian_laplace(SCALAR, p)),
+        ("sigma", lambda p: ndimage.gaussian_gradient_magnitude(SCALAR, p)),
+        ("size", lambda p: ndimage.uniform_filter(SCALAR, size=p)),
+        ("size", lambda p: ndimage.median_filter(SCALAR, size=p)),
+        ("size", lambda p: ndimage.percentile_filter(SCALAR, 50, size=p)),
+        ("size", lambda p: ndimage.rank_filter(SCALAR, 2, size=p)),
+        ("size", lambda p: ndimage.maximum_filter(SCALAR, size=p)),
+        ("size", lambda p: ndimage.grey_opening(SCALAR, size=p)),
+        ("size", lambda p: ndimage.generic_filter(SCALAR, np.max, size=p)),
+        ("zoom", lambda p: ndimage.zoom(SCALAR, p)),
+        ("origin", lambda p: ndimage.uniform_filter(SCALAR, 3, origin=p)),
+        ("offset", lambda p: ndimage.affine_transform(SCALAR, np.eye(2), offset=p)),
+    ],
 )
-def a_parameter_as_sigma():
-    ndimage.gaussian_filter(SCALAR, sigma=gp.Parameter(2.0))  # here
+@pytest.mark.parametrize("number", [gp.Parameter(2.0), gp.Parameter(2), SCALAR], ids=["float", "int", "field"])
+def test_numbers_of_the_device_as_arguments_of_filters(name, call, number):
+    """The sentence names the argument."""
+    with pytest.raises(gp.UnsupportedError) as caught:
+        call(number)
+    assert f"`{name}` decides which kernels there are, and a Parameter or another Field is" in str(caught.value)
+    assert f"as `{name}=2`" in str(caught.value)
 
 
 @WRONGS.add("Python's `divmod` does not take kernel values; write `x // y` and `x % y`")

@@ -208,11 +208,6 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
         return array if dtype is None else array.astype(dtype)
 
     def __iter__(self) -> NoReturn:
-        if self.node.type.field_shape == () and isinstance(self.node, Leaf) and self.node.source.role == "parameter":
-            raise SemanticError(
-                "a Parameter is a number of the device, and what is asked for here decides which kernels there are: give a number, "
-                "as `sigma=2.0`, and what it is made for again where another is wanted"
-            )
         raise SemanticError(
             "a Field cannot be iterated over or unpacked; slices of it are fields (`y, x = f[0], f[1]`), `.numpy()` gives an "
             "array, operators work on all points at once"

@@ -102,6 +102,14 @@ def _leaves(what: str, value: Any, depth: int) -> Iterator[Any]:
         yield from _leaves(what, member, depth + 1)
 
 
+def lists(value: Any) -> Iterator[Any]:
+    """The lists and tuples among arguments, and those in them."""
+    for member in value:
+        if isinstance(member, (tuple, list)):
+            yield member
+            yield from lists(member)
+
+
 def nesting(value: Any) -> Any:
     """Which members of an argument are in tuples, and which in lists."""
     return (type(value), *map(nesting, value)) if isinstance(value, (tuple, list)) else None
