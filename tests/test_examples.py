@@ -31,6 +31,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 SHOWN = re.compile(r"```(python|text|console)\n(.*?)```", re.S)
 LANES = re.compile(r"^ *(16 points per thread|predicted).*\n", re.M)  # lines that the reference lacks
+TIMES = re.compile(r"[\d.]+ ms")
 POINTS = re.compile(r"(?<=512 |per )thread")
 EXAMPLES = [
     "background_subtraction",
@@ -660,6 +661,30 @@ def test_readme_runs_and_prints_what_it_shows(
         pairs = run_readme(tmp_path)
     assert iio.imread("graded.png").shape == (512, 512, 3)
     compare(README, pairs, request.config.getoption("--update-golden"))
+
+
+def test_readme_shows_lines_of_a_plan_of_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the second plan on the page, in their order; times are the device's."""
+    monkeypatch.chdir(tmp_path)
+    name = next((each.name for each in gp.devices() if "opencl:cpu" in each.aliases), None)
+    if name is None:
+        pytest.skip("there is no OpenCL for a CPU")
+    script, written, scope = tmp_path / "photo.py", "", {"__name__": "__page__"}
+    blocks = SHOWN.findall(README.read_text())
+    last = next(number for number, (_, body) in enumerate(blocks) if "def blur_rows" in body)
+    for number, (kind, body) in enumerate(blocks[: last + 1]):
+        if kind != "python":
+            continue
+        if number in (0, last):
+            script.write_text(written + body)
+            linecache.checkcache(str(script))
+            output = io.StringIO()
+            with gp.use_device(name), contextlib.redirect_stdout(output):
+                exec(compile("\n" * written.count("\n") + body, str(script), "exec"), scope)
+        written += body
+    (_, shown), printed = blocks[last + 1], iter(TIMES.sub("… ms", output.getvalue()).splitlines())
+    for line in TIMES.sub("… ms", shown).splitlines():
+        assert line in printed, f"{line!r}, of:\n{output.getvalue()}"
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
