@@ -102,12 +102,16 @@ def _leaves(what: str, value: Any, depth: int) -> Iterator[Any]:
         yield from _leaves(what, member, depth + 1)
 
 
-def lists(value: Any) -> Iterator[Any]:
-    """The lists and tuples among arguments, and those in them."""
-    for member in value:
-        if isinstance(member, (tuple, list)):
-            yield member
-            yield from lists(member)
+def no_fields(bound: inspect.BoundArguments, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What an operator is given besides Fields, and the lists and tuples that hold it."""
+    return (*(v for v in given.values() if not isinstance(v, FieldLike)), *_lists(bound.arguments.values()))
+
+
+def _lists(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield value
+            yield from _lists(value)
 
 
 def nesting(value: Any) -> Any:

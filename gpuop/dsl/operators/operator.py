@@ -272,9 +272,7 @@ class Operator(Tokenized):
         names = () if threads is None or grid is None else threads.names[: len(grid)]
         recorder = Recorder(self.name, grid, loc, slots, names)
         recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
-        lists = arguments.lists(tuple(bound.arguments.values()))
-        recorder.given = (*(v for v in given.values() if not isinstance(v, Field)), *lists)
-        recorder.called = here()
+        recorder.given, recorder.called = arguments.no_fields(bound, given), here()
         recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
         stands = begin_updates(recorder, self.updates, bound, in_memory)
         with recorder, explained():
