@@ -227,6 +227,9 @@ class Programs:
         neighbours = sum(at(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if r or c)
         return self.lib.cast((neighbours == 3) | ((neighbours == 2) & (cells == 1)), "uint8")
 
+    def life_trace(self, cells: Any, trace: Any) -> tuple[Any, Any]:
+        return self.life(cells), self.xp.maximum(0.97 * trace, self.lib.cast(cells, "float32"))
+
     def gray_scott(self, u: Any, v: Any) -> tuple[Any, Any]:
         for _ in range(10):
             uvv, (lu, lv) = u * v * v, map(self.laplacian, (u, v))

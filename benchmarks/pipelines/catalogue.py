@@ -47,6 +47,10 @@ def cells(shape: Shape, rng: np.random.Generator) -> Arrays:
     return (np.uint8(rng.random(shape, np.float32) < 0.4),)
 
 
+def cells_and_trace(shape: Shape, rng: np.random.Generator) -> Arrays:
+    return (*cells(shape, rng), rng.random(shape, np.float32))
+
+
 def three_pictures(shape: Shape, rng: np.random.Generator) -> Arrays:
     return smooth(shape, rng), smooth(shape[::-1], rng).T.copy(), rng.random(shape, np.float32)
 
@@ -98,6 +102,9 @@ CATALOGUE = {
             error=1e-5, share=1e-4,
         ),
         Pipeline("life", "Game of Life, uint8", simulations.life, expected.life, cells, error=0),
+        Pipeline(
+            "life_trace", "Game of Life with its trace", simulations.life_with_trace, expected.life_with_trace, cells_and_trace
+        ),
         Pipeline(
             "gray_scott", "Gray–Scott, 10 steps", simulations.gray_scott, expected.gray_scott, two_substances, COLOURS
         ),

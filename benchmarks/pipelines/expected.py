@@ -171,6 +171,10 @@ def life(cells: Array) -> Array:
     return np.uint8((neighbours == 3) | ((neighbours == 2) & (cells == 1)))
 
 
+def life_with_trace(cells: Array, trace: Array) -> tuple[Array, Array]:
+    return life(cells), np.maximum(np.float32(0.97) * trace, cells)
+
+
 def gray_scott(u: Array, v: Array) -> tuple[Array, Array]:
     def laplacian(a: Array) -> Array:
         return np.roll(a, 1, 0) + np.roll(a, -1, 0) + np.roll(a, 1, 1) + np.roll(a, -1, 1) - 4 * a

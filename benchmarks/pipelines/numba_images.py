@@ -182,6 +182,19 @@ def life(cells, out):
         out[r, last] = lives(cells, n, r, s, last - 1, last, 0)
 
 
+def life_trace(cells, trace, out, fading):
+    rows, columns = cells.shape
+    last = columns - 1
+    for r in prange(rows):
+        n, s = (r - 1) % rows, (r + 1) % rows
+        for c in range(1, last):
+            out[r, c] = lives(cells, n, r, s, c - 1, c, c + 1)
+        out[r, 0] = lives(cells, n, r, s, last, 0, 1)
+        out[r, last] = lives(cells, n, r, s, last - 1, last, 0)
+        for c in range(columns):
+            fading[r, c] = max(F(0.97) * trace[r, c], F(cells[r, c]))
+
+
 @inline
 def react(u, v, p, q, r, n, s, w, c, e):
     a, b = u[r, c], v[r, c]

@@ -159,6 +159,11 @@ def heat(times: int) -> Callable[..., Any]:
     return passes
 
 
+def life_trace(compiled: Any, cells: Array, trace: Array) -> Any:
+    out, fading = np.empty_like(cells), np.empty_like(trace)
+    return (lambda: compiled("life_trace")(cells, trace, out, fading)), (out, fading)
+
+
 def to(name: str, shape: Callable[[tuple[int, ...]], tuple[int, ...]], dtype: str = "float32") -> Callable[..., Any]:
     """One pass from the array to one of another shape."""
 
@@ -190,6 +195,7 @@ PASSES: dict[str, Callable[..., Any]] = {
     "auto_exposure": auto_exposure,
     "camera": camera,
     "life": alone("life", "uint8"),
+    "life_trace": life_trace,
     "gray_scott": gray_scott,
     "heat1": heat(1),
     "heat2": heat(2),

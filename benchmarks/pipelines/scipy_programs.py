@@ -40,6 +40,9 @@ def programs(np: Any, nd: Any) -> dict[str, Callable[..., Any]]:
         around = np.asarray([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.uint8)
         return ((nd.convolve(cells, around, mode="wrap") | cells) == 3).view(np.uint8)
 
+    def life_trace(cells: Any, trace: Any) -> tuple[Any, Any]:
+        return life(cells), np.maximum(np.float32(0.97) * trace, cells)
+
     return {
         "conv3x3": lambda a, out=None: nd.correlate(a, np.asarray(KERNEL, np.float32), out, mode="nearest"),
         "gauss2": gaussian(2.0),
@@ -50,4 +53,5 @@ def programs(np: Any, nd: Any) -> dict[str, Callable[..., Any]]:
         "mean_variance": mean_variance,
         "unsharp": unsharp,
         "life": life,
+        "life_trace": life_trace,
     }

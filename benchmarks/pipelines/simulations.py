@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import gpuop as gp
 from gpuop.dsl import *
 
@@ -15,6 +17,11 @@ def life(cells):
 
     neighbours = sum(at(r, c) for r in (-1, 0, 1) for c in (-1, 0, 1) if r or c)
     return _convert_uchar((neighbours == 3) | ((neighbours == 2) & (at(0, 0) == 1)))
+
+
+def life_with_trace(cells, trace):
+    """A generation, and where life was, which fades; both of what was before."""
+    return life(cells), np.maximum(np.float32(0.97) * trace, cells)
 
 
 @gp.operator
