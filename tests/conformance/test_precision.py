@@ -168,7 +168,7 @@ def test_each_operator_keeps_its_own_bits_wherever_it_is_fused(device: str, opti
 
 # --- fast ---------------------------------------------------------------------------------------------------------------
 
-SMALL, POSITIVE = rng.uniform(-6.25, 6.25, 4096), np.exp(rng.uniform(-20, 20, 4096))
+SMALL, POSITIVE = rng.uniform(-6.25, 6.25, 60_000), np.exp(rng.uniform(-20, 20, 60_000))
 # A function, the values, its meaning, and the bound of the error in units of 2^-23: of the result, and absolute.
 BOUNDS: dict[str, tuple[Callable[..., Any], Any, Callable[..., Any], Callable[..., Any]]] = {
     "exp2": (lambda x: _exp2(x), SMALL * 10, np.exp2, lambda x, y: 16 * y),
@@ -226,3 +226,19 @@ def test_fast_exponentials_are_within_their_ulps(device: str) -> None:
     for got, (want, allowed) in zip(results, meanings, strict=True):
         error = np.abs(got.numpy() - want) / np.spacing(want.astype(np.float32))
         assert np.all(error[want > 1e-37] <= np.broadcast_to(allowed, x.shape)[want > 1e-37]), np.max(error / allowed)
+
+
+def test_fast_powers_and_quotients_are_within_their_ulps(device: str) -> None:
+    """As above: dense samples of positive numbers, of which the bounds are of the result."""
+    x = np.exp(np.linspace(-20, 20, 60_000)).astype(np.float32)
+    names = ("pow", "powr", "sqrt", "rsqrt", "divided by a constant", "quotient", "quotients")
+
+    @gp.operator(precision="fast")
+    def several(f):
+        return tuple(BOUNDS[name][0](_readTensor(f)) for name in names)
+
+    for name, got in zip(names, gp.evaluate(*several(gp.ScalarField(x))), strict=True):
+        _, _, meaning, bound = BOUNDS[name]
+        want = meaning(x.astype(np.float64))
+        error, allowed = np.abs(got.numpy() - want) / np.spacing(want.astype(np.float32)), bound(x, want) / want
+        assert np.all(error <= allowed + 0.5), f"{name}: {np.max(error / (allowed + 0.5)):.3g} times the bound"
