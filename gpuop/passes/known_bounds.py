@@ -33,7 +33,7 @@ from gpuop.ir.visit import walk
 from gpuop.passes.ranges import Ranges, fits
 
 DEEP = 4  # choices within choices of which conditions count, and bounds that one sum is taken apart by
-TRIED = 120  # sums for one question
+TRIED = 3000  # sums for one question: columns beyond the edges of strips take some 1,000
 MOST_SCALED = 1 << 12
 WIDE = (INT, LONG)
 WORDS = (UINT, ULONG)

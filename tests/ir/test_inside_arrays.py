@@ -147,3 +147,23 @@ def test_a_schedule_that_is_not_shown_to_be_inside_is_not_taken(monkeypatch: pyt
         assert not_inside(replace(launch.kernel, pin=Pin("tile")), GPU) == why
         assert f"  not taken: tile, as {why}\n" in explain(made, target=GPU)
         np.testing.assert_array_equal(result.numpy(), scipy_ndimage.sobel(x[1:], 1, mode="wrap"))
+
+
+@pytest.mark.parametrize("width", [512, 1025, 2048])
+@pytest.mark.parametrize("reach", [1, 6])
+def test_strips_of_line_buffers_are_shown_to_be_inside(width, reach):
+    """Of grids that are wider than a strip too, whose outer columns are filled where a strip has an edge."""
+    field = gp.zeros((width, width))
+
+    @gp.operator
+    def along_columns(f):
+        return sum(_readTensor(f, _row + k, _column) for k in range(-reach, reach + 1))
+
+    @gp.operator
+    def along_rows(f):
+        return sum(_readTensor(f, _row, _column + k) for k in range(-reach, reach + 1))
+
+    for result in (along_rows(along_columns(field)), along_columns(along_rows(field))):
+        with gp.ComputeGraph() as graph:
+            graph.probe(result)
+        assert "not taken: line buffers" not in graph.explain()
