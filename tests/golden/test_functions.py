@@ -61,6 +61,27 @@ def test_functions_compile(dtype: str, lanes: int) -> None:
     for first in range(0, len(entries), 8):
         made = gp.operator(body)(x, y, part=tuple(entries[first : first + 8]))
         fields += made if isinstance(made, tuple) else (made,)
+    compile_cuda(fields)
+
+
+@pytest.mark.parametrize("to", [INTEGERS, FLOATS], ids=["integers", "floats"])
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+def test_conversions_compile(dtype: str, to: tuple[str, ...]) -> None:
+    """Of values in fields and in arrays of the thread's own; each pair of types is another overload."""
+
+    @gp.operator(outputs=[gp.FieldType(70, (), wanted) for wanted in to])
+    def converted(x):
+        table = _intArray(4)
+        value = _readTensor(x)
+        table[0] = _convert(value, "int32")
+        outputs = (_out0, _out1, _out2, _out3, _out4, _out5, _out6, _out7)[: len(to)]
+        for out, wanted in zip(outputs, to, strict=True):
+            _writeTensor(out, _convert(value, wanted) + _convert(_convert(table[1], dtype), wanted))
+
+    compile_cuda(list(converted(field((70,), (), dtype, "x"))))
+
+
+def compile_cuda(fields: list[gp.Field]) -> None:
     for step in plan(program([f.node for f in fields])).launches:
         source = generate(step.kernel, target_named("cuda")).text
         try:

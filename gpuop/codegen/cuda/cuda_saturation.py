@@ -11,7 +11,10 @@ SATURATE = """
 template <class To, class From>
 __device__ inline To saturate(From x, From low, From high, To lowest, To highest)
 {
-    return isnan(x) ? (To)0 : x <= low ? lowest : x >= high ? highest : (To)x;
+    if constexpr ((From)0.5 > 0) {  // of floats
+        if (isnan(x)) return (To)0;
+    }
+    return x <= low ? lowest : x >= high ? highest : (To)x;
 }
 
 // an instruction does all of that
