@@ -67,8 +67,8 @@ def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = Fals
         if loop and not looping:
             live.update(_needed(stmt, live, arrays))
         stmt = map_blocks(stmt, partial(_live, live=live, arrays=arrays, looping=looping or loop))
-        if isinstance(stmt, (If, For)) and not any(blocks(stmt)):
-            continue
+        if isinstance(stmt, (If, For, While)) and not any(blocks(stmt)):
+            continue  # a loop of which nothing is wanted ends, as languages have it
         live.update(_used(stmt))
         out.append(stmt)
     return tuple(reversed(out))
@@ -89,7 +89,7 @@ def _needed(loop: Stmt, live: set[Var], arrays: set[Array]) -> set[Var]:
             match stmt:
                 case Let(var=var) | Assign(var=var):
                     makers.setdefault(var, set()).update(used)
-                case If() | For() | Declare() | Comment():
+                case If() | For() | While() | Declare() | Comment():
                     pass
                 case Store(memory=Array() as array) if array not in arrays:
                     pass

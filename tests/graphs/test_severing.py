@@ -10,6 +10,7 @@ from gpuop.dsl import *
 from gpuop.evaluation import plan_ahead
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import program
+from tests.as_gpus import used
 
 x = np.random.default_rng(5).integers(0, 99, (200, 240)).astype(np.float32)
 WHY = "as `halvings` does (the turns of its loops differ between points), which is predicted to take "
@@ -85,3 +86,10 @@ def test_results_are_those_of_numpy(device):
     twice = sum(padded[i : i + 200, j : j + 240] for i in range(5) for j in range(5))
     expected = np.maximum(np.frexp(twice * np.float32(0.25) + once + 1)[1], 0)
     np.testing.assert_array_equal(of(box).numpy(), expected)
+
+
+def test_stages_have_no_loops_of_others():
+    """A loop of the last stage, of which an earlier one wants nothing, would read that one's values in its own halo."""
+    with used("reference:sm_90") as backend:
+        assert backend.target.architecture == 90
+        test_results_are_those_of_numpy(None)
