@@ -31,6 +31,7 @@ class Output:
     Attributes:
         over: the input that it may share memory with: a thread reads there only what it writes, before it does.
         complete: whether threads are to write all of it, though it starts from `fill`: nobody has said what else it holds.
+        sparse: whether places that no thread writes are read by nobody.
         begins: the input whose values it holds when the threads begin, which read and write it anywhere.
     """
 
@@ -38,6 +39,7 @@ class Output:
     fill: float | None = None
     over: FieldParam | None = None
     complete: bool = False
+    sparse: bool = False
     begins: FieldParam | None = None
 
 

@@ -73,7 +73,7 @@ def forest(inside: Field, links: Links) -> Forest:
     points = links.rows * links.columns
     types = FieldType(links.rows * links.words, (), "uint32"), FieldType(points, (), "int32")
     held = ravel(inside)
-    words, parents = library_call("runs", types, [held], lambda: _runs(held, links), links, whole=True)
+    words, parents = library_call("runs", types, [held], lambda: _runs(held, links), links, whole=True, sparse=(1,))
     if links.before or links.in_row:
         parents = _joined(words, parents, links)
     return Forest(words, parents, links)

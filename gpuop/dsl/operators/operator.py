@@ -54,12 +54,14 @@ def library_call(
     key: Any,
     whole: bool = False,
     remark: str = "",
+    sparse: tuple[int, ...] = (),
 ) -> tuple[Field, ...]:
     """Record one of gpuop's own operators, once per `key` and field types: its body captures nothing that changes.
 
     Args:
         whole: all of the outputs is written, at places from which that is not seen.
         remark: why it is this operator, where another one gives the same; `explain` says it.
+        sparse: outputs, by number, of which places may be left as they are: nobody reads these.
     """
     with HostSpan("record"):
         nodes = [f.node for f in fields]
@@ -74,7 +76,7 @@ def library_call(
                 recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))  # names do not matter here
                 recorder.grid_chosen = grid
                 recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
-                return _library_recording(recorder, types, body, whole, remark)
+                return _library_recording(recorder, types, body, whole, remark, sparse)
 
             made = on_grids(recorded)
             found = _library[told] = (made.kernel, made.identity, tuple(nodes.index(n) for n in made.inputs))
@@ -83,7 +85,12 @@ def library_call(
 
 
 def _library_recording(
-    recorder: Recorder, types: tuple[FieldType, ...], body: Callable[[], None], whole: bool, remark: str
+    recorder: Recorder,
+    types: tuple[FieldType, ...],
+    body: Callable[[], None],
+    whole: bool,
+    remark: str,
+    sparse: tuple[int, ...],
 ) -> Recording:
     recorder.inside = recorder.name
     with recorder:
@@ -91,6 +98,10 @@ def _library_recording(
     kernel = replace(finish(recorder, chosen()), remark=remark, called=recorder.loc)
     if whole:
         kernel = replace(kernel, outputs=tuple(replace(out, fill=None) for out in kernel.outputs))
+    if sparse:
+        written = enumerate(kernel.outputs)
+        outputs = (replace(out, sparse=True, complete=False) if n in sparse else out for n, out in written)
+        kernel = replace(kernel, outputs=tuple(outputs))
     return Recording(kernel, identity(kernel), tuple(recorder.inputs), types)
 
 

@@ -34,7 +34,7 @@ def run_as_gpu(device: str, kernel: Kernel, fields: dict[FieldParam, NDArray[Any
     report.loc = None
     for output in kernel.outputs:
         written = outputs[output.param].written
-        if not written.all():
+        if not (output.sparse or written.all()):
             report.incomplete(output.param, int(np.argmin(written)))
 
 
