@@ -278,13 +278,22 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
         raise SemanticError("where of a Field takes three arguments: where(condition, a, b); or see `np.nonzero`")
     condition, a, b = beside("where", (condition, a, b))
     known = any(isinstance(o, Field) for o in (a, b))
-    computed = common_dtype((a, b)) if known else host_array([a, b]).dtype.name
+    computed = common_dtype((a, b)) if known else _of_numbers(a, b)
     mask = condition if isinstance(condition, Field) else Field(bool(condition))
     values = [mask, _checked("where", a, computed), _checked("where", b, computed)]
     out = _result_type("where", (mask, a, b), computed)
     if computed == "complex64":
         return complex_algebra.where(mask, values[1], values[2], out)
     return _elementwise("where", k._where, values, ["bool", computed, computed], out)
+
+
+def _of_numbers(a: Any, b: Any) -> str:
+    """The dtype of two numbers: of 32 bits for those of Python, that of NumPy for its scalars, which Python's join."""
+    typed = [v for v in (a, b) if isinstance(v, np.generic) and not isinstance(v, (float, complex))]
+    if not typed:
+        return host_array([a, b]).dtype.name
+    joined = np.result_type(a, b)
+    return "float32" if joined == np.float64 else joined.name
 
 
 def angle(z: Operand, deg: bool = False) -> Field:

@@ -266,6 +266,12 @@ class Num:
 Arg = str | Num
 
 
+def _number(given: Num) -> Any:
+    """As the text has it: of NumPy's dtype, or Python's."""
+    scalar = getattr(np, given.text[3:].split("(")[0], None) if given.text.startswith("np.") else None
+    return given.value if scalar is None or scalar is np.float64 else scalar(given.value)
+
+
 def evaluate(name: str, operands: tuple[Operand, ...]) -> Val:
     """What a function of the tables gives."""
     op = OPS[name]
@@ -291,10 +297,20 @@ def evaluate(name: str, operands: tuple[Operand, ...]) -> Val:
 def _where(operands: tuple[Operand, ...]) -> Val:
     condition, *values = operands
     known = tuple(v for v in values if isinstance(v, Val))
-    alone = {"b": "bool", "i": "int32", "f": "float32"}
-    dtype = common(tuple(values)) if known else alone[np.result_type(*map(np.asarray, values)).kind]
+    dtype = common(tuple(values)) if known else _alone(values)
     arrays, order = aligned(operands, [typed(condition, "bool"), *(typed(v, dtype) for v in values)])
     return Val(result(operands, np.where(*arrays), order), order)
+
+
+def _alone(values: list[Any]) -> str:
+    """Of numbers: NumPy's own dtype, of 32 bits where all are Python's, and for float64 that comes of integers."""
+    joined = np.where(True, *values).dtype
+    python = not any(isinstance(v, np.generic) for v in values)
+    return (
+        {"int64": "int32"}.get(joined.name, joined.name)
+        if python and joined.kind != "f"
+        else joined.name.replace("float64", "float32")
+    )
 
 
 def _compared(op: Op, operands: tuple[Operand, ...]) -> Val:
@@ -322,9 +338,9 @@ class Let(Step):
         return [f"{self.name} = {OPS[self.op].form.format(*shown)}"]
 
     def run(self, env: Env) -> None:
-        env.values[self.name] = evaluate(
-            self.op, tuple(env.usable(a) if isinstance(a, str) else a.value for a in self.args)
-        )
+        numbers = _number if self.op == "where" else (lambda a: a.value)
+        operands = tuple(env.usable(a) if isinstance(a, str) else numbers(a) for a in self.args)
+        env.values[self.name] = evaluate(self.op, operands)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         for k, a in enumerate(self.args):
