@@ -289,11 +289,11 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
 
 def _of_numbers(a: Any, b: Any) -> str:
     """The dtype of two numbers: of 32 bits for those of Python, that of NumPy for its scalars, which Python's join."""
-    typed = [v for v in (a, b) if isinstance(v, np.generic) and not isinstance(v, (float, complex))]
+    typed = [v for v in (a, b) if isinstance(v, np.generic)]
     if not typed:
         return host_array([a, b]).dtype.name
     joined = np.result_type(a, b)
-    return "float32" if joined == np.float64 else joined.name
+    return "float32" if joined == np.float64 and not any(v.dtype == joined for v in typed) else joined.name
 
 
 def angle(z: Operand, deg: bool = False) -> Field:

@@ -269,7 +269,7 @@ Arg = str | Num
 def _number(given: Num) -> Any:
     """As the text has it: of NumPy's dtype, or Python's."""
     scalar = getattr(np, given.text[3:].split("(")[0], None) if given.text.startswith("np.") else None
-    return given.value if scalar is None or scalar is np.float64 else scalar(given.value)
+    return given.value if scalar is None else scalar(given.value)
 
 
 def evaluate(name: str, operands: tuple[Operand, ...]) -> Val:
@@ -305,12 +305,8 @@ def _where(operands: tuple[Operand, ...]) -> Val:
 def _alone(values: list[Any]) -> str:
     """Of numbers: NumPy's own dtype, of 32 bits where all are Python's, and for float64 that comes of integers."""
     joined = np.where(True, *values).dtype
-    python = not any(isinstance(v, np.generic) for v in values)
-    return (
-        {"int64": "int32"}.get(joined.name, joined.name)
-        if python and joined.kind != "f"
-        else joined.name.replace("float64", "float32")
-    )
+    typed = {v.dtype for v in values if isinstance(v, np.generic)}
+    return joined.name if joined in typed else {"int64": "int32", "float64": "float32"}.get(joined.name, joined.name)
 
 
 def _compared(op: Op, operands: tuple[Operand, ...]) -> Val:
