@@ -49,6 +49,10 @@ Tensors are equal, or one side has scalars. `np.broadcast_to` takes the axes of 
 **Values.** Fields of several dtypes are joined in host algebra's common one, which is float32 where NumPy would turn integers into
 float64. Numbers that stand beside a field's must fit its dtype; those of a "unorm8" field are 0 to 1.
 
+**Truth values.** In arithmetic bools count as int32: `-f`, `f - g`, `f + g`, `np.sign`, `np.ptp` and `np.ediff1d` of fields of
+bools are int32, where NumPy raises or, of `+`, has `or`. `~f`, `f ^ g`, `f | g`, `f & g`, `np.diff` and extremes are bools, as by
+NumPy.
+
 **Steps.** Of integers of 32 and 64 bits sums and differences with floating numbers, remainders, comparisons, derivatives and
 interpolation are computed in float64, as by NumPy, and results are rounded once, to float32; a device without float64 computes
 them in float32. `.var`, `.std`, `.mean` of 64 bits, quantiles, `np.isclose`, `np.average`, `np.trapezoid` and `np.unwrap` of

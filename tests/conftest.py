@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from unittest import mock
 from zlib import crc32
 
 import numpy as np
@@ -219,10 +220,9 @@ def seeded() -> None:
 
 
 @pytest.fixture
-def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of the device in use: the reference on kernels and on what is made of them, and every OpenCL device."""
     name: str = request.param
-    if name in INTERPRETERS:
-        monkeypatch.setitem(devices._open, "reference", INTERPRETERS[name]())
-    with used("reference" if name in INTERPRETERS else name):
+    form = {"reference": INTERPRETERS[name]()} if name in INTERPRETERS else {}
+    with mock.patch.dict(devices._open, form), used("reference" if form else name):
         yield name

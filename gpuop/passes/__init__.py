@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from gpuop.config import config
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.pin import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
@@ -129,8 +130,12 @@ def _inside(ready: Kernel) -> tuple[tuple[AfterPass, ...], str]:
 
 
 def _unproved(done: tuple[AfterPass, ...]) -> list[Unproved]:
-    """The accesses of a scheduled kernel that are not shown to be inside, in its last form without vectors."""
-    return next((unproved(after.kernel) for after in done if after.name == load_ahead.__name__), [])
+    """The accesses to fields of a scheduled kernel that are not shown to be inside, in its last form without vectors.
+
+    Local arrays are left to the interpreter of GPUs: ranges do not show that clamped places of threads lie in their group's.
+    """
+    found = next((unproved(after.kernel) for after in done if after.name == load_ahead.__name__), [])
+    return [each for each in found if isinstance(each.memory, FieldParam)]
 
 
 @lru_cache(maxsize=64)  # a kernel that is planned is lowered soon

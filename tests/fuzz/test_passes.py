@@ -25,7 +25,8 @@ from .graph_programs import graphs
 from .programs import pairs, programs
 
 NEVER = {
-    "resolve_target"
+    "resolve_target",
+    "hide_constant_nans",  # for NVIDIA's compilers
 }  # changes a kernel here: a plan on a device has been resolved; before it is, a kernel has no meaning
 LANES = {"widen", "vectorize"}
 # what is for other targets; and words of bytes, which take the place of fields in memory

@@ -18,7 +18,7 @@ def calls_of_python(ends):
     called = []
 
     def note(frame, event, _):
-        if event == "call":
+        if event == "call" and not frame.f_globals.get("__name__", "").startswith("hypothesis"):  # times collections
             called.append(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
 
     gc.collect()

@@ -141,7 +141,9 @@ def test_shared_memory_is_known_by_where_it_begins(behind, expected):
 def test_cupys_arrays_are_taken_behind_the_stream_that_their_interface_names(stream):
     facts = {"shape": (4, 5, 6), "typestr": "<f4", "strides": None, "data": (A.ctypes.data, False), "version": 3}
     followed, kept = [], []
-    memory = SimpleNamespace(name="cuda:0", handle=5, follow=followed.append, retire=kept.append)
+    memory = SimpleNamespace(
+        name="cuda:0", handle=5, follow=followed.append, retire_after=lambda _, owner: kept.append(owner)
+    )
     array = type("ndarray", (), {"__module__": "cupy", "__dlpack_device__": lambda self: (2, 0)})()
     array.__class__.__dlpack__ = lambda self, stream: events.append(stream) or A.__dlpack__()
     array.device = SimpleNamespace(id=0)

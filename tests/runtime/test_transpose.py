@@ -287,7 +287,8 @@ def test_states(form, n):
             want, now = want + now.T, now * 2
             graph.step()
         (kernel,) = (launch.kernel for launch in graph.plan.launches if "transposed" in launch.kernel.name)
-        assert TRANSPOSE.refuse(replace(kernel, target=GPU)) == ("" if n == 128 else "it is small")
+        if n == 128 or not form.endswith(" as a gpu"):  # for which nothing is small
+            assert TRANSPOSE.refuse(replace(kernel, target=GPU)) == ("" if n == 128 else "it is small")
 
 
 def test_refusals():
