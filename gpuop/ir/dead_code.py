@@ -24,7 +24,7 @@ from gpuop.ir.nodes import (
     While,
     Write,
 )
-from gpuop.ir.visit import blocks, loaded, map_blocks, values, walk_expr
+from gpuop.ir.visit import blocks, loaded, map_blocks, values, walk, walk_expr
 
 
 def restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
@@ -40,16 +40,10 @@ def _writing(block: Block, kept: set[FieldParam]) -> Block:
 
 
 def without_dead_code(kernel: Kernel) -> Kernel:
-    """The kernel with only what its outputs and other effects need.
-
-    An array is needed if something that is needed loads of it, so one that only its own values are made of is not.
-    """
-    arrays: set[Array] = set()
-    body = _live(kernel.body, set(), arrays)
-    while not (more := loaded(body)) <= arrays:
-        arrays |= more
-        body = _live(kernel.body, set(), arrays)
-    return replace(kernel, body=body)
+    """The kernel with only what its outputs and other effects need."""
+    body = kernel.body
+    arrays = loaded(body) if any(isinstance(stmt, Declare) for stmt in walk(body)) else set()
+    return replace(kernel, body=_live(body, set(), arrays))
 
 
 def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = False) -> Block:
