@@ -247,15 +247,3 @@ def test_dtypes_have_what_numpys_have(dtype):
         wanted.kind, wanted.type, wanted.itemsize, wanted.name,
     )  # fmt: skip
     assert gp.zeros(3, dtype="uint8").astype(dtype, copy=False).dtype == dtype
-
-
-@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "\udfff", "a\x1b\ufffeb"])
-def test_pictures_of_odd_names(tmp_path, name):
-    """They are written, and the text is what XML may have."""
-    from xml.etree import ElementTree
-
-    with gp.ComputeGraph(device="reference") as graph:
-        graph.probe(SCALAR + 1, name)
-    for suffix in ("svg", "png"):
-        graph.draw(tmp_path / f"graph.{suffix}")
-    ElementTree.fromstring((tmp_path / "graph.svg").read_text(encoding="utf-8"))

@@ -212,3 +212,13 @@ def test_without_pillow(tmp_path, monkeypatch):
     with pytest.raises(gp.SemanticError, match=r"needs Pillow, which is not installed: `pip install pillow`"):
         one().draw(tmp_path / "graph.png")
     one().draw(tmp_path / "graph.svg")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "\udfff", "a\x1b\ufffeb"])
+def test_pictures_of_odd_names(tmp_path, name):
+    """They are written, and the text is what XML may have."""
+    with gp.ComputeGraph(device="reference") as graph:
+        graph.probe(gp.ScalarField(image(4, 5)) + 1, name)
+    for suffix in ("svg", "png"):
+        graph.draw(tmp_path / f"graph.{suffix}")
+    ET.fromstring((tmp_path / "graph.svg").read_text(encoding="utf-8"))
