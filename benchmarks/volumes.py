@@ -5,7 +5,7 @@ python -m benchmarks.volumes cost|memory|tasks [--device NAME]
 A Gaussian and the magnitude of its gradient, of float32. `cost` is the least time of several rounds over that of one call on the
 whole times the points that windows have for each that is wanted. `memory` has a process for each volume, of 10 to 100 blocks of
 16 MiB in a file, of which steep points are counted too: the most memory of the one that streams, and of two workers of Dask's,
-beside what docs/windows.md and docs/dask.md say of it. `tasks` has many blocks of few points:
+beside what docs/how-to/stream.md and docs/how-to/dask.md say of it. `tasks` has many blocks of few points:
 the processor's time of the process that has client and scheduler, and its memory, for each task.
 """
 

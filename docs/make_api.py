@@ -1,4 +1,4 @@
-"""Makes docs/api.md: every name of `gpuop` from its docstring, with signatures, public methods and properties.
+"""Makes docs/reference/api.md: every name of `gpuop` from its docstring, with signatures, public methods and properties.
 
 python docs/make_api.py
 """
@@ -27,7 +27,7 @@ from gpuop.runtime.timeline_rows import KernelSum, LaunchTime
 from gpuop.tune import Tuning
 from gpuop.windows.footprint import Footprint
 
-PAGE = Path(__file__).with_name("api.md")
+PAGE = Path(__file__).parent / "reference" / "api.md"
 HEAD = """# The reference of `gpuop`
 
 What `import gpuop as gp` brings, as `help(gp.Field)` says it too; the names of kernel bodies are in [language.md](language.md).

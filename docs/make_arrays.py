@@ -1,4 +1,4 @@
-"""Makes docs/arrays.md: NumPy's functions that take fields, from the table of `gpuop/ops/array_functions.py`.
+"""Makes docs/reference/numpy.md: NumPy's functions that take fields, from the table of `gpuop/ops/array_functions.py`.
 
 python docs/make_arrays.py
 """
@@ -14,7 +14,7 @@ from gpuop.linalg import numpy_names
 from gpuop.ops import numpy_functions, reduction_functions
 from gpuop.ops.array_functions import OF_UFUNCS, TABLE, ArrayFunction
 
-PAGE = Path(__file__).with_name("arrays.md")
+PAGE = Path(__file__).parent / "reference" / "numpy.md"
 HEAD = """# NumPy's functions of fields
 
 A field is an array to NumPy: of the grid's extents, then of the tensor's (`f.shape`), and axes are counted over all of

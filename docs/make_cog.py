@@ -1,4 +1,4 @@
-"""Makes the last section of docs/cog.md: how each function of `gpuop.cog` is called, of signatures and docstrings.
+"""Makes the last section of docs/how-to/port-from-cog.md: how each function of `gpuop.cog` is called, of signatures and docstrings.
 
 python docs/make_cog.py
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpuop import cog
 
-PAGE = Path(__file__).with_name("cog.md")
+PAGE = Path(__file__).parent / "how-to" / "port-from-cog.md"
 TITLE = "## Signatures"
 HEAD = f"""{TITLE}
 

@@ -1,4 +1,4 @@
-"""Makes docs/language.md: every name of kernel bodies, what it does, and the test that shows it.
+"""Makes docs/reference/language.md: every name of kernel bodies, what it does, and the test that shows it.
 
 python docs/make_language.py
 """
@@ -102,7 +102,7 @@ def uses() -> dict[str, str]:
 
 def link(place: str) -> str:
     file, _, test = place.partition("::")
-    return f"[{test or Path(file).stem}](../tests/{file if '/' in file else 'conformance/' + file})"
+    return f"[{test or Path(file).stem}](../../tests/{file if '/' in file else 'conformance/' + file})"
 
 
 def summary(function: object) -> str:
@@ -152,7 +152,7 @@ def table(*heads: str) -> list[str]:
 
 
 def page() -> str:
-    lines = [(Path(__file__).parent / "language.head.md").read_text().rstrip()]
+    lines = [(Path(__file__).parent / "reference" / "language.head.md").read_text().rstrip()]
     for title, names in SECTIONS.items():
         lines += ["", f"## {title}", *table("name", "", "test")]
         lines += [
@@ -181,4 +181,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    (ROOT / "docs" / "language.md").write_text(page())
+    (ROOT / "docs" / "reference" / "language.md").write_text(page())

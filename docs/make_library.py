@@ -1,4 +1,4 @@
-"""Makes docs/library-table.md: every function of the library, from benchmarks/library's catalogue, plans and measurements.
+"""Makes docs/reference/library-table.md: a row for each function, from catalogue, plans and measurements of benchmarks/library.
 
 python docs/make_library.py
 """
@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.library.catalogue import ROWS  # noqa: E402 - of the checkout, which is no package
 from benchmarks.library.row import Row  # noqa: E402
 
-PAGE = ROOT / "docs" / "library-table.md"
+PAGE = ROOT / "docs" / "reference" / "library-table.md"
 RESULTS = ROOT / "benchmarks" / "results"
 MODULES = {
     "ndimage": ("gpuop.ndimage", "SciPy"),
@@ -41,7 +41,7 @@ HEAD = """# The library's functions, one by one
 {count} functions: what they take, the kernels that they are, how far their results are from the reference's, and how long they
 take. The page is made by `docs/make_library.py` of the catalogue in `benchmarks/library`, of plans
 (`python -m benchmarks.library.plans`) and of measurements (`python -m benchmarks.library`). [library.md](library.md) says how the
-functions differ from SciPy's and NumPy's, and [arrays.md](arrays.md) lists all arguments of NumPy's.
+functions differ from SciPy's and NumPy's, and [numpy.md](numpy.md) lists all arguments of NumPy's.
 
 **The call** is what is measured. With SciPy's or NumPy's modules in the place of gpuop's, and CuPy's, it is theirs. `image`,
 `other`, `signed` and `holes` are float32, `whole`, `more`, `numbers` and `labels` int32, `mask` and `blobs` bool, `waves`,

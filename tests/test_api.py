@@ -1,4 +1,4 @@
-"""docs/api.md is what the docstrings say, and these name every argument."""
+"""docs/reference/api.md is what the docstrings say, and these name every argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/arrays.md is what the table of NumPy's functions says, its rows have NumPy's arguments, and each has a test."""
+"""docs/reference/numpy.md is what the table of NumPy's functions says, its rows have NumPy's arguments, and each has a test."""
 
 from __future__ import annotations
 

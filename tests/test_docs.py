@@ -15,7 +15,11 @@ from gpuop.passes.schedules import METHODS, PLAIN
 
 ROOT = Path(__file__).parent.parent
 WITHOUT_DASK = pytest.mark.skipif(importlib.util.find_spec("dask") is None, reason="Dask is not installed")
-PAGES = ["docs/ARCHITECTURE.md", "docs/windows.md", pytest.param("docs/dask.md", marks=WITHOUT_DASK)]
+PAGES = [
+    "docs/explanation/architecture.md",
+    "docs/how-to/stream.md",
+    pytest.param("docs/how-to/dask.md", marks=WITHOUT_DASK),
+]
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.S)
 
 

@@ -1,4 +1,4 @@
-"""docs/library-table.md is what the catalogue of benchmarks says, which has every function, with the kernels that they are."""
+"""docs/reference/library-table.md is made of the catalogue of benchmarks, and has every function with its kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages name exists: every file in backticks, and the name after its colon."""
+"""Names in pages exist: each file in backticks, the name after its colon, and the target of each link."""
 
 from __future__ import annotations
 
@@ -16,17 +16,30 @@ FILES = [
     for file in (ROOT / folder).rglob("*.py*")
     if file.suffix != ".pyc"
 ]
+FENCED = re.compile(r"```.*?```", re.DOTALL)
+LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)]*)\)")
 NAMED = re.compile(r"`((?:\w+/)*\w+\.pyi?)(?:: (\w+))?`")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_files_and_their_names_exist(page: Path) -> None:
     named = NAMED.findall(page.read_text())
-    assert named or page.name not in ("ARCHITECTURE.md", "adding.md", "glossary.md")
+    assert named or page.name not in ("architecture.md", "glossary.md")
     for path, name in named:
         found = [file for file in FILES if f"/{file.relative_to(ROOT).as_posix()}".endswith(f"/{path}")]
         assert found or (ROOT / "gpuop" / path).exists(), f"there is no {path}"
         assert not name or any(name in _defined(file) for file in found), f"{path} has no {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    """Of links in the checkout: the file exists, and has the heading."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for path, anchor in LINK.findall(text):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{path} does not exist"
+        assert target.is_relative_to(ROOT), f"{path} is outside of the checkout"
+        assert not anchor or anchor in _anchors(target), f"{path} has no heading #{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -36,6 +49,12 @@ def test_no_table_has_a_row_twice(page: Path) -> None:
         first = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")][2:]
         said = [cell for cell in first if cell and cell != "word"]
         assert len(said) == len(set(said)), next(cell for cell in said if said.count(cell) > 1)
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of headings, by the rule of GitHub."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def _defined(file: Path) -> set[str]:

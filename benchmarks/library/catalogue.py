@@ -1,4 +1,4 @@
-"""All rows, of which the benchmark and docs/library-table.md are made."""
+"""All rows, of which the benchmark and docs/reference/library-table.md are made."""
 
 from __future__ import annotations
 

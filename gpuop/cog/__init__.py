@@ -1,4 +1,5 @@
-"""Cog's names, for those who port: `gpuop.cog.crossCorrelate(image, filter, gpuop.cog.BorderClamp)`. docs/cog.md is their page.
+"""Cog's names, for those who port: `gpuop.cog.crossCorrelate(image, filter, gpuop.cog.BorderClamp)`.
+Their page is docs/how-to/port-from-cog.md.
 
 Functions take Fields. What only has another name is NumPy's or gpuop's function itself.
 """

@@ -1,4 +1,4 @@
-"""NumPy's functions that take fields, but for the elementwise ones: a row for each, which docs/arrays.md lists."""
+"""NumPy's functions that take fields, but for the elementwise ones: a row for each, which docs/reference/numpy.md lists."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ArrayFunction:
     Attributes:
         call: what it does with fields; its parameters are NumPy's, by their names.
         about: what users must know besides NumPy's meaning.
-        group: where docs/arrays.md has it.
+        group: where docs/reference/numpy.md has it.
     """
 
     call: Function

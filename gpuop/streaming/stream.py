@@ -36,7 +36,7 @@ def stream(
         batch: how many of the first axes count images, each of which is computed by itself.
         shared: arguments, by their names, that are needed whole; those of another grid are anyway.
         progress: whether a line on stderr says what is done, of how much.
-        resume: go on with what an earlier stream, the same by docs/windows.md, has left beside `out`; leave that when done, too.
+        resume: continue an earlier stream that was the same (docs/how-to/stream.md) and left notes beside `out`; keep them.
         constants: the function's other arguments, by their names.
 
     Returns:

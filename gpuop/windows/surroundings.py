@@ -16,12 +16,12 @@ from gpuop.windows.nearness import group_of
 from gpuop.windows.reaching import ENDLESS, PLURAL, Around, EndToEnd, Reaching, reaching, said
 
 INSTEAD = {
-    "label": 'label slabs, and join them, as "Objects of a volume" in docs/windows.md and examples/label_volume.py do; of a '
+    "label": 'label slabs, and join them, as "Objects of a volume" in docs/how-to/stream.md and examples/label_volume.py do; of a '
     "batch of images, `batch=1` labels each by itself"
 } | dict.fromkeys(
     ("bincount", "center_of_mass", "mean", "ravel", "sum", "sum_labels"),
     'in windows `np.histogram(f, n, (0, n))` counts numbers below n, and an operator with `_atomic_add` adds up values: "Areas '
-    'and centroids" in docs/windows.md',
+    'and centroids" in docs/how-to/stream.md',
 )  # what users call that windows have another way for
 Margin: TypeAlias = tuple[tuple[int, int], ...]  # points before and after, for each axis
 

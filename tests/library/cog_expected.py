@@ -1,4 +1,4 @@
-"""What NumPy and SciPy make of the lines of docs/cog.md: a function of the arrays that stand for the fields in them."""
+"""Values by NumPy and SciPy of the lines of docs/how-to/port-from-cog.md: functions of the arrays that stand for their fields."""
 
 from __future__ import annotations
 

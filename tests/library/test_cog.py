@@ -1,4 +1,4 @@
-"""docs/cog.md: each of its lines gives what NumPy and SciPy make of it, for all that its last column names."""
+"""docs/how-to/port-from-cog.md: each of its lines gives what NumPy and SciPy make of it, for all that its last column names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpuop import cog
 
 from . import cog_expected as e
 
-PAGE = Path(__file__).parents[2] / "docs" / "cog.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "port-from-cog.md"
 ROW = re.compile(r"^\| `([^`]+)` \| `([^`]+)`(.*?) \| (.+?) \|$", re.M)
 ROWS = {name: (line, of) for name, line, _, of in ROW.findall(PAGE.read_text(encoding="utf-8"))}
 OF = re.compile(r"(\d)(?:–(\d))?-D (.+)")
@@ -339,7 +339,7 @@ def test_weights_may_be_arrays() -> None:
 
 
 def test_the_pages_signatures_are_those_of_the_functions() -> None:
-    path = PAGE.with_name("make_cog.py")
+    path = PAGE.parents[1] / "make_cog.py"
     spec = importlib.util.spec_from_file_location("make_cog", path)
     assert spec is not None and spec.loader is not None
     maker = importlib.util.module_from_spec(spec)

@@ -64,8 +64,8 @@ def test_eigenvalues(size: int) -> None:
 
 
 def test_the_page_has_matrices_of_a_body() -> None:
-    """The structure tensor of docs/library.md, as it stands there."""
-    page = (Path(__file__).parents[2] / "docs" / "library.md").read_text(encoding="utf-8")
+    """The structure tensor of docs/reference/library.md, as it stands there."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "library.md").read_text(encoding="utf-8")
     (block,) = (text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "eigh" in text)
     pixels = rng.random((12, 17), np.float32)
     scope = {**vars(gpuop.dsl), "gp": gp, "image": gp.ScalarField(pixels)}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Ordered:
-    """NumPy's methods of the same names; docs/arrays.md has the functions."""
+    """NumPy's methods of the same names; docs/reference/numpy.md has the functions."""
 
     __slots__ = ()
 
