@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +22,7 @@ from gpuop.fusion.program import Program, program
 from gpuop.fusion.program_shape import shape_of
 from gpuop.host_span import HostSpan
 from gpuop.interop import own
+from gpuop.ir.kernel import DeviceFunction, HostFunction
 from gpuop.ir.layout import Layout
 from gpuop.ir.pin import Pin
 from gpuop.ir.types import FieldType
@@ -35,6 +36,8 @@ from gpuop.runtime.devices import current, usable
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
 
+Functions = (HostFunction, DeviceFunction)
+Together = (*Functions, Iteration)  # what makes all of its outputs, whoever reads one
 PLANS_KEPT = 128  # of all pipelines and fields together: drivers keep megabytes for a kernel
 
 
@@ -166,7 +169,7 @@ class Computation:
     """Values that are to be computed together, planned and compiled for a queue."""
 
     def __init__(self, nodes: Sequence[Node], backend: Backend) -> None:
-        self.nodes, self.asked, self.backend = _with_other_states([own(node) for node in nodes]), len(nodes), backend
+        self.nodes, self.asked, self.backend = [own(node) for node in nodes], len(nodes), backend
         with HostSpan("prepare"):
             self._prepare()
 
@@ -174,7 +177,9 @@ class Computation:
         """Find the plan of such a graph, or make it."""
         backend = self.backend
         given = _ComputedBefore(backend)
-        needed, self.found = calls(self.nodes, given), given.found
+        needed = calls(self.nodes, given)
+        self.nodes += _computed_with(self.nodes, needed, given)
+        self.found = given.found
         self.versions = given.versions(needed)  # before any is read: a parameter set meanwhile makes the values stale
         shape = shape_of(self.nodes, needed, self.found)
         what = None if shape is None else shape.numbered()
@@ -199,11 +204,17 @@ class Computation:
         return [boxed(node.type, value, backend) for node, value in wanted[: self.asked]]
 
 
-def _with_other_states(nodes: list[Node]) -> list[Node]:
-    """The nodes, and the other states of iterations that they are states of, which are computed with them anyway."""
-    turned = {node.call for node in nodes if isinstance(node, Result) and isinstance(node.call.kernel, Iteration)}
-    states = [Result(call, k) for call in turned for k in range(len(call.kernel.outputs))]
-    return [*nodes, *(state for state in states if state not in nodes)]
+def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], given: Container[Node]) -> list[Node]:
+    """Other values that the needed calls make, and that the next evaluation should find.
+
+    They are those of functions that act, which are called once and not again for another output or another reader, and the
+    other outputs of iterations and libraries of which the nodes are outputs.
+    """
+    asked = set(nodes)
+    whole = {node.call for node in asked if isinstance(node, Result) and isinstance(node.call.kernel, Together)}
+    made = [call for call in needed if call in whole or (isinstance(call.kernel, Functions) and call.kernel.acts)]
+    values = [Result(call, n) for call in made for n in range(len(call.kernel.outputs))]
+    return [value for value in values if value not in asked and value not in given]
 
 
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:

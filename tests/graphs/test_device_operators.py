@@ -293,3 +293,20 @@ def test_cuda_works_on_its_own_stream_through_cupy(monkeypatch, from_external):
         gp.DeviceError, match="a DeviceOperator on cuda:1 works with CuPy's arrays, and there is no CuPy"
     ):
         cupy_arrays(memory, []).__enter__()
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_called_once_for_all_outputs(device, pure):
+    x, calls = image(3, 4), []
+
+    def both(a, low, high):
+        calls.append(1)
+        low[...] = a + 1
+        high[...] = a * 2
+
+    field = gp.ScalarField(x)
+    low, high = gp.DeviceOperator(both, field, outputs=(field.type, field.type), pure=pure)
+    same_bits(low.numpy(), x + 1)
+    same_bits(high.numpy(), x * 2)
+    same_bits((low + high).numpy(), (x + 1) + x * 2)
+    assert len(calls) == 1
