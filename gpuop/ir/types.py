@@ -40,6 +40,16 @@ class DType:
     def numpy(self) -> np.dtype[Any]:
         return np.dtype(self.name)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        if self.kind == "f":
+            return -math.inf, math.inf
+        if self.kind == "b":
+            return False, True
+        limits = np.iinfo(self.numpy)
+        return int(limits.min), int(limits.max)
+
     def __str__(self) -> str:
         return self.c
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.ir.types import FieldType
+from gpuop.ir.monoids import MONOIDS
+from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.open_numbers import Bounds
 
 Item = tuple[Any, ...]  # a kernel value; of argmin and argmax also where it was found
@@ -91,10 +92,11 @@ def _chosen(first: Any, a: Any, b: Any) -> Any:
     return k._where(first, a, b)
 
 
-# What makes one value of two, and what changes none: no sum is changed by -0 only, which leaves a -0 what it is.
-OPERATIONS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
-    "sum": (operator.add, -0.0), "mean": (operator.add, -0.0), "prod": (operator.mul, 1.0),
-}  # fmt: skip
+OPERATIONS = {
+    "sum": MONOIDS["add"],
+    "mean": MONOIDS["add"],
+    "prod": MONOIDS["mul"],
+}  # the others choose one of two values
 
 
 def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
@@ -107,9 +109,8 @@ def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
         held, result = wide or dtype, wide or result
         if name == "mean" and wide:
             held, result = wide if 8 * number.itemsize < FEWEST_BITS else "float64", "float32"
-        operation, neutral = OPERATIONS[name]
-        whole = neutral if np.dtype(held).kind == "f" else int(neutral)
-        return Reducer(name, held, result, divisor=count * (name == "mean"), operation=operation, neutral=whole)
+        operation, neutral = getattr(operator, OPERATIONS[name].name), OPERATIONS[name].neutral(BY_NUMPY[held])
+        return Reducer(name, held, result, divisor=count * (name == "mean"), operation=operation, neutral=neutral)
     held = "uint8" if dtype == "bool" else dtype
     if name in ("min", "max", "nanmin", "nanmax"):
         return Reducer(name, held, result)

@@ -9,13 +9,12 @@ import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.errors import SemanticError
+from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.types import FieldType
 from gpuop.ops.reducers import OPERATIONS, Reducer
 from gpuop.ops.reductions import reduced_by
 from gpuop.runtime.base.backend import Array
-from gpuop.windows.combining import COUNTED
 
-UPDATES = {"add": np.add, "xor": np.bitwise_xor, "and": np.bitwise_and, "or": np.bitwise_or}
 Region = tuple[tuple[int, int], ...]
 
 
@@ -48,7 +47,7 @@ class WindowPart:
             stacked = Field(np.stack([a[0], b[0]]), len(self.kind.tensor_shape))
             return (reduced_by(self.reducer, stacked, [0], 0).numpy(),)
         if self.rule in OPERATIONS:
-            return (np.multiply(a[0], b[0]) if self.rule == "prod" else np.add(a[0], b[0]),)
+            return (OPERATIONS[self.rule].numpy(a[0], b[0]),)
         x, y = a[0], b[0]
         first = x < y if self.rule.endswith("min") else x > y
         if x.dtype.kind == "f":
@@ -91,18 +90,12 @@ class UpdatedPart(WindowPart):
 
     def _combined(self, a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, ...]:
         x, y = (_numbers(each[0]) for each in (a, b))
-        if self.rule not in ("min", "max"):
-            return (UPDATES[self.rule](x, y).view(a[0].dtype),)
-        least = self.rule == "min"
-        first = (x < y if least else x > y) | (y != y)
-        if x.dtype.kind == "f":
-            first |= (x == y) & (np.signbit(x) == least)
-        return (np.where(first, x, y).view(a[0].dtype),)
+        return (MONOIDS[self.rule].joined(x, y).view(a[0].dtype),)
 
     def result(self) -> Array:
         """The output, once all windows are in."""
         ((found,),) = self.pieces.values()
-        if self.rule in COUNTED:
+        if not MONOIDS[self.rule].idempotent:
             (found,) = self._combined((found,), (np.full(found.shape, self.fill, found.dtype),))
         return np.asarray(found).reshape(self.kind.array_shape)
 

@@ -120,7 +120,7 @@ class StageUpdate:
         """What combines parts."""
         kernel = self.node.call.kernel
         assert isinstance(kernel, Kernel)
-        return combined(kernel)[self.output.param]
+        return combined(kernel)[self.output.param].name
 
     @property
     def field(self) -> Field:

@@ -13,7 +13,7 @@ from gpuop.ir.longest import check_position
 from gpuop.ir.nodes import Atomic, Block, Const, Effect, Expr, FieldParam, If, Index, Let, Read, Ref, Stmt, Var, While
 from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
 from gpuop.ir.visit import Copier, fields_read, map_blocks, map_values, with_operands
-from gpuop.windows.combining import COUNTED, combined
+from gpuop.windows.combining import combined
 from gpuop.windows.nearness import Nearness, group_of
 from gpuop.windows.surroundings import Margin
 
@@ -65,7 +65,7 @@ def windowed(kernel: Kernel, extents: WindowOf, cut: Collection[FieldParam], mar
         replace(
             o,
             param=fields.get(o.param, o.param),
-            fill=0 if updates.get(o.param) in COUNTED else o.fill,
+            fill=0 if o.param in updates and not updates[o.param].idempotent else o.fill,
             over=None if o.over is None else fields.get(o.over, o.over),
         )
         for o in kernel.outputs

@@ -152,6 +152,14 @@ def test_updates_whose_order_matters_are_refused():
         _globalThreads(f)
         _atomic_max(_pointerTo(_out0, 1), _atomic_add(_pointerTo(_out0, 0), _convert_int(_readTensor(f))))
 
+    def left(f):
+        _globalThreads(f)
+        _atomic_sub(_pointerTo(_out0, 1), _atomic_sub(_pointerTo(_out0, 0), _convert_int(_readTensor(f))))
+
+    def left_of_ones(f):
+        _globalThreads(f)
+        _atomic_sub(_pointerTo(_out0, 1), _atomic_dec(_pointerTo(_out0, _convert_int(_readTensor(f)))))
+
     def exchanged(f):
         _globalThreads(f)
         _atomic_xchg(_pointerTo(_out0, _column), _convert_int(_readTensor(f)))
@@ -168,6 +176,8 @@ def test_updates_whose_order_matters_are_refused():
 
     for body, reason in (
         (numbered, "uses what `out0` holds while other threads update it"),
+        (left, "uses what `out0` holds while other threads update it"),
+        (left_of_ones, "uses what `out0` holds while other threads update it"),
         (exchanged, "updates `out0` by `_atomic_xchg`, whose order matters"),
         (several, "updates `out0` by add and max, whose order matters: give each of them an output of its own"),
         (seen, "uses what `out0` holds"),

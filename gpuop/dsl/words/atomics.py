@@ -15,25 +15,25 @@ from gpuop.dsl.words.points import _pointed
 from gpuop.dsl.words.shared_memory import LocalVariable, shown
 from gpuop.errors import SemanticError, article, here
 from gpuop.ir.build import Builder, literal
+from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.nodes import Array, Assign, Atomic, Expr, FieldParam, Lane, Load, Ref, Store, Var
 from gpuop.ir.types import DOUBLE, FLOAT, INT, LONG, UINT, ULONG, Type
 
-# name: the operation, operands, the types of memory that it works on, what it does (`old` being what was read)
-WHOLE = (INT, UINT, LONG, ULONG)
-ANY = (*WHOLE, FLOAT, DOUBLE)
-FUNCTIONS: dict[str, tuple[str, int, tuple[Any, ...], str]] = {
-    "add": ("add", 1, ANY, "old + x"),
-    "sub": ("sub", 1, ANY, "old - x"),
-    "xchg": ("xchg", 1, ANY, "x"),
-    "inc": ("add", 0, WHOLE, "old + 1"),
-    "dec": ("sub", 0, WHOLE, "old - 1"),
-    "cmpxchg": ("cmpxchg", 2, ANY, "x where old == compare (floats: the same bits), else old; operands: compare, x"),
-    "compxchg": ("cmpxchg", 2, ANY, "x where old == compare, else old, as `_atomic_cmpxchg` does"),
-    "min": ("min", 1, ANY, "min(old, x), of floats the one that is a number, and -0 before 0"),
-    "max": ("max", 1, ANY, "max(old, x), of floats the one that is a number, and 0 before -0"),
-    "and": ("and", 1, WHOLE, "old & x"),
-    "or": ("or", 1, WHOLE, "old | x"),
-    "xor": ("xor", 1, WHOLE, "old ^ x"),
+# name: the operation, operands, the kinds of numbers that it works on, what it does (`old` being what was read)
+TYPES = (INT, UINT, LONG, ULONG, FLOAT, DOUBLE)
+FUNCTIONS: dict[str, tuple[str, int, str, str]] = {
+    "add": ("add", 1, MONOIDS["add"].atomic, "old + x"),
+    "sub": ("sub", 1, MONOIDS["add"].atomic, "old - x"),
+    "xchg": ("xchg", 1, "iuf", "x"),
+    "inc": ("add", 0, "iu", "old + 1"),
+    "dec": ("sub", 0, "iu", "old - 1"),
+    "cmpxchg": ("cmpxchg", 2, "iuf", "x where old == compare (floats: the same bits), else old; operands: compare, x"),
+    "compxchg": ("cmpxchg", 2, "iuf", "x where old == compare, else old, as `_atomic_cmpxchg` does"),
+    "min": ("min", 1, MONOIDS["min"].atomic, "min(old, x), of floats the one that is a number, and -0 before 0"),
+    "max": ("max", 1, MONOIDS["max"].atomic, "max(old, x), of floats the one that is a number, and 0 before -0"),
+    "and": ("and", 1, MONOIDS["and"].atomic, "old & x"),
+    "or": ("or", 1, MONOIDS["or"].atomic, "old | x"),
+    "xor": ("xor", 1, MONOIDS["xor"].atomic, "old ^ x"),
 }
 
 
@@ -130,8 +130,8 @@ def _shared(recorder: Recorder, op: str, pointer: Pointer, args: list[Expr]) -> 
 
 
 def _function(name: str) -> Callable[..., Value]:
-    op, arity, types, meaning = FUNCTIONS[name]
-    called = f"_atomic_{name}"
+    op, arity, kinds, meaning = FUNCTIONS[name]
+    called, types = f"_atomic_{name}", [dtype for dtype in TYPES if dtype.kind in kinds]
 
     def function(pointer: Pointer, *operands: Operand) -> Value:
         recorder = current(f"`{called}`")

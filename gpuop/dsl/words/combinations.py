@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,9 @@ from gpuop.dsl.recorder.record import Scope, current
 from gpuop.dsl.recorder.value import Operand, Value, convert
 from gpuop.dsl.words.functions import _where
 from gpuop.dsl.words.functions import generated as functions
-from gpuop.dsl.words.limits import ends
 from gpuop.errors import SemanticError, here
 from gpuop.ir.combination import Combination
+from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.nodes import Assign, Break, Continue, Expr, For, If, Index, Let, Load, Read, Ref, Var, While
 from gpuop.ir.types import Type
 from gpuop.ir.visit import bound, changed, expressions, walk, walk_expr
@@ -33,17 +34,17 @@ def _extreme(first: Value, a: Value, b: Value) -> Value:
     return _where(first | (a != a) if a.type.kind == "f" else first, a, b)
 
 
-# name: what it makes of two values, and what leaves a value as it is, for floats and for integers' least and greatest
-OPERATIONS: dict[str, tuple[Function, Callable[[Any, Any], Any]]] = {
-    "add": (lambda a, b: a + b, lambda low, high: 0),
-    "mul": (lambda a, b: a * b, lambda low, high: 1),
-    "min": (_least, lambda low, high: high),
-    "max": (_greatest, lambda low, high: low),
-    "fmin": (lambda a, b: _FUNCTIONS["_fmin"](a, b), lambda low, high: high),
-    "fmax": (lambda a, b: _FUNCTIONS["_fmax"](a, b), lambda low, high: low),
-    "and": (lambda a, b: a & b, lambda low, high: -1 if low else high),
-    "or": (lambda a, b: a | b, lambda low, high: 0),
-    "xor": (lambda a, b: a ^ b, lambda low, high: 0),
+# what a monoid makes of two recorded values
+OPERATIONS: dict[str, Function] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "min": _least,
+    "max": _greatest,
+    "fmin": _FUNCTIONS["_fmin"],
+    "fmax": _FUNCTIONS["_fmax"],
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
 }
 ORDERED = (Let, Assign, If, For, While, Break, Continue)  # what a function of two values may record
 
@@ -57,7 +58,7 @@ def combination(word: str, op: Any, kind: Type) -> Combination:
         )
     if not isinstance(op, str):
         check_two_values(f"{word} takes the name of an operation or a function of two values", op)
-    function = OPERATIONS[op][0] if isinstance(op, str) else op
+    function = OPERATIONS[op] if isinstance(op, str) else op
     left, right = Var("a", kind, temporary=True), Var("b", kind, temporary=True)
     scope = Scope(word, here())
     naming, recorder.naming = recorder.naming, False
@@ -90,4 +91,4 @@ def identity_of(word: str, op: Any, kind: Type, identity: Operand) -> Expr:
         return convert(identity, kind)
     if not isinstance(op, str):
         raise SemanticError(f"{word} of a function takes `identity=`, which the first thread gets")
-    return convert(OPERATIONS[op][1](*ends(kind.dtype)), kind)
+    return convert(MONOIDS[op].identity(kind.dtype), kind)

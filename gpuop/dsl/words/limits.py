@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from gpuop.dsl.recorder.field_like import FieldLike
 from gpuop.dsl.recorder.outputs import OutputRef
@@ -13,7 +10,7 @@ from gpuop.dsl.recorder.record import current
 from gpuop.dsl.recorder.value import Value
 from gpuop.dsl.words.declare import dtype_of
 from gpuop.ir.build import constant
-from gpuop.ir.types import BOOL, SMALL_TENSOR, DType, FieldType, Type
+from gpuop.ir.types import SMALL_TENSOR, FieldType, Type
 
 
 def _lowest(of: Any) -> Value:
@@ -42,14 +39,4 @@ def _end(word: str, of: Any, number: int) -> Value:
         type_ = Type(kind.element, kind.planes if kind.planes <= SMALL_TENSOR else 1)
     else:
         type_ = of.type if isinstance(of, Value) else Type(dtype_of(of))
-    return Value(recorder.build.cast(constant(ends(type_.dtype)[number], type_.dtype), type_))
-
-
-def ends(dtype: DType) -> tuple[float, float]:
-    """The least and the greatest value of a type."""
-    if dtype.kind == "f":
-        return -math.inf, math.inf
-    if dtype is BOOL:
-        return False, True
-    limits = np.iinfo(dtype.numpy)
-    return int(limits.min), int(limits.max)
+    return Value(recorder.build.cast(constant(type_.dtype.ends[number], type_.dtype), type_))

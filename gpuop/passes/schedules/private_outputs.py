@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.monoids import Monoid, joined_by, output_atomics
 from gpuop.ir.nodes import (
     Array,
     Atomic,
@@ -30,34 +30,18 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.types import INT, UINT, DType, Type
-from gpuop.ir.visit import updated, walk
-
-# what leaves a number as it is; operations of the same one may take turns
-IDENTITIES: dict[str, Callable[[np.iinfo], int]] = {
-    "add": lambda info: 0,
-    "sub": lambda info: 0,
-    "or": lambda info: 0,
-    "xor": lambda info: 0,
-    "and": lambda info: int(info.max) if info.min == 0 else -1,
-    "min": lambda info: int(info.max),
-    "max": lambda info: int(info.min),
-}
-SUMS = {"sub": "add"}  # what joins the copies
+from gpuop.ir.visit import walk
 
 
-def updates(kernel: Kernel) -> dict[FieldParam, str]:
+def updates(kernel: Kernel) -> dict[FieldParam, Monoid]:
     """The outputs that are only updated, by one integer operation whose results nobody wants: the order does not matter."""
-    found: dict[FieldParam, set[str]] = {}
-    if not any(isinstance(memory, FieldParam) for memory in updated(kernel.body)):
-        return {}
-    for stmt in walk(without_dead_code(kernel).body):
-        if isinstance(stmt, Atomic) and isinstance(stmt.memory, FieldParam):
-            number = stmt.memory.type.storage
-            ordered = stmt.var is not None or stmt.op not in IDENTITIES or number not in (INT, UINT)
-            found.setdefault(stmt.memory, set()).add("" if ordered else SUMS.get(stmt.op, stmt.op))
-        elif isinstance(stmt, Write):
-            found.setdefault(stmt.field, set()).add("")
-    return {field: next(iter(ops)) for field, ops in found.items() if len(ops) == 1 and ops != {""}}
+    joins: dict[FieldParam, set[Monoid | None]] = {}
+    for stmt, field in output_atomics(kernel):
+        ordered = stmt.var is not None or field.type.storage not in (INT, UINT)
+        joins.setdefault(field, set()).add(None if ordered else joined_by(stmt.op))
+    written = {stmt.field for stmt in walk(kernel.body) if isinstance(stmt, Write)} if joins else set()
+    alone = ((field, monoid) for field, (monoid, *others) in joins.items() if not others and field not in written)
+    return {field: monoid for field, monoid in alone if monoid is not None}
 
 
 def size(field: FieldParam) -> int:
@@ -91,7 +75,7 @@ class PrivateOutputs:
 
     def identity(self, field: FieldParam) -> Const:
         dtype: DType = field.type.storage
-        return constant(IDENTITIES[self.fields[field]](np.iinfo(dtype.numpy)), dtype)
+        return constant(self.fields[field].identity(dtype), dtype)
 
     def declared(self) -> list[Stmt]:
         return [Declare(array) for array in self.arrays.values()]
@@ -144,7 +128,7 @@ class PrivateOutputs:
 
     def joined(self, field: FieldParam, start: Expr, step: int) -> Stmt:
         """Add the copies to the output; what stayed as it was is left out."""
-        op, array, nothing = self.fields[field], self.arrays[field], self.identity(field)
+        op, array, nothing = self.fields[field].name, self.arrays[field], self.identity(field)
 
         def join(i: Expr, out: list[Stmt]) -> None:
             b = collector(out)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.monoids import MONOIDS, joined_by
 from gpuop.ir.nodes import Array, FieldParam, Read
+from gpuop.ir.ops import OPS
 from gpuop.runtime.reference.positions import Positions
 
 Values = NDArray[Any]
 Lanes = list[Values]
 Mask = NDArray[np.bool_]
-UPDATES: dict[str, Any] = {
-    "add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}  # fmt: skip
 
 
 def spread(value: Values, count: int) -> Values:
@@ -209,8 +207,8 @@ class ArrayMemory:
         if op == "read":
             old[keep] = flat[where[keep]]
             return old
-        if not wanted and op in UPDATES and (flat.dtype.kind != "f" or op == "add"):
-            UPDATES[op].at(flat, where[keep], args[0][keep])
+        if not wanted and joined_by(op) and (flat.dtype.kind != "f" or op == "add"):
+            cast(np.ufunc, OPS[op].numpy).at(flat, where[keep], args[0][keep])
             return old
         for thread in np.flatnonzero(keep):
             at, given = where[thread], [a[thread] for a in args]
@@ -236,8 +234,4 @@ def updated(op: str, old: Any, *args: Any) -> Any:
         return args[0]
     if op == "cmpxchg":
         return args[1] if np.asarray(old).tobytes() == np.asarray(args[0]).tobytes() else old
-    if op in ("min", "max") and np.asarray(old).dtype.kind == "f":
-        less = (args[0] < old) if op == "min" else (args[0] > old)
-        zero = args[0] == old and bool(np.signbit(args[0])) == (op == "min")
-        return args[0] if less or zero or np.isnan(old) else old
-    return UPDATES[op](old, args[0])
+    return old - args[0] if op == "sub" else MONOIDS[op].joined(args[0], old)
