@@ -5,6 +5,8 @@
 #   make test ARGS="-k square -x"    what else to tell pytest (or the demo)
 #   make test EXTRAS=opencl          only the OpenCL drivers that the system has (setup.cfg lists the extras)
 #   make test EXTRAS=                without OpenCL, on the reference device
+#   make quick                       in a minute: messages, rules, generated text, the shape of the package
+#   make test GPUOP_TEST_DAY=2026-01-31   the cases and forms of devices of that day; each day has others
 #   make test-all                    every device and form of every case, and random programs that nobody has run: at night
 #   make test-all ARGS="--seed 7"    the random programs of the run that says so in its first lines
 #   make bench                       the pipelines of benchmarks/pipelines beside other libraries, on the CPU, in .venv-bench
@@ -22,12 +24,15 @@ venv := .venv$(if $(filter-out cpu,$(or $(EXTRAS),none)),-$(subst $(comma),-,$(o
 bin := $(venv)/bin
 ready := $(venv)/ready-$(subst /,_,$(PYTHON))
 
-.PHONY: help demo test test-all check cluster bench bench-gpu measure dist clean
+.PHONY: help demo quick test test-all check cluster bench bench-gpu measure dist clean
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 demo: $(ready)
 	$(bin)/python examples/demo.py $(ARGS)
+
+quick: $(ready)
+	$(bin)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/errors tests/ir tests/golden tests/test_structure.py $(ARGS)
 
 test: $(ready)
 	$(bin)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest import mock
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.opencl import opencl_device
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
 from gpuop.runtime.reference.reference_device import Reference
-from tests import nightly
+from tests import nightly, rotation
 from tests.as_gpus import AS_A_GPU, as_a_gpu, used
 from tests.cuda_on_host.compiled import COMPILER
 from tests.cuda_on_host.host_device import ON_HOST
@@ -41,20 +40,18 @@ RANDOM: list[Any] = []  # modules of tests that have a `rng`
 FRESH = np.random.default_rng(17).bit_generator.state
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, GPU, VECTORIZED = "lowered", "sm_90", "vectorized"
-# What most tests of graphs test lies above the drivers, of which the best is enough; in these files drivers count.
+# These tests are of what lies above the drivers: a case runs on one form a day, on most days the best driver or the interpreter.
+ABOVE = ("tests.graphs.", "tests.library.", "tests.errors.")
+# In these files drivers count all the same.
 DRIVERS_COUNT = {
     f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "pipeline_views", "state")
 }
-# made of what is the same everywhere, and long to compile
-ONE_DRIVER = {
-    f"tests.conformance.test_{name}"
-    for name in ("complex", "limits", "orders", "outputs", "sample", "several", "switch", "windows")
-}
-MANY_CASES = 3  # of one test, which differ little
 PLANNED = tuple(
     f"tests.{name}." for name in ("conformance", "fuzz", "graphs", "library")
 )  # what is planned, on each target
-AS_GPUS = 12  # cases by turns, of which a driver that plans as for a GPU takes one or two
+CHEAP = ("tests.errors.", "tests.golden.", "tests.ir.")  # whose cases all run each day
+FORMS = 2  # cases of a test that the best driver takes on a day, and that other forms take
+CASES = 4  # of a test without devices, by day
 
 
 gc.set_threshold(10_000)  # what tests make lives a while, and is collected before each file
@@ -126,55 +123,73 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     nightly.configure(config)
+    rotation.configure()
 
 
-def pytest_report_header() -> str:
-    return f"random programs: --seed {nightly.first_seed()}"
+def pytest_report_header() -> list[str]:
+    forms = "all" if nightly.is_nightly() else f"those of the day (GPUOP_TEST_DAY={os.environ[rotation.DAY]})"
+    return [f"cases and forms of devices: {forms}", f"random programs: --seed {nightly.first_seed()}"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test with many cases, devices that others stand for take every other one. Random programs compare as they like."""
+    """Leave cases and forms to other days and to the night, unless tests are asked for by name; let random programs compare."""
     for item in items:
         if item.nodeid.startswith(("tests/fuzz/", "tests/differential/", "tests/ir/test_integer_rules")):
             item.add_marker(pytest.mark.filterwarnings("ignore::gpuop.errors.KernelWarning"))
-    if nightly.is_nightly():
+    if nightly.is_nightly() or config.option.keyword or any("::" in name for name in config.args):
         return
-    cases: dict[Any, list[pytest.Item]] = {}
+    functions: dict[str, list[pytest.Item]] = {}
     for item in items:
-        name = getattr(item, "callspec", None) and item.callspec.params.get("device")  # type: ignore[attr-defined]
-        if name:
-            cases.setdefault((item.function, name), []).append(item)  # type: ignore[attr-defined]
-    left: set[pytest.Item] = set()
-    for (function, name), several in cases.items():
-        if name.endswith(AS_A_GPU) or name == ON_HOST:
-            left.update(item for item in several if not is_in_turn(item, name))
-            continue
-        first = left_out_from(function.__module__, name)
-        if first is not None and len(several) >= MANY_CASES:
-            left.update(several[first::2])
+        functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left = {item for several in functions.values() for item in left_out(several)}
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
 
 
-def is_in_turn(item: pytest.Item, name: str) -> bool:
-    """Whether a form that compiles a GPU's plans takes a case: each takes some of nearly every file, and no two the same."""
-    turn = crc32(item.nodeid.replace(name, "").encode()) % AS_GPUS
-    if name == ON_HOST:
-        return turn == AS_GPUS - 2
-    return turn < 2 if name == f"{gp.devices()[0].name}{AS_A_GPU}" else turn == AS_GPUS - 1
+def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of a test's items, those that run on other days."""
+    module, daily = items[0].module.__name__, items[0].get_closest_marker("daily") is not None  # type: ignore[attr-defined]
+    forms = [*dict.fromkeys(filter(None, map(device_of, items)))]
+    if gp.devices()[0].name not in forms:
+        every = daily or module.startswith(CHEAP)
+        taken = rotation.share((item.nodeid for item in items), len(items) if every else CASES)
+        return [item for item in items if item.nodeid not in taken]
+    cases = {item: case_of(item) for item in items}
+    most = len(items) if daily else FORMS
+    best, week = week_of(module, forms)
+    on_best = rotation.share(cases.values(), most) if best else set()
+    on_others = (
+        {case: rotation.form_of(case, week) for case in rotation.share(cases.values(), most, ahead=1)} if week else {}
+    )
+    return [
+        item
+        for item, case in cases.items()
+        if not (device_of(item) == best and case in on_best) and device_of(item) != on_others.get(case)
+    ]
 
 
-def left_out_from(module: str, name: str) -> int | None:
-    """The first of every two cases that a device leaves to others; None where it takes all.
+def week_of(module: str, forms: list[str]) -> tuple[str, list[list[str]]]:
+    """The form that takes cases each day, if any, and for each day of a week those of which one does."""
+    best = gp.devices()[0].name
+    others = sorted((form for form in forms if form != best), key=lambda form: form != "reference")
+    if module.startswith(ABOVE) and module not in DRIVERS_COUNT and {best, "reference"} < {*forms}:
+        rest = others[1:]
+        return "", [[best], ["reference"], [best], rest, [best], ["reference"], rest]
+    alone = rotation.WEEK - 1
+    return best, [[form] for form in others[:alone]] + [others[alone:]] * (len(others) > alone)
 
-    What lies above drivers runs on the reference too; a kernel's vectors are interpreted for one case, and PoCL's for the other.
-    """
-    if module.startswith("tests.graphs.") and module not in DRIVERS_COUNT:
-        return 1 if is_driver(name) else None
-    if is_driver(name) and name != gp.devices()[0].name:
-        return 0
-    return 1 if name == VECTORIZED else None
+
+def device_of(item: pytest.Item) -> str | None:
+    """The name of the device that a test is given."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("device") if callspec else None
+
+
+def case_of(item: pytest.Item) -> str:
+    """A test and its parameters, without the device."""
+    name, _, parameters = item.nodeid.partition("[")
+    return f"{name}[{f'-{parameters[:-1]}-'.replace(f'-{device_of(item)}-', '-', 1)}]"
 
 
 def pytest_collection_finish() -> None:
@@ -188,20 +203,10 @@ def pytest_unconfigure() -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
-        found = [d.name for d in gp.devices()]
-        above = metafunc.module.__name__.startswith("tests.graphs.")  # what happens to a kernel is tested elsewhere
-        few = (above and metafunc.module.__name__ not in DRIVERS_COUNT) or metafunc.module.__name__ in ONE_DRIVER
-        if few and not nightly.is_nightly():
-            found = list(dict.fromkeys([found[0], "reference"]))
-        library = metafunc.module.__name__.startswith("tests.library.")
-        forms = [LOWERED] if (above or library) and not nightly.is_nightly() else [*INTERPRETERS]
-        if found[0] != "reference" and LOWERED in forms and not nightly.is_nightly():  # which a driver runs
-            forms.remove(LOWERED)
-        drivers = [name for name in found if name.startswith("opencl")]
-        on_host = COMPILER and (nightly.is_nightly() or metafunc.module.__name__.startswith("tests.conformance."))
-        as_gpus = [*(f"{name}{AS_A_GPU}" for name in drivers), *[ON_HOST] * bool(on_host)]
+        drivers = [d.name for d in gp.devices()]
+        as_gpus = [f"{name}{AS_A_GPU}" for name in drivers if name.startswith("opencl")] + [ON_HOST] * bool(COMPILER)
         as_gpus = as_gpus if metafunc.module.__name__.startswith(PLANNED) else []
-        metafunc.parametrize("device", [*forms, *as_gpus, *reversed(found)], indirect=True)
+        metafunc.parametrize("device", [*reversed(drivers), *INTERPRETERS, *as_gpus], indirect=True)
 
 
 @pytest.fixture(autouse=True, scope="module")

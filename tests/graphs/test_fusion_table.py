@@ -10,6 +10,8 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import LEAST
+from tests import rotation
+from tests.nightly import left_to_nightly
 
 from .harness import Build, blur, fused, gamma, image, same_bits, shift
 
@@ -237,11 +239,14 @@ TABLE: dict[str, tuple[Build, int]] = {
 }
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("on", "name"),
     dict.fromkeys([*(("reference", name) for name in TABLE), *((ONE_DEVICE, name) for name in [*TABLE][::2])]),
 )
 def test_kernels(name: str, on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if on != "reference" and not rotation.is_turn(name, 4):
+        left_to_nightly("the interpreter runs it each day, and a driver every fourth day")
     build, kernels = TABLE[name]
     monkeypatch.setattr(gp.device(on), "limits", LEAST)  # GPUs have few registers for what is reduced by threads
     with gp.use_device(on):

@@ -1,0 +1,74 @@
+"""What a day leaves out of the suite, other days of the week run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, timedelta
+
+import pytest
+
+import gpuop as gp
+from tests import rotation
+from tests.as_gpus import AS_A_GPU
+from tests.conftest import INTERPRETERS, week_of
+from tests.cuda_on_host.host_device import ON_HOST
+
+MONDAY = date.fromordinal(739_550 // 7 * 7)
+CASES = [f"tests/some.py::test[{k}]" for k in range(40)]
+
+
+@pytest.fixture
+def week(monkeypatch: pytest.MonkeyPatch) -> list[date]:
+    """Seven days, the first of which is today."""
+    monkeypatch.setenv(rotation.DAY, MONDAY.isoformat())
+    return [MONDAY + timedelta(k) for k in range(rotation.WEEK)]
+
+
+@pytest.mark.parametrize(("many", "count", "days"), [(40, 4, 7), (40, 20, 2), (5, 2, 3), (2, 2, 1), (1, 4, 1)])
+def test_each_case_has_its_turn(
+    week: list[date], monkeypatch: pytest.MonkeyPatch, many: int, count: int, days: int
+) -> None:
+    seen: Counter[str] = Counter()
+    for at in week[:days]:
+        monkeypatch.setenv(rotation.DAY, at.isoformat())
+        taken = rotation.share(CASES[:many], count)
+        assert abs(len(taken) - many / days) < 1
+        seen.update(taken)
+    assert seen == Counter(CASES[:many])
+
+
+def test_a_day_is_the_same_in_every_process(week: list[date]) -> None:
+    assert sorted(rotation.share(CASES, 4)) == [CASES[k] for k in (11, 19, 20, 32, 34, 37)]
+
+
+@pytest.mark.parametrize("module", ["tests.conformance.test_reads", "tests.graphs.test_state"])
+def test_each_form_has_its_turn(week: list[date], monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """Both drivers and each interpreter within a week; drivers that plan as for GPUs share a day, from week to week."""
+    drivers = ["opencl:7", gp.devices()[0].name, "reference"]
+    compiled = [f"opencl:7{AS_A_GPU}", f"{drivers[1]}{AS_A_GPU}", ON_HOST]
+    best, forms = week_of(module, [*dict.fromkeys(drivers), *INTERPRETERS, *compiled])
+    assert best == gp.devices()[0].name
+    for case in CASES:
+        seen = set()
+        for at in week:
+            monkeypatch.setenv(rotation.DAY, at.isoformat())
+            seen.add(rotation.form_of(case, forms))
+        assert len(seen) == rotation.WEEK
+        assert seen >= {*drivers, *INTERPRETERS} - {best}
+
+
+def test_what_lies_above_drivers_has_one_form_a_day() -> None:
+    best, forms = week_of("tests.graphs.test_fusion", [gp.devices()[0].name, "reference", *INTERPRETERS])
+    if gp.devices()[0].name == "reference":
+        assert best == "reference"
+    else:
+        assert best == "" and len(forms) == rotation.WEEK
+        assert {name for names in forms for name in names} == {gp.devices()[0].name, "reference", *INTERPRETERS}
+
+
+def test_a_case_that_runs_once_a_week_changes_its_form(week: list[date], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+    for k in range(rotation.WEEK):
+        monkeypatch.setenv(rotation.DAY, (MONDAY + timedelta(weeks=k)).isoformat())
+        seen.add(rotation.form_of(CASES[0], [[str(n)] for n in range(rotation.WEEK)]))
+    assert len(seen) == rotation.WEEK
