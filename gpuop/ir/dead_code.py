@@ -11,7 +11,9 @@ from gpuop.ir.nodes import (
     Assign,
     Atomic,
     Block,
+    Break,
     Comment,
+    Continue,
     Declare,
     FieldParam,
     For,
@@ -22,9 +24,10 @@ from gpuop.ir.nodes import (
     Store,
     Var,
     While,
+    Wide,
     Write,
 )
-from gpuop.ir.visit import blocks, loaded, map_blocks, values, walk, walk_expr
+from gpuop.ir.visit import blocks, leaving, loaded, map_blocks, values, walk, walk_expr
 
 
 def restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
@@ -40,10 +43,16 @@ def _writing(block: Block, kept: set[FieldParam]) -> Block:
 
 
 def without_dead_code(kernel: Kernel) -> Kernel:
-    """The kernel with only what its outputs and other effects need."""
-    body = kernel.body
-    arrays = loaded(body) if any(isinstance(stmt, Declare) for stmt in walk(body)) else set()
-    return replace(kernel, body=_live(body, set(), arrays))
+    """The kernel with only what its outputs and other effects need.
+
+    An array is needed if something that is needed loads of it, so one that only its own values are made of is not.
+    """
+    arrays: set[Array] = set()
+    body = _live(kernel.body, set(), arrays)
+    while not (more := loaded(body)) <= arrays:
+        arrays |= more
+        body = _live(kernel.body, set(), arrays)
+    return replace(kernel, body=body)
 
 
 def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = False) -> Block:
@@ -59,16 +68,20 @@ def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = Fals
         match stmt:
             case Let(var=var) | Assign(var=var) if var not in live:
                 continue
-            case Declare(array=array) | Store(memory=Array() as array) if array not in arrays:
+            case Declare(array=array) | Store(memory=Array() as array) | Wide(loads=True, array=array) if (
+                array not in arrays
+            ):
                 continue
             case Atomic(var=Var() as var) if var not in live:
                 stmt = replace(stmt, var=None)
         loop = isinstance(stmt, (For, While))
+        if loop and not _wanted(stmt, live, arrays):
+            continue  # it ends, as languages have it
         if loop and not looping:
             live.update(_needed(stmt, live, arrays))
         stmt = map_blocks(stmt, partial(_live, live=live, arrays=arrays, looping=looping or loop))
-        if isinstance(stmt, (If, For, While)) and not any(blocks(stmt)):
-            continue  # a loop of which nothing is wanted ends, as languages have it
+        if isinstance(stmt, If) and not any(blocks(stmt)):
+            continue
         live.update(_used(stmt))
         out.append(stmt)
     return tuple(reversed(out))
@@ -76,6 +89,29 @@ def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = Fals
 
 def _used(stmt: Stmt) -> set[Var]:
     return {e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)}
+
+
+def _wanted(loop: Stmt, live: set[Var], arrays: set[Array]) -> bool:
+    """Whether a loop does anything that matters, given what is used after it or anywhere in the loop around it."""
+    for stmt in walk((loop,)):
+        match stmt:
+            case Let(var=var) | Assign(var=var):
+                if var in live:
+                    return True
+            case Declare(array=array) | Store(memory=Array() as array) | Wide(loads=True, array=array):
+                if array in arrays:
+                    return True
+            case If() | For() | While() | Break() | Continue() | Comment():
+                pass
+            case _:
+                return True
+    return False
+
+
+def _leaving_by(block: Block) -> set[Var]:
+    """The variables that decide which turns of a loop with this block are left early."""
+    tests = [stmt for stmt in block if isinstance(stmt, If) and any(leaving((stmt,)))]
+    return {var for test in tests for var in _used(test).union(*map(_leaving_by, blocks(test)))}
 
 
 def _needed(loop: Stmt, live: set[Var], arrays: set[Array]) -> set[Var]:
@@ -86,12 +122,14 @@ def _needed(loop: Stmt, live: set[Var], arrays: set[Array]) -> set[Var]:
     def gather(block: Block, around: set[Var]) -> None:
         for stmt in block:
             used = _used(stmt) | around  # what is done depends on the conditions around it
+            if isinstance(stmt, (For, While)):
+                used |= _leaving_by(stmt.body)
             match stmt:
                 case Let(var=var) | Assign(var=var):
                     makers.setdefault(var, set()).update(used)
-                case If() | For() | While() | Declare() | Comment():
+                case If() | For() | While() | Break() | Continue() | Declare() | Comment():
                     pass
-                case Store(memory=Array() as array) if array not in arrays:
+                case Store(memory=Array() as array) | Wide(loads=True, array=array) if array not in arrays:
                     pass
                 case _:
                     needed.update(used)
