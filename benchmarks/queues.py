@@ -18,6 +18,7 @@ from turns import in_turns
 
 import gpuop as gp
 from gpuop.dsl import _for, _readTensor, _var
+from gpuop.runtime.base.backend import Backend
 
 ROUNDS, SMALL, FRAMES, TURNS = 15, 64, 8, 40
 
@@ -41,7 +42,7 @@ def shown(values: list[float], unit: float) -> str:
     return f"{statistics.median(values) * unit:.3g} ({low:.3g} … {high:.3g})"
 
 
-def host_times(device: gp.runtime.base.backend.Backend) -> None:
+def host_times(device: Backend) -> None:
     field = gp.evaluate(gp.ScalarField(np.zeros(SMALL, np.float32)))
 
     async def awaited() -> None:

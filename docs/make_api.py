@@ -16,6 +16,7 @@ import gpuop as gp
 from gpuop import testing
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
+from gpuop.engine.tune import Tuning
 from gpuop.graphs.graph_window import GraphWindow
 from gpuop.mpi import Domain
 from gpuop.pipelines.pipeline import Pipeline
@@ -24,7 +25,6 @@ from gpuop.runtime.devices import Device
 from gpuop.runtime.profiling import KernelTimes, Profile
 from gpuop.runtime.timeline import Timeline
 from gpuop.runtime.timeline_rows import KernelSum, LaunchTime
-from gpuop.tune import Tuning
 from gpuop.windows.footprint import Footprint
 
 PAGE = Path(__file__).parent / "reference" / "api.md"

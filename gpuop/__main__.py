@@ -7,9 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuop import __version__, commands, tune_commands
-from gpuop.config import config
-from gpuop.errors import GpuopError, SemanticError, here
+from gpuop import __version__
 
 FUNCTION = "a function that gives Fields: an operator, a function of fields, or one without arguments"
 TYPES = (
@@ -85,7 +83,35 @@ def _tune_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return run
 
 
+def _run(given: argparse.Namespace) -> None:
+    """Do what a command asks for; it alone is loaded."""
+    if given.command == "source":
+        from gpuop.commands import print_source
+
+        print_source(given.function, given.types, given.target, given.form)
+    elif given.command == "passes":
+        from gpuop.commands import print_passes
+
+        print_passes(given.function, given.types, given.target, given.after)
+    elif given.command == "compile":
+        from gpuop.engine.cli.bundle import compile_bundle
+
+        compile_bundle(given.function, given.types, given.targets, given.output)
+    elif given.command == "run":
+        from gpuop.engine.cli.example import run_example
+
+        run_example(given.example, given.arguments, given.device)
+    elif given.command == "tune":
+        _tune(given)
+    else:
+        from gpuop.engine.cli.devices import list_devices
+
+        list_devices(given.measure)
+
+
 def _tune(given: argparse.Namespace) -> None:
+    from gpuop.config import config
+
     usual = config.tune_store
     config.tune_store = usual if given.store is None else Path(given.store)
     try:
@@ -95,6 +121,8 @@ def _tune(given: argparse.Namespace) -> None:
 
 
 def _tune_action(given: argparse.Namespace) -> None:
+    from gpuop import tune_commands
+
     if given.action == "run":
         tune_commands.run(given.function, given.types, given.device, given.seconds)
     elif given.action == "show":
@@ -107,19 +135,10 @@ def _tune_action(given: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
+    from gpuop.errors import GpuopError, SemanticError, here  # which NumPy comes with: `--help` does without
+
     try:
-        if given.command == "source":
-            commands.print_source(given.function, given.types, given.target, given.form)
-        elif given.command == "passes":
-            commands.print_passes(given.function, given.types, given.target, given.after)
-        elif given.command == "compile":
-            commands.compile_bundle(given.function, given.types, given.targets, given.output)
-        elif given.command == "run":
-            commands.run_example(given.example, given.arguments, given.device)
-        elif given.command == "tune":
-            _tune(given)
-        else:
-            commands.list_devices(given.measure)
+        _run(given)
     except (GpuopError, OSError) as failed:  # a file that cannot be read or written
         said = str(failed)
         if isinstance(failed, SemanticError) and failed.loc == here():  # no line of the user's, but what calls this

@@ -1,27 +1,84 @@
-"""Which function answers each question that fields ask of the layers above them (`gpuop/dsl/fields/services.py`)."""
+"""Which function answers each question that fields ask of the layers above them (`gpuop/dsl/fields/services.py`).
+
+Each loads its module when it is first asked: a program that only records loads none of them.
+"""
 
 from __future__ import annotations
 
-from gpuop import array_namespace, evaluation, interop, submission, texts
-from gpuop.dsl.fields import services
-from gpuop.graphs import defining, inspection
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpuop.dsl.fields.arrays import Array, Making
+from gpuop.dsl.fields.field import Field
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Node
+
+if TYPE_CHECKING:
+    from gpuop.dsl.fields.services import Services
 
 
 class Providers:
-    """Services: a type checker compares the signatures where they are set."""
+    """Services."""
 
-    evaluate = staticmethod(evaluation.arrays)
-    fetch = staticmethod(submission.fetch)
-    keep = staticmethod(evaluation.keep)
-    buffer = staticmethod(evaluation.buffer)
-    source = staticmethod(texts.source)
-    adopt = staticmethod(interop.adopt)
-    export = staticmethod(interop.export)
-    own = staticmethod(interop.own)
-    set_next = staticmethod(defining.set_next)
-    show = staticmethod(inspection.show)
-    array_namespace = staticmethod(array_namespace.of_version)
-    device_in_use = staticmethod(interop.device_in_use)
+    def evaluate(self, *fields: Field) -> list[Array]:
+        from gpuop.evaluation import arrays
+
+        return arrays(*fields)
+
+    def fetch(self, field: Field, out: Array | None) -> Any:
+        from gpuop.submission import fetch
+
+        return fetch(field, out)
+
+    def keep(self, field: Field) -> Field:
+        from gpuop.evaluation import keep
+
+        return keep(field)
+
+    def buffer(self, field: Field) -> Any:
+        from gpuop.evaluation import buffer
+
+        return buffer(field)
+
+    def source(self, fields: Sequence[Field], target: str | None, form: str) -> str:
+        from gpuop.texts import source
+
+        return source(fields, target, form)
+
+    def adopt(self, array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
+        from gpuop.interop import adopt
+
+        return adopt(array, make, copy, name)
+
+    def export(self, field: Field) -> Any:
+        from gpuop.interop import export
+
+        return export(field)
+
+    def own(self, node: Node) -> Node:
+        from gpuop.interop import own
+
+        return own(node)
+
+    def set_next(self, state: Field, value: Any) -> None:
+        from gpuop.graphs.defining import set_next
+
+        set_next(state, value)
+
+    def device_in_use(self) -> str:
+        from gpuop.interop import device_in_use
+
+        return device_in_use()
+
+    def array_namespace(self, api_version: str | None) -> Any:
+        from gpuop.array_namespace import of_version
+
+        return of_version(api_version)
+
+    def show(self, field: Field) -> str:
+        from gpuop.graphs.inspection import show
+
+        return show(field)
 
 
-services.above = Providers()
+PROVIDERS: Services = Providers()

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from gpuop.config import config
+from gpuop.engine.tune import told, tune
 from gpuop.errors import GpuopError
 from gpuop.named_functions import applied
 from gpuop.runtime.devices import use_device
 from gpuop.runtime.tuning.store import VARIANT, TunedChoice, TuneStore
-from gpuop.tune import told, tune
 
 
 def run(where: str, types: Sequence[str], device: str | None, seconds: float | None) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import commands
 from gpuop.__main__ import main
 from gpuop.config import config
+from gpuop.engine.cli import devices as devices_command
 from gpuop.passes import PIPELINE
 from gpuop.runtime import device_facts
 from gpuop.runtime.cuda import nvrtc
@@ -432,8 +432,8 @@ def test_devices_are_measured_anew(which, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(device_facts, "_known", {})
     monkeypatch.setattr(device_facts, "COPIED", {"cpu": (2**18,), "gpu": (2**18,)})
     monkeypatch.setattr(device_facts, "COMPUTED", {"cpu": 1024, "gpu": 1024})
-    monkeypatch.setattr(commands, "FUNCTIONS", ("exp",))
-    monkeypatch.setattr(commands, "examined", lambda: [found for found in examined() if found.name == which])
+    monkeypatch.setattr(devices_command, "FUNCTIONS", ("exp",))
+    monkeypatch.setattr(devices_command, "examined", lambda: [found for found in examined() if found.name == which])
     assert main(["devices", "--measure"]) == 0
     printed = capsys.readouterr().out
     if which == "reference":

@@ -230,7 +230,9 @@ def test_direct(device):
     assert device in ("cpu", "tpu")
 
 def test_nothing_was_imported():
-    assert not {"gpuop", "numpy", "pyopencl"} & set(sys.modules)
+    assert not {"numpy", "pyopencl"} & set(sys.modules)
+    of_gpuop = {name for name in sys.modules if name.partition(".")[0] == "gpuop"}
+    assert of_gpuop == {"gpuop", "gpuop.lazy", "gpuop.testing", "gpuop.testing.plugin"}
 """
 
 
@@ -238,7 +240,7 @@ def test_the_plugin(tmp_path):
     (tmp_path / "test_first.py").write_text(STRANGERS)
     (tmp_path / "test_second.py").write_text(OURS)
     (tmp_path / "test_third.py").write_text("def test_misspelt(device):\n    pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "_gpuop_pytest", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "gpuop.testing.plugin", "-p", "no:cacheprovider"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     options = ["--gpuop-devices=reference", "--strict-markers"]
     done = subprocess.run(

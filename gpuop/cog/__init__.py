@@ -226,3 +226,7 @@ __all__ = [
     "warp",
     "winnerTakeAll",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

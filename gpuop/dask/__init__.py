@@ -21,6 +21,10 @@ with suppress(ImportError):  # Dask does without
 __all__ = ["explain", "map_blocks"]
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 if not TYPE_CHECKING:  # a checker is to say of a name that there is none
 
     def __getattr__(name: str) -> NoReturn:

@@ -63,6 +63,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 def __getattr__(name: str) -> NoReturn:
     if name.startswith("__"):
         raise AttributeError(name)

@@ -52,3 +52,7 @@ __all__ = [
     "vecdot",
     "vecmat",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

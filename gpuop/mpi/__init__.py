@@ -8,6 +8,10 @@ from gpuop.mpi.domain import Domain
 __all__ = ["Domain"]
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 if not TYPE_CHECKING:  # a checker is to say of a name that there is none
 
     def __getattr__(name: str) -> NoReturn:

@@ -11,8 +11,8 @@ import numpy as np
 
 from gpuop.dsl.fields.arrays import Array as Numbers
 from gpuop.dsl.fields.field import Field
+from gpuop.engine.iterate import iterate
 from gpuop.errors import ArgumentError, UnsupportedError, described
-from gpuop.iterate import iterate
 from gpuop.ndimage.extrema import extremum
 from gpuop.ndimage.filter_arguments import as_output, axes_of, each, rank
 from gpuop.ndimage.floods import flooded

@@ -40,6 +40,10 @@ INSTEAD = {
 }  # names of NumPy's and JAX's
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 def __getattr__(name: str) -> NoReturn:
     if name.startswith("__"):
         raise AttributeError(name)

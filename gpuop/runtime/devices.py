@@ -42,8 +42,12 @@ def discover() -> list[tuple[Device, Any]]:
     """Every device and what opens it, best first; the reference is always the last."""
     global _found
     if _found is None:
-        _found = [*cuda_devices(), *opencl_devices(), (Device("reference", Reference.description), Reference)]
+        _found = [*cuda_devices(), *opencl_devices(), _reference()]
     return _found
+
+
+def _reference() -> tuple[Device, Any]:
+    return Device("reference", Reference.description), Reference
 
 
 def devices() -> list[Device]:
@@ -95,7 +99,9 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
         return current()
     config.check()
     name = _specific(name)
-    for device, opener in (*discover(), *reference_gpus()):
+    interpreters = [_reference(), *reference_gpus()]  # which need no driver: none is loaded for them
+    among = interpreters if name in [device.name for device, _ in interpreters] else discover()
+    for device, opener in among:
         if name != device.name and name not in device.aliases:
             continue
         if device.problem is not None:
@@ -128,7 +134,9 @@ def _key(name: str, checked: bool) -> str:
 
 def _specific(name: str) -> str:
     """The first device of a kind, for "cpu" and "gpu"; other names are themselves."""
-    wanted = {"gpu": ("cuda:0", "opencl:gpu"), "cpu": ("opencl:cpu",)}.get(name, ())
+    wanted = {"gpu": ("cuda:0", "opencl:gpu"), "cpu": ("opencl:cpu",)}.get(name)
+    if wanted is None:
+        return name
     usable = {n for device, _ in discover() if device.problem is None for n in (device.name, *device.aliases)}
     return next((n for n in wanted if n in usable), name)
 

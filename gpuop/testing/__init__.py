@@ -1,9 +1,39 @@
-"""For tests of programs and of back ends: how far values are from what they should be, digests, noise, the conformance suite."""
+"""For tests of programs and of back ends: how far values are from what they should be, digests, noise, the conformance suite.
 
-from gpuop.testing.comparison import assert_allclose
-from gpuop.testing.conformance import conformance
-from gpuop.testing.hashes import digest, noise
-from gpuop.testing.metrics import Errors, errors, ulps
-from gpuop.testing.programs import PROGRAMS
+`gpuop/testing/plugin.py` is the plugin of pytest. It is loaded wherever gpuop is installed, and names here when they are used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from gpuop.lazy import load
+
+if TYPE_CHECKING:  # for checkers and editors; at run time `NAMES` says the same
+    from gpuop.testing.comparison import assert_allclose
+    from gpuop.testing.conformance import conformance
+    from gpuop.testing.hashes import digest, noise
+    from gpuop.testing.metrics import Errors, errors, ulps
+    from gpuop.testing.programs import PROGRAMS
 
 __all__ = ["PROGRAMS", "Errors", "assert_allclose", "conformance", "digest", "errors", "noise", "ulps"]
+NAMES = {
+    "PROGRAMS": "gpuop.testing.programs.PROGRAMS",
+    "Errors": "gpuop.testing.metrics.Errors",
+    "assert_allclose": "gpuop.testing.comparison.assert_allclose",
+    "conformance": "gpuop.testing.conformance.conformance",
+    "digest": "gpuop.testing.hashes.digest",
+    "errors": "gpuop.testing.metrics.errors",
+    "noise": "gpuop.testing.hashes.noise",
+    "ulps": "gpuop.testing.metrics.ulps",
+}
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+if not TYPE_CHECKING:  # a checker is to say of a name that there is none
+
+    def __getattr__(name: str) -> Any:
+        if name in NAMES:
+            return load(__name__, NAMES, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 
 import gpuop as gp
+from gpuop import evaluation
 from gpuop.dsl import *
 from gpuop.ends import WeakKeys, WeakValues, _ends, at_end
 from gpuop.graphs.graph_threads import Worker
@@ -128,10 +129,10 @@ def test_the_end_of_operators_reductions_and_pipelines(device):
     ends = [field, doubled, total, smooth]
     del field, doubled, total, smooth
     assert calls_of_python(ends) == []
-    kept = dict(gp.evaluation._plans._entries)
+    kept = dict(evaluation._plans._entries)
     assert kept
     ends = [kept]
-    gp.evaluation._plans._entries.clear()
+    evaluation._plans._entries.clear()
     del kept
     assert calls_of_python(ends) == []
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import evaluation
 from gpuop.dsl import *
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime import devices
@@ -149,7 +150,7 @@ def test_release(on, everywhere):
 
 def test_kernels_of_many_shapes_are_let_go(monkeypatch):
     """However many pipelines there are, what all of them have compiled is bounded together."""
-    plans = gp.evaluation._plans
+    plans = evaluation._plans
     monkeypatch.setattr(plans, "most", 4)
     made = [gp.pipeline(lambda x, k=k: gp.ScalarField(x) * k) for k in range(2)]
     with gp.use_device("reference"):

@@ -17,6 +17,7 @@ import gc, os, signal, sys, threading
 import numpy as np
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.runtime import devices
 
 @gp.operator
 def twice(f):
@@ -38,7 +39,7 @@ def defined():
     another.step(3)
     return another.read("t")[0]
 def default():
-    chosen = gp.runtime.devices._chosen
+    chosen = devices._chosen
     token = chosen.set(())
     try: return eager()
     finally: chosen.reset(token)
@@ -51,6 +52,7 @@ class Odd:  # as some libraries' types are
 
 odd = Odd()
 device = sys.argv[1]
+gp.devices()  # drivers are loaded, also where the reference is used
 pipeline = gp.pipeline(lambda a: twice(gp.ScalarField(a)))
 with gp.use_device(device):
     before = gp.evaluate(twice(gp.ScalarField(np.arange(4, dtype="f"))))
@@ -125,3 +127,27 @@ def test_a_process_that_is_forked_before_any_use():
         GPUOP_DEVICE=DEVICES[0],
     )
     assert done.stdout == "10.0\n"
+
+
+ON_THE_REFERENCE = """
+import os, signal
+import numpy as np
+import gpuop as gp
+
+with gp.use_device("reference"):
+    assert (gp.ScalarField(np.ones(3, "f")) + 1).numpy().sum() == 6
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    print([d.name for d in gp.devices()], (gp.ScalarField(np.ones(3, "f")) + 1).numpy().sum(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore")
+def test_a_child_has_all_devices_where_no_driver_was_loaded():
+    """The reference loads none."""
+    done = python("-c", ON_THE_REFERENCE, GPUOP_DEVICE=None)
+    assert done.stdout == f"{[device.name for device in gp.devices()]} 6.0\n"

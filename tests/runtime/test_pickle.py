@@ -18,6 +18,7 @@ import gpuop.dsl
 from gpuop import errors
 from gpuop.dsl import *
 from gpuop.errors import GpuopError, Loc
+from gpuop.ir import types
 from gpuop.ir.types import BOOL, HALF, DType, Type
 
 from .process import python
@@ -127,7 +128,7 @@ def test_types(way: Callable[[Any], Any]) -> None:
     other = way(kind)
     assert other == kind and hash(other) == hash(kind) and other.storage is HALF
     assert way(gp.Shape(2, 3)) == gp.Shape(2, 3) and type(way(gp.Shape(2, 3))) is gp.Shape
-    assert all(way(d) is d for d in vars(gp.ir.types).values() if isinstance(d, DType))
+    assert all(way(d) is d for d in vars(types).values() if isinstance(d, DType))
     assert way(Type(HALF, 2)) is Type(HALF, 2) is not Type(HALF)
     assert way(gp.devices()[0]) == gp.devices()[0]
 

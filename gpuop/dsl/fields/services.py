@@ -1,9 +1,10 @@
-"""What fields and operators ask of the layers above them: they cannot import these, so `gpuop/providers.py` sets `above`."""
+"""What fields and operators ask of the layers above them, which are loaded by their names when they are first asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gpuop.dsl.fields.arrays import Array, Making
 from gpuop.ir.types import FieldType
@@ -70,7 +71,81 @@ class Services(Protocol):
         ...
 
 
-above: Services
-# NumPy's functions that take fields, called with a name, arguments and keywords: `gpuop/ops/array_functions.py`
-array_functions: dict[str, Callable[[str, Any, Any], Any]] = {}
-algebra: dict[str, Callable[..., Field]] = {}  # host algebra by NumPy's names, filled in by the modules of `gpuop/ops/`
+above: Services  # of `gpuop/providers.py`
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name != "above":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = import_module("gpuop.providers").PROVIDERS
+        return value
+
+
+Function = TypeVar("Function")
+OF_LINALG = ("cross", "diagonal", "dot", "einsum", "matmul", "matvec", "trace", "vecdot", "vecmat")
+REDUCTIONS = (
+    "all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "nanargmax", "nanargmin", "nanmax", "nanmean",
+    "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod", "std", "sum", "var",
+)  # fmt: skip
+
+
+class Registry(dict[str, Function]):
+    """Functions by names: the module of a name fills it in when it is first asked for that name.
+
+    Args:
+        modules: by names, or by a package's name and a dot for all in it; "" is the module of all other names.
+    """
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        super().__init__()
+        self.modules = modules
+        self._loaded = set[str]()
+
+    def module_of(self, name: str) -> str:
+        return self.modules.get(name) or self.modules.get(name[: name.rfind(".") + 1]) or self.modules[""]
+
+    def _load(self, name: str) -> None:
+        module = self.module_of(name)
+        if module not in self._loaded:
+            import_module(module)
+            self._loaded.add(module)
+
+    def __missing__(self, name: str) -> Function:
+        self._load(name)
+        if not super().__contains__(name):
+            raise KeyError(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        if not super().__contains__(name):
+            self._load(str(name))
+        return super().__contains__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        for module in dict.fromkeys(self.modules.values()):
+            import_module(module)
+        return super().__iter__()
+
+
+# NumPy's functions that take fields, called with a name, arguments and keywords
+array_functions = Registry[Callable[[str, Any, Any], Any]](
+    {
+        "": "gpuop.ops.array_functions",
+        "linalg.": "gpuop.linalg.numpy_names",
+        "fft.": "gpuop.fft.fft_names",
+        **dict.fromkeys(OF_LINALG, "gpuop.linalg.numpy_names"),
+    }
+)
+# host algebra by NumPy's names
+algebra = Registry[Callable[..., "Field"]](
+    {
+        "": "gpuop.ops.algebra",
+        "matmul": "gpuop.linalg.numpy_names",
+        "getitem": "gpuop.ops.taking",
+        "named": "gpuop.ops.axes",
+        "matrix_transpose": "gpuop.ops.more_layouts",
+        "with_tensor_order": "gpuop.ops.more_layouts",
+        **dict.fromkeys(REDUCTIONS, "gpuop.ops.reduction_functions"),
+    }
+)

@@ -143,6 +143,8 @@ def holds_name(owner: Any, name: str) -> bool:
     """Whether an attribute is what the owner's own dictionary has, which nothing else decides."""
     kind = type(owner)
     if kind is ModuleType:
+        if name not in vars(owner) and owner.__name__ == PACKAGE:
+            getattr(owner, name, None)  # loads it
         return name in vars(owner)
     if isinstance(owner, type):
         return kind is type and name in vars(owner) and not hasattr(type(vars(owner)[name]), "__get__")

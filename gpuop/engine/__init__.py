@@ -1,0 +1,1 @@
+"""What evaluates, iterates and tunes."""

@@ -1,0 +1,29 @@
+"""`gpuop compile`: bundles of what a function gives."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuop.bundles.architectures import holes
+from gpuop.bundles.bundle import save_bundle, save_open_bundle
+from gpuop.codegen.generate import target_named
+from gpuop.named_functions import recorded
+
+
+def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:
+    """Write a bundle of what a function gives, for several targets."""
+    named = [target_named(t.strip()) for t in targets.split(",")]
+    name, count, record = recorded(where, types)
+    sizes = ""
+    if count:
+        least, most = save_open_bundle(output, name, count, record, named)
+        sizes = f" for extents from {least} to {most}"
+    else:
+        save_bundle(output, name, *record(()), named)
+    cubins = {target.architecture for target in named if target.architecture}
+    cuda = f" (CUDA from sm_{min(cubins)} on)" if cubins else ""
+    print(f"{output}: {name}{sizes} for {', '.join(map(str, named))}{cuda}, {Path(output).stat().st_size} bytes")
+    for hole in holes(cubins):
+        print(f"gpuop: warning: {hole}", file=sys.stderr)

@@ -1,0 +1,66 @@
+"""A plugin of pytest: the fixture `gpuop_device`, for tests that run on each of some devices of gpuop's.
+
+pytest loads it wherever gpuop is installed, so it loads nothing of the package, but for tests that ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+HELP = """what the tests that use the fixture `gpuop_device` run on: "best" (the device in use), "all", "first-per-api",
+"none" (they are skipped), or names with commas between"""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("gpuop").addoption("--gpuop-devices", default="best", metavar="NAMES", help=HELP)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "gpuop_devices(*names): skip this test on other devices; 'cuda' is any of CUDA's"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """For what takes `gpuop_device`, which asks for the name."""
+    if "gpuop_device_name" in metafunc.fixturenames:
+        names = _names(metafunc.config.getoption("--gpuop-devices"))
+        if names is not None:
+            metafunc.parametrize("gpuop_device_name", names, scope="session")
+
+
+def _names(wanted: str) -> list[str] | None:
+    """The names of devices; None: the one in use."""
+    if wanted in ("best", "none"):
+        return None
+    if wanted not in ("all", "first-per-api"):
+        return wanted.split(",")
+    import gpuop
+
+    found = [device.name for device in gpuop.devices()]
+    if wanted == "first-per-api":
+        return list({name.split(":")[0]: name for name in reversed(found)}.values())[::-1]
+    return found
+
+
+@pytest.fixture(scope="session")
+def gpuop_device_name() -> str:
+    """The name of the device that tests run on; "" for the one in use."""
+    return ""
+
+
+@pytest.fixture
+def gpuop_device(gpuop_device_name: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of the device of gpuop's that the test runs on, which is in use meanwhile."""
+    if request.config.getoption("--gpuop-devices") == "none":
+        pytest.skip("--gpuop-devices=none")
+    import gpuop
+
+    chosen = gpuop_device_name or gpuop.device().name
+    for mark in request.node.iter_markers("gpuop_devices"):
+        if not any(chosen == name or chosen.startswith(f"{name}:") for name in mark.args):
+            pytest.skip(f"this test is for {', '.join(mark.args)}, not for {chosen}")
+    with gpuop.use_device(chosen) as backend:
+        yield backend.name
