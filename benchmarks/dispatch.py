@@ -47,7 +47,7 @@ def steps() -> Iterator[Way]:
 
 def operators() -> Iterator[Way]:
     """One bound launch, as a pipeline or a graph holds it."""
-    from gpuop.evaluation import prepare
+    from gpuop.engine.evaluate import prepare
     from gpuop.fusion.program import program
 
     backend = gp.device()

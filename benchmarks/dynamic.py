@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import gpuop as gp
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.dsl import *
 from gpuop.runtime.base.compiled import CompilingBackend
 from gpuop.runtime.devices import current

@@ -26,9 +26,9 @@ from gpuop import passes
 from gpuop.codegen.c.printer import Printer
 from gpuop.codegen.generate import EXPRESSIONS, target_named
 from gpuop.dsl import _readTensor
-from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.fusion.target_plan import plan_for
 from gpuop.ir.kernel import Kernel
 from tests.composed import PIPELINES
 

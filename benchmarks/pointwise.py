@@ -21,9 +21,9 @@ import numpy as np
 from turns import in_turns, middle_half
 
 import gpuop as gp
-from gpuop import evaluation
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 from gpuop.fusion.program import program
 from gpuop.runtime.devices import current
 
@@ -93,12 +93,12 @@ def timed(actions: dict[str, Action], runs: int) -> dict[str, tuple[float, float
 def launch_of(make: Callable[[gp.Field], gp.Field], values: np.ndarray, tensor: int, widen: bool) -> Action:
     """A bound launch, and its end."""
     config.widen = widen
-    evaluation._plans.clear()  # equal programs share a plan, whatever the settings were
+    evaluate._plans.clear()  # equal programs share a plan, whatever the settings were
     backend, field = current(), gp.Field(values, tensor)
     what = program([make(field).node])
     (leaf,), (wanted,) = what.leaves, what.wanted
-    memory = {leaf: evaluation.argument(field.node, backend), wanted: backend.empty(what.types[wanted])}
-    (run,) = backend.sequence([evaluation.prepare(what, backend, None).bind(0, memory)])
+    memory = {leaf: evaluate.argument(field.node, backend), wanted: backend.empty(what.types[wanted])}
+    (run,) = backend.sequence([evaluate.prepare(what, backend, None).bind(0, memory)])
 
     def waited(kept: object = memory) -> None:  # which the launch needs
         run()

@@ -16,16 +16,16 @@ import gpuop as gp
 from gpuop import testing
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
+from gpuop.engine.graphs.window import GraphWindow
+from gpuop.engine.jit.pipeline import Pipeline
+from gpuop.engine.jit.windowing import PipelineWindow
 from gpuop.engine.tune import Tuning
-from gpuop.graphs.graph_window import GraphWindow
+from gpuop.fusion.windows.footprint import Footprint
 from gpuop.mpi import Domain
-from gpuop.pipelines.pipeline import Pipeline
-from gpuop.pipelines.windowing import PipelineWindow
 from gpuop.runtime.devices import Device
-from gpuop.runtime.profiling import KernelTimes, Profile
-from gpuop.runtime.timeline import Timeline
-from gpuop.runtime.timeline_rows import KernelSum, LaunchTime
-from gpuop.windows.footprint import Footprint
+from gpuop.runtime.profile.profiler import KernelTimes, Profile
+from gpuop.runtime.profile.timeline import Timeline
+from gpuop.runtime.profile.timeline_rows import KernelSum, LaunchTime
 
 PAGE = Path(__file__).parent / "reference" / "api.md"
 HEAD = """# The reference of `gpuop`

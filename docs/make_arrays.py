@@ -8,11 +8,12 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from gpuop.dsl.fields.instead import WAYS
-from gpuop.fft import fft_names
-from gpuop.linalg import numpy_names
-from gpuop.ops import numpy_functions, reduction_functions
+from gpuop.dsl.fields.numpy_hints import WAYS
+from gpuop.lib.fft import numpy_names as fft_names
+from gpuop.lib.linalg import numpy_names
 from gpuop.ops.array_functions import OF_UFUNCS, TABLE, ArrayFunction
+from gpuop.ops.elementwise import numpy_functions
+from gpuop.ops.reduce import functions
 
 PAGE = Path(__file__).parent / "reference" / "numpy.md"
 HEAD = """# NumPy's functions of fields
@@ -95,7 +96,7 @@ DEFAULTS = {"ddof": 0, "initial": None, "keepdims": False, "where": True}  # of 
 def takes(name: str, function: ArrayFunction) -> str:
     """The arguments, as NumPy calls them; of reductions the field, the axis, and options by their names."""
     if function.group == "Reductions":
-        options = reduction_functions.TABLE[ALIASES.get(name, name)].options
+        options = functions.TABLE[ALIASES.get(name, name)].options
         return ", ".join(("a, axis=None, *", *(f"{o}={DEFAULTS[o]}" for o in options)))
     given = inspect.signature(function.call)
     kept = [p.replace(annotation=p.empty) for p in given.parameters.values()]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuop import dsl
-from gpuop.dsl.words import functions
+from gpuop.dsl.builtins import functions
 from gpuop.ir.borders import WORDS
 from gpuop.ir.types import DTYPES
 

@@ -16,8 +16,8 @@ from types import FunctionType
 from typing import Any
 
 from gpuop import dsl
+from gpuop.dsl.builtins import atomics, functions
 from gpuop.dsl.recorder.value import Value
-from gpuop.dsl.words import atomics, functions
 
 STUB = Path(dsl.__file__).with_suffix(".pyi")
 HEAD = '''"""The vocabulary of kernel bodies, for type checkers and editors: made by docs/make_stub.py."""

@@ -6,18 +6,21 @@ Names are loaded when they are first used (PEP 562): a program loads what it nee
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gpuop.lazy import load
+from gpuop.base.lazy import load
 
 if TYPE_CHECKING:  # for checkers and editors; at run time `NAMES` says the same
-    from gpuop import cog as cog
-    from gpuop import dsl as dsl
-    from gpuop import fft as fft
-    from gpuop import linalg as linalg
-    from gpuop import ndimage as ndimage
-    from gpuop import random as random
-    from gpuop.bundles.bundle import Bundle, load_bundle
+    from gpuop import cog, dsl, fft, linalg, ndimage, random
+    from gpuop.base.errors import (
+        ArgumentError,
+        CompileError,
+        DeviceError,
+        GpuopError,
+        KernelWarning,
+        SemanticError,
+        UnsupportedError,
+    )
     from gpuop.dsl.fields.field import Field
-    from gpuop.dsl.fields.kinds_of_field import (
+    from gpuop.dsl.fields.field_types import (
         ColorField,
         ComplexField,
         MatrixField,
@@ -29,40 +32,32 @@ if TYPE_CHECKING:  # for checkers and editors; at run time `NAMES` says the same
     )
     from gpuop.dsl.operators.decorator import operator
     from gpuop.dsl.operators.gpu_operator import GPUOperator
-    from gpuop.dsl.operators.host import HostOperator
+    from gpuop.dsl.operators.host_operator import HostOperator
     from gpuop.dsl.recorder.precisions import precision
+    from gpuop.engine.async_evaluation import pinned, submit
+    from gpuop.engine.bundles.bundle import Bundle, load_bundle
+    from gpuop.engine.evaluate import evaluate, release
+    from gpuop.engine.graphs.compute_graph import ComputeGraph
+    from gpuop.engine.graphs.sensors import Actuator, Sensor
     from gpuop.engine.iterate import iterate
+    from gpuop.engine.jit.pipeline import pipeline
     from gpuop.engine.tune import tune
-    from gpuop.errors import (
-        ArgumentError,
-        CompileError,
-        DeviceError,
-        GpuopError,
-        KernelWarning,
-        SemanticError,
-        UnsupportedError,
-    )
-    from gpuop.evaluation import evaluate, release
-    from gpuop.graphs.compute_graph import ComputeGraph
-    from gpuop.graphs.streams import Actuator, Sensor
     from gpuop.ir.dims import Dims
     from gpuop.ir.types import FieldType, Shape
+    from gpuop.ops.create.computed_fields import full, ones, zeros
+    from gpuop.ops.create.evenly_spaced import arange, linspace, meshgrid
     from gpuop.ops.device_operator import DeviceOperator
-    from gpuop.ops.evenly_spaced import arange, linspace, meshgrid
-    from gpuop.ops.making import full, ones, zeros
-    from gpuop.ops.reduce_function import reduce
-    from gpuop.ops.scans import scan
-    from gpuop.ops.updating import updated
+    from gpuop.ops.reduce.user_function import reduce
+    from gpuop.ops.scan.scans import scan
+    from gpuop.ops.select.update import updated
     from gpuop.passes.schedules.pinning import schedule
-    from gpuop.pipelines.pipeline import pipeline
     from gpuop.runtime.devices import devices, set_device, use_device
     from gpuop.runtime.devices import open_device as device
     from gpuop.runtime.events import Event
+    from gpuop.runtime.profile.timeline import profile
     from gpuop.runtime.queues import queue
-    from gpuop.runtime.timeline import profile
     from gpuop.runtime.tuning.modes import tuning
-    from gpuop.streaming.stream import stream
-    from gpuop.submission import pinned, submit
+    from gpuop.scaleout.stream.stream import stream
 
 __version__ = "0.1.0"
 __all__ = [
@@ -124,61 +119,61 @@ __all__ = [
 ]  # fmt: skip
 MODULES = ("cog", "dsl", "fft", "linalg", "ndimage", "random")
 NAMES = {  # where each is defined
-    "Actuator": "gpuop.graphs.streams.Actuator",
-    "ArgumentError": "gpuop.errors.ArgumentError",
-    "Bundle": "gpuop.bundles.bundle.Bundle",
-    "ColorField": "gpuop.dsl.fields.kinds_of_field.ColorField",
-    "CompileError": "gpuop.errors.CompileError",
-    "ComplexField": "gpuop.dsl.fields.kinds_of_field.ComplexField",
-    "ComputeGraph": "gpuop.graphs.compute_graph.ComputeGraph",
-    "DeviceError": "gpuop.errors.DeviceError",
+    "Actuator": "gpuop.engine.graphs.sensors.Actuator",
+    "ArgumentError": "gpuop.base.errors.ArgumentError",
+    "Bundle": "gpuop.engine.bundles.bundle.Bundle",
+    "ColorField": "gpuop.dsl.fields.field_types.ColorField",
+    "CompileError": "gpuop.base.errors.CompileError",
+    "ComplexField": "gpuop.dsl.fields.field_types.ComplexField",
+    "ComputeGraph": "gpuop.engine.graphs.compute_graph.ComputeGraph",
+    "DeviceError": "gpuop.base.errors.DeviceError",
     "DeviceOperator": "gpuop.ops.device_operator.DeviceOperator",
     "Dims": "gpuop.ir.dims.Dims",
     "Event": "gpuop.runtime.events.Event",
     "Field": "gpuop.dsl.fields.field.Field",
     "FieldType": "gpuop.ir.types.FieldType",
     "GPUOperator": "gpuop.dsl.operators.gpu_operator.GPUOperator",
-    "GpuopError": "gpuop.errors.GpuopError",
-    "HostOperator": "gpuop.dsl.operators.host.HostOperator",
-    "KernelWarning": "gpuop.errors.KernelWarning",
-    "MatrixField": "gpuop.dsl.fields.kinds_of_field.MatrixField",
-    "Parameter": "gpuop.dsl.fields.kinds_of_field.Parameter",
-    "ScalarField": "gpuop.dsl.fields.kinds_of_field.ScalarField",
-    "SemanticError": "gpuop.errors.SemanticError",
-    "Sensor": "gpuop.graphs.streams.Sensor",
+    "GpuopError": "gpuop.base.errors.GpuopError",
+    "HostOperator": "gpuop.dsl.operators.host_operator.HostOperator",
+    "KernelWarning": "gpuop.base.errors.KernelWarning",
+    "MatrixField": "gpuop.dsl.fields.field_types.MatrixField",
+    "Parameter": "gpuop.dsl.fields.field_types.Parameter",
+    "ScalarField": "gpuop.dsl.fields.field_types.ScalarField",
+    "SemanticError": "gpuop.base.errors.SemanticError",
+    "Sensor": "gpuop.engine.graphs.sensors.Sensor",
     "Shape": "gpuop.ir.types.Shape",
-    "UnsupportedError": "gpuop.errors.UnsupportedError",
-    "VectorField": "gpuop.dsl.fields.kinds_of_field.VectorField",
-    "arange": "gpuop.ops.evenly_spaced.arange",
+    "UnsupportedError": "gpuop.base.errors.UnsupportedError",
+    "VectorField": "gpuop.dsl.fields.field_types.VectorField",
+    "arange": "gpuop.ops.create.evenly_spaced.arange",
     "device": "gpuop.runtime.devices.open_device",
     "devices": "gpuop.runtime.devices.devices",
-    "evaluate": "gpuop.evaluation.evaluate",
-    "fromfunction": "gpuop.dsl.fields.kinds_of_field.fromfunction",
-    "full": "gpuop.ops.making.full",
-    "is_big_tensor": "gpuop.dsl.fields.kinds_of_field.is_big_tensor",
+    "evaluate": "gpuop.engine.evaluate.evaluate",
+    "fromfunction": "gpuop.dsl.fields.field_types.fromfunction",
+    "full": "gpuop.ops.create.computed_fields.full",
+    "is_big_tensor": "gpuop.dsl.fields.field_types.is_big_tensor",
     "iterate": "gpuop.engine.iterate.iterate",
-    "linspace": "gpuop.ops.evenly_spaced.linspace",
-    "load_bundle": "gpuop.bundles.bundle.load_bundle",
-    "meshgrid": "gpuop.ops.evenly_spaced.meshgrid",
-    "ones": "gpuop.ops.making.ones",
+    "linspace": "gpuop.ops.create.evenly_spaced.linspace",
+    "load_bundle": "gpuop.engine.bundles.bundle.load_bundle",
+    "meshgrid": "gpuop.ops.create.evenly_spaced.meshgrid",
+    "ones": "gpuop.ops.create.computed_fields.ones",
     "operator": "gpuop.dsl.operators.decorator.operator",
-    "pinned": "gpuop.submission.pinned",
-    "pipeline": "gpuop.pipelines.pipeline.pipeline",
+    "pinned": "gpuop.engine.async_evaluation.pinned",
+    "pipeline": "gpuop.engine.jit.pipeline.pipeline",
     "precision": "gpuop.dsl.recorder.precisions.precision",
-    "profile": "gpuop.runtime.timeline.profile",
+    "profile": "gpuop.runtime.profile.timeline.profile",
     "queue": "gpuop.runtime.queues.queue",
-    "reduce": "gpuop.ops.reduce_function.reduce",
-    "release": "gpuop.evaluation.release",
-    "scan": "gpuop.ops.scans.scan",
+    "reduce": "gpuop.ops.reduce.user_function.reduce",
+    "release": "gpuop.engine.evaluate.release",
+    "scan": "gpuop.ops.scan.scans.scan",
     "schedule": "gpuop.passes.schedules.pinning.schedule",
     "set_device": "gpuop.runtime.devices.set_device",
-    "stream": "gpuop.streaming.stream.stream",
-    "submit": "gpuop.submission.submit",
+    "stream": "gpuop.scaleout.stream.stream.stream",
+    "submit": "gpuop.engine.async_evaluation.submit",
     "tune": "gpuop.engine.tune.tune",
     "tuning": "gpuop.runtime.tuning.modes.tuning",
-    "updated": "gpuop.ops.updating.updated",
+    "updated": "gpuop.ops.select.update.updated",
     "use_device": "gpuop.runtime.devices.use_device",
-    "zeros": "gpuop.ops.making.zeros",
+    "zeros": "gpuop.ops.create.computed_fields.zeros",
 }
 
 
@@ -200,7 +195,7 @@ if not TYPE_CHECKING:  # a checker is to say of a name that there is none
 
 def _missing(name: str) -> AttributeError:
     """What is wrong with a name that is none of gpuop's."""
-    errors, services = import_module("gpuop.errors"), import_module("gpuop.dsl.fields.services")
+    errors, services = import_module("gpuop.base.errors"), import_module("gpuop.dsl.fields.services")
     numpy = import_module("numpy")
     error: AttributeError = errors.missing(__name__, name, __all__)
     if name in services.array_functions or isinstance(getattr(numpy, name, None), numpy.ufunc):

@@ -86,11 +86,11 @@ def _tune_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 def _run(given: argparse.Namespace) -> None:
     """Do what a command asks for; it alone is loaded."""
     if given.command == "source":
-        from gpuop.commands import print_source
+        from gpuop.engine.cli.commands import print_source
 
         print_source(given.function, given.types, given.target, given.form)
     elif given.command == "passes":
-        from gpuop.commands import print_passes
+        from gpuop.engine.cli.commands import print_passes
 
         print_passes(given.function, given.types, given.target, given.after)
     elif given.command == "compile":
@@ -110,7 +110,7 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _tune(given: argparse.Namespace) -> None:
-    from gpuop.config import config
+    from gpuop.base.config import config
 
     usual = config.tune_store
     config.tune_store = usual if given.store is None else Path(given.store)
@@ -121,21 +121,21 @@ def _tune(given: argparse.Namespace) -> None:
 
 
 def _tune_action(given: argparse.Namespace) -> None:
-    from gpuop import tune_commands
+    from gpuop.engine.cli import tune
 
     if given.action == "run":
-        tune_commands.run(given.function, given.types, given.device, given.seconds)
+        tune.run(given.function, given.types, given.device, given.seconds)
     elif given.action == "show":
-        tune_commands.show(given.tried)
+        tune.show(given.tried)
     elif given.action == "merge":
-        tune_commands.merge(given.files)
+        tune.merge(given.files)
     else:
-        tune_commands.export(given.output)
+        tune.export(given.output)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    from gpuop.errors import GpuopError, SemanticError, here  # which NumPy comes with: `--help` does without
+    from gpuop.base.errors import GpuopError, SemanticError, here  # which NumPy comes with: `--help` does without
 
     try:
         _run(given)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpuop.dsl.fields.arrays import Array, Making
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Array, Making
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 
@@ -21,52 +21,52 @@ class Providers:
     """Services."""
 
     def evaluate(self, *fields: Field) -> list[Array]:
-        from gpuop.evaluation import arrays
+        from gpuop.engine.evaluate import arrays
 
         return arrays(*fields)
 
     def fetch(self, field: Field, out: Array | None) -> Any:
-        from gpuop.submission import fetch
+        from gpuop.engine.async_evaluation import fetch
 
         return fetch(field, out)
 
     def keep(self, field: Field) -> Field:
-        from gpuop.evaluation import keep
+        from gpuop.engine.evaluate import keep
 
         return keep(field)
 
     def buffer(self, field: Field) -> Any:
-        from gpuop.evaluation import buffer
+        from gpuop.engine.evaluate import buffer
 
         return buffer(field)
 
     def source(self, fields: Sequence[Field], target: str | None, form: str) -> str:
-        from gpuop.texts import source
+        from gpuop.engine.dump import source
 
         return source(fields, target, form)
 
     def adopt(self, array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
-        from gpuop.interop import adopt
+        from gpuop.engine.interop import adopt
 
         return adopt(array, make, copy, name)
 
     def export(self, field: Field) -> Any:
-        from gpuop.interop import export
+        from gpuop.engine.interop import export
 
         return export(field)
 
     def own(self, node: Node) -> Node:
-        from gpuop.interop import own
+        from gpuop.engine.interop import own
 
         return own(node)
 
     def set_next(self, state: Field, value: Any) -> None:
-        from gpuop.graphs.defining import set_next
+        from gpuop.engine.graphs.active_graph import set_next
 
         set_next(state, value)
 
     def device_in_use(self) -> str:
-        from gpuop.interop import device_in_use
+        from gpuop.engine.interop import device_in_use
 
         return device_in_use()
 
@@ -76,7 +76,7 @@ class Providers:
         return of_version(api_version)
 
     def show(self, field: Field) -> str:
-        from gpuop.graphs.inspection import show
+        from gpuop.engine.graphs.inspection import show
 
         return show(field)
 

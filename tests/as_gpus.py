@@ -12,12 +12,12 @@ from functools import cache, partial
 from unittest import mock
 
 import gpuop as gp
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.runtime import devices
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.discovery import Device, reference_gpus
-from gpuop.runtime.opencl.opencl_device import OpenCL
+from gpuop.runtime.opencl.device import OpenCL
 from tests.cuda_on_host.host_device import ON_HOST, CudaOnHost
 
 AS_A_GPU = " as a gpu"

@@ -28,9 +28,9 @@ from gpuop.ir.nodes import FieldParam
 from gpuop.passes import lower
 from gpuop.runtime import devices
 from gpuop.runtime.cuda import nvrtc
-from gpuop.runtime.opencl import opencl_device
+from gpuop.runtime.opencl import device as opencl_device
+from gpuop.runtime.reference.device import Reference
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
-from gpuop.runtime.reference.reference_device import Reference
 from tests import nightly, rotation
 from tests.as_gpus import AS_A_GPU, as_a_gpu, used
 from tests.cuda_on_host.compiled import COMPILER
@@ -135,7 +135,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave cases and forms to other days and to the night, unless tests are asked for by name; let random programs compare."""
     for item in items:
         if item.nodeid.startswith(("tests/fuzz/", "tests/differential/", "tests/ir/test_integer_rules")):
-            item.add_marker(pytest.mark.filterwarnings("ignore::gpuop.errors.KernelWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore::gpuop.base.errors.KernelWarning"))
     if nightly.is_nightly() or config.option.keyword or any("::" in name for name in config.args):
         return
     functions: dict[str, list[pytest.Item]] = {}

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.dsl.fields.instead import WAYS
-from gpuop.dsl.operators.constants import is_constant
-from gpuop.ops import numpy_functions
+from gpuop.dsl.fields.numpy_hints import WAYS
+from gpuop.dsl.guards.trace_constants import is_constant
 from gpuop.ops.array_functions import TABLE
+from gpuop.ops.elementwise import numpy_functions
 
 from .graphs.layout_calls import NAMES
 from .test_language import script

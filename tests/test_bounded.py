@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from gpuop.bounded import BoundedCache
+from gpuop.base.lru import BoundedCache
 from gpuop.dsl.recorder import frames
 
 

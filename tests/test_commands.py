@@ -12,12 +12,12 @@ import pytest
 
 import gpuop as gp
 from gpuop.__main__ import main
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.engine.cli import devices as devices_command
 from gpuop.passes import PIPELINE
-from gpuop.runtime import device_facts
 from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.devices import examined
+from gpuop.runtime.profile import device_facts
 
 FILTERS = """
 import numpy as np

@@ -21,7 +21,7 @@ from skimage import color, data, exposure, feature, filters, transform
 
 import gpuop as gp
 import gpuop.dsl
-from gpuop.config import config
+from gpuop.base.config import config
 
 from .borders import MODES
 from .graphs.thread_ranks import on_ranks

@@ -21,7 +21,7 @@ import gpuop as gp
 import gpuop.testing
 
 ROOT = Path(gp.__file__).parent.parent
-ALWAYS = {"gpuop", "gpuop.lazy"}
+ALWAYS = {"gpuop", "gpuop.base.lazy"}
 HEAVY = {"PIL", "cuda", "dask", "mpi4py", "networkx", "pycuda", "pyopencl", "scipy"}
 HOMES = {  # the packages of the library's functions
     name: function.__module__.rpartition(".")[0]
@@ -35,14 +35,14 @@ HOMES = {  # the packages of the library's functions
     }.items()
 }
 LIBRARY = {*HOMES.values(), "gpuop.array_namespace", "gpuop.dask", "gpuop.mpi", "gpuop.testing"}
-FROM_GRAPHS_ON = LIBRARY | {"gpuop.bundles", "gpuop.graphs", "gpuop.pipelines"}
+FROM_GRAPHS_ON = LIBRARY | {"gpuop.engine.bundles", "gpuop.engine.graphs", "gpuop.engine.jit"}
 FROM_FUSION_ON = FROM_GRAPHS_ON | {
     "gpuop.codegen",
-    "gpuop.evaluation",
+    "gpuop.engine.evaluate",
     "gpuop.fusion",
     "gpuop.ops",
     "gpuop.runtime",
-    "gpuop.show",
+    "gpuop.engine.show",
 }
 HALVED = """
 import numpy as np, gpuop as gp
@@ -121,10 +121,16 @@ def test_fourier_transforms_are_loaded_for_the_first_one():
 COMMANDS = {
     "--version": {"numpy"},
     "--help": {"numpy"},
-    "tune show --store {tmp}/none": {"gpuop.bundles"},
-    "devices": {"gpuop.bundles", "gpuop.graphs", "gpuop.pipelines", "gpuop.named_functions"},
-    "run {tmp}/one.py": {"gpuop.bundles", "gpuop.graphs", "gpuop.pipelines", "gpuop.named_functions", "gpuop.texts"},
-    "source {tmp}/one.py:one --target cuda": {"gpuop.bundles", "gpuop.graphs", *HOMES.values()},
+    "tune show --store {tmp}/none": {"gpuop.engine.bundles"},
+    "devices": {"gpuop.engine.bundles", "gpuop.engine.graphs", "gpuop.engine.jit", "gpuop.engine.cli.targets"},
+    "run {tmp}/one.py": {
+        "gpuop.engine.bundles",
+        "gpuop.engine.graphs",
+        "gpuop.engine.jit",
+        "gpuop.engine.cli.targets",
+        "gpuop.engine.dump",
+    },
+    "source {tmp}/one.py:one --target cuda": {"gpuop.engine.bundles", "gpuop.engine.graphs", *HOMES.values()},
 }
 
 

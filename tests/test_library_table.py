@@ -10,10 +10,10 @@ import gpuop as gp
 from benchmarks.library import plans
 from benchmarks.library.catalogue import ROWS
 from benchmarks.library.given import Arrays
-from gpuop.fft import fft_names
-from gpuop.linalg import numpy_names
-from gpuop.ops import numpy_functions, ufunc_methods
+from gpuop.lib.fft import numpy_names as fft_names
+from gpuop.lib.linalg import numpy_names
 from gpuop.ops.array_functions import TABLE
+from gpuop.ops.elementwise import numpy_functions, ufunc_methods
 
 from .test_language import script
 

@@ -15,7 +15,7 @@ import networkx as nx
 
 import gpuop as gp
 import gpuop.dsl
-from gpuop.kept.kept_on_disk import MAKERS
+from gpuop.base.cache.disk_memo import MAKERS
 
 PACKAGE = Path(gp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -107,15 +107,15 @@ ROOMS = {  # the same, for the folders of a part; a folder imports nothing of th
     "runtime/tuning": {"runtime", "runtime/base"},
 }
 WAIT = {  # packages that only these files may import, and only inside functions
-    "networkx": {"graphs/inspection.py"},
-    "PIL": {"show/raster.py"},
+    "networkx": {"engine/graphs/inspection.py"},
+    "PIL": {"engine/show/raster.py"},
     "pyopencl": {
-        "runtime/opencl/opencl_device.py",
-        "runtime/opencl/opencl_discovery.py",
-        "runtime/opencl/opencl_programs.py",
+        "runtime/opencl/device.py",
+        "runtime/opencl/discovery.py",
+        "runtime/opencl/programs.py",
     },
-    "pycuda": {"runtime/cuda/cuda_device.py", "runtime/cuda/cuda_memory.py"},
-    "cuda": {"runtime/cuda/cuda_driver.py", "runtime/cuda/cuda_memory.py"},
+    "pycuda": {"runtime/cuda/device.py", "runtime/cuda/memory.py"},
+    "cuda": {"runtime/cuda/driver.py", "runtime/cuda/memory.py"},
 }
 LATE = {"__main__.py", "providers.py", "testing/plugin.py"}  # whose functions import what they need of gpuop
 MOST_LINES = 500
@@ -167,7 +167,7 @@ def test_imports_point_one_way():
 
 
 def test_what_is_kept_is_made_by_files_that_are_known():
-    """Whose texts and choices are kept on disk may import nothing that is not in the digest of `kept/kept_on_disk.py`."""
+    """Whose texts and choices are kept on disk may import nothing that is not in the digest of `base/cache/disk_memo.py`."""
     folders = {folder for folder in MAKERS if folder}
     files = {part(path) for path in FILES if path.parent == PACKAGE}
     assert "" in MAKERS and {"codegen", "passes"} <= folders
@@ -228,7 +228,7 @@ def test_kinds_of_sources():
         "Deferred": "dsl/fields/sources.py",
         "Evaluated": "runtime/base/device_sources.py",
         "Shared": "runtime/base/device_sources.py",
-        "Frames": "graphs/streams.py",
+        "Frames": "engine/graphs/sensors.py",
     }
     assert not any(kinds(kind) for kind in kinds("LeafSource"))
 

@@ -13,7 +13,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.pipelines.pipeline import Pipeline
+from gpuop.engine.jit.pipeline import Pipeline
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "how-to" / "port-from-other-systems.md"

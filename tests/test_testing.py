@@ -13,7 +13,7 @@ import pytest
 
 import gpuop as gp
 from gpuop import testing
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 
 ROOT = Path(__file__).parent.parent
 EVERYWHERE = pytest.mark.parametrize("name", list(dict.fromkeys([gp.devices()[0].name, "reference"])))
@@ -232,7 +232,7 @@ def test_direct(device):
 def test_nothing_was_imported():
     assert not {"numpy", "pyopencl"} & set(sys.modules)
     of_gpuop = {name for name in sys.modules if name.partition(".")[0] == "gpuop"}
-    assert of_gpuop == {"gpuop", "gpuop.lazy", "gpuop.testing", "gpuop.testing.plugin"}
+    assert of_gpuop == {"gpuop", "gpuop.base.lazy", "gpuop.testing", "gpuop.testing.plugin"}
 """
 
 

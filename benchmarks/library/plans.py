@@ -19,7 +19,7 @@ import numpy as np
 
 import gpuop as gp
 from gpuop.codegen.generate import target_named
-from gpuop.evaluation import plan_ahead
+from gpuop.engine.evaluate import plan_ahead
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.report.plan_report import report
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import gpuop as gp
-from gpuop import evaluation
-from gpuop.config import config
+from gpuop.base.config import config
+from gpuop.engine import evaluate
 
 from .contestant import Contestant, Maker
 from .pipeline import Array, Pipeline
@@ -60,12 +60,12 @@ def scheduled(schedule: str) -> Iterator[None]:
     """Plans that are compiled inside know nothing of those outside."""
     before = config.schedule
     config.schedule = schedule
-    evaluation._plans.clear()
+    evaluate._plans.clear()
     try:
         yield
     finally:
         config.schedule = before
-        evaluation._plans.clear()
+        evaluate._plans.clear()
 
 
 def cold(name: str, device: str, shape: tuple[int, ...], seconds: float) -> dict[str, float]:

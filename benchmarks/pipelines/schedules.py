@@ -15,13 +15,13 @@ from dataclasses import replace
 from time import monotonic
 
 import gpuop as gp
-from gpuop.errors import GpuopError
-from gpuop.fusion.measure import before
-from gpuop.fusion.scheduling import scheduled
+from gpuop.base.errors import GpuopError
+from gpuop.fusion.kernel_statistics import before
+from gpuop.fusion.schedule_choice import scheduled
 from gpuop.ir.kernel import Kernel
 from gpuop.passes.schedules import METHODS, PLAIN, schedule
 from gpuop.runtime.devices import current
-from gpuop.runtime.profiling import KernelTimes
+from gpuop.runtime.profile.profiler import KernelTimes
 
 from .catalogue import CATALOGUE
 from .pipeline import Pipeline

@@ -8,16 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gpuop.bounded import BoundedCache
+from gpuop.base.config import config
+from gpuop.base.errors import DeviceError, SemanticError, located
+from gpuop.base.lru import BoundedCache
 from gpuop.codegen.c.dialect import Dialect, Source
 from gpuop.codegen.c.expressions import Expressions
-from gpuop.codegen.c.kept_sources import SOURCES
 from gpuop.codegen.c.printer import Printer, thread_counts
-from gpuop.codegen.cuda.cuda_dialect import CUDA
-from gpuop.codegen.opencl.opencl_dialect import CPU, OPENCL
+from gpuop.codegen.c.source_cache import SOURCES
+from gpuop.codegen.cuda.dialect import CUDA
+from gpuop.codegen.opencl.dialect import CPU, OPENCL
 from gpuop.codegen.opencl.vectors import VectorExpressions
-from gpuop.config import config
-from gpuop.errors import DeviceError, SemanticError, located
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Expr
 from gpuop.ir.target import Target
@@ -25,8 +25,8 @@ from gpuop.ir.text import content
 from gpuop.ir.types import DOUBLE, Shape
 from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.passes import lower, lowering
-from gpuop.passes.made_before import made_before
-from gpuop.passes.open_extents import Opened, opened
+from gpuop.passes.dynamic_extents import Opened, opened
+from gpuop.passes.lowering_cache import made_before
 
 
 def _opencl(target: Target) -> Dialect:

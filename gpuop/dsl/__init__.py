@@ -7,32 +7,32 @@ import sys
 from types import FunctionType
 from typing import Any
 
-from gpuop.dsl.fields.kinds_of_field import is_big_tensor
-from gpuop.dsl.recorder import target_facts
-from gpuop.dsl.recorder.value import Value
-from gpuop.dsl.recorder.variable import ArrayVariable, Variable
-from gpuop.dsl.words import (
+from gpuop.base.errors import MissingError
+from gpuop.dsl.builtins import (
     access,
-    around,
     atomics,
-    blocks,
-    codegen_blocks,
     collectives,
+    conditionals,
     debug,
-    declare,
+    declarations,
     dimensions,
     functions,
     indices,
+    interpolation,
     limits,
     loops,
-    networks,
-    sample,
     shared_memory,
+    sorting_networks,
     switch,
+    target_conditionals,
     threads,
     tiles,
+    window_loops,
 )
-from gpuop.errors import MissingError
+from gpuop.dsl.fields.field_types import is_big_tensor
+from gpuop.dsl.recorder import target_facts
+from gpuop.dsl.recorder.value import Value
+from gpuop.dsl.recorder.variable import ArrayVariable, Variable
 
 _NAMES: dict[str, Any] = {
     **access.OUTPUTS,
@@ -40,16 +40,16 @@ _NAMES: dict[str, Any] = {
         name: getattr(access, name)
         for name in ("_readTensor", "_readTensorElement", "_writeTensor", "_writeTensorElement")
     },
-    "_sampleTensor": sample._sampleTensor,
-    **{name: getattr(blocks, name) for name in ("_if", "_elseif", "_else")},
-    **{name: getattr(codegen_blocks, name) for name in ("_codegenIf", "_codegenElseif", "_codegenElse")},
+    "_sampleTensor": interpolation._sampleTensor,
+    **{name: getattr(conditionals, name) for name in ("_if", "_elseif", "_else")},
+    **{name: getattr(target_conditionals, name) for name in ("_codegenIf", "_codegenElseif", "_codegenElse")},
     "_target": target_facts._target,
     **{
         name: getattr(loops, name)
         for name in ("_for", "_while", "_forEachTensorElement", "_break", "_continue", "_return")
     },
     **{
-        name: getattr(declare, name)
+        name: getattr(declarations, name)
         for name in (
             "_var",
             "_tensorVar",
@@ -70,15 +70,15 @@ _NAMES: dict[str, Any] = {
         for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")
     },
     "_tile": tiles._tile,
-    "_window": around._window,
-    "_sort": networks._sort,
+    "_window": window_loops._window,
+    "_sort": sorting_networks._sort,
     "_switch": switch._switch,
     **{word.__name__: word for word in collectives.WORDS},
     "_pointerTo": atomics._pointerTo,
     "_print": debug._print,
     "_assert": debug._assert,
     **atomics.generated(),
-    **declare.generated(),
+    **declarations.generated(),
     **functions.generated(),
     **threads.generated(),
 }

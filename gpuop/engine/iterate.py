@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpuop.base.errors import SemanticError, described, here
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
-from gpuop.dsl.recorder.functions_of import unbound
-from gpuop.errors import SemanticError, described, here
+from gpuop.dsl.recorder.callables import unbound
+from gpuop.engine.interop import own
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.program import program
-from gpuop.interop import own
 from gpuop.ir.kernel import Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import BY_NUMPY, is_integer
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
-from gpuop.ops.algebra import copied
+from gpuop.ops.elementwise.algebra import copied
 
 
 def iterate(

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpuop.config import config
+from gpuop.base.config import config
+from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import SemanticError, described
+from gpuop.engine.graphs.compute_graph import ComputeGraph
+from gpuop.engine.jit.pipeline import Pipeline
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import program
-from gpuop.graphs.compute_graph import ComputeGraph
 from gpuop.passes.schedules.pinning import pinned
-from gpuop.pipelines.pipeline import Pipeline
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.devices import current
 from gpuop.runtime.tuning.chooser import limits_on

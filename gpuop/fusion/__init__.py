@@ -1,0 +1,1 @@
+"""Planning: which operators become one kernel, and what goes through memory."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.rates import Rate
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 

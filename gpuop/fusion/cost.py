@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gpuop.ir.analysis.read_places import Places
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Const, Expr, FieldParam, Read, Stmt
 from gpuop.ir.ops import OPS
-from gpuop.ir.places import Places
 from gpuop.ir.visit import blocks, times, values, walk_expr
-from gpuop.passes.resolve import resolve_target
+from gpuop.passes.resolve_target import resolve_target
 
 LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
 BALANCE = 10.0  # operations that a device does while it moves a byte

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from gpuop.fusion.cross_thread import needs_other_threads
 from gpuop.fusion.kernel_limits import Limits
-from gpuop.fusion.order import Order
-from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.program import Op, Program
+from gpuop.fusion.topological_order import Order
+from gpuop.ir.analysis.size import size
 from gpuop.ir.kernel import Kernel, Launchable
-from gpuop.ir.size import size
 from gpuop.ir.values import Leaf
 
 MOST_COMPARED = 8  # kernels that read one value and are tried with each other
@@ -21,7 +21,7 @@ class Groups:
     """A partition of the operators whose quotient graph is acyclic.
 
     A group has the number of one of its operators. What is known of groups is kept up to date by `merge`, `replace` and
-    `drop_dead`; why two may not become one is asked in `refusals.py`.
+    `drop_dead`; why two may not become one is asked in `legality.py`.
 
     Args:
         limits: of each group's kernel.

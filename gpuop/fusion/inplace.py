@@ -13,15 +13,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuop.fusion.other_threads import AccessPattern, access_pattern
-from gpuop.fusion.planned_launch import PlannedLaunch
+from gpuop.fusion.cross_thread import AccessPattern, access_pattern
+from gpuop.fusion.launch import PlannedLaunch
+from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.program import Program
-from gpuop.fusion.rates import Rate
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Effect, FieldParam, Write
 from gpuop.ir.target import Target
 from gpuop.ir.visit import effects, walk
-from gpuop.passes.made_before import suited
+from gpuop.passes.lowering_cache import suited
 
 Over = dict[int, int]  # next values, each with the state that it is written over
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpuop.config import config
-from gpuop.fusion.choices import Choices, First
-from gpuop.ir.pin import Pin
-from gpuop.ir.symbolic import GENERIC
+from gpuop.base.config import config
+from gpuop.fusion.variant_selection import Choices, First
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
+from gpuop.ir.target_expressions import GENERIC
 from gpuop.passes.schedules import PLAIN
 
 GENERAL = First(GENERIC)

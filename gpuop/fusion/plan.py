@@ -6,27 +6,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from gpuop.fusion.choices import Choices, settled
 from gpuop.fusion.cost import LAUNCH
+from gpuop.fusion.cross_thread import needs_other_threads
+from gpuop.fusion.fission import Severing
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inplace import in_place
+from gpuop.fusion.intermediates import unstaged
 from gpuop.fusion.kernel_limits import LEAST, Limits
-from gpuop.fusion.other_threads import needs_other_threads
-from gpuop.fusion.parting import Parting, Severed
-from gpuop.fusion.planned_launch import PlannedLaunch
+from gpuop.fusion.launch import PlannedLaunch
+from gpuop.fusion.launch_frequency import Invariant, Rates
+from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program
-from gpuop.fusion.rates import Invariant, Rates
 from gpuop.fusion.recompute import Recomputing
-from gpuop.fusion.refusals import refuse
-from gpuop.fusion.scheduling import ill_staged, placed
-from gpuop.fusion.severing import Severing
-from gpuop.fusion.split import Piece, Splitting
-from gpuop.fusion.staging import unstaged
+from gpuop.fusion.register_split import Piece, Splitting
+from gpuop.fusion.schedule_choice import ill_staged, placed
 from gpuop.fusion.thread_per_element import with_elements
 from gpuop.fusion.thread_per_point import shared_once
+from gpuop.fusion.unfuse import Parting, Severed
+from gpuop.fusion.variant_selection import Choices, settled
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpuop.errors import Loc
-from gpuop.fusion.prune import pruned
+from gpuop.base.errors import Loc
+from gpuop.fusion.dead_outputs import pruned
 from gpuop.ir.kernel import EXACT, Kernel, Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType

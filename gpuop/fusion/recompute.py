@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from gpuop.fusion.cost import BALANCE, LAUNCH, saving, taps, work
+from gpuop.fusion.cross_thread import access_of, access_pattern, needs_other_threads
 from gpuop.fusion.groups import MOST_COMPARED, Groups
-from gpuop.fusion.other_threads import access_of, access_pattern, needs_other_threads
+from gpuop.fusion.intermediates import unstaged
+from gpuop.fusion.launch_frequency import Invariant
+from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program
-from gpuop.fusion.rates import Invariant
-from gpuop.fusion.refusals import refuse
 from gpuop.fusion.splice import splice
-from gpuop.fusion.staging import unstaged
+from gpuop.ir.analysis.size import MOST_NEIGHBOURS, MOST_NESTED, MOST_STATEMENTS, deepest, neighbours, size
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
-from gpuop.ir.size import MOST_NEIGHBOURS, MOST_NESTED, MOST_STATEMENTS, deepest, neighbours, size
 from gpuop.ir.text import identity
 from gpuop.ir.visit import expressions, times, walk
 from gpuop.passes.inline import fits, inline, is_pure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuop.fusion.intermediates import staged
 from gpuop.fusion.program import Op
-from gpuop.fusion.staging import staged
 from gpuop.ir.kernel import PRECISIONS, Kernel, Launchable, Output
 from gpuop.ir.nodes import Barrier, Block, Comment, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Write
 from gpuop.ir.visit import Copier, updated

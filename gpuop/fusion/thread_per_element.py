@@ -10,23 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from gpuop.bounded import BoundedCache
-from gpuop.fusion.other_threads import needs_other_threads
+from gpuop.base.lru import BoundedCache
+from gpuop.fusion.cross_thread import needs_other_threads
 from gpuop.fusion.program import Op, Program
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Block,
-    Const,
-    Expr,
-    FieldParam,
-    For,
-    Index,
-    Let,
-    Ref,
-    Stmt,
-    Write,
-)
+from gpuop.ir.nodes import Block, Const, Expr, FieldParam, For, Index, Let, Ref, Stmt, Write
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, SMALL_TENSOR
 from gpuop.ir.visit import Copier, bound, changed, effects, expressions, leaving, loop_values, walk

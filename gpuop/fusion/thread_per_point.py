@@ -31,7 +31,7 @@ from gpuop.ir.nodes import (
     Write,
     assert_never,
 )
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import Copier, bound, changed, expressions

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import Loc, SemanticError, article, written_out
-from gpuop.ir import meaning
+from gpuop.base.errors import Loc, SemanticError, article, written_out
+from gpuop.ir import numpy_semantics
 from gpuop.ir.nodes import ATOMS, Apply, Bits, Cast, Const, Expr, Index, Lane, Let, Pack, Ref, Stmt, Var
 from gpuop.ir.ops import OPS, Row
 from gpuop.ir.type_rules import Signature
@@ -178,7 +178,7 @@ def fold(row: Row, args: Sequence[Expr], wanted: Sequence[Type], result: Type) -
 def _folded(row: Row, args: tuple[Const, ...], wanted: tuple[Type, ...], result: Type) -> Const:
     with np.errstate(all="ignore"):
         arrays = [
-            meaning.convert(np.asarray(a.value, a.type.dtype.numpy), t.dtype.numpy, False)
+            numpy_semantics.convert(np.asarray(a.value, a.type.dtype.numpy), t.dtype.numpy, False)
             for a, t in zip(args, wanted, strict=True)
         ]
         return Const(np.asarray(row.numpy(*arrays)).astype(result.dtype.numpy).item(), result)
@@ -195,5 +195,5 @@ def _shift_index(op: str, a: Expr, b: Expr) -> Index | None:
 
 def fold_cast(arg: Const, target: Type, saturate: bool) -> Const:
     with np.errstate(all="ignore"):
-        value = meaning.convert(np.asarray(arg.value, arg.type.dtype.numpy), target.dtype.numpy, saturate)
+        value = numpy_semantics.convert(np.asarray(arg.value, arg.type.dtype.numpy), target.dtype.numpy, saturate)
     return Const(value.item(), target)

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from types import EllipsisType
 from typing import Any
 
-from gpuop.errors import MissingError, SemanticError, described
+from gpuop.base.errors import MissingError, SemanticError, described
 
 Extent = int | EllipsisType | None
 Named = tuple[str, int | None]  # a dimension: its name, "" of one that has none, and how long it is, None: any

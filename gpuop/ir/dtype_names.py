@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import SemanticError, meant
+from gpuop.base.errors import SemanticError, meant
 
 
 class DTypeName(str):

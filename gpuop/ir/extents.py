@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gpuop.ir.axis_limit import LONGEST_AXIS
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel, Names
 from gpuop.ir.layout import interleaved, planar
-from gpuop.ir.longest import LONGEST_AXIS
 from gpuop.ir.nodes import GRID_AXES, Apply, Expr, FieldParam, Stride
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier

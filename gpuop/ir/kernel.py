@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from gpuop.errors import Loc
+from gpuop.base.errors import Loc
 from gpuop.ir.layout import Layout, own
 from gpuop.ir.nodes import AXES, GRID_AXES, Block, Declare, Effect, FieldParam, Index
-from gpuop.ir.pin import Pin
-from gpuop.ir.symbolic import Extent, numbers
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
+from gpuop.ir.target_expressions import Extent, numbers
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import effects, fields_read

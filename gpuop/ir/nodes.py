@@ -14,9 +14,9 @@ from dataclasses import field as facts
 from enum import Flag, auto
 from typing import ClassVar, NoReturn, TypeAlias
 
-from gpuop.errors import Loc
+from gpuop.base.errors import Loc
 from gpuop.ir.combination import Combination
-from gpuop.ir.symbolic import Extent, TargetConst, numbers
+from gpuop.ir.target_expressions import Extent, TargetConst, numbers
 from gpuop.ir.types import HALF, INT, FieldType, Type
 
 GRID_AXES = ("layer", "row", "column")

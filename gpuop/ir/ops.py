@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.ir import meaning, type_rules
+from gpuop.ir import numpy_semantics, type_rules
 from gpuop.ir.type_rules import Rule
 
 CHOICE = 3
@@ -76,8 +76,8 @@ def exact(
 exact("add", 2, type_rules.arithmetic, np.add, "{0} + {1}", 12)
 exact("sub", 2, type_rules.arithmetic, np.subtract, "{0} - {1}", 12)
 exact("mul", 2, type_rules.arithmetic, np.multiply, "{0} * {1}", 13)
-exact("div", 2, type_rules.arithmetic, meaning.div, "{0} / {1}", 13)
-exact("mod", 2, type_rules.arithmetic, meaning.mod, "{0} % {1}", 13)  # for integers; floating values have fmod
+exact("div", 2, type_rules.arithmetic, numpy_semantics.div, "{0} / {1}", 13)
+exact("mod", 2, type_rules.arithmetic, numpy_semantics.mod, "{0} % {1}", 13)  # for integers; floating values have fmod
 exact("neg", 1, type_rules.arithmetic, np.negative, "-{0}", 14)
 exact("lt", 2, type_rules.compare, np.less, "{0} < {1}", 10)
 exact("le", 2, type_rules.compare, np.less_equal, "{0} <= {1}", 10)
@@ -97,23 +97,34 @@ row("loaded", 1, type_rules.arithmetic, np.positive)  # what was loaded, before 
 exact("choose", 3, type_rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
 # --- integers ---------------------------------------------------------------------------------------------------
-exact("max", 2, type_rules.arithmetic, np.maximum)  # floating values are compared, but by `passes/quick_extremes.py`
+exact("max", 2, type_rules.arithmetic, np.maximum)  # floating values are compared, but by `passes/fast_minmax.py`
 exact("min", 2, type_rules.arithmetic, np.minimum)
 # `abs` is for positions; users' absolute values are choices, as compilers take an `abs` to be no less than 0
 exact("abs", 1, type_rules.integer, np.abs)
-exact("bytes_of", 3, type_rules.integer, meaning.bytes_of)  # of two words, as the digits of a third say
-exact("halves_max", 2, type_rules.integer, meaning.halves_max)  # of words that are two unsigned numbers of 16 bits
-exact("halves_min", 2, type_rules.integer, meaning.halves_min)
-exact("mul_hi", 2, type_rules.integer, meaning.mul_hi)  # for 64 bits; narrower integers multiply in a wider type
+exact("bytes_of", 3, type_rules.integer, numpy_semantics.bytes_of)  # of two words, as the digits of a third say
+exact(
+    "halves_max", 2, type_rules.integer, numpy_semantics.halves_max
+)  # of words that are two unsigned numbers of 16 bits
+exact("halves_min", 2, type_rules.integer, numpy_semantics.halves_min)
+exact(
+    "mul_hi", 2, type_rules.integer, numpy_semantics.mul_hi
+)  # for 64 bits; narrower integers multiply in a wider type
 exact(
     "clz",
     1,
     type_rules.integer,
-    meaning.clz,
+    numpy_semantics.clz,
     group="integer",
     doc="the number of leading zero bits of x; its width for 0",
 )
-exact("popcount", 1, type_rules.integer, meaning.popcount, group="integer", doc="the number of bits of x that are 1")
+exact(
+    "popcount",
+    1,
+    type_rules.integer,
+    numpy_semantics.popcount,
+    group="integer",
+    doc="the number of bits of x that are 1",
+)
 
 # --- math, exact ------------------------------------------------------------------------------------------------
 # Comparisons by what they are with their operands exchanged.
@@ -127,33 +138,45 @@ _ROUNDED: _Rows = (
     ("ceil", 1, type_rules.floating, np.ceil, "the least integer that is not below x"),
     ("floor", 1, type_rules.floating, np.floor, "the greatest integer that is not above x"),
     ("rint", 1, type_rules.floating, np.rint, "the nearest integer, halves to even"),
-    ("round", 1, type_rules.floating, meaning.round_away, "the nearest integer, halves away from zero"),
+    ("round", 1, type_rules.floating, numpy_semantics.round_away, "the nearest integer, halves away from zero"),
     ("trunc", 1, type_rules.floating, np.trunc, "the integer part of x"),
-    ("fmax", 2, type_rules.floating, meaning.quiet(np.fmax), "the greater of x and y; the other one where one is NaN"),
-    ("fmin", 2, type_rules.floating, meaning.quiet(np.fmin), "the lesser of x and y; the other one where one is NaN"),
+    (
+        "fmax",
+        2,
+        type_rules.floating,
+        numpy_semantics.quiet(np.fmax),
+        "the greater of x and y; the other one where one is NaN",
+    ),
+    (
+        "fmin",
+        2,
+        type_rules.floating,
+        numpy_semantics.quiet(np.fmin),
+        "the lesser of x and y; the other one where one is NaN",
+    ),
     ("fmod", 2, type_rules.floating, np.fmod, "x - y · trunc(x / y)"),
     ("copysign", 2, type_rules.floating, np.copysign, "|x| with the sign of y"),
     ("nextafter", 2, type_rules.floating, np.nextafter, "the number of x's type that follows x in the direction of y"),
-    ("fma", 3, type_rules.floating, meaning.fma, "x · y + z, rounded once"),
-    ("nan", 1, type_rules.nan_code, meaning.nan, "NaN, of the code's size"),
+    ("fma", 3, type_rules.floating, numpy_semantics.fma, "x · y + z, rounded once"),
+    ("nan", 1, type_rules.nan_code, numpy_semantics.nan, "NaN, of the code's size"),
 )
 _WHOLE: _Rows = (  # the reference needs float64
     (
         "remainder",
         2,
         type_rules.floating,
-        meaning.remainder,
+        numpy_semantics.remainder,
         "x - n · y, n the integer nearest to x / y, halves to even",
     ),
-    ("ilogb", 1, type_rules.floating_to_int, meaning.ilogb, "the binary exponent of x as an int"),
-    ("logb", 1, type_rules.floating, meaning.logb, "the binary exponent of x"),
+    ("ilogb", 1, type_rules.floating_to_int, numpy_semantics.ilogb, "the binary exponent of x as an int"),
+    ("logb", 1, type_rules.floating, numpy_semantics.logb, "the binary exponent of x"),
 )
 for _name, _arity, _rule, _numpy, _doc in _ROUNDED:
     exact(_name, _arity, _rule, _numpy, group="math", doc=_doc)
 for _name, _arity, _rule, _numpy, _doc in _WHOLE:
     row(_name, _arity, _rule, _numpy, group="math", doc=_doc)
 row("ldexp", 2, type_rules.floating_integer, np.ldexp, alone=(1,), group="math", doc="x · 2ⁿ")
-row("remquo_bits", 2, type_rules.floating_to_int, meaning.quotient_bits)
+row("remquo_bits", 2, type_rules.floating_to_int, numpy_semantics.quotient_bits)
 
 # --- math, within a bound ---------------------------------------------------------------------------------------
 _BOUNDED: tuple[tuple[str, int, Callable[..., Any], float, str], ...] = (
@@ -166,14 +189,14 @@ _BOUNDED: tuple[tuple[str, int, Callable[..., Any], float, str], ...] = (
     ("cbrt", 1, np.cbrt, 2, "³√x"),
     ("cos", 1, np.cos, 4, "cosine of x in radians"),
     ("cosh", 1, np.cosh, 4, "(eˣ + e⁻ˣ) / 2"),
-    ("cospi", 1, meaning.cospi, 4, "cos(πx)"),
-    ("erf", 1, meaning.elementwise(math.erf), 16, "2/√π · ∫₀ˣ exp(-t²) dt"),
-    ("erfc", 1, meaning.elementwise(math.erfc), 16, "1 - erf(x)"),
+    ("cospi", 1, numpy_semantics.cospi, 4, "cos(πx)"),
+    ("erf", 1, numpy_semantics.elementwise(math.erf), 16, "2/√π · ∫₀ˣ exp(-t²) dt"),
+    ("erfc", 1, numpy_semantics.elementwise(math.erfc), 16, "1 - erf(x)"),
     ("exp", 1, np.exp, 3, "eˣ"),
     ("exp2", 1, np.exp2, 3, "2ˣ"),
     ("exp10", 1, lambda x: np.power(10.0, x), 3, "10ˣ"),
     ("expm1", 1, np.expm1, 3, "eˣ - 1"),
-    ("lgamma", 1, meaning.lgamma, math.inf, "log |Γ(x)|"),
+    ("lgamma", 1, numpy_semantics.lgamma, math.inf, "log |Γ(x)|"),
     ("log", 1, np.log, 3, "the natural logarithm"),
     ("log10", 1, np.log10, 3, "the logarithm to base 10"),
     ("log1p", 1, np.log1p, 2, "log(1 + x)"),
@@ -181,19 +204,37 @@ _BOUNDED: tuple[tuple[str, int, Callable[..., Any], float, str], ...] = (
     ("rsqrt", 1, lambda x: 1 / np.sqrt(x), 2, "1 / √x"),
     ("sin", 1, np.sin, 4, "sine of x in radians"),
     ("sinh", 1, np.sinh, 4, "(eˣ - e⁻ˣ) / 2"),
-    ("sinpi", 1, meaning.sinpi, 4, "sin(πx)"),
+    ("sinpi", 1, numpy_semantics.sinpi, 4, "sin(πx)"),
     ("tan", 1, np.tan, 5, "tangent of x in radians"),
     ("tanh", 1, np.tanh, 5, "sinh(x) / cosh(x)"),
-    ("tgamma", 1, meaning.tgamma, 16, "Γ(x)"),
+    ("tgamma", 1, numpy_semantics.tgamma, 16, "Γ(x)"),
     ("atan2", 2, np.arctan2, 6, "the angle of the point (x, y), called as _atan2(y, x)"),
-    ("hypot", 2, meaning.quiet(np.hypot), 4, "√(x² + y²), which overflows only where the result does"),
-    ("pow", 2, meaning.quiet(np.power), 16, "xʸ"),
-    ("powr", 2, meaning.powr, 16, "xʸ of x ≥ 0; NaN of others, and where no limit exists"),
+    ("hypot", 2, numpy_semantics.quiet(np.hypot), 4, "√(x² + y²), which overflows only where the result does"),
+    ("pow", 2, numpy_semantics.quiet(np.power), 16, "xʸ"),
+    ("powr", 2, numpy_semantics.powr, 16, "xʸ of x ≥ 0; NaN of others, and where no limit exists"),
 )
 for _name, _arity, _numpy, _ulp, _doc in _BOUNDED:
     row(_name, _arity, type_rules.floating, _numpy, group="math", ulp=_ulp, doc=_doc)
-row("pown", 2, type_rules.floating_integer, meaning.pown, alone=(1,), group="math", ulp=16, doc="xⁿ of an integer n")
-row("rootn", 2, type_rules.floating_integer, meaning.rootn, alone=(1,), group="math", ulp=16, doc="ⁿ√x of an integer n")
+row(
+    "pown",
+    2,
+    type_rules.floating_integer,
+    numpy_semantics.pown,
+    alone=(1,),
+    group="math",
+    ulp=16,
+    doc="xⁿ of an integer n",
+)
+row(
+    "rootn",
+    2,
+    type_rules.floating_integer,
+    numpy_semantics.rootn,
+    alone=(1,),
+    group="math",
+    ulp=16,
+    doc="ⁿ√x of an integer n",
+)
 
 # --- of float, as the device has them: what "fast" makes of functions and quotients ------------------------------
 for _name, _function in {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos, "tan": np.tan}.items():

@@ -46,7 +46,7 @@ from gpuop.ir.nodes import (
     Write,
     assert_never,
 )
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.visit import walk
 
 Symbol = Var | FieldParam | Array

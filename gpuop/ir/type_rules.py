@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from gpuop.ir.types import BOOL, DTYPES, FLOAT, INT, DType, Type, promote
 
 Signature = tuple[tuple[Type, ...], Type]

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from gpuop.ir.dims import Dims, folded, names_of, spelled
 from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import NDArray
 
-from gpuop.errors import Loc, SemanticError
+from gpuop.base.errors import Loc, SemanticError
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType

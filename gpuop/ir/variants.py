@@ -6,10 +6,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from gpuop.ir.kernel import Kernel, Launchable
-from gpuop.ir.symbolic import Known, Plain, evaluate
 from gpuop.ir.target import Target
+from gpuop.ir.target_expressions import Known, Plain, evaluate
 
 Parameters = tuple[tuple[str, Any], ...]
 

@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from gpuop.errors import GpuopError, SemanticError
+from gpuop.base.errors import GpuopError, SemanticError
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
@@ -49,7 +49,7 @@ from gpuop.ir.nodes import (
     assert_never,
 )
 from gpuop.ir.ops import OPS
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import BOOL, UCHAR, UINT, Type
 from gpuop.ir.visit import operands, values
 

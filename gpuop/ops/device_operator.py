@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import gpuop.dsl as k
+from gpuop.base.errors import Loc, SemanticError, described, here
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.kinds_of_field import is_big_tensor
+from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
-from gpuop.dsl.operators.host import name_of_function
+from gpuop.dsl.operators.host_operator import name_of_function
 from gpuop.dsl.operators.operator import library_call
-from gpuop.errors import Loc, SemanticError, described, here
 from gpuop.ir.kernel import DeviceFunction, LibraryCost, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
-from gpuop.ops.algebra import copied
-from gpuop.ops.gather import Reading, flat, gathered
+from gpuop.ops.elementwise.algebra import copied
+from gpuop.ops.layout.gather import Reading, flat, gathered
 
 
 def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any, pure: bool = False) -> Any:

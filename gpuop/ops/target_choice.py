@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import gpuop.dsl as k
+from gpuop.base.errors import called_here
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.operators.alternatives import together
 from gpuop.dsl.operators.gpu_operator import results_of
-from gpuop.errors import called_here
+from gpuop.dsl.operators.variants import together
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.symbolic import Plain
+from gpuop.ir.target_expressions import Plain
 from gpuop.ir.values import Node, Result
 from gpuop.ir.variants import Variant
 

@@ -7,37 +7,37 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
 
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verifiable, verify
 from gpuop.passes import schedules
-from gpuop.passes.asserts import drop_asserts
+from gpuop.passes.assertions import drop_asserts
+from gpuop.passes.bounds_proof import Unproved, unproved
+from gpuop.passes.coarsen import widen
 from gpuop.passes.constant_nans import hide_constant_nans
-from gpuop.passes.division import define_division
-from gpuop.passes.half import half_as_float
-from gpuop.passes.inside_arrays import Unproved, unproved
-from gpuop.passes.join import join_loops
-from gpuop.passes.load_ahead import load_ahead
-from gpuop.passes.loop_lanes import loop_lanes
+from gpuop.passes.fast_minmax import quick_extremes
+from gpuop.passes.half_rounding import half_as_float
+from gpuop.passes.load_hoisting import load_ahead
+from gpuop.passes.loop_fusion import join_loops
+from gpuop.passes.loop_vectorization import loop_lanes
 from gpuop.passes.lower_fields import lower_fields
-from gpuop.passes.narrow import narrow
+from gpuop.passes.narrow_integers import narrow
 from gpuop.passes.negations import hide_negations
 from gpuop.passes.pack import pack
-from gpuop.passes.quick_extremes import quick_extremes
 from gpuop.passes.regions.guard_domain import guard_domain
-from gpuop.passes.resolve import resolve_target
+from gpuop.passes.resolve_target import resolve_target
+from gpuop.passes.safe_division import define_division
 from gpuop.passes.schedules import schedule
-from gpuop.passes.schedules.method import Method
+from gpuop.passes.schedules.common.method import Method
 from gpuop.passes.simplify import simplify
 from gpuop.passes.temporaries import inline_once
 from gpuop.passes.unroll import drop_hints, unroll
 from gpuop.passes.vectorize import vectorize
-from gpuop.passes.widen import widen
-from gpuop.passes.wrap import wrap_integers
+from gpuop.passes.wraparound import wrap_integers
 
 Pass = Callable[[Kernel], Kernel]
 Steps = tuple[tuple[Pass, Form], ...]

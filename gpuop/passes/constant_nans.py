@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from gpuop.ir.analysis.intervals import LIMITS
 from gpuop.ir.build import Builder
-from gpuop.ir.intervals import LIMITS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Assign, Cast, Const, Expr, FieldParam, For, Let, Load, Ref, Stmt, Store, Var
 from gpuop.ir.ops import MIRRORED

@@ -10,7 +10,7 @@ from gpuop.ir.nodes import FieldParam
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ir.visit import Copier, updated
-from gpuop.passes.points_per_thread import is_own
+from gpuop.passes.coarsening_factor import is_own
 
 
 def flat(kernel: Kernel) -> Kernel:

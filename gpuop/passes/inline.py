@@ -8,19 +8,7 @@ from dataclasses import replace
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    GRID_AXES,
-    Block,
-    Const,
-    Expr,
-    FieldParam,
-    Index,
-    Let,
-    Read,
-    Ref,
-    Stmt,
-    Write,
-)
+from gpuop.ir.nodes import GRID_AXES, Block, Const, Expr, FieldParam, Index, Let, Read, Ref, Stmt, Write
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import Copier, effects, expressions, fields_read, walk
 from gpuop.passes.scalarize import ELEMENT, by_element, element_reads

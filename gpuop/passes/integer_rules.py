@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpuop.ir.analysis.intervals import interval
 from gpuop.ir.build import constant, fold
-from gpuop.ir.intervals import interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Expr, Let, Ref, Stmt, Var
 from gpuop.ir.ops import OPS

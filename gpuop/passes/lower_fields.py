@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from gpuop.errors import Loc
+from gpuop.base.errors import Loc
 from gpuop.ir.borders import inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
@@ -48,7 +48,7 @@ from gpuop.ir.nodes import (
     Write,
     assert_never,
 )
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import map_values, operands
 from gpuop.passes.addresses import Addresses

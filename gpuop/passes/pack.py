@@ -10,10 +10,10 @@ from __future__ import annotations
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.nodes import FieldParam
-from gpuop.passes.packed_lanes import LANES
 from gpuop.passes.schedules import choice
-from gpuop.passes.schedules.windows import refused_reads
-from gpuop.passes.word_kernel import WordKernel
+from gpuop.passes.schedules.common.register_windows import refused_reads
+from gpuop.passes.swar.packed_lanes import LANES
+from gpuop.passes.swar.word_kernel import WordKernel
 
 NARROW = 16  # columns at least
 GAIN = 0.75  # statements of words are at most such a part of those for each byte

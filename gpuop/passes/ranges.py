@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuop.ir.intervals import LIMITS, Range, interval
+from gpuop.ir.analysis.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, For, Index, Let, Load, Ref, Stmt, Stride, Var
 from gpuop.ir.types import INT, DType

@@ -24,7 +24,7 @@ from gpuop.ir.nodes import (
     Stmt,
     Write,
 )
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.visit import Copier, expressions, walk
 

@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpuop.ir.analysis.intervals import Range
 from gpuop.ir.build import constant, fold, fold_cast
 from gpuop.ir.dead_code import without_dead_code
-from gpuop.ir.intervals import Range
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (
     ATOMS,

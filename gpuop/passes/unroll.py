@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpuop.ir.analysis.size import MOST_STATEMENTS, size
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Block, For, Stmt, While
-from gpuop.ir.size import MOST_STATEMENTS, size
 from gpuop.ir.types import INT
 from gpuop.ir.visit import Copier, leaving, loop_values, map_blocks, walk
 

@@ -51,7 +51,7 @@ from gpuop.ir.nodes import (
     assert_never,
 )
 from gpuop.ir.ops import OPS
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import loop_values, map_blocks, walk
 from gpuop.passes.lane_numbers import Counting, LaneNumbers

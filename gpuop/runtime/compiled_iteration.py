@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, count, islice, repeat
 from typing import Any, Protocol
 
-from gpuop.bounded import BoundedCache
+from gpuop.base.lru import BoundedCache
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan

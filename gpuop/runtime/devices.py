@@ -11,17 +11,17 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from gpuop.config import config
-from gpuop.entered import context
-from gpuop.errors import DeviceError, GpuopError
+from gpuop.base.config import config
+from gpuop.base.errors import DeviceError, GpuopError
+from gpuop.base.reentrant import context
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.base.patience import abandon
-from gpuop.runtime.base.queue_in_use import Key, in_use, queue_of
-from gpuop.runtime.cuda.cuda_device import Cuda
+from gpuop.runtime.base.current_queue import Key, in_use, queue_of
+from gpuop.runtime.base.interruptible import abandon
+from gpuop.runtime.cuda.device import Cuda
 from gpuop.runtime.discovery import Device, cuda_devices, opencl_devices, reference_gpus
-from gpuop.runtime.opencl.opencl_device import OpenCL
-from gpuop.runtime.reference.reference_device import Reference
-from gpuop.runtime.reference.reference_gpu import ReferenceGPU
+from gpuop.runtime.opencl.device import OpenCL
+from gpuop.runtime.reference.device import Reference
+from gpuop.runtime.reference.gpu_device import ReferenceGPU
 from gpuop.runtime.self_test import mistake
 
 FORKED = (

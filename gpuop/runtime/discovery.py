@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gpuop.runtime.cuda import cuda_device
-from gpuop.runtime.opencl.opencl_device import OpenCL
-from gpuop.runtime.opencl.opencl_discovery import device_list
-from gpuop.runtime.reference.reference_gpu import TARGETS, ReferenceGPU, described
+from gpuop.runtime.cuda import device as cuda_device
+from gpuop.runtime.opencl.device import OpenCL
+from gpuop.runtime.opencl.discovery import device_list
+from gpuop.runtime.reference.gpu_device import TARGETS, ReferenceGPU, described
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any
 from weakref import ref
 
-from gpuop.ends import WeakKeys
-from gpuop.errors import GpuopError, StaysHere
+from gpuop.base.errors import GpuopError, StaysHere
+from gpuop.base.finalizers import WeakKeys
 from gpuop.runtime.base.backend import Backend
 
 _numbers = count()

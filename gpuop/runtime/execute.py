@@ -9,14 +9,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from gpuop.base.config import config
 from gpuop.codegen.c.dialect import Source
-from gpuop.config import config
-from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.launch import PlannedLaunch
+from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.planned_launch import PlannedLaunch
-from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.explain import explain
+from gpuop.fusion.target_plan import plan_for
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.text import content, show
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download

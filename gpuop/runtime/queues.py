@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 
-from gpuop.entered import context
-from gpuop.errors import SemanticError, described
+from gpuop.base.errors import SemanticError, described
+from gpuop.base.reentrant import context
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.base.queue_in_use import chosen
+from gpuop.runtime.base.current_queue import chosen
 from gpuop.runtime.devices import current
 from gpuop.runtime.events import Event
 

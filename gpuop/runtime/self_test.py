@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.base.cache import blob_store
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.expansions.registry import expand
 from gpuop.ir.kernel import Kernel, Output
@@ -36,7 +37,6 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DTYPES, FLOAT, INT, FieldType, Shape, Type
-from gpuop.kept import cache
 from gpuop.runtime.base.backend import Backend
 
 REALS = (9, 1, 2, 6, 8)
@@ -85,12 +85,12 @@ def mistake(backend: Backend) -> str:
     halves = _run(backend, _halving(), FieldType(5), np.array([REALS], np.float32))[0]
     if not np.array_equal(halves, [0.5, 0.5, 1, 3, 4]):
         return f"it computes {halves.tolist()}"
-    trusted = cache.key("trusted", *SHAPES, *WAITS, repr(backend.target), backend.identity)
-    if cache.load(trusted) is not None:
+    trusted = blob_store.key("trusted", *SHAPES, *WAITS, repr(backend.target), backend.identity)
+    if blob_store.load(trusted) is not None:
         return ""
     wrong = _wrong_shape(backend) or _wrong_wait(backend)
     if not wrong:
-        cache.store(trusted, b"")
+        blob_store.store(trusted, b"")
     return wrong
 
 

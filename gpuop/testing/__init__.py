@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuop.lazy import load
+from gpuop.base.lazy import load
 
 if TYPE_CHECKING:  # for checkers and editors; at run time `NAMES` says the same
     from gpuop.testing.comparison import assert_allclose

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import SemanticError
 from gpuop.runtime.devices import current
 from gpuop.testing.metrics import Array, both, difference, errors, ulps, values_of
 

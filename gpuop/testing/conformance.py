@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from gpuop.errors import GpuopError, SemanticError
+from gpuop.base.errors import GpuopError, SemanticError
 from gpuop.runtime.devices import current, use_device
 from gpuop.testing.comparison import assert_allclose
 from gpuop.testing.programs import PROGRAMS

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.kinds_of_field import Parameter
+from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.operators.decorator import operator
-from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType, is_integer
 
 GAMMA, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB

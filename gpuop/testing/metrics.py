@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
-from gpuop.errors import SemanticError
 
 Array = NDArray[Any]
 

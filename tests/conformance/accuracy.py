@@ -11,7 +11,7 @@ import numpy as np
 import gpuop as gp
 from gpuop import dsl
 from gpuop.dsl import *
-from gpuop.dsl.words import functions as table
+from gpuop.dsl.builtins import functions as table
 from gpuop.testing import ulps
 
 from .compare import has_denormals

@@ -11,10 +11,10 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.ir.nodes import Read
-from gpuop.ir.symbolic import GENERIC
+from gpuop.ir.target_expressions import GENERIC
 from gpuop.ir.verify import VerifyError
 from gpuop.passes import lower
-from gpuop.runtime.reference.interpret import run
+from gpuop.runtime.reference.interpreter import run
 from tests.borders import CHECKED, MODES, PLACES
 
 from .compare import all_same

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.opencl.opencl_dialect import OPENCL
+from gpuop.base.errors import Loc
+from gpuop.codegen.opencl.dialect import OPENCL
 from gpuop.dsl import *
-from gpuop.errors import Loc
 from tests.errors.wrong import SCALAR, check_line, check_usable, marked
 from tests.golden.kernels import field as typed
 from tests.golden.nvrtc import compile_cuda

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
+from gpuop.engine.bundles.bundle import save_bundle
 from gpuop.ir.values import Leaf
 from tests.runtime.planted import checked
 

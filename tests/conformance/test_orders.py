@@ -10,7 +10,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl.words.networks import forgetting, selection, sorting
+from gpuop.dsl.builtins.sorting_networks import forgetting, selection, sorting
 
 from .compare import all_same, same
 

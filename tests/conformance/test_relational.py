@@ -11,7 +11,7 @@ import pytest
 import gpuop as gp
 from gpuop import dsl
 from gpuop.dsl import *
-from gpuop.dsl.words import functions as table
+from gpuop.dsl.builtins import functions as table
 
 from .compare import all_same
 from .samples import INTEGERS, available, samples

@@ -11,7 +11,7 @@ from skimage import data
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl.words import sample
+from gpuop.dsl.builtins import interpolation
 from tests.borders import MODES
 from tests.graphs.harness import fused, same_bits
 
@@ -116,8 +116,10 @@ def test_points_are_exact(device: str) -> None:
 def test_unchecked_takes_nothing_outside(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The points that are read, at all whole coordinates: those alone."""
     taken: list[Any] = []
-    read = sample._readTensor
-    monkeypatch.setattr(sample, "_readTensor", lambda f, *at, border: taken.extend(at) or read(f, *at, border=border))
+    read = interpolation._readTensor
+    monkeypatch.setattr(
+        interpolation, "_readTensor", lambda f, *at, border: taken.extend(at) or read(f, *at, border=border)
+    )
 
     def body(f):
         _sampleTensor(f, _convert_float(_row), _convert_double(_column), border="unchecked")

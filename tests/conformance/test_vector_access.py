@@ -12,8 +12,8 @@ from gpuop.codegen.opencl.vector_access import HELPERS, gathering, loading, stor
 from gpuop.dsl import *
 from gpuop.ir.types import DTYPES
 from gpuop.runtime.devices import current
-from gpuop.runtime.opencl.opencl_device import OpenCL
-from gpuop.runtime.opencl.opencl_programs import built
+from gpuop.runtime.opencl.device import OpenCL
+from gpuop.runtime.opencl.programs import built
 
 from .compare import same
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuop.config import config
-from gpuop.kept import cache
+from gpuop.base.cache import blob_store
+from gpuop.base.config import config
 from gpuop.runtime.base.program_text import ProgramText
 
 COMPILER = shutil.which("g++")
@@ -73,7 +73,7 @@ def compiled(program: ProgramText) -> list[HostFunction]:
 
 def _library(text: str) -> Path:
     folder = Path(config.cache) / "cuda-on-host"
-    path = folder / f"{cache.key(text, *OPTIONS)}.so"
+    path = folder / f"{blob_store.key(text, *OPTIONS)}.so"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         source, made = (path.with_suffix(f".{os.getpid()}.{end}") for end in ("cpp", "so"))

@@ -10,22 +10,22 @@ from functools import partial
 
 import numpy as np
 
+from gpuop.base.cache import blob_store
+from gpuop.base.errors import DeviceError
+from gpuop.base.finalizers import WeakValues
 from gpuop.codegen.generate import target_named
-from gpuop.ends import WeakValues
-from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.ir.types import FieldType
-from gpuop.kept import cache
 from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
-from gpuop.runtime.base.copy_span import CopySpan
+from gpuop.runtime.base.copy_trace import CopySpan
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.trace import note_launch
-from gpuop.runtime.cuda.cuda_device import Cuda
-from gpuop.runtime.cuda.cuda_launch import size_of
-from gpuop.runtime.disk.program_cache import DiskPrograms
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.cuda.device import Cuda
+from gpuop.runtime.cuda.launch import size_of
+from gpuop.runtime.files.program_cache import DiskPrograms
+from gpuop.runtime.reference.device import Reference
 
 from .compiled import HEADER, OPTIONS, HostFunction, compiled
 
@@ -64,7 +64,7 @@ class CudaOnHost(CompilingBackend, Reference):
         self.groups = GroupLimits(name, self.description, 1024, (1024, 1024, 64), memory)
         self.identity = "|".join([name, HEADER.read_text(encoding="utf-8"), *OPTIONS])
         self.programs, self.codes = WeakValues(), WeakValues()
-        self.kept_programs = DiskPrograms(lambda text: cache.key(text, self.identity))
+        self.kept_programs = DiskPrograms(lambda text: blob_store.key(text, self.identity))
 
     def empty(self, kind: FieldType) -> Buffer:
         shape = (kind.planes, kind.field_shape.points)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.codegen.cuda.cuda_dialect import CUDA
+from gpuop.codegen.cuda.dialect import CUDA
 from gpuop.runtime.base.program_text import ProgramText
 from tests.as_gpus import used
 

@@ -19,12 +19,14 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.sources import Adjustable
-from gpuop.graphs.bound_graph import BoundGraph
-from gpuop.graphs.streams import Frames
-from gpuop.ir import meaning
+from gpuop.engine.graphs.bound_graph import BoundGraph
+from gpuop.engine.graphs.sensors import Frames
+from gpuop.ir import numpy_semantics
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.ops import OPS
-from gpuop.ops import algebra, numpy_functions, reducers, slicing
+from gpuop.ops.elementwise import algebra, numpy_functions
+from gpuop.ops.layout import slicing
+from gpuop.ops.reduce import reducers
 
 from .kinds import KINDS, program
 from .program import failure
@@ -144,7 +146,7 @@ PLANTS: dict[str, Callable[[], Patch]] = {
     "// of fields truncates": lambda: of_fields("floor_divide", lambda x, y: x / y if x.type.kind != "f" else x // y),
     ">> loses the sign": lambda: row("shr", unsigned_shift),
     "/ of kernels floors": lambda: row("div", floored),
-    "conversions wrap": lambda: instead(meaning, "convert", wrapping),
+    "conversions wrap": lambda: instead(numpy_semantics, "convert", wrapping),
     "uint8 and int8 make uint8": lambda: instead(algebra, "_common", narrow),
     "long and ulong compare as one type": lambda: of_fields("less", lambda x, y: x < y),
     "maximum forgets NaN": lambda: of_fields("maximum", lambda x, y: k._where(x >= y, x, y)),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import DeviceError
+from gpuop.base.errors import DeviceError
 from tests.as_gpus import AS_A_GPU, used
 from tests.cuda_on_host.host_device import ON_HOST
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.fusion.scheduling import scheduled
+from gpuop.fusion.schedule_choice import scheduled
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
 from gpuop.runtime import devices
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 from tests.as_gpus import AS_A_GPU
 from tests.conftest import Vectorized, Widened
 from tests.cuda_on_host.compiled import COMPILER

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from tests.fuzz.windowed import Array, WindowedProgram
 
 from .program import used

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.errors import is_users
 from gpuop.dsl import *
 from gpuop.dsl.operators.operator import MANY_CONSTANTS
-from gpuop.errors import is_users
 
 from .wrong import check_line
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.config import config
+from gpuop.base.errors import Loc
 from gpuop.codegen.generate import generate, target_named
-from gpuop.codegen.opencl.opencl_dialect import OPENCL
-from gpuop.config import config
+from gpuop.codegen.opencl.dialect import OPENCL
 from gpuop.dsl import *
-from gpuop.errors import Loc
 
 from .wrong import SCALAR, check_usable, marked
 

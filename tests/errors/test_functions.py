@@ -5,7 +5,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl.words import functions as table
+from gpuop.dsl.builtins import functions as table
 
 from .wrong import INTEGER, SCALAR, VECTOR2, VECTOR3, Wrongs
 

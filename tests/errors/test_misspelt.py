@@ -162,7 +162,7 @@ def name_like_no_other():
     gp.quux  # here
 
 
-@WRONGS.add("gpuop.tune_commands is a module: `import gpuop.tune_commands`")
+@WRONGS.add("gpuop.engine.cli.tune is a module: `import gpuop.engine.cli.tune`")
 def module_that_is_not_imported():
     imported = vars(gp).pop("tune_commands", None)  # by another test
     try:

@@ -8,7 +8,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl.recorder.record import recording
+from gpuop.dsl.recorder.recorder import recording
 
 from .wrong import SCALAR, check_usable
 

@@ -6,7 +6,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime import devices
-from gpuop.runtime.cuda import cuda_device
+from gpuop.runtime.cuda import device
 
 from .wrong import INTEGER, SCALAR, Wrongs
 
@@ -350,6 +350,6 @@ def test_unknown_device(name):
 
 def test_a_device_that_is_not_there(monkeypatch):
     monkeypatch.setattr(devices, "_found", None)
-    monkeypatch.setattr(cuda_device, "missing", lambda: "the NVIDIA driver finds no GPU")
+    monkeypatch.setattr(device, "missing", lambda: "the NVIDIA driver finds no GPU")
     with pytest.raises(gp.DeviceError, match=r"^cuda:0: the NVIDIA driver finds no GPU$"):
         gp.device("cuda:0")

@@ -10,8 +10,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.fusion import refusals
-from gpuop.ir.size import MOST_NESTED
+from gpuop.fusion import legality
+from gpuop.ir.analysis.size import MOST_NESTED
 from gpuop.runtime.devices import current
 
 from .wrong import SCALAR
@@ -119,7 +119,7 @@ def test_many_statements(device):
 
 def test_fusion_makes_no_kernels_that_are_too_large(monkeypatch):
     """Each of these operators compiles quickly."""
-    monkeypatch.setattr(refusals, "MOST_STATEMENTS", 1000)
+    monkeypatch.setattr(legality, "MOST_STATEMENTS", 1000)
     f, operator = SCALAR, gp.operator(long(300))
     with gp.ComputeGraph() as graph:
         for _ in range(7):

@@ -12,7 +12,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.operators import finish
-from gpuop.ir.ragged import check_tiles
+from gpuop.ir.analysis.partial_groups import check_tiles
 from tests.nightly import seeds
 
 from .wrong import SCALAR, Wrongs

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 import gpuop as gp
 from gpuop.runtime import devices
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 from tests.nightly import first_seed
 
 REFERENCE = Reference()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.bundles import packing, writing
+from gpuop.engine.bundles import packing, writing
 
 Members = dict[str, bytes]
 STRANGE = (

@@ -4,7 +4,7 @@ bit is here; NaN's payload and the sign of fmax's zero are nobody's, so `real` a
 
 from __future__ import annotations
 
-from gpuop.dsl.words.functions import table
+from gpuop.dsl.builtins.functions import table
 
 from .kinds import BITS, FLOATS, INTEGERS, SIGNED_OF, join, signed, split
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import gpuop as gp
 from gpuop.fusion import iteration
+from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.plan_report import parts
 from gpuop.ir.values import calls
 from tests.graphs.harness import same_bits

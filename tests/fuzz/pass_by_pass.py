@@ -17,9 +17,9 @@ from gpuop.ir.verify import Form
 from gpuop.passes import pass_by_pass
 from gpuop.runtime.base.backend import Argument, Launch
 from gpuop.runtime.reference.array_memory import ArrayMemory
-from gpuop.runtime.reference.interpret import Threads
+from gpuop.runtime.reference.device import Reference
+from gpuop.runtime.reference.interpreter import Threads
 from gpuop.runtime.reference.positions import chunks
-from gpuop.runtime.reference.reference_device import Reference
 
 
 @dataclass(frozen=True)

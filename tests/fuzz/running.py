@@ -15,7 +15,7 @@ import gpuop as gp
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.text import show
 from gpuop.runtime import devices
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 from gpuop.testing import ulps
 from tests.as_gpus import as_a_gpu
 from tests.conftest import Lowered, Vectorized, Widened

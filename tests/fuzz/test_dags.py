@@ -10,8 +10,8 @@ import pytest
 import gpuop as gp
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.kernel_limits import LEAST
+from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import program
-from gpuop.fusion.refusals import refuse
 from tests.nightly import seeds
 
 from . import dags

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import gpuop as gp
-from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
+from gpuop.engine.bundles.bundle import save_bundle
 from gpuop.fusion.iteration import Iteration, parts
 from gpuop.fusion.plan import Plan
 from gpuop.ir.values import Leaf

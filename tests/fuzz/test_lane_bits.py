@@ -8,7 +8,7 @@ import pytest
 import gpuop as gp
 from gpuop import dsl
 from gpuop.dsl import *
-from gpuop.dsl.words.functions import table
+from gpuop.dsl.builtins.functions import table
 from gpuop.ir.ops import OPS
 from gpuop.runtime.devices import current
 from tests.conformance.compare import has_double

@@ -14,7 +14,7 @@ from hypothesis.strategies import sampled_from
 import gpuop as gp
 from gpuop import dsl
 from gpuop.codegen.generate import generate, target_named
-from gpuop.dsl.words.functions import table
+from gpuop.dsl.builtins.functions import table
 from gpuop.runtime.reference import checked
 from tests.golden.nvrtc import compile_cuda
 

@@ -12,8 +12,8 @@ import numpy as np
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl.words.threads import generated
-from gpuop.windows.footprint import Footprint
+from gpuop.dsl.builtins.threads import generated
+from gpuop.fusion.windows.footprint import Footprint
 
 BORDERS = ("clamp", "wrap", "reflect", "symmetric", 0.25)
 OWN = ("layer", "row", "column")

@@ -8,7 +8,7 @@ import gpuop as gp
 from gpuop import dsl
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
-from gpuop.dsl.words.functions import Entry, table
+from gpuop.dsl.builtins.functions import Entry, table
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 import gpuop as gp
+from gpuop.base.config import config
 from gpuop.codegen.generate import generate, target_named
-from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.dsl.fields.field import Field
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
-from gpuop.passes.points_per_thread import PointsPerThread, points_per_thread
+from gpuop.passes.coarsening_factor import PointsPerThread, points_per_thread
 
 from .kernels import field
 from .nvrtc import ptx_of

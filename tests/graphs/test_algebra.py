@@ -11,7 +11,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.fusion.program import program
-from gpuop.ops.numpy_functions import TABLE
+from gpuop.ops.elementwise.numpy_functions import TABLE
 
 from .harness import image, same_bits
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.config import config
 from gpuop.codegen.generate import target_named
-from gpuop.config import config
 from gpuop.dsl import *
-from gpuop.fusion.for_target import plan_for
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.fusion.target_plan import plan_for
+from gpuop.ir.analysis.size import MOST_STATEMENTS, NEIGHBOUR, size
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.size import MOST_STATEMENTS, NEIGHBOUR, size
 from gpuop.passes import lower
 from tests.composed import PIPELINES, box, image
 

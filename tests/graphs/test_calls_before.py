@@ -10,8 +10,8 @@ import pytest
 import scipy.ndimage
 
 import gpuop as gp
-from gpuop.pipelines.pipeline import Pipeline
-from gpuop.pipelines.pipeline_call import PipelineCall
+from gpuop.engine.jit.call import PipelineCall
+from gpuop.engine.jit.pipeline import Pipeline
 
 from .harness import same_bits
 

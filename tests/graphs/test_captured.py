@@ -21,7 +21,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl import __all__ as VOCABULARY
-from gpuop.dsl.operators.constants import PURE_PARTS, is_constant
+from gpuop.dsl.guards.trace_constants import PURE_PARTS, is_constant
 
 ONE = np.ones(3, np.float32)
 SIZE = 1.0

@@ -7,7 +7,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.ops.complex_functions import TABLE
+from gpuop.ops.elementwise.complex_functions import TABLE
 
 AXIS = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 1e-3, 20, -30, 1e-7])
 RNG = np.random.default_rng(0)

@@ -11,14 +11,14 @@ from scipy import ndimage
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.pipelines.window_call import PipelineWindow
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.engine.jit.window_call import PipelineWindow
+from gpuop.runtime.reference.device import Reference
 from tests.fuzz.windowed import WindowedProgram
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 gd = pytest.importorskip("gpuop.dask")
-piece_of = pytest.importorskip("gpuop.dask.block_program").piece_of
+piece_of = pytest.importorskip("gpuop.scaleout.dask.block_program").piece_of
 rng = np.random.default_rng(17)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.texts import plan_for_text
+from gpuop.engine.dump import plan_for_text
 
 from .harness import same_bits
 

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image, ImageFont
 
 import gpuop as gp
-from gpuop.show.raster import PLAIN
-from gpuop.show.scene import Box, Curve, Label, text_width
+from gpuop.engine.show.raster import PLAIN
+from gpuop.engine.show.scene import Box, Curve, Label, text_width
 
 from .harness import blur, gamma, graph_of, half_and_double, image, matrix, rng, shift, tone
 

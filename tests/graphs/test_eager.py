@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 from gpuop.runtime.execute import Prepared
 
 from .harness import blur, half_and_double, image, same_bits
@@ -34,8 +34,8 @@ def runs(monkeypatch):
 def plans(monkeypatch):
     """The plans made."""
     seen: list[object] = []
-    plan = evaluation.plan
-    monkeypatch.setattr(evaluation, "plan", lambda what, *more: (seen.append(what), plan(what, *more))[1])
+    plan = evaluate.plan
+    monkeypatch.setattr(evaluate, "plan", lambda what, *more: (seen.append(what), plan(what, *more))[1])
     return seen
 
 
@@ -150,7 +150,7 @@ def test_devices_change_in_between(device):
             gp.use_device(other),
         ):
             pass
-        assert evaluation.current().name == gp.device(other).name
+        assert evaluate.current().name == gp.device(other).name
     same_bits(field.numpy(), here)
     same_bits((u + 1).numpy(), here * 2 + 1)
 
@@ -160,8 +160,8 @@ def test_use_device_nests():
         for d in gp.devices():
             with gp.use_device(d.name):
                 with gp.use_device("reference"):
-                    assert evaluation.current().name == "reference"
-                assert evaluation.current().name == d.name
+                    assert evaluate.current().name == "reference"
+                assert evaluate.current().name == d.name
 
 
 # --- no stale kernels -----------------------------------------------------------------------------------------------------
@@ -377,9 +377,7 @@ def test_graphs_of_one_shape(device):
 
 def test_graphs_of_one_shape_are_numbered_once(monkeypatch):
     numbered = []
-    monkeypatch.setattr(
-        evaluation, "program", lambda *given, make=evaluation.program: numbered.append(1) or make(*given)
-    )
+    monkeypatch.setattr(evaluate, "program", lambda *given, make=evaluate.program: numbered.append(1) or make(*given))
     u, p = gp.ScalarField(image(23, 29)), gp.Parameter(2.0)
     for k in range(3):
         p.set(float(k))

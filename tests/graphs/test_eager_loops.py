@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 
 from .harness import half_and_double, same_bits
 
@@ -28,7 +28,7 @@ def left(f):
 
 def other_device() -> str:
     """Another device than the one in use, if there is one."""
-    return next((d.name for d in gp.devices() if d.name != evaluation.current().name), "reference")
+    return next((d.name for d in gp.devices() if d.name != evaluate.current().name), "reference")
 
 
 def elsewhere(u: gp.Field) -> None:

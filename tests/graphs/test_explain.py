@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.dsl import *
-from gpuop.fusion.measure import operations, registers
+from gpuop.fusion.kernel_statistics import operations, registers
 from gpuop.passes.unroll import unroll
 
 from .harness import blur, gamma, graph_of, image, shift

@@ -9,7 +9,8 @@ import gpuop as gp
 from gpuop import fft, ndimage, random
 from gpuop.dsl import *
 from gpuop.dsl.fields.field import Field
-from gpuop.ir.longest import LONGEST_AXIS
+from gpuop.engine.dump import kernels_for, plan_for_text, source
+from gpuop.ir.axis_limit import LONGEST_AXIS
 from gpuop.ir.nodes import Apply, Atomic, Cast, Const, FieldParam, Let, Load, Ref, Store, Wide
 from gpuop.ir.types import INT, Type
 from gpuop.ir.values import NO_VALUES, Leaf
@@ -17,7 +18,6 @@ from gpuop.ir.visit import operands, walk
 from gpuop.passes import pass_by_pass
 from gpuop.passes.ranges import Ranges, fits
 from gpuop.runtime.devices import current
-from gpuop.texts import kernels_for, plan_for_text, source
 
 N = 46400
 ALL = N * N  # 5,476,352 more than 2³¹

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation, texts
 from gpuop.dsl import *
+from gpuop.engine import dump, evaluate
 from gpuop.fusion.program import program
 
 from .harness import blur, gamma, half_and_double
@@ -213,9 +213,9 @@ def test_names_change_nothing(device):
 
     first, second = result("first"), result("second")
     first.numpy()
-    plans = len(evaluation._plans)
+    plans = len(evaluate._plans)
     second.numpy()
-    assert len(evaluation._plans) == plans
+    assert len(evaluate._plans) == plans
     assert source_of(first) == source_of(second)
     a = one * 3
     b = one * 3
@@ -224,4 +224,4 @@ def test_names_change_nothing(device):
 
 
 def source_of(field):
-    return texts.source([field], "opencl")
+    return dump.source([field], "opencl")

@@ -13,8 +13,8 @@ from PIL import Image
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.show.images import MOST, NO_NUMBER, pictures
-from gpuop.show.png import png
+from gpuop.engine.show.images import MOST, NO_NUMBER, pictures
+from gpuop.engine.show.png import png
 
 from .harness import gamma, image
 

@@ -13,8 +13,8 @@ from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import limits_ahead
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.fusion.typical import predicted
-from gpuop.passes.made_before import suited
+from gpuop.fusion.typical_devices import predicted
+from gpuop.passes.lowering_cache import suited
 
 from .harness import fused
 

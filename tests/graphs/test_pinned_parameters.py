@@ -15,7 +15,7 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.passes import unscheduled
 from gpuop.passes.schedules import METHODS, parameters_of
 from gpuop.passes.schedules.pinning import pinned

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.bounded import BoundedCache
-from gpuop.config import config
+from gpuop.base.config import config
+from gpuop.base.lru import BoundedCache
 from gpuop.dsl import *
+from gpuop.engine.dump import source
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.layout import Layout, interleaved
 from gpuop.ir.values import Leaf, LeafSource
-from gpuop.passes.points_per_thread import refused_layouts
+from gpuop.passes.coarsening_factor import refused_layouts
 from gpuop.runtime.base.compiled import CompilingBackend
 from gpuop.runtime.devices import current
-from gpuop.texts import source
 
 from .harness import image, same_bits
 
@@ -89,7 +89,7 @@ def test_what_is_told_is_what_runs(device, name, tmp_path, monkeypatch):
     after = [each for each in (*arrays, options.get("out")) if isinstance(each, np.ndarray)]
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)), "nothing ran"
     assert all(f"// {kernel['name']}: " in text for kernel in told["kernels"] if kernel["lanes"] or kernel["schedule"])
-    monkeypatch.setattr("gpuop.evaluation._plans", BoundedCache(1))  # what ran before would not be compiled
+    monkeypatch.setattr("gpuop.engine.evaluate._plans", BoundedCache(1))  # what ran before would not be compiled
     monkeypatch.setattr(config, "dump", str(tmp_path))
     pipeline(*arrays, **options)
     ran = [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()]

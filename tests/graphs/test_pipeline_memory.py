@@ -12,7 +12,7 @@ import gpuop as gp
 from gpuop.dsl import _column, _out0, _readTensor, _row, _writeTensor
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.fusion.scheduling import scheduled
+from gpuop.fusion.schedule_choice import scheduled
 from gpuop.ir.layout import interleaved
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.devices import current

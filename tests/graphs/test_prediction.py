@@ -14,14 +14,14 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report import workload as workload_module
-from gpuop.fusion.report.durations import LIBRARY
 from gpuop.fusion.report.explain import explain
+from gpuop.fusion.report.kernel_time import LIBRARY
 from gpuop.fusion.report.prediction import expected, predictions, totals
 from gpuop.fusion.report.workload import workload
+from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, Kernel
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
-from gpuop.ir.throughput import DeviceFacts
 
 PLAIN = Target("opencl")
 CPU = Target("opencl", device="cpu", simd_width=16, widening="vector")

@@ -17,12 +17,13 @@ from scipy import ndimage
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.dsl.words.threads import generated
-from gpuop.graphs.window_faces import repeatable
-from gpuop.mpi import Domain, host_shared, rank_exchange
-from gpuop.mpi.rank_grid import RankGrid
-from gpuop.mpi.rank_window import RankWindow
+from gpuop.dsl.builtins.threads import generated
+from gpuop.engine.graphs.window_faces import repeatable
+from gpuop.mpi import Domain
 from gpuop.runtime.devices import current
+from gpuop.scaleout.mpi import exchange, shared_memory
+from gpuop.scaleout.mpi.grid import RankGrid
+from gpuop.scaleout.mpi.window import RankWindow
 
 from .harness import image, same_bits
 from .thread_ranks import ThreadNccl, on_ranks
@@ -207,15 +208,15 @@ def test_steps_are_computed_twice_where_nobody_sees_it(step, can):
 @pytest.mark.parametrize("hosts", ["abc", "aab"])
 def test_ranks_are_of_several_hosts(monkeypatch, hosts):
     each = iter(hosts)
-    monkeypatch.setattr(host_shared, "host", lambda: next(each))
+    monkeypatch.setattr(shared_memory, "host", lambda: next(each))
     compared(image(10, 3), "wrap", 3, (0,), 2)
     assert not [*each]
 
 
 def test_nobody_overwrites_what_another_still_reads(monkeypatch, way):
     """Rank 0 gets nothing, and would be far ahead."""
-    brought = rank_exchange.bring_parts
-    monkeypatch.setattr(rank_exchange, "bring_parts", lambda *given: (sleep(0.03), brought(*given)))
+    brought = exchange.bring_parts
+    monkeypatch.setattr(exchange, "bring_parts", lambda *given: (sleep(0.03), brought(*given)))
     start = image(6, 3)
     found = gathered(smeared_down, start, "reference", 1, (6,))
     expected = start
@@ -227,7 +228,7 @@ def test_nobody_overwrites_what_another_still_reads(monkeypatch, way):
 def test_points_go_from_gpu_to_gpu(monkeypatch):
     """Two faces go to the same rank, each to its place."""
     made = []
-    monkeypatch.setattr(rank_exchange, "_nccl", lambda comm, backend: made.append(ThreadNccl(comm)) or made[-1])
+    monkeypatch.setattr(exchange, "_nccl", lambda comm, backend: made.append(ThreadNccl(comm)) or made[-1])
     compared(image(7, 6), "wrap", 2, (0,), 2)
     assert [nccl.exchanges for nccl in made] == [2, 2]  # before the third step and the fifth
 
@@ -410,7 +411,7 @@ def test_how_many_steps_is_measured():
 def test_a_step_moves_no_more_than_halos(monkeypatch, hosts):
     """States stay where they are: nothing but the points around them goes to the device, and from it."""
     start, moved, each = image(100, 4), [], iter(hosts)
-    monkeypatch.setattr(host_shared, "host", lambda: next(each))
+    monkeypatch.setattr(shared_memory, "host", lambda: next(each))
     with gp.use_device("reference"):
         backend = type(current())
     for name in ("upload", "download", "write"):

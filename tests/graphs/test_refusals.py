@@ -9,13 +9,13 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.fusion import refusals
+from gpuop.fusion import legality
+from gpuop.fusion.cross_thread import needs_other_threads
 from gpuop.fusion.groups import Groups
-from gpuop.fusion.other_threads import needs_other_threads
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
-from gpuop.fusion.surplus import unfit
+from gpuop.fusion.tail_threads import unfit
 
 SENTENCE = "`solo` wants to be alone"
 field = gp.ScalarField(np.arange(1 << 16, dtype=np.float32))
@@ -72,8 +72,8 @@ def test_a_new_rule_refuses_whichever_way_operators_are_fused(
     build, fused, kept = GRAPHS[graph]
     assert len(planned(build()).launches) == fused
     assert SENTENCE not in explain(planned(build()))
-    rules = (is_alone, *refusals.refusals) if place == "first" else (*refusals.refusals, is_alone)
-    monkeypatch.setattr(refusals, "refusals", rules)
+    rules = (is_alone, *legality.refusals) if place == "first" else (*legality.refusals, is_alone)
+    monkeypatch.setattr(legality, "refusals", rules)
     made = planned(build())
     assert len(made.launches) == kept, explain(made)
     assert explain(made).count(SENTENCE) == kept - 1
@@ -85,9 +85,9 @@ def test_a_new_rule_refuses_whichever_way_operators_are_fused(
 def test_every_refusal_is_listed() -> None:
     """In the order of the file, which is the order in which they are asked."""
     functions = [
-        name for name, f in vars(refusals).items() if getattr(f, "__module__", "") == refusals.__name__ and callable(f)
+        name for name, f in vars(legality).items() if getattr(f, "__module__", "") == legality.__name__ and callable(f)
     ]
-    assert [rule.__name__ for rule in refusals.refusals] == [name for name in functions if name != "refuse"]
+    assert [rule.__name__ for rule in legality.refusals] == [name for name in functions if name != "refuse"]
 
 
 CALLS = {  # operators of the library's that read or write elsewhere

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.windows import reused as memory
-from gpuop.windows.reused import KEPT, LEAST, MOST, let_go, reused
+from gpuop.fusion.windows import buffer_pool as memory
+from gpuop.fusion.windows.buffer_pool import KEPT, LEAST, MOST, let_go, reused
 
 SHAPE = (257, 1021)  # more bytes than are reused at least
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.fusion.rotation import MOST, copying, rotation
+from gpuop.fusion.buffer_rotation import MOST, copying, rotation
 from gpuop.runtime.devices import current
 
 from .harness import blur, image, same_bits

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.graphs import graph_threads
+from gpuop.engine.graphs import threads as graph_threads
 from tests.runtime.process import python
 
 both = pytest.mark.parametrize("pipelined", [False, True], ids=["prompt", "pipelined"])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 
@@ -134,7 +134,7 @@ def test_150_gathers_in_a_row(device):
 
 def test_equal_kernels_are_compiled_once(device, monkeypatch):
     """However many a chain has. Those with other names, or from other lines, are others: their text and messages tell."""
-    backend, compiled = evaluation.current(), []
+    backend, compiled = evaluate.current(), []
     compile_ = backend.compile
     monkeypatch.setattr(backend, "compile", lambda kernel: (compiled.append(kernel.name), compile_(kernel))[1])
     x = gp.ScalarField(X)

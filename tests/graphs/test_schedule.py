@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.config import config
 from gpuop.codegen.generate import target_named
-from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
+from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
-from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes import schedules
-from gpuop.passes.schedules.method import Method
+from gpuop.passes.schedules.common.method import Method
+from gpuop.passes.schedules.common.plain import without_intermediates
 from gpuop.passes.schedules.pinning import pinned
-from gpuop.passes.schedules.plain import without_intermediates
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 
 HALVES = Method(
     "halves",

@@ -7,7 +7,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.evaluation import plan_ahead
+from gpuop.engine.evaluate import plan_ahead
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import program
 from tests.as_gpus import used

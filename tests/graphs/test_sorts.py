@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.ops import digit_passes
+from gpuop.ops.sort import radix_sort
 from tests.conformance.compare import has_double, same
 from tests.nightly import left_to_nightly
 
@@ -74,10 +74,10 @@ def test_rows_side_by_side(device, dtype, shape):
 def test_several_chunks(device, monkeypatch):
     """Chunks of a row, tiles of a chunk, and digits of odd bits; places of equal values stay in order."""
     for name, small in {"CPU_LEAST": 64, "GPU_LEAST": 64, "LANES": 16, "EACH": 2, "CPU_BITS": 3, "GPU_BITS": 3}.items():
-        monkeypatch.setattr(digit_passes, name, small)
+        monkeypatch.setattr(radix_sort, name, small)
     x = rng.integers(-100, 100, (2, 149)).astype("int8")
-    same(digit_passes.by_digits(gp.ScalarField(x), False, False), np.sort(x))
-    same(digit_passes.by_digits(gp.ScalarField(x), True, False), np.argsort(x, kind="stable"))
+    same(radix_sort.by_digits(gp.ScalarField(x), False, False), np.sort(x))
+    same(radix_sort.by_digits(gp.ScalarField(x), True, False), np.argsort(x, kind="stable"))
 
 
 def test_long_rows(device):

@@ -12,7 +12,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import LEAST, Limits
-from gpuop.fusion.measure import registers
+from gpuop.fusion.kernel_statistics import registers
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain

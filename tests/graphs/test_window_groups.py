@@ -7,8 +7,8 @@ import pytest
 from scipy import ndimage
 
 import gpuop as gp
+from gpuop.base.errors import SemanticError
 from gpuop.dsl import *
-from gpuop.errors import SemanticError
 from tests.nightly import left_to_nightly
 
 from .harness import image

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.errors import SemanticError
 from gpuop.dsl import *
-from gpuop.errors import SemanticError
 from gpuop.runtime.devices import current
 
 from .harness import image

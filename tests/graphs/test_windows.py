@@ -10,12 +10,12 @@ from scipy import ndimage
 
 import gpuop as gp
 import gpuop.ndimage
+from gpuop.base.errors import SemanticError
 from gpuop.dsl import *
-from gpuop.errors import SemanticError
-from gpuop.pipelines import parted
+from gpuop.engine.jit import partition
+from gpuop.fusion.windows.axis_blocks import GridBlocks
+from gpuop.fusion.windows.buffer_pool import let_go, reused
 from gpuop.runtime.devices import current
-from gpuop.windows.axis_blocks import GridBlocks
-from gpuop.windows.reused import let_go, reused
 from tests.fuzz.windowed import WindowedProgram, taken
 from tests.nightly import left_to_nightly
 
@@ -329,8 +329,8 @@ def test_what_reduces_tensors_alone_is_no_stage():
 
 def test_windows_of_one_shape_are_made_once_wherever_their_points_are(monkeypatch):
     """Where in a window the points are that count is known to what reduces them, and to nothing before that."""
-    made, on_window = [], parted.on_window
-    monkeypatch.setattr(parted, "on_window", lambda *given: made.append(given[2].window) or on_window(*given))
+    made, on_window = [], partition.on_window
+    monkeypatch.setattr(partition, "on_window", lambda *given: made.append(given[2].window) or on_window(*given))
     program, x = gp.pipeline(lambda x: np.count_nonzero(blurred(gp.ScalarField(x)) > 0.5)), image(12, 8)
     with gp.use_device("reference"):
         needed = program.footprint(x)

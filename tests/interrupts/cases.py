@@ -13,7 +13,7 @@ import numpy as np
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.graphs.defining import open_graphs
+from gpuop.engine.graphs.active_graph import open_graphs
 
 N = 70
 START = np.arange(N, dtype="f")

@@ -6,12 +6,12 @@ import sys
 import numpy as np
 
 import gpuop as gp
-from gpuop import evaluation
+from gpuop.base.finalizers import WeakKeys, WeakValues, _ends, at_end
 from gpuop.dsl import *
-from gpuop.ends import WeakKeys, WeakValues, _ends, at_end
-from gpuop.graphs.graph_threads import Worker
+from gpuop.engine import evaluate
+from gpuop.engine.graphs.threads import Worker
+from gpuop.fusion.windows.buffer_pool import reused
 from gpuop.runtime.base import dlpack
-from gpuop.windows.reused import reused
 
 
 def calls_of_python(ends):
@@ -129,10 +129,10 @@ def test_the_end_of_operators_reductions_and_pipelines(device):
     ends = [field, doubled, total, smooth]
     del field, doubled, total, smooth
     assert calls_of_python(ends) == []
-    kept = dict(evaluation._plans._entries)
+    kept = dict(evaluate._plans._entries)
     assert kept
     ends = [kept]
-    evaluation._plans._entries.clear()
+    evaluate._plans._entries.clear()
     del kept
     assert calls_of_python(ends) == []
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from gpuop.runtime.base.dlpack import CUDA, DLPackMemory
-from gpuop.runtime.cuda.cuda_arrays import Borrowed
-from gpuop.runtime.cuda.cuda_driver import Active
-from gpuop.runtime.cuda.cuda_graph import Graph
-from gpuop.runtime.cuda.cuda_memory import CudaMemory, Taken
-from gpuop.runtime.cuda.cuda_stream import CudaMark
+from gpuop.runtime.cuda.arrays import Borrowed
+from gpuop.runtime.cuda.driver import Active
+from gpuop.runtime.cuda.graph import Graph
+from gpuop.runtime.cuda.memory import CudaMemory, Taken
 from gpuop.runtime.cuda.page_locked import lock_pages, page_locked
+from gpuop.runtime.cuda.stream import CudaMark
 
 from .test_ends import calls_of_python
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.errors import DeviceError
 from gpuop.dsl import _readTensor
-from gpuop.errors import DeviceError
-from gpuop.runtime.base.queue_in_use import queue_of
+from gpuop.runtime.base.current_queue import queue_of
 from gpuop.runtime.devices import current
 from tests.runtime.held import DRIVERS, held
 
@@ -140,7 +140,7 @@ def test_when_a_measurement_is_left(queue, lent, monkeypatch):
             launch(backend, parts)
 
         monkeypatch.setattr(type(queue), "launch", launched)
-        monkeypatch.setattr("gpuop.runtime.profiling._Measured.seconds", leave)
+        monkeypatch.setattr("gpuop.runtime.profile.profiler._Measured.seconds", leave)
         with pytest.raises(Interrupted):
             copied.profile(np.ones((5, 6), "f"))
         assert lent.alive() == [True, True]

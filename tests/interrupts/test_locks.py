@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.graphs.graph_threads import FairLock
+from gpuop.engine.graphs.threads import FairLock
 
 from .bytecodes import Places
 from .cases import Interrupted

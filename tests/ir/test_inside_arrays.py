@@ -11,20 +11,20 @@ from scipy import ndimage as scipy_ndimage
 
 import gpuop as gp
 from gpuop import ndimage
+from gpuop.base.errors import DeviceError
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
-from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Const, Let
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.visit import map_blocks
 from gpuop.passes import PIPELINE, not_inside, pass_by_pass
-from gpuop.passes.inside_arrays import unproved
-from gpuop.passes.schedules import tile_chain
+from gpuop.passes.bounds_proof import unproved
+from gpuop.passes.schedules.gpu import tile_chain
 from gpuop.passes.vectorize import vectorize
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
 

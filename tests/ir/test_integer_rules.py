@@ -18,9 +18,9 @@ from gpuop.ir.visit import walk
 from gpuop.passes import lower
 from gpuop.passes.ranges import Ranges
 from gpuop.runtime.reference.array_memory import ArrayMemory
-from gpuop.runtime.reference.interpret import Threads
+from gpuop.runtime.reference.device import Reference
+from gpuop.runtime.reference.interpreter import Threads
 from gpuop.runtime.reference.positions import chunks
-from gpuop.runtime.reference.reference_device import Reference
 
 SHAPE = (3, 46)
 FACTORS = (1, 2, 3, 4, 6, 12, 46, 138)

@@ -30,7 +30,7 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import FLOAT, INT, FieldType, Shape, Type
 from gpuop.ir.visit import (

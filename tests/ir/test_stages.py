@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 import gpuop as gp
+from gpuop.base.config import config
 from gpuop.codegen.generate import generate, target_named
-from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.program import program
 from gpuop.fusion.splice import splice
-from gpuop.ir.footprints import Surrounding, footprints
+from gpuop.ir.analysis.footprints import Surrounding, footprints
+from gpuop.ir.analysis.stages import levels, stages
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const
-from gpuop.ir.stages import levels, stages
 from gpuop.ir.types import FLOAT, Type
 from gpuop.ir.verify import Form, verify
-from gpuop.passes.schedules.plain import without_intermediates
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.passes.schedules.common.plain import without_intermediates
+from gpuop.runtime.reference.device import Reference
 
 MODES = {"clamp": "nearest", "zero": "constant", "wrap": "grid-wrap", "reflect": "mirror", "symmetric": "grid-mirror"}
 

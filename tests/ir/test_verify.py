@@ -12,9 +12,9 @@ import pytest
 
 import gpuop as gp
 from gpuop import passes
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.dsl import *
-from gpuop.dsl.recorder.record import current
+from gpuop.dsl.recorder.recorder import current
 from gpuop.ir import verify as rules
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
@@ -46,8 +46,8 @@ from gpuop.ir.nodes import (
     Wide,
     Write,
 )
-from gpuop.ir.symbolic import Fact, TargetConst
 from gpuop.ir.target import Target
+from gpuop.ir.target_expressions import Fact, TargetConst
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
 from gpuop.ir.verify import Form, VerifyError, verify

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gpuop.errors import ArgumentError
+from gpuop.base.errors import ArgumentError
 
 
 def pytest_addoption(parser: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import gpuop as gp
 import gpuop.array_namespace as names
-from gpuop.array_namespace.elementwise import OF_ONE, OF_TWO
+from gpuop.lib.array_api.elementwise import OF_ONE, OF_TWO
 from tests.library.array_api import counts_of, left_out
 
 X = np.random.default_rng(2).integers(-3, 4, (3, 4, 5)).astype("f")

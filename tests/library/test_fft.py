@@ -11,8 +11,8 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import fft
-from gpuop.fft import arrays_alone
-from gpuop.fourier import fft_library
+from gpuop.lib.fft import array_calls
+from gpuop.lib.fft.kernels import vendor_library
 
 rng = np.random.default_rng(11)
 REAL = {"rfft", "ihfft"}
@@ -138,8 +138,8 @@ def test_numpys_library_and_arrays_alone(monkeypatch):
     """Where there is no SciPy it is NumPy's; arrays alone go there as they lie, and are checked as fields are."""
     z = numbers(4, 5)
     seen = []
-    monkeypatch.setattr(arrays_alone, "host_library", lambda: (seen.append(1) or np.fft, {}))
-    monkeypatch.setattr(fft_library, "host_library", lambda: (seen.append(2) or np.fft, {}))
+    monkeypatch.setattr(array_calls, "host_library", lambda: (seen.append(1) or np.fft, {}))
+    monkeypatch.setattr(vendor_library, "host_library", lambda: (seen.append(2) or np.fft, {}))
     with gp.use_device("reference"):
         close(fft.fft2(z), scipy.fft.fft2(z))
         close(fft.ifft2(z, method="library", norm="ortho"), scipy.fft.ifft2(z, norm="ortho"))

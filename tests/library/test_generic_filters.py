@@ -11,7 +11,7 @@ import scipy.ndimage
 import gpuop as gp
 from gpuop import ndimage
 from gpuop.dsl import _sin, _sqrt
-from gpuop.pipelines.pipeline import Pipeline
+from gpuop.engine.jit.pipeline import Pipeline
 
 IMAGE = np.random.default_rng(15).random((7, 9)) * 9
 WEIGHTS = np.random.default_rng(16).random(9)

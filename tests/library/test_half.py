@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.ops.numpy_functions import EVERY
+from gpuop.ops.elementwise.numpy_functions import EVERY
 
 ALL = np.arange(2**16, dtype=np.uint16).view(np.float16)
 FUNCTIONS = [name for name in EVERY if isinstance(getattr(np, name), np.ufunc) and name not in ("clip", "conjugate")]

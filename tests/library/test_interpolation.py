@@ -11,8 +11,8 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
-from gpuop.ndimage.coordinates import along_line
-from gpuop.ndimage.even_zooms import blocks_of
+from gpuop.lib.ndimage.interpolation.coordinates import along_line
+from gpuop.lib.ndimage.interpolation.periodic_zoom import blocks_of
 
 IMAGE = np.random.default_rng(7).random((21, 23)) * 200
 PLACES = np.random.default_rng(8).random((2, 6, 7)) * 60 - 20

@@ -10,7 +10,7 @@ import scipy.ndimage
 
 import gpuop as gp
 from gpuop import ndimage
-from gpuop.pipelines.pipeline import Pipeline
+from gpuop.engine.jit.pipeline import Pipeline
 
 random = np.random.default_rng(11)
 DOTS = random.random((23, 37)) > 0.55

@@ -9,8 +9,8 @@ import pytest
 
 import gpuop as gp
 from gpuop import linalg
-from gpuop.linalg import product_panels, tiled_products
-from gpuop.texts import source
+from gpuop.engine.dump import source
+from gpuop.lib.linalg import gemm_cpu, gemm_tiles
 
 rng = np.random.default_rng(11)
 SHAPES = [
@@ -82,8 +82,8 @@ def test_on_devices(device: str) -> None:
 @pytest.mark.parametrize(("dtype", "busy"), [("float32", 100), ("complex64", 1)], ids=["small", "large"])
 def test_tiles_of_gpus(monkeypatch: pytest.MonkeyPatch, dtype: str, busy: int) -> None:
     """As the interpreter runs them, work-group by work-group."""
-    monkeypatch.setattr(tiled_products, "interpreted", lambda: gp.dsl._target.backend == "cuda")
-    monkeypatch.setattr(tiled_products, "BUSY", busy)
+    monkeypatch.setattr(gemm_tiles, "interpreted", lambda: gp.dsl._target.backend == "cuda")
+    monkeypatch.setattr(gemm_tiles, "BUSY", busy)
     with gp.use_device("reference"):
         a, b = values(dtype, 35, 18), values(dtype, 18, 71)  # of no other test: recorded operators are kept
         close(linalg.matmul(a, b), a @ b)
@@ -92,8 +92,8 @@ def test_tiles_of_gpus(monkeypatch: pytest.MonkeyPatch, dtype: str, busy: int) -
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64"])
 def test_panels_of_large_matrices(monkeypatch: pytest.MonkeyPatch, device: str, dtype: str) -> None:
     """Of CPUs, with a last one that begins earlier; the right matrix may be a transposed one, and there may be several."""
-    monkeypatch.setattr(product_panels, "LARGE", 1)
-    monkeypatch.setattr(product_panels, "MANY", 1)
+    monkeypatch.setattr(gemm_cpu, "LARGE", 1)
+    monkeypatch.setattr(gemm_cpu, "MANY", 1)
     a, b = values(dtype, 2, 39, 7), values(dtype, 77, 7)  # of no other test: recorded operators are kept
     f, g = gp.ScalarField(a), gp.ScalarField(b)
     close(f @ g.T, a @ b.T)

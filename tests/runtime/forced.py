@@ -20,15 +20,16 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
-from gpuop.passes.schedules import privatize, ragged_words, tile, transpose
-from gpuop.passes.schedules.layered import LAYERED
-from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.privatize import PRIVATIZE
-from gpuop.passes.schedules.ragged_words import RAGGED_WORDS
-from gpuop.passes.schedules.roll import DEEP, ROLL
-from gpuop.passes.schedules.shifted_rows import SHIFTED_ROWS
-from gpuop.passes.schedules.tile import TILE
-from gpuop.passes.schedules.transpose import TRANSPOSE
+from gpuop.passes.schedules.common import privatize, transpose
+from gpuop.passes.schedules.common.method import Method, Parameters
+from gpuop.passes.schedules.common.privatize import PRIVATIZE
+from gpuop.passes.schedules.common.transpose import TRANSPOSE
+from gpuop.passes.schedules.gpu import tile, unaligned_words
+from gpuop.passes.schedules.gpu.layers import LAYERED
+from gpuop.passes.schedules.gpu.roll import DEEP, ROLL
+from gpuop.passes.schedules.gpu.shifted_rows import SHIFTED_ROWS
+from gpuop.passes.schedules.gpu.tile import TILE
+from gpuop.passes.schedules.gpu.unaligned_words import RAGGED_WORDS
 from tests.as_gpus import used
 from tests.borders import CHECKED, away
 
@@ -201,7 +202,7 @@ FORCED: dict[str, Forced] = {
               for dtype in ("int32", "uint8", "float64")),
         (*SMALL, (4, 4), (17, 19), (33, 16)), {"size": 4}, ((transpose, "SIZES", (64, 32, 16, 8, 4, 2, 1)),),
     ),
-    "ragged words": Forced(RAGGED_WORDS, BYTES, LONG, {}, ((ragged_words, "GAIN", 9),)),
+    "ragged words": Forced(RAGGED_WORDS, BYTES, LONG, {}, ((unaligned_words, "GAIN", 9),)),
     "shifted rows": Forced(SHIFTED_ROWS, tuple(Case(shifted, shifting, dtype) for dtype in ("int32", "uint8")), SMALL),
     "privatize": Forced(
         PRIVATIZE, (Case(lambda f, border: counted(f), lambda x, border: counts(x)),), (*SMALL, (40, 31)), {},

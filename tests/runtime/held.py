@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.runtime.cuda.cuda_driver import returned
+from gpuop.runtime.cuda.driver import returned
 
 DRIVERS = [d.name for d in gp.devices() if d.name != "reference"]
 

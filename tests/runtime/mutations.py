@@ -16,26 +16,25 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from gpuop import evaluation, passes
-from gpuop.bounded import BoundedCache
-from gpuop.passes import packed_lanes
-from gpuop.passes.collectives import parts
-from gpuop.passes.schedules import (
-    exchange,
+from gpuop import passes
+from gpuop.base.lru import BoundedCache
+from gpuop.engine import evaluate
+from gpuop.passes.coarsen import Widening
+from gpuop.passes.collectives import participants
+from gpuop.passes.schedules.common import register_windows, strips, transpose_kernel
+from gpuop.passes.schedules.gpu import (
+    ghost_points,
+    halo_exchange,
     interior,
-    outside,
-    ragged_words,
-    rolling,
+    roll_kernel,
     shifted_rows,
-    strips,
     tile_edges,
     tile_frame,
+    tile_kernel,
     tile_windows,
-    tiled,
-    transposing,
-    windows,
+    unaligned_words,
 )
-from gpuop.passes.widen import Widening
+from gpuop.passes.swar import packed_lanes
 from tests.runtime.forced import compared
 
 
@@ -71,7 +70,7 @@ class Mutation:
         )  # what is planned without the mistake, and with it, is not used again
         # a schedule that is not shown to be inside would not be taken
         unasked = mock.patch.object(passes, "_unproved", return_value=[])
-        with mock.patch.object(evaluation, "_plans", plans), unasked, self.planted():
+        with mock.patch.object(evaluate, "_plans", plans), unasked, self.planted():
             try:
                 compared(self.forced)
             except Exception:  # noqa: BLE001 - whatever it is, it is found
@@ -88,40 +87,40 @@ MUTATIONS: dict[str, Mutation] = {
         tile_frame.Frame, "last", "- 1 + halo[1]", "- 2 + halo[1]", "tile"
     ),
     "tile: a group more is in the interior": Mutation(
-        tiled.Tiled, "_interior", "(self.source.domain.extent(axis) - high) // size",
+        tile_kernel.Tiled, "_interior", "(self.source.domain.extent(axis) - high) // size",
         "(self.source.domain.extent(axis) - high) // size + 1", "tile",
     ),
     "tile: points outside are copied from a column beside": Mutation(
         tile_edges, "_copied", '"column": region.computed.columns[0]', '"column": region.computed.columns[0] + 1', "tile"
     ),
     "roll: rows move up by one less": Mutation(
-        rolling.Rolling, "moved", 'b.apply("add", k, self.walk.turn)', 'b.apply("add", k, self.walk.turn - 1)', "roll"
+        roll_kernel.Rolling, "moved", 'b.apply("add", k, self.walk.turn)', 'b.apply("add", k, self.walk.turn - 1)', "roll"
     ),
     "roll: the first rows are one further": Mutation(
-        rolling.Rolling, "before", "behind = b.apply(\"add\", k, low)", "behind = b.apply(\"add\", k, low + 1)", "roll"
+        roll_kernel.Rolling, "before", "behind = b.apply(\"add\", k, low)", "behind = b.apply(\"add\", k, low + 1)", "roll"
     ),
     "roll: columns outside are those of a point beside": Mutation(
-        outside.Outside, "_columns", "self._inside(view, k)", "self._inside(view, k) + 1", "roll of stages"
+        ghost_points.Outside, "_columns", "self._inside(view, k)", "self._inside(view, k) + 1", "roll of stages"
     ),
     "roll: a stage runs a row less ahead": Mutation(
-        windows.Windows, "_place_stage", "self.early[view.reader] + ahead - rows[0]",
+        register_windows.Windows, "_place_stage", "self.early[view.reader] + ahead - rows[0]",
         "self.early[view.reader] + ahead - rows[0] - 1", "roll of stages",
     ),
     "layers: the last thread that writes does not": Mutation(
         interior, "placed", 'b.apply("lt", local, before + writing)', 'b.apply("lt", local, before + writing - 1)', "layers"
     ),
     "layers: a neighbour's column is one further": Mutation(
-        exchange.Exchange, "_column", 'b.apply("add", Ref(FIRST), k)', 'b.apply("add", Ref(FIRST), b.apply("add", k, 1))',
+        halo_exchange.Exchange, "_column", 'b.apply("add", Ref(FIRST), k)', 'b.apply("add", Ref(FIRST), b.apply("add", k, 1))',
         "layers",
     ),
     "transpose: the last tile begins one further": Mutation(
-        transposing.Transposing, "start", "extent - size", "extent - size + 1", "transpose"
+        transpose_kernel.Transposing, "start", "extent - size", "extent - size + 1", "transpose"
     ),
     "ragged words: the last columns begin one earlier": Mutation(
-        ragged_words.RaggedWords, "at_end", "self.columns - left - right", "self.columns - left - right - 1", "ragged words"
+        unaligned_words.RaggedWords, "at_end", "self.columns - left - right", "self.columns - left - right - 1", "ragged words"
     ),
     "ragged words: the row behind the last may be missing": Mutation(
-        ragged_words.RaggedWords, "inner_rows", ' - (axis == "row")', "", "ragged words"
+        unaligned_words.RaggedWords, "inner_rows", ' - (axis == "row")', "", "ragged words"
     ),
     "shifted rows: a column more is within a row": Mutation(
         shifted_rows.ShiftedRows, "within", "end - self.thread.count", "end - self.thread.count + 1", "shifted rows"
@@ -130,7 +129,7 @@ MUTATIONS: dict[str, Mutation] = {
         strips.OfGroups, "along", "(count - 1) * size", "(count - 2) * size", "privatize"
     ),
     "group sums: a group has a member more": Mutation(
-        parts._Group, "__init__", 'b.apply("sub", extent, before)', 'b.apply("sub", extent + 1, before)', "group sums"
+        participants._Group, "__init__", 'b.apply("sub", extent, before)', 'b.apply("sub", extent + 1, before)', "group sums"
     ),
     "words of bytes: neighbours begin a byte later": Mutation(
         packed_lanes.PackedLanes, "beside", "0x3210 + shift * 0x1111", "0x3210 + (shift + 1) * 0x1111", "words of bytes"

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.bundles import reading
-from gpuop.bundles.architectures import holes
-from gpuop.bundles.bundle import save_bundle
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
+from gpuop.engine.bundles import reading
+from gpuop.engine.bundles.architectures import holes
+from gpuop.engine.bundles.bundle import save_bundle
 from gpuop.ir.target import Target
 from gpuop.ir.values import Leaf
 from gpuop.runtime.cuda import nvrtc

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.bundles import reading
 from gpuop.dsl import *
+from gpuop.engine.bundles import reading
 from gpuop.ir.target import Target
 from tests.runtime.test_bundles import OPENCL, nothing_recorded, saved
 

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.bounded import BoundedCache
+from gpuop.base.cache import blob_store
+from gpuop.base.config import config
+from gpuop.base.errors import Loc
+from gpuop.base.lru import BoundedCache
 from gpuop.codegen import generate as generating
 from gpuop.codegen.generate import generate, target_named
-from gpuop.config import config
 from gpuop.dsl import *
-from gpuop.errors import Loc
 from gpuop.ir.layout import planar
 from gpuop.ir.nodes import Ref, Var
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.text import content
 from gpuop.ir.visit import Copier
-from gpuop.kept import cache
 from gpuop.passes import lower
 
 from .process import DOUBLE, python
@@ -30,7 +30,7 @@ OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
 needs_opencl = pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
 # As DOUBLE, but says how many kernels were built from source: only those are stored, where passes are verified.
 COUNTED = (
-    "from gpuop.kept import cache\nstore, built = cache.store, []\n"
+    "from gpuop.base.cache import cache\nstore, built = cache.store, []\n"
     "cache.store = lambda *given: (built.append(1), store(*given))\n" + DOUBLE + "print(len(built))"
 )
 
@@ -46,17 +46,22 @@ def kept(folder):
 
 
 def test_load_gives_what_was_stored(folder):
-    name = cache.key("text", "options")
-    assert cache.load(name) is None
-    cache.store(name, b"binary")
-    assert cache.load(name) == b"binary"
-    cache.store(name, b"another")
-    assert cache.load(name) == b"another"
+    name = blob_store.key("text", "options")
+    assert blob_store.load(name) is None
+    blob_store.store(name, b"binary")
+    assert blob_store.load(name) == b"binary"
+    blob_store.store(name, b"another")
+    assert blob_store.load(name) == b"another"
     assert len(kept(folder)) == 1
 
 
 def test_key_tells_parts_apart():
-    assert len({cache.key("a", "bc"), cache.key("ab", "c"), cache.key("abc"), cache.key("a", "bc", "")}) == 4
+    assert (
+        len(
+            {blob_store.key("a", "bc"), blob_store.key("ab", "c"), blob_store.key("abc"), blob_store.key("a", "bc", "")}
+        )
+        == 4
+    )
 
 
 DAMAGE = {
@@ -71,20 +76,20 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_file(folder, damage):
-    name = cache.key("text")
-    cache.store(name, b"binary" * 100)
+    name = blob_store.key("text")
+    blob_store.store(name, b"binary" * 100)
     (path,) = kept(folder)
     path.write_bytes(damage(path.read_bytes()))
-    assert cache.load(name) is None
-    cache.store(name, b"binary")
-    assert cache.load(name) == b"binary"
+    assert blob_store.load(name) is None
+    blob_store.store(name, b"binary")
+    assert blob_store.load(name) == b"binary"
 
 
 def test_folder_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(config, "cache", tmp_path / "file" / "cache")
-    cache.store(cache.key("text"), b"binary")
-    assert cache.load(cache.key("text")) is None
+    blob_store.store(blob_store.key("text"), b"binary")
+    assert blob_store.load(blob_store.key("text")) is None
 
 
 def test_disk_that_is_full(folder, monkeypatch):
@@ -94,7 +99,7 @@ def test_disk_that_is_full(folder, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    cache.store(cache.key("text"), b"binary")
+    blob_store.store(blob_store.key("text"), b"binary")
     assert kept(folder) == []
 
 
@@ -119,7 +124,7 @@ def test_second_process(name, tmp_path):
     assert len(files) == 4
     foreign = b"another driver's"  # whole, but not to be loaded
     for file in files[:-1]:
-        file.write_bytes(cache.MAGIC + hashlib.sha256(foreign).digest() + foreign)
+        file.write_bytes(blob_store.MAGIC + hashlib.sha256(foreign).digest() + foreign)
     files[-1].write_bytes(files[-1].read_bytes()[:100])
     assert run() == 2  # what the driver is trusted with is not tried again
     assert run() == 0
@@ -187,7 +192,7 @@ def test_processes_at_once(tmp_path):
         assert process.exitcode == 0
     for path in kept(tmp_path):  # nothing but whole files
         data = path.read_bytes()
-        assert data.startswith(cache.MAGIC) and len(path.name) == 64
+        assert data.startswith(blob_store.MAGIC) and len(path.name) == 64
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------

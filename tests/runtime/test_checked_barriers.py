@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.errors import Loc
 from gpuop.dsl import *
-from gpuop.errors import Loc
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Apply, Barrier, FieldParam, If, Index, Let, Ref, Var, Write
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 
 from .planted import checked
 

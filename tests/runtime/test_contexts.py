@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime import devices
 from gpuop.runtime.tuning.modes import mode_in_use
@@ -150,7 +150,7 @@ def test_release(on, everywhere):
 
 def test_kernels_of_many_shapes_are_let_go(monkeypatch):
     """However many pipelines there are, what all of them have compiled is bounded together."""
-    plans = evaluation._plans
+    plans = evaluate._plans
     monkeypatch.setattr(plans, "most", 4)
     made = [gp.pipeline(lambda x, k=k: gp.ScalarField(x) * k) for k in range(2)]
     with gp.use_device("reference"):

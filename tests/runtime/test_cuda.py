@@ -18,9 +18,9 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.runtime.base.backend import CALL, indivisible, keeping
-from gpuop.runtime.cuda import cuda_device, cuda_driver
+from gpuop.runtime.cuda import device, driver
 from gpuop.runtime.execute import Prepared
 from tests.golden.nvrtc import compile_cuda
 
@@ -174,8 +174,8 @@ def test_transfers_of_more_than_the_staging_buffers(backend):
 
 
 def test_what_is_missing(monkeypatch):
-    monkeypatch.setattr(cuda_device.importlib.util, "find_spec", lambda name: None)
-    assert cuda_device.missing().startswith("pycuda is not installed; `pip install '.[cuda]'` in gpuop's checkout")
+    monkeypatch.setattr(device.importlib.util, "find_spec", lambda name: None)
+    assert device.missing().startswith("pycuda is not installed; `pip install '.[cuda]'` in gpuop's checkout")
 
 
 def test_more_than_2_to_the_31_elements(backend):
@@ -217,11 +217,11 @@ def test_a_step_after_memory_ran_out(backend):
 
 def test_a_call_of_c_alone(monkeypatch):
     """What launches CUDA graphs: nothing of Python runs in it, and a status is an error. Here it is the C library's `abs`."""
-    monkeypatch.setattr(cuda_driver, "DRIVER", None)
+    monkeypatch.setattr(driver, "DRIVER", None)
     monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=SimpleNamespace(CUresult=str)))
-    monkeypatch.setattr(cuda_driver, "_text", lambda status: "")
-    absolute = cuda_driver.alone("abs", ctypes.c_int)
+    monkeypatch.setattr(driver, "_text", lambda status: "")
+    absolute = driver.alone("abs", ctypes.c_int)
     part = keeping(owner := SimpleNamespace(), partial(absolute, 0))
     assert indivisible(part) and part() is None
     ran = []

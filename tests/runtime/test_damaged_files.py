@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.config import config
-from gpuop.kept import cache
-from gpuop.kept.locks import lock
+from gpuop.base.cache import blob_store
+from gpuop.base.cache.file_locks import lock
+from gpuop.base.config import config
 from gpuop.runtime.opencl import icd
 from gpuop.runtime.tuning.store import TuneStore
-from gpuop.streaming.journal import Journal, locked
+from gpuop.scaleout.stream.checkpoint import Journal, locked
 
 PROGRAM = """
 import numpy as np, gpuop as gp
@@ -77,23 +77,23 @@ def test_files_in_the_places_of_others(tmp_path):
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_not_there(folder, damage):
-    cache.store("ab" * 32, b"a kernel" * 9)
+    blob_store.store("ab" * 32, b"a kernel" * 9)
     (file,) = files_in(folder)
     file.write_bytes(DAMAGES[damage](file.read_bytes(), random.Random(1)))
-    assert cache.load("ab" * 32) is None
-    cache.store("ab" * 32, b"another")
-    assert cache.load("ab" * 32) == b"another"
+    assert blob_store.load("ab" * 32) is None
+    blob_store.store("ab" * 32, b"another")
+    assert blob_store.load("ab" * 32) == b"another"
 
 
 def test_a_file_is_known_by_its_name(folder):
-    cache.store("aa", b"one")
-    cache.store("bb", b"two")
+    blob_store.store("aa", b"one")
+    blob_store.store("bb", b"two")
     one, two = files_in(folder)
     texts = one.read_bytes(), two.read_bytes()
     one.write_bytes(texts[1])
     two.write_bytes(texts[0])
-    assert cache.load("aa") is None
-    assert cache.load("bb") is None
+    assert blob_store.load("aa") is None
+    assert blob_store.load("bb") is None
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -128,7 +128,7 @@ def test_notes_of_another_stream_are_told(tmp_path, damage):
 def test_folders_are_nobody_elses(tmp_path, folder):
     before = os.umask(0)
     try:
-        cache.store("cc", b"one")
+        blob_store.store("cc", b"one")
         TuneStore(tmp_path / "config" / "gpuop" / "tuned").put([])
         icd._write(tmp_path / "home" / ".cache" / "gpuop" / "known", ["/one.so"])
     finally:

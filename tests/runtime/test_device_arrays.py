@@ -10,7 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.runtime.cuda.cuda_memory import CudaMemory
+from gpuop.runtime.cuda.memory import CudaMemory
 from tests.nightly import left_to_nightly
 
 LIBRARIES = ("cupy", "torch", "jax", "numba")

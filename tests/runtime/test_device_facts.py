@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import gpuop as gp
-from gpuop.config import config
+from gpuop.base.cache import atomic_files, blob_store
+from gpuop.base.config import config
+from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.throughput import DeviceFacts
-from gpuop.kept import cache, files
-from gpuop.runtime import device_facts
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.device_facts import disturbed, facts_of
+from gpuop.runtime.profile import device_facts
+from gpuop.runtime.profile.device_facts import disturbed, facts_of
 
 from .process import ROOT
 
@@ -121,7 +121,7 @@ def test_what_is_stored_otherwise_is_measured_again(
     backend = gp.device(CARDS[0])
     facts_of(backend)
     (file,) = (path for path in forgotten.rglob("*") if path.is_file() and _holds_times(path))
-    cache.store(file.name, stored.encode(errors="surrogateescape"))
+    blob_store.store(file.name, stored.encode(errors="surrogateescape"))
     monkeypatch.setattr(device_facts, "_known", {})
     found = facts_of(backend)
     assert found is not None
@@ -165,7 +165,7 @@ def test_a_folder_that_may_only_be_read(forgotten: Path, timed: list[Kernel], mo
 
     backend = gp.device(CARDS[0])
     facts_of(backend)
-    monkeypatch.setattr(files, "_created", refused)
+    monkeypatch.setattr(atomic_files, "_created", refused)
     monkeypatch.setattr(device_facts, "_known", {})
     for _ in range(2):
         found = facts_of(backend)
@@ -241,6 +241,6 @@ def test_seconds_of_moving_lie_between_those_of_copies() -> None:
 
 def _holds_times(path: Path) -> bool:
     try:
-        return "copies" in json.loads(path.read_bytes()[len(cache.MAGIC) + cache.DIGEST :])
+        return "copies" in json.loads(path.read_bytes()[len(blob_store.MAGIC) + blob_store.DIGEST :])
     except (ValueError, TypeError):
         return False

@@ -11,9 +11,9 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl.fields import services
-from gpuop.interop import share
+from gpuop.engine.interop import share
 from gpuop.runtime.base import dlpack
-from gpuop.runtime.cuda.cuda_arrays import borrow
+from gpuop.runtime.cuda.arrays import borrow
 
 from .process import python
 

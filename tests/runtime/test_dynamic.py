@@ -10,7 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.passes import points_per_thread, schedules
+from gpuop.passes import coarsening_factor, schedules
 
 rng = np.random.default_rng(17)
 SIZES = [(37, 53), (2, 3), (90, 141), (0, 5), (129, 300), (16, 17)]
@@ -174,7 +174,7 @@ def test_what_is_computed_again_where_it_is_read(device):
 def test_large_outputs_of_cpus(device):
     """Which are written past the caches, by a text of their own; vectors at the end begin anywhere."""
     halves = gp.pipeline(lambda image: abs(gp.ScalarField(image)) / 2 + 1, dynamic=True)
-    with mock.patch.object(points_per_thread, "STREAMED", 1 << 10):
+    with mock.patch.object(coarsening_factor, "STREAMED", 1 << 10):
         for shape in ((3, 5), (37, 53), (2, 400)):
             x = rng.integers(-100, 100, shape).astype(np.float32)
             assert np.array_equal(halves(x), abs(x) / 2 + 1)

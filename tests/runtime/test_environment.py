@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.dsl import *
 
 from .process import DOUBLE, ROOT, devices, python
@@ -140,7 +140,7 @@ def test_settings_that_are_none(name, given, values, monkeypatch):
 def test_importing_does_not_fail():
     """Settings are refused when a device is first used, or text is generated for another."""
     code = (
-        "import gpuop as gp\nfrom gpuop.texts import source\n"
+        "import gpuop as gp\nfrom gpuop.engine.dump import source\n"
         "x = gp.ScalarField([1, 2])\n"
         "for use in (lambda: (x + 1).numpy(), lambda: source([x + 1], 'cuda')):\n"
         "    try: use()\n    except gp.GpuopError as error: print(error)"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 
 from .held import DRIVERS, held
 
@@ -56,7 +56,7 @@ def test_results_are_arrays(device):
 def test_fields_that_were_submitted_have_their_values(device, monkeypatch):
     doubled = twice(gp.ScalarField(a := array_of(9)))
     gp.submit(doubled).wait()
-    monkeypatch.setattr(evaluation, "prepare", None)  # nothing is computed anew but what is not known
+    monkeypatch.setattr(evaluate, "prepare", None)  # nothing is computed anew but what is not known
     with pytest.raises(TypeError):
         (doubled + 1).numpy()
     monkeypatch.undo()

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.config import config
-from gpuop.kept import cache
-from gpuop.kept.files import replacing
+from gpuop.base.cache import blob_store
+from gpuop.base.cache.atomic_files import replacing
+from gpuop.base.config import config
 from tests.interrupts.bytecodes import Places
 
 # Writes half of a file, tells so, and waits.
 HALF = """
 import sys
-from gpuop.kept.files import replacing
+from gpuop.base.cache.atomic_files import replacing
 with replacing(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
@@ -67,12 +67,12 @@ def test_what_a_killed_writer_left_goes_with_the_next_one(killed, tmp_path, monk
 
 def test_the_compile_cache_too(killed, tmp_path, monkeypatch):
     monkeypatch.setattr(config, "cache", tmp_path)
-    cache.store("name", b"1")
+    blob_store.store("name", b"1")
     (folder,) = tmp_path.iterdir()
     killed(str(folder / "name"))
     assert len(os.listdir(folder)) == 2
-    cache.store("name", b"2")
-    assert os.listdir(folder) == ["name"] and cache.load("name") == b"2"
+    blob_store.store("name", b"2")
+    assert os.listdir(folder) == ["name"] and blob_store.load("name") == b"2"
 
 
 def test_writers_that_live_are_left_alone(tmp_path):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import texts
 from gpuop.dsl import *
+from gpuop.engine import dump
 from gpuop.runtime.cuda import nvrtc
-from gpuop.runtime.opencl.opencl_programs import built
+from gpuop.runtime.opencl.programs import built
 
 OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
 KIND = gp.FieldType(1024)
@@ -76,7 +76,7 @@ def test_resources_of_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     with gp.use_device("reference"):
         first, second, *_ = graph.source(form="resources").splitlines()
         asked: list[str] = []
-        monkeypatch.setattr(texts, "facts_of", lambda backend: asked.append(backend.name))
+        monkeypatch.setattr(dump, "facts_of", lambda backend: asked.append(backend.name))
         graph.explain()
     assert asked == [name]
     assert first == f"// group_sum on {name}"

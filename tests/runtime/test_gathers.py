@@ -15,7 +15,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
+from gpuop.passes.schedules.cpu.vector_rows import VECTOR_ROWS
 from gpuop.runtime import devices
 from tests.borders import CHECKED, away
 from tests.conftest import Vectorized

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.config import config
 from gpuop.codegen.generate import generate
-from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
-from gpuop.passes.schedules.group_lanes import GROUP_LANES
+from gpuop.passes.schedules.cpu.work_item_vectors import GROUP_LANES
 from gpuop.runtime import devices
 from tests.conftest import Vectorized
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.config import config
 from gpuop.codegen.generate import generate
-from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
-from gpuop.passes.schedules import interchange
-from gpuop.passes.schedules.interchange import INTERCHANGE
+from gpuop.passes.schedules.cpu import interchange
+from gpuop.passes.schedules.cpu.interchange import INTERCHANGE
 from gpuop.runtime import devices
 from tests.conftest import Vectorized
 

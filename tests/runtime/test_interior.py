@@ -9,7 +9,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.ir.nodes import Comment
 from gpuop.ir.visit import walk as statements
-from gpuop.passes.schedules.roll import ROLL
+from gpuop.passes.schedules.gpu.roll import ROLL
 
 from .test_roll import at, kernel_of
 from .test_roll_stages import LOWER, UPPER, staged, stencil, stenciled, walked

@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.bundles import packing
+from gpuop.base.config import config
+from gpuop.base.errors import CompileError
 from gpuop.codegen.generate import generate, target_named
-from gpuop.config import config
 from gpuop.dsl import *
-from gpuop.errors import CompileError
+from gpuop.engine.bundles import packing
 from gpuop.runtime import devices
-from gpuop.runtime.base import patience
+from gpuop.runtime.base import interruptible
 from gpuop.runtime.base.program_text import ProgramText
-from gpuop.runtime.cuda import cuda_device
-from gpuop.runtime.opencl import opencl_device
+from gpuop.runtime.cuda import device as cuda_device
+from gpuop.runtime.opencl import device as opencl_device
 
 from .process import python
 
@@ -100,7 +100,7 @@ def test_a_compilation_is_interrupted_and_picked_up(name, slow, tmp_path):
         np.testing.assert_array_equal(rare(0.456).numpy(), x + np.float32(0.456))  # meanwhile
         slow.let_go(SOON)
         np.testing.assert_array_equal(f.numpy(), x + np.float32(0.123))
-        assert slow.calls == 2 and not patience._running
+        assert slow.calls == 2 and not interruptible._running
     assert sum(path.is_file() for path in tmp_path.rglob("*")) == 2
 
 
@@ -111,7 +111,7 @@ def test_a_compilation_that_nobody_waited_for_is_kept(name, slow, tmp_path, monk
         with interrupted():
             f.numpy()
         slow.let_go()
-        while patience._running:
+        while interruptible._running:
             time.sleep(0.01)
         monkeypatch.setattr(opencl_device.cache, "store", None)  # nothing is built from source any more
         f.numpy()
@@ -120,7 +120,7 @@ def test_a_compilation_that_nobody_waited_for_is_kept(name, slow, tmp_path, monk
 @pytest.mark.parametrize("name", OPENCL)
 def test_what_is_compiled_at_the_first_launch_is_interrupted(name, monkeypatch, capsys):
     """As PoCL does; what waits is a wait for the device."""
-    monkeypatch.setattr(patience, "PATIENCE", SOON / 2)
+    monkeypatch.setattr(interruptible, "PATIENCE", SOON / 2)
     finish = Slow(opencl_device.finish)
     with gp.use_device(name):
         f = rare(0.987)
@@ -172,7 +172,7 @@ def test_nvrtc_is_interrupted_and_its_errors_come_through(compiled, monkeypatch,
 
 @pytest.mark.parametrize("name", OPENCL[:1])
 def test_a_line_says_what_takes_long(name, slow, monkeypatch, capsys):
-    monkeypatch.setattr(patience, "PATIENCE", SOON / 2)
+    monkeypatch.setattr(interruptible, "PATIENCE", SOON / 2)
     with gp.use_device(name):
         for _ in range(2):
             with interrupted():
@@ -184,11 +184,11 @@ def test_a_line_says_what_takes_long(name, slow, monkeypatch, capsys):
 
 def test_a_line_says_what_a_kernel_waits_behind(capsys, monkeypatch):
     """Drivers compile one kernel after the other."""
-    monkeypatch.setattr(patience, "PATIENCE", SOON / 2)
+    monkeypatch.setattr(interruptible, "PATIENCE", SOON / 2)
     go = threading.Event()
     for number, name in enumerate(("slow", "next")):
         with interrupted():
-            patience.patiently(number, go.wait, "opencl:7", name)
+            interruptible.patiently(number, go.wait, "opencl:7", name)
     go.set()
     assert capsys.readouterr().err == (
         "gpuop: opencl:7 has been compiling the kernel `slow` for 0.05 s; Ctrl-C stops waiting\n"
@@ -201,7 +201,7 @@ LEAVING = """
 import atexit, ctypes, sys, time
 import numpy as np
 import gpuop as gp
-from gpuop.runtime.opencl import opencl_device
+from gpuop.runtime.opencl import device as opencl_device
 libc = ctypes.CDLL(None)
 def build(*given):
     libc.sleep(60)

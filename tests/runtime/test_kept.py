@@ -11,17 +11,17 @@ import pytest
 
 import gpuop as gp
 from gpuop import passes
-from gpuop.bounded import BoundedCache
+from gpuop.base.cache import disk_memo
+from gpuop.base.config import config
+from gpuop.base.lru import BoundedCache
 from gpuop.codegen import generate as generating
 from gpuop.codegen.generate import generate, target_named
-from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.pin import Pin
-from gpuop.kept import kept_on_disk
-from gpuop.passes import made_before, schedules
+from gpuop.ir.schedule_override import Pin
+from gpuop.passes import lowering_cache, schedules
 from gpuop.runtime.tuning.chooser import limits_for
 from tests.composed import PIPELINES
 
@@ -36,8 +36,8 @@ import numpy as np
 import gpuop as gp
 from gpuop import ndimage
 from gpuop.codegen import generate as generating
-from gpuop.passes import made_before
-from gpuop.kept import kept_on_disk
+from gpuop.passes import lowering_cache as made_before
+from gpuop.base.cache import disk_memo as kept_on_disk
 kept_on_disk.SETTLED = -1e9
 made = []
 for module, name in (generating, "lower"), (made_before, "choice"):
@@ -201,22 +201,22 @@ def test_errors_are_those_of_before(disk, monkeypatch):
 
 
 def makers():
-    kept_on_disk.makers.cache_clear()
-    return kept_on_disk.makers()
+    disk_memo.makers.cache_clear()
+    return disk_memo.makers()
 
 
 def test_makers_are_told_apart(package):
     first = makers()
     assert makers() == first is not None
     found = {first}
-    for folder in kept_on_disk.MAKERS:
+    for folder in disk_memo.MAKERS:
         (package / folder / "some.py").write_text("# another")
         found.add(makers())
         (package / folder / "some.py").rename(package / folder / "other.py")
         found.add(makers())
         (package / folder / "one_more.py").write_text("")
         found.add(makers())
-    assert len(found) == 3 * len(kept_on_disk.MAKERS) + 1 and None not in found
+    assert len(found) == 3 * len(disk_memo.MAKERS) + 1 and None not in found
     with mock.patch.object(np, "__version__", "another"):
         assert makers() not in found
     (package / "ir" / "some.txt").write_text("no code")
@@ -225,13 +225,13 @@ def test_makers_are_told_apart(package):
 
 def test_makers_that_may_have_changed_since_they_were_imported_are_not_known(package, monkeypatch):
     """A process that lives while gpuop is edited does not keep what it makes as made by the new files."""
-    monkeypatch.setattr(kept_on_disk, "SETTLED", 2.0)
-    monkeypatch.setattr(kept_on_disk, "IMPORTED", (package / "ir" / "some.py").stat().st_ctime + 60)
+    monkeypatch.setattr(disk_memo, "SETTLED", 2.0)
+    monkeypatch.setattr(disk_memo, "IMPORTED", (package / "ir" / "some.py").stat().st_ctime + 60)
     assert makers() is not None
     long_ago = 1.0
     (package / "ir" / "some.py").write_text("# edited")
     os.utime(package / "ir" / "some.py", (long_ago, long_ago))  # as tools do that keep times
-    monkeypatch.setattr(kept_on_disk, "IMPORTED", (package / "ir" / "some.py").stat().st_ctime + 1)
+    monkeypatch.setattr(disk_memo, "IMPORTED", (package / "ir" / "some.py").stat().st_ctime + 1)
     assert makers() is None
 
 
@@ -248,7 +248,7 @@ def test_what_others_have_made_is_made_anew_and_written_over(lowered, disk, pack
     made, anew = lowered
     for count, text in enumerate(["# one", "# another", "# one"], 1):
         (package / "passes" / "some.py").write_text(text)
-        kept_on_disk.makers.cache_clear()
+        disk_memo.makers.cache_clear()
         for _ in range(2):
             anew(recorded(), target_named("opencl"))
             assert len(made) == count
@@ -274,7 +274,7 @@ def test_choices_of_schedules_are_found(disk, monkeypatch):
     generate(next(kernel for kernel in asked if kernel.intermediates), target)  # of which another kind is kept
     first = [kernel.name for kernel in kernels("harris", target)]
     assert any(kernel.intermediates for kernel in kernels("harris", target))
-    monkeypatch.setattr(made_before, "choice", None)
+    monkeypatch.setattr(lowering_cache, "choice", None)
     assert [kernel.name for kernel in kernels("harris", target)] == first
     monkeypatch.setattr(config, "schedule", "plain")
     again = [kernel.name for kernel in kernels("harris", target)]

@@ -8,15 +8,15 @@ import pytest
 
 import gpuop as gp
 from gpuop import passes
-from gpuop.bounded import BoundedCache
+from gpuop.base.cache import disk_memo
+from gpuop.base.config import config
+from gpuop.base.lru import BoundedCache
 from gpuop.codegen import generate as generating
 from gpuop.codegen.generate import generate, target_named
-from gpuop.config import config
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.kept import kept_on_disk
-from gpuop.passes import open_extents
+from gpuop.passes import dynamic_extents
 from gpuop.runtime.tuning.chooser import limits_for
 
 from .process import python
@@ -72,12 +72,12 @@ def kernel_of(case, shape, target, *how, dtype=np.int32):
 def lowered(disk, monkeypatch):
     """Generate as a process does that begins; how often kernels were lowered."""
     made = []
-    for module in (generating, open_extents):
+    for module in (generating, dynamic_extents):
         monkeypatch.setattr(module, "lower", lambda kernel, target: made.append(target) or passes.lower(kernel, target))
 
     def anew(kernel, target):
         monkeypatch.setattr(generating, "_sources", BoundedCache(8))
-        monkeypatch.setattr(open_extents, "_ranges", BoundedCache(8))
+        monkeypatch.setattr(dynamic_extents, "_ranges", BoundedCache(8))
         return generate(kernel, target)
 
     return made, anew
@@ -98,14 +98,14 @@ def test_what_is_found_is_what_was_made(lowered, case, target):
         patched.setattr(config, "verify", True)  # nothing is kept
         kernels = [kernel_of(CASES[case], shape, target) for shape in SHAPES]
         new = [facts(anew(kernel, target)) for kernel in kernels]
-        ranges = [(o.least, o.most, o.per_thread) for o in (open_extents.opened(k, target) for k in kernels)]
+        ranges = [(o.least, o.most, o.per_thread) for o in (dynamic_extents.opened(k, target) for k in kernels)]
     assert all(rest["extents"] for _, rest, _ in new)
     del made[:]
     anew(kernels[0], target)
     count = len(made)
     assert count > 1
     assert [facts(anew(kernel, target)) for kernel in kernels] == new
-    found = [open_extents.opened(kernel, target) for kernel in kernels]
+    found = [dynamic_extents.opened(kernel, target) for kernel in kernels]
     assert [(o.least, o.most, o.per_thread) for o in found] == ranges and {o.lowered for o in found} == {None}
     assert len(made) == count
 
@@ -169,7 +169,7 @@ def test_extents_outside_a_range_have_the_text_that_they_had(lowered, shape):
 def test_that_there_is_no_range_is_known_too(lowered, monkeypatch):
     made, anew = lowered
     target = target_named("opencl:cpu")
-    monkeypatch.setattr(open_extents, "LEAST", ())
+    monkeypatch.setattr(dynamic_extents, "LEAST", ())
     kernel = kernel_of(across, (66, 67), target)
     new = facts(anew(kernel, target))
     assert not new[1]["extents"]
@@ -180,9 +180,9 @@ def test_that_there_is_no_range_is_known_too(lowered, monkeypatch):
 def test_other_files_make_it_anew(lowered, disk, package):
     made, anew = lowered
     target = target_named("opencl:cpu")
-    for folder in kept_on_disk.MAKERS:
+    for folder in disk_memo.MAKERS:
         (package / folder / "some.py").write_text("# another")
-        kept_on_disk.makers.cache_clear()
+        disk_memo.makers.cache_clear()
         count = len(made)
         new = facts(anew(kernel_of(across, (66, 67), target), target))
         assert len(made) > count
@@ -199,7 +199,7 @@ import numpy as np
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.codegen import generate as generating
-from gpuop.kept import kept_on_disk
+from gpuop.base.cache import disk_memo as kept_on_disk
 from gpuop.passes import made_before, open_extents
 kept_on_disk.SETTLED = -1e9
 made = []

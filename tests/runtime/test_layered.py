@@ -19,7 +19,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.values import Leaf
-from gpuop.passes.schedules.layered import LAYERED
+from gpuop.passes.schedules.gpu.layers import LAYERED
 from tests.golden.nvrtc import ptx_of
 
 from .test_roll import FORMS, at, walking

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 from gpuop.fusion.program import program
 from gpuop.ir.layout import layout_of
-from gpuop.passes.points_per_thread import LONG_ROW
+from gpuop.passes.coarsening_factor import LONG_ROW
 from gpuop.runtime import devices
 from gpuop.runtime.reference.gpu_memory import GpuMemory
 from tests.conformance.compare import same
@@ -59,7 +59,7 @@ def test_matrices(name: str, view: str) -> None:
         low = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
         memory = memory.reshape(-1)[low // 4 :]  # buffers begin where their fields do
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
-        values = evaluation.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
+        values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
         (wanted,) = what.wanted
         got = backend.download(what.types[wanted], values[wanted]).reshape(kind.field_shape)
     flat = array.reshape(*array.shape[:2], -1)
@@ -86,7 +86,7 @@ def test_threads_have_neighbours_in_rows(columns: int, stride: int, behind: int 
         ((leaf, _),) = what.leaves.items()
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
         layout = replace(layout_of(gp.FieldType(array.shape), (stride, 1)), behind=behind)
-        values = evaluation.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
+        values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
         (wanted,) = what.wanted
         got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
     same(got, array * 2 + 1)

@@ -18,13 +18,13 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.ir.analysis.stages import stages
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Comment, For
-from gpuop.ir.pin import Pin
-from gpuop.ir.stages import stages
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.visit import walk
-from gpuop.passes.schedules import leads
-from gpuop.passes.schedules.line_buffers import LINE_BUFFERS, MOST_BYTES
+from gpuop.passes.schedules.cpu import stage_leads
+from gpuop.passes.schedules.cpu.line_buffers import LINE_BUFFERS, MOST_BYTES
 from gpuop.runtime import devices
 from tests.borders import CHECKED, away
 from tests.conftest import Vectorized
@@ -238,7 +238,7 @@ def test_a_kernel_is_taken_apart_seldom_however_much_may_be_tried(monkeypatch):
     field = gp.ScalarField(data((1021, 517)))
     kernel = kernel_of(stencil(((-1, 0), (1, 0)))(stencil(((0, -1), (0, 1)))(field)))
     taken: list[Kernel] = []
-    monkeypatch.setattr(leads, "stages", lambda k: taken.append(k) or stages(k))
+    monkeypatch.setattr(stage_leads, "stages", lambda k: taken.append(k) or stages(k))
     assert len(LINE_BUFFERS.candidates(replace(kernel, name="another"))) > 4
     assert len(taken) == 2, "for the axis that threads walk, and for what is kept"
 

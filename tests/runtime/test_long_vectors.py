@@ -10,8 +10,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.passes import points_per_thread
-from gpuop.passes.schedules.vector_lengths import vector_length
+from gpuop.passes import coarsening_factor
+from gpuop.passes.schedules.cpu.vector_lengths import vector_length
 from gpuop.runtime import devices
 from tests.borders import away
 from tests.nightly import left_to_nightly
@@ -56,8 +56,8 @@ def test_operators(device, dtype, columns, streamed):
     def several(f):
         return tuple(results(lambda i, j: _readTensor(f, _row + i, _column + j), dtype, GPUOP))
 
-    least = 1 if streamed else points_per_thread.STREAMED
-    with vectors(), np.errstate(over="ignore"), mock.patch.object(points_per_thread, "STREAMED", least):
+    least = 1 if streamed else coarsening_factor.STREAMED
+    with vectors(), np.errstate(over="ignore"), mock.patch.object(coarsening_factor, "STREAMED", least):
         found = gp.evaluate(*several(gp.Field(x)))
     want = results(lambda i, j: away(x, i, j, border="clamp"), dtype, NUMPY)
     assert len(found) == len(want) == COUNT

@@ -15,10 +15,10 @@ from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.nodes import For
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.visit import walk
 from gpuop.passes import unscheduled
-from gpuop.passes.loop_lanes import loop_lanes
+from gpuop.passes.loop_vectorization import loop_lanes
 from gpuop.runtime import devices
 from tests.conftest import Vectorized
 

@@ -14,7 +14,7 @@ from gpuop.fusion.kernel_limits import LEAST
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.runtime import devices
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 from tests.borders import away
 from tests.conftest import Vectorized
 from tests.runtime.test_line_buffers import kept

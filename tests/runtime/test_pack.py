@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 from gpuop.fusion.kernel_limits import Limits
-from gpuop.fusion.measure import before
+from gpuop.fusion.kernel_statistics import before
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import layout_of
 from gpuop.passes.schedules import schedule
 from gpuop.runtime import devices
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 from tests.borders import away
 from tests.conftest import Widened
 from tests.golden.nvrtc import compile_cuda
@@ -297,7 +297,7 @@ def test_arrays_of_users(device, view):
         ((leaf, node),) = what.leaves.items()
         layout = replace(layout_of(node.type, strides), behind=behind)
         buffer = backend.upload(gp.FieldType(memory.size, dtype="uint8"), memory.reshape(1, -1))
-        prepared = evaluation.prepare(what, backend, None, layouts={leaf: layout})
+        prepared = evaluate.prepare(what, backend, None, layouts={leaf: layout})
         (wanted,) = what.wanted
         got = backend.download(what.types[wanted], prepared.run({leaf: buffer})[wanted]).reshape(shape[:2])
         (launch,) = prepared.plan.launches

@@ -15,9 +15,9 @@ import pytest
 
 import gpuop as gp
 import gpuop.dsl
-from gpuop import errors
+from gpuop.base import errors
+from gpuop.base.errors import GpuopError, Loc
 from gpuop.dsl import *
-from gpuop.errors import GpuopError, Loc
 from gpuop.ir import types
 from gpuop.ir.types import BOOL, HALF, DType, Type
 

@@ -18,11 +18,11 @@ from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.passes import schedules
-from gpuop.passes.schedules import privatize
-from gpuop.passes.schedules.privatize import PRIVATIZE
-from gpuop.passes.schedules.strips import own_lanes
+from gpuop.passes.schedules.common import privatize
+from gpuop.passes.schedules.common.privatize import PRIVATIZE
+from gpuop.passes.schedules.common.strips import own_lanes
 from gpuop.runtime import devices
 from tests.as_gpus import AS_A_GPU
 from tests.as_gpus import used as using

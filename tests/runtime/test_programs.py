@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.config import config
+from gpuop.base.config import config
+from gpuop.base.errors import CompileError
 from gpuop.dsl import *
-from gpuop.errors import CompileError
-from gpuop.evaluation import _plans
+from gpuop.engine.evaluate import _plans
 
 CARDS = [d.name for d in gp.devices() if d.name != "reference"]
 

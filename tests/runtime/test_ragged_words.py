@@ -11,8 +11,8 @@ import pytest
 import gpuop as gp
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
-from gpuop.passes.schedules import ragged_words
-from gpuop.passes.schedules.ragged_words import RAGGED_WORDS
+from gpuop.passes.schedules.gpu import unaligned_words
+from gpuop.passes.schedules.gpu.unaligned_words import RAGGED_WORDS
 from tests.borders import away
 from tests.golden.nvrtc import compile_cuda
 from tests.nightly import left_to_nightly
@@ -47,7 +47,7 @@ def test_expressions(form, columns, border):
 
             return _convert_uchar(value(node, at, GPUOP) & 255)
 
-        with walking(form, RAGGED_WORDS), mock.patch.object(ragged_words, "GAIN", 9):
+        with walking(form, RAGGED_WORDS), mock.patch.object(unaligned_words, "GAIN", 9):
             result = computed(gp.Field(x))
             want = value(node, lambda r, c: away(x.astype(np.int32), r, c, border=border), NUMPY)
             np.testing.assert_array_equal(result.numpy(), (want & 255).astype(np.uint8), err_msg=str(node))

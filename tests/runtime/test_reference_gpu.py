@@ -37,9 +37,9 @@ from gpuop.ir.nodes import (
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
 from gpuop.runtime.devices import examined, open_device
-from gpuop.runtime.reference import reference_gpu
+from gpuop.runtime.reference import gpu_device
+from gpuop.runtime.reference.gpu_device import TARGETS
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
-from gpuop.runtime.reference.reference_gpu import TARGETS
 from tests.as_gpus import used
 
 
@@ -261,7 +261,7 @@ OF_ANY_SIZE = {
 @pytest.mark.parametrize("name", ["reference:sm_90", "reference:sm_90 as a gpu"])
 def test_extents_that_are_arguments(name: str, of: str) -> None:
     """A kernel's text for all sizes runs on each of them, though it does not know them."""
-    rng, spy = np.random.default_rng(5), mock.patch.object(reference_gpu, "lower", side_effect=reference_gpu.lower)
+    rng, spy = np.random.default_rng(5), mock.patch.object(gpu_device, "lower", side_effect=gpu_device.lower)
     with used(name), spy as lowered:
         pipeline = gp.pipeline(lambda a: OF_ANY_SIZE[of](np, gp.ScalarField(a)), dynamic=True)
         for shape in ((70, 81), (33, 130), (64, 64), (5, 17), (257, 3)):

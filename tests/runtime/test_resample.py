@@ -11,7 +11,7 @@ import gpuop as gp
 from gpuop.codegen.generate import generate
 from gpuop.codegen.opencl.lane_loads import picked
 from gpuop.dsl import *
-from gpuop.passes.schedules.resample import RESAMPLE
+from gpuop.passes.schedules.cpu.resample import RESAMPLE
 from gpuop.runtime import devices
 from tests.borders import CHECKED, PLACES
 from tests.runtime.test_vector_rows import TARGET, data, kernel_of, vectors

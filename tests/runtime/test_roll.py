@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import layout_of
 from gpuop.passes import schedules
-from gpuop.passes.schedules.roll import DEEP, ROLL
+from gpuop.passes.schedules.gpu.roll import DEEP, ROLL
 from gpuop.runtime import devices
 from gpuop.runtime.reference.gpu_memory import GpuMemory
 from tests.borders import CHECKED, PLACES
@@ -227,7 +227,7 @@ def test_arrays_of_users(form, columns, stride, behind):
         ((leaf, _),) = what.leaves.items()
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
         layout = replace(layout_of(gp.FieldType(array.shape), (stride, 1)), behind=behind)
-        values = evaluation.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
+        values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
         (wanted,) = what.wanted
         got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
     np.testing.assert_array_equal(got, weights(array))

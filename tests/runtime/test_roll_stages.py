@@ -17,11 +17,11 @@ from gpuop.dsl import *
 from gpuop.fusion.program import program
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.passes import lower, schedules
-from gpuop.passes.schedules.method import Method
-from gpuop.passes.schedules.roll import ROLL
-from gpuop.runtime.reference.interpret import run
+from gpuop.passes.schedules.common.method import Method
+from gpuop.passes.schedules.gpu.roll import ROLL
+from gpuop.runtime.reference.interpreter import run
 from tests.conftest import Widened
 from tests.golden.nvrtc import ptx_of
 

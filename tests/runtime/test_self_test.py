@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.config import config
+from gpuop.base.cache import blob_store
+from gpuop.base.config import config
 from gpuop.ir.ops import OPS
-from gpuop.kept import cache
 from gpuop.runtime import devices
 from gpuop.runtime.discovery import Device
-from gpuop.runtime.reference.reference_device import Reference
+from gpuop.runtime.reference.device import Reference
 from gpuop.runtime.self_test import mistake
 
 WRONG: dict[str, tuple[Any, str]] = {  # an operator, what a driver takes it for, and what is said
@@ -61,8 +61,8 @@ def test_such_a_device_is_refused(monkeypatch):
 
 def test_expressions_are_tried_once(monkeypatch):
     kept: list[bytes] = []
-    store = cache.store
-    monkeypatch.setattr(cache, "store", lambda *given: (kept.append(given[1]), store(*given)))
+    store = blob_store.store
+    monkeypatch.setattr(blob_store, "store", lambda *given: (kept.append(given[1]), store(*given)))
     assert mistake(Reference()) == mistake(Reference()) == ""
     assert kept == [b""]
 

@@ -16,7 +16,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
-from gpuop.passes.schedules.shifted_rows import SHIFTED_ROWS
+from gpuop.passes.schedules.gpu.shifted_rows import SHIFTED_ROWS
 from gpuop.runtime.reference.gpu_memory import GpuMemory
 from tests.conftest import Widened
 from tests.golden.nvrtc import compile_cuda

@@ -19,12 +19,12 @@ import pytest
 from scipy import ndimage
 
 import gpuop as gp
+from gpuop.base.errors import SemanticError
 from gpuop.dsl import *
-from gpuop.errors import SemanticError
-from gpuop.streaming.chunking import Chunking, chosen
-from gpuop.streaming.stores import written
-from gpuop.windows.footprint import Footprint
-from gpuop.windows.pieces import window_of
+from gpuop.fusion.windows.footprint import Footprint
+from gpuop.fusion.windows.gather import window_of
+from gpuop.scaleout.stream.chunking import Chunking, chosen
+from gpuop.scaleout.stream.stores import written
 
 
 @gp.operator
@@ -144,7 +144,7 @@ def test_reductions_of_images_go_on(reference, tmp_path, x, function):
         return written(*args)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gpuop.streaming.stream_work.written", pause)
+        patched.setattr("gpuop.scaleout.stream.work.written", pause)
         with pytest.raises(StopIteration):
             gp.stream(function, images, (out,), batch=1, chunks=(20, 40), progress=False)
     np.load(out, mmap_mode="r+")[0, 5] = 0
@@ -257,7 +257,7 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
         """What a stream leaves that stops after some windows."""
         reads = iter(range(4))
         with monkeypatch.context() as patched:
-            patched.setattr("gpuop.streaming.stream_work.window_of", lambda *a: (next(reads), window_of(*a))[1])
+            patched.setattr("gpuop.scaleout.stream.work.window_of", lambda *a: (next(reads), window_of(*a))[1])
             with pytest.raises(StopIteration):
                 run(source, resume=False)
 

@@ -10,9 +10,9 @@ import pytest
 from scipy import ndimage
 
 import gpuop as gp
-from gpuop.errors import SemanticError
-from gpuop.streaming import stacked_files
-from gpuop.streaming.stacked_files import StackedFiles
+from gpuop.base.errors import SemanticError
+from gpuop.scaleout.stream import stacked_files
+from gpuop.scaleout.stream.stacked_files import StackedFiles
 
 
 @gp.pipeline

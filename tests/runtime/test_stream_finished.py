@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 
 CHUNKS = (8, 40)
 

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import evaluation
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
+from gpuop.engine import evaluate
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import layout_of
 from gpuop.passes import schedules
-from gpuop.passes.schedules import tile
-from gpuop.passes.schedules.tile import TILE
+from gpuop.passes.schedules.gpu import tile
+from gpuop.passes.schedules.gpu.tile import TILE
 from gpuop.runtime import devices
 from tests.borders import CHECKED
 from tests.conftest import Widened
@@ -306,7 +306,7 @@ def test_arrays_of_users(form):
         what = program([taps(taps(field, ACROSS, "reflect"), DOWN, "symmetric").node])
         ((leaf, _),) = what.leaves.items()
         buffer = backend.upload(gp.FieldType(memory.size - 43), memory.reshape(-1)[43:].reshape(1, -1))
-        values = evaluation.prepare(
+        values = evaluate.prepare(
             what, backend, None, layouts={leaf: layout_of(gp.FieldType(array.shape), (80, 1))}
         ).run({leaf: buffer})
         (wanted,) = what.wanted

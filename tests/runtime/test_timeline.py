@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.trace import HostSpan
 from gpuop.dsl import *
-from gpuop.host_span import HostSpan
-from gpuop.runtime import timeline
 from gpuop.runtime.cuda import nvtx
+from gpuop.runtime.profile import timeline
 
 rng = np.random.default_rng(17)
 DEVICES = [device.name for device in gp.devices()]

@@ -22,7 +22,7 @@ from gpuop.ir.layout import layout_of
 from gpuop.ir.nodes import For
 from gpuop.ir.visit import walk
 from gpuop.passes import schedules
-from gpuop.passes.schedules.transpose import TRANSPOSE
+from gpuop.passes.schedules.common.transpose import TRANSPOSE
 from gpuop.runtime import devices
 from tests.as_gpus import used
 from tests.conftest import Vectorized, Widened

@@ -16,9 +16,9 @@ import pytest
 
 import gpuop as gp
 from gpuop.__main__ import main
-from gpuop.config import config
-from gpuop.errors import GpuopError
-from gpuop.runtime.tuning.place import DevicePlace
+from gpuop.base.config import config
+from gpuop.base.errors import GpuopError
+from gpuop.runtime.tuning.device_signature import DevicePlace
 from gpuop.runtime.tuning.store import VARIANT, TunedChoice, TuneStore
 
 from .process import ROOT

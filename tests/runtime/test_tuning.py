@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.dsl import *
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.variants import Variants, identity_of
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.devices import current
 from gpuop.runtime.tuning.chooser import limits_on
-from gpuop.runtime.tuning.place import DevicePlace, place_of
+from gpuop.runtime.tuning.device_signature import DevicePlace, place_of
 from gpuop.runtime.tuning.schedule_choices import key_of
 from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, TunedChoice, TuneStore
 from gpuop.runtime.tuning.trial_values import value_of

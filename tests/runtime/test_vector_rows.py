@@ -19,7 +19,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
-from gpuop.passes.schedules.vector_rows import VECTOR_ROWS, axis_of
+from gpuop.passes.schedules.cpu.vector_rows import VECTOR_ROWS, axis_of
 from gpuop.runtime import devices
 from tests.borders import CHECKED, away
 from tests.conftest import Vectorized

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.errors import CompileError, Loc
+from gpuop.base.errors import CompileError, Loc
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import HALF, FieldType
 
@@ -49,7 +49,7 @@ class Dialect:
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
         wide_kernel: the qualifiers of an entry point whose threads are not to be lanes; "" for those of others.
         int_position: what says of a position along a row, `{place}`, that it is an int, for compilers that ask, or that compute
-            wrongly otherwise (`multiples.py`); "" for others.
+            wrongly otherwise (`position_multiples.py`); "" for others.
         fixed_group: the qualifier that says a work-group's extents, along (columns, rows, layers × elements).
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: how printf's conversions spell the size of 64-bit integers.

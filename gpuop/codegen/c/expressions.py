@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from gpuop.codegen.c.dialect import Dialect
-from gpuop.codegen.c.extremes import is_clamp
 from gpuop.codegen.c.identifiers import Names, index_name
+from gpuop.codegen.c.integer_minmax import is_clamp
 from gpuop.ir.nodes import (
     Apply,
     Argument,
@@ -28,7 +28,7 @@ from gpuop.ir.nodes import (
     assert_never,
 )
 from gpuop.ir.ops import CALL, CHOICE, OPS
-from gpuop.ir.symbolic import TargetConst
+from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
 
 PREFIX, SUM, SHIFT, GUARDED = 14, 12, 11, 5

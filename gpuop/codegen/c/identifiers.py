@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from gpuop.codegen.c.dialect import Dialect
-from gpuop.codegen.c.reserved import FAMILIES, WORDS
+from gpuop.codegen.c.reserved_words import FAMILIES, WORDS
 from gpuop.ir.nodes import AXES, Array, FieldParam, Index, Var
 from gpuop.ir.ops import OPS
 from gpuop.ir.types import DTYPES

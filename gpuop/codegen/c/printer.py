@@ -6,10 +6,10 @@ import re
 
 from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS, Source
 from gpuop.codegen.c.expressions import Expressions
-from gpuop.codegen.c.extremes import calls_of
 from gpuop.codegen.c.identifiers import comment, index_name
-from gpuop.codegen.c.multiples import multiplies_columns
-from gpuop.codegen.c.rolled_loops import rolled
+from gpuop.codegen.c.integer_minmax import calls_of
+from gpuop.codegen.c.loop_pragmas import rolled
+from gpuop.codegen.c.position_multiples import multiplies_columns
 from gpuop.codegen.c.statements import Statements
 from gpuop.ir.extents import in_planes
 from gpuop.ir.kernel import Kernel
@@ -19,10 +19,10 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DOUBLE, HALF, LONG, FieldType, Shape
 from gpuop.ir.verify import element_type
 from gpuop.ir.visit import expressions, walk
-from gpuop.passes.obstacles import scatters
-from gpuop.passes.packed_lanes import LANES
-from gpuop.passes.points_per_thread import is_streamed, streamed
+from gpuop.passes.coarsening_factor import is_streamed, streamed
 from gpuop.passes.ranges import rising
+from gpuop.passes.swar.packed_lanes import LANES
+from gpuop.passes.vectorization_legality import scatters
 
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuop.base.errors import Loc
 from gpuop.codegen.c.expressions import GUARDED, Expressions
 from gpuop.codegen.c.identifiers import comment
-from gpuop.errors import Loc
 from gpuop.ir.build import Number, constant
 from gpuop.ir.nodes import (
     Action,

@@ -11,7 +11,7 @@ from gpuop.codegen.opencl.lane_loads import DIGITS
 from gpuop.codegen.opencl.long_vectors import KINDS, LONGEST
 from gpuop.codegen.opencl.long_vectors import LENGTHS as LONG
 from gpuop.ir.types import BOOL, DTYPES
-from gpuop.passes.points_per_thread import ACCESS
+from gpuop.passes.coarsening_factor import ACCESS
 
 LOAD = """
 // {n} neighbours, wherever they begin

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from gpuop.base.errors import SemanticError, UnsupportedError
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.arrays import Array
-from gpuop.errors import SemanticError, UnsupportedError
+from gpuop.dsl.fields.from_arrays import Array
 from gpuop.ir.types import FieldType
 
 if TYPE_CHECKING:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from gpuop.base.errors import MissingError, SemanticError, UnsupportedError, here
+from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.array_facts import ArrayFacts
-from gpuop.dsl.fields.arrays import (
+from gpuop.dsl.fields.array_attributes import ArrayFacts
+from gpuop.dsl.fields.conversions import Conversions
+from gpuop.dsl.fields.copying import Copying
+from gpuop.dsl.fields.dlpack import Lending
+from gpuop.dsl.fields.from_arrays import (
     Array,
     ArrayLike,
     Making,
@@ -18,25 +23,20 @@ from gpuop.dsl.fields.arrays import (
     is_device_array,
     kind_made,
 )
-from gpuop.dsl.fields.conversions import Conversions
-from gpuop.dsl.fields.copying import Copying
-from gpuop.dsl.fields.dlpack_methods import Lending
-from gpuop.dsl.fields.field_names import names_given
-from gpuop.dsl.fields.instead import ATTRIBUTES, WAYS
 from gpuop.dsl.fields.layout_methods import Layouts
+from gpuop.dsl.fields.names import names_given
+from gpuop.dsl.fields.numpy_hints import ATTRIBUTES, WAYS
 from gpuop.dsl.fields.order_methods import Ordered
 from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.fields.sources import Deferred, HostArray
 from gpuop.dsl.recorder.arithmetic import Arithmetic
-from gpuop.dsl.recorder.field_like import FieldLike
-from gpuop.dsl.recorder.looks import values_seen
-from gpuop.dsl.recorder.record import recording
+from gpuop.dsl.recorder.field_protocol import FieldLike
+from gpuop.dsl.recorder.recorder import recording
+from gpuop.dsl.recorder.trace_effects import values_seen
 from gpuop.dsl.recorder.value import Value
-from gpuop.errors import MissingError, SemanticError, UnsupportedError, here
-from gpuop.host_span import HostSpan
+from gpuop.ir.axis_limit import check_axes
 from gpuop.ir.dims import Dims
 from gpuop.ir.dtype_names import DTypeName
-from gpuop.ir.longest import check_axes
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 

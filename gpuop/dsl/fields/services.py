@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from gpuop.dsl.fields.arrays import Array, Making
+from gpuop.dsl.fields.from_arrays import Array, Making
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 
@@ -18,27 +18,27 @@ class Services(Protocol):
     """One method for each question; each docstring names the function that answers it."""
 
     def evaluate(self, *fields: Field) -> list[Array]:
-        """Evaluate fields together, wait, and give their arrays: `gpuop/evaluation.py: arrays`."""
+        """Evaluate fields together, wait, and give their arrays: `gpuop/engine/evaluate.py: arrays`."""
         ...
 
     def fetch(self, field: Field, out: Array | None) -> Any:
-        """An Event of copying the field's values to the host: `gpuop/submission.py: fetch`."""
+        """An Event of copying the field's values to the host: `gpuop/engine/async_evaluation.py: fetch`."""
         ...
 
     def keep(self, field: Field) -> Field:
-        """The field, evaluated and kept on the device in use: `gpuop/evaluation.py: keep`."""
+        """The field, evaluated and kept on the device in use: `gpuop/engine/evaluate.py: keep`."""
         ...
 
     def buffer(self, field: Field) -> Any:
-        """The evaluated field's buffer on the device in use, a handle of the device's: `gpuop/evaluation.py: buffer`."""
+        """The evaluated field's buffer on the device in use, a handle of the device's: `gpuop/engine/evaluate.py: buffer`."""
         ...
 
     def source(self, fields: Sequence[Field], target: str | None, form: str) -> str:
-        """The text generated for fields; None is the device in use: `gpuop/texts.py: source`."""
+        """The text generated for fields; None is the device in use: `gpuop/engine/dump.py: source`."""
         ...
 
     def adopt(self, array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
-        """A node with the values of an array in a device's memory, and its type: `gpuop/interop.py: adopt`.
+        """A node with the values of an array in a device's memory, and its type: `gpuop/engine/interop.py: adopt`.
 
         Args:
             make: how such an array, if it were NumPy's, would become a field.
@@ -47,27 +47,27 @@ class Services(Protocol):
         ...
 
     def export(self, field: Field) -> Any:
-        """What has `__dlpack__`, or is NumPy's array, of an evaluated field: `gpuop/interop.py: export`."""
+        """What has `__dlpack__`, or is NumPy's array, of an evaluated field: `gpuop/engine/interop.py: export`."""
         ...
 
     def own(self, node: Node) -> Node:
-        """The node, or a copy where its memory is another library's: `gpuop/interop.py: own`."""
+        """The node, or a copy where its memory is another library's: `gpuop/engine/interop.py: own`."""
         ...
 
     def set_next(self, state: Field, value: Any) -> None:
-        """`state.next = value`, in the graph that is being defined: `gpuop/graphs/defining.py: set_next`."""
+        """`state.next = value`, in the graph that is being defined: `gpuop/engine/graphs/active_graph.py: set_next`."""
         ...
 
     def device_in_use(self) -> str:
-        """The name of the device in use: `gpuop/interop.py: device_in_use`."""
+        """The name of the device in use: `gpuop/engine/interop.py: device_in_use`."""
         ...
 
     def array_namespace(self, api_version: str | None) -> Any:
-        """The module of the array API standard's names: `gpuop/array_namespace/__init__.py: of_version`."""
+        """The module of the array API standard's names: `gpuop/array_namespace.py: of_version`."""
         ...
 
     def show(self, field: Field) -> str:
-        """HTML of the field's values, for notebooks: `gpuop/graphs/inspection.py: show`."""
+        """HTML of the field's values, for notebooks: `gpuop/engine/graphs/inspection.py: show`."""
         ...
 
 
@@ -132,20 +132,20 @@ class Registry(dict[str, Function]):
 array_functions = Registry[Callable[[str, Any, Any], Any]](
     {
         "": "gpuop.ops.array_functions",
-        "linalg.": "gpuop.linalg.numpy_names",
-        "fft.": "gpuop.fft.fft_names",
-        **dict.fromkeys(OF_LINALG, "gpuop.linalg.numpy_names"),
+        "linalg.": "gpuop.lib.linalg.numpy_names",
+        "fft.": "gpuop.lib.fft.numpy_names",
+        **dict.fromkeys(OF_LINALG, "gpuop.lib.linalg.numpy_names"),
     }
 )
 # host algebra by NumPy's names
 algebra = Registry[Callable[..., "Field"]](
     {
-        "": "gpuop.ops.algebra",
-        "matmul": "gpuop.linalg.numpy_names",
-        "getitem": "gpuop.ops.taking",
-        "named": "gpuop.ops.axes",
-        "matrix_transpose": "gpuop.ops.more_layouts",
-        "with_tensor_order": "gpuop.ops.more_layouts",
-        **dict.fromkeys(REDUCTIONS, "gpuop.ops.reduction_functions"),
+        "": "gpuop.ops.elementwise.algebra",
+        "matmul": "gpuop.lib.linalg.numpy_names",
+        "getitem": "gpuop.ops.select.take",
+        "named": "gpuop.ops.layout.axes",
+        "matrix_transpose": "gpuop.ops.layout.shape_functions",
+        "with_tensor_order": "gpuop.ops.layout.shape_functions",
+        **dict.fromkeys(REDUCTIONS, "gpuop.ops.reduce.functions"),
     }
 )

@@ -1,6 +1,6 @@
 """Where values of leaves come from without a device: arrays, parameters, the arguments of pipelines.
 
-The other kinds are `runtime/base/device_sources.py` (what is on a device already), `Frames` of `graphs/streams.py` (sensors),
+The other kinds are `runtime/base/device_sources.py` (what is on a device already), `Frames` of `engine/graphs/sensors.py` (sensors),
 and `NoValues` of `ir/values.py`, where the base class says what all of them answer.
 """
 
@@ -11,8 +11,8 @@ from typing import ClassVar, NoReturn
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import Array, ArrayLike, Making, Placeholder, converted, numbers
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.fields.from_arrays import Array, ArrayLike, Making, Placeholder, converted, numbers
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import LeafSource
 

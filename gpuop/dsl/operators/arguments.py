@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.dsl.fields.arrays import NUMERIC, is_array, remedy
-from gpuop.dsl.recorder.field_like import FieldLike
+from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.builtins.shared_memory import MANY_WEIGHTS
+from gpuop.dsl.fields.from_arrays import NUMERIC, is_array, remedy
+from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
-from gpuop.dsl.words.shared_memory import MANY_WEIGHTS
-from gpuop.errors import SemanticError, described
 from gpuop.ir.types import FieldType
 
 EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset, FieldType)  # equal others, as zeros of both signs are

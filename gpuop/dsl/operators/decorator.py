@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, overload
 
-from gpuop.dsl.operators.alternatives import Recording, together
-from gpuop.dsl.operators.decorated import Chosen, check_function
+from gpuop.base.errors import SemanticError, UnsupportedError, described
+from gpuop.dsl.guards.function_wrapper import Chosen, check_function
 from gpuop.dsl.operators.operator import MOST_BODIES, Operator
+from gpuop.dsl.operators.variants import Recording, together
 from gpuop.dsl.recorder.precisions import checked
-from gpuop.errors import SemanticError, UnsupportedError, described
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 from gpuop.ir.variants import Parameters, Variant, shown

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.dsl.operators.checks import check_alike, check_barriers, check_cover, check_nesting, check_races, target
-from gpuop.dsl.operators.returns import without_returns
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.operators.body_checks import check_alike, check_barriers, check_cover, check_nesting, check_races, target
+from gpuop.dsl.operators.definite_assignment import covers
+from gpuop.dsl.operators.early_return import without_returns
 from gpuop.dsl.operators.write_coverage import writes_all
-from gpuop.dsl.operators.written import covers
-from gpuop.dsl.recorder.fills import Fill, of_element, uniform
+from gpuop.dsl.recorder.fill_values import Fill, of_element, uniform
 from gpuop.dsl.recorder.outputs import OutputSlot
-from gpuop.dsl.recorder.record import Recorder
-from gpuop.errors import SemanticError
+from gpuop.dsl.recorder.recorder import Recorder
+from gpuop.ir.analysis.partial_groups import check_tiles
 from gpuop.ir.build import collector, constant
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel, Output
@@ -34,13 +35,12 @@ from gpuop.ir.nodes import (
     Var,
     Write,
 )
-from gpuop.ir.ragged import check_tiles
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import SMALL_TENSOR, Type
 from gpuop.ir.verify import Form, verify
 from gpuop.ir.visit import Copier, expressions, map_blocks, walk
-from gpuop.passes.relax import relaxed
-from gpuop.passes.resolve import is_open
+from gpuop.passes.relax_precision import relaxed
+from gpuop.passes.resolve_target import is_open
 
 
 def finish(recorder: Recorder, precision: str) -> Kernel:

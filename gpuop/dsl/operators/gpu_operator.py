@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from gpuop.base.errors import Loc, SemanticError, described, here
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.field_names import names_given
+from gpuop.dsl.fields.names import names_given
 from gpuop.dsl.operators.finish import finish
-from gpuop.dsl.operators.mistaken import explain
-from gpuop.dsl.recorder.fills import fill_of
+from gpuop.dsl.recorder.error_hints import explain
+from gpuop.dsl.recorder.fill_values import fill_of
 from gpuop.dsl.recorder.frames import check_frame
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.precisions import checked, chosen
-from gpuop.dsl.recorder.record import Recorder, caller
-from gpuop.errors import Loc, SemanticError, described, here
+from gpuop.dsl.recorder.recorder import Recorder, caller
+from gpuop.ir.axis_limit import check_axes
 from gpuop.ir.kernel import Launchable
-from gpuop.ir.longest import check_axes
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType

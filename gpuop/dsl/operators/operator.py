@@ -10,30 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.bounded import BoundedCache
+from gpuop.base.errors import SemanticError, blaming, called_here, here, is_users, warn
+from gpuop.base.lru import BoundedCache
+from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.guards.function_wrapper import Chosen, Decorated
+from gpuop.dsl.guards.guard import Snapshot
+from gpuop.dsl.guards.guarded_cache import Recollection
 from gpuop.dsl.operators import arguments
-from gpuop.dsl.operators.alternatives import Recording, on_grids
-from gpuop.dsl.operators.closure_key import Snapshot
-from gpuop.dsl.operators.declared import checked as checked_inputs
-from gpuop.dsl.operators.declared import inputs_of, is_open, outputs_of, result_type
-from gpuop.dsl.operators.decorated import Chosen, Decorated
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
 from gpuop.dsl.operators.inout import begin_updates, names_of, types_of
-from gpuop.dsl.operators.mistaken import explained
-from gpuop.dsl.operators.recollection import Recollection
-from gpuop.dsl.operators.returned import write_returned
+from gpuop.dsl.operators.return_values import write_returned
+from gpuop.dsl.operators.signature import checked as checked_inputs
+from gpuop.dsl.operators.signature import inputs_of, is_open, outputs_of, result_type
 from gpuop.dsl.operators.tokens import Tokenized
+from gpuop.dsl.operators.variants import Recording, on_grids
+from gpuop.dsl.recorder.error_hints import explained
 from gpuop.dsl.recorder.frames import check_called, closure_of, def_line, return_line
-from gpuop.dsl.recorder.looks import looks
 from gpuop.dsl.recorder.precisions import chosen
-from gpuop.dsl.recorder.record import Recorder
-from gpuop.dsl.recorder.syntax import check_returns
+from gpuop.dsl.recorder.recorder import Recorder
+from gpuop.dsl.recorder.source_checks import check_returns
+from gpuop.dsl.recorder.trace_effects import looks
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.errors import SemanticError, blaming, called_here, here, is_users, warn
-from gpuop.host_span import HostSpan
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType

@@ -11,8 +11,8 @@ import numpy as np
 
 from gpuop.dsl.fields.copying import values_of
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.operators.closure_key import Same, snapshot
-from gpuop.dsl.operators.decorated import Decorated
+from gpuop.dsl.guards.function_wrapper import Decorated
+from gpuop.dsl.guards.guard import Same, snapshot
 from gpuop.ir.values import Leaf, Result
 
 UNORDERED = (set, frozenset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gpuop.errors import SemanticError, article
+from gpuop.base.errors import SemanticError, article
 from gpuop.ir.types import Type, is_integer
 
 SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")

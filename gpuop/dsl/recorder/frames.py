@@ -13,8 +13,8 @@ from itertools import pairwise
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
-from gpuop.bounded import BoundedCache
-from gpuop.errors import Loc, SemanticError, is_users, writes_kernels
+from gpuop.base.errors import Loc, SemanticError, is_users, writes_kernels
+from gpuop.base.lru import BoundedCache
 
 T = TypeVar("T")
 # A frame's id, which a later frame may have too, its code, and the bytecode's offset
@@ -172,7 +172,7 @@ def closure_of(function: Any) -> dict[str, Any]:
 
 
 def _is_word(value: object) -> bool:
-    return isinstance(value, FunctionType) and value.__module__.startswith("gpuop.dsl.words.")
+    return isinstance(value, FunctionType) and value.__module__.startswith("gpuop.dsl.builtins.")
 
 
 def _dropped(code: CodeType) -> list[tuple[str, int]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
-from gpuop.dsl.recorder.fills import Fill
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.recorder.fill_values import Fill
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 

@@ -6,8 +6,8 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
-from gpuop.dsl.recorder.record import recording
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.recorder.recorder import recording
 from gpuop.ir.kernel import EXACT, PRECISIONS
 
 _local = threading.local()

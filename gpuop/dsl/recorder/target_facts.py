@@ -6,10 +6,10 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from gpuop.base.errors import MissingError, SemanticError, described, here
 from gpuop.dsl.recorder.arithmetic import Arithmetic
-from gpuop.errors import MissingError, SemanticError, described, here
 from gpuop.ir.build import number
-from gpuop.ir.symbolic import (
+from gpuop.ir.target_expressions import (
     ARCHITECTURES,
     ATTRIBUTES,
     KEY,

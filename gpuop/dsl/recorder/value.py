@@ -8,18 +8,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gpuop.base.errors import MissingError, SemanticError, UnsupportedError, article, described
 from gpuop.dsl.recorder.arithmetic import Arithmetic
-from gpuop.dsl.recorder.assigned import unpacked
+from gpuop.dsl.recorder.assignment_targets import unpacked
 from gpuop.dsl.recorder.components import COMPONENTS, INSTEAD, SWIZZLE, component, lane_of
-from gpuop.dsl.recorder.field_like import FieldLike
+from gpuop.dsl.recorder.field_protocol import FieldLike
+from gpuop.dsl.recorder.kernel_warnings import as_float, noted
 from gpuop.dsl.recorder.outputs import OutputRef
-from gpuop.dsl.recorder.own_words import ANY, of_math, own_word
-from gpuop.dsl.recorder.record import current
-from gpuop.dsl.recorder.remarks import as_float, noted
-from gpuop.dsl.recorder.stand_ins import COMPLEX, beside_complex, is_complex, of_field, pair
+from gpuop.dsl.recorder.placeholders import COMPLEX, beside_complex, is_complex, of_field, pair
+from gpuop.dsl.recorder.recorder import current
+from gpuop.dsl.recorder.suggestions import ANY, of_math, own_word
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
-from gpuop.dsl.recorder.zeros import without_zero
-from gpuop.errors import MissingError, SemanticError, UnsupportedError, article, described
+from gpuop.dsl.recorder.zero_folding import without_zero
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions import EXPANSIONS
 from gpuop.ir.nodes import Const, Expr, Ref

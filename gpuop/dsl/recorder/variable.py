@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuop.base.errors import SemanticError, article, here, warn
 from gpuop.dsl.recorder.components import SWIZZLE, component, lane_of
-from gpuop.dsl.recorder.record import Recorder, current
-from gpuop.dsl.recorder.remarks import as_float
+from gpuop.dsl.recorder.kernel_warnings import as_float
+from gpuop.dsl.recorder.recorder import Recorder, current
 from gpuop.dsl.recorder.value import Operand, Value, atom, convert, integer
-from gpuop.errors import SemanticError, article, here, warn
 from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store
-from gpuop.ir.symbolic import Extent
+from gpuop.ir.target_expressions import Extent
 from gpuop.ir.types import Type
 
 

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuop.bundles.architectures import holes
-from gpuop.bundles.bundle import save_bundle, save_open_bundle
 from gpuop.codegen.generate import target_named
-from gpuop.named_functions import recorded
+from gpuop.engine.bundles.architectures import holes
+from gpuop.engine.bundles.bundle import save_bundle, save_open_bundle
+from gpuop.engine.cli.targets import recorded
 
 
 def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.fusion.report.workload import NEIGHBOUR, OPERATION
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.device_facts import disturbed, facts_of
 from gpuop.runtime.devices import examined, open_device
 from gpuop.runtime.opencl import icd
+from gpuop.runtime.profile.device_facts import disturbed, facts_of
 
 FUNCTIONS = ("add", "div", "sqrt", "exp", "log", "pow", "sin")  # whose times `gpuop devices --measure` prints
 

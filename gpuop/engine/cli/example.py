@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from gpuop.runtime.devices import use_device
 
 

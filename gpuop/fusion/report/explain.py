@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from gpuop.fusion.cost import amount
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.plan_report import Facts, report
+from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import EXACT
 from gpuop.ir.target import Target
-from gpuop.ir.throughput import DeviceFacts
-from gpuop.passes.points_per_thread import ONE_BY_ONE
+from gpuop.passes.coarsening_factor import ONE_BY_ONE
 
 FORMS = {
     "scalar": "",

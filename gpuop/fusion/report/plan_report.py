@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuop.fusion.buffers import allocation
+from gpuop.fusion.intermediates import staged
 from gpuop.fusion.iteration import Iteration, launches
-from gpuop.fusion.measure import operations, points_of_thread, registers
+from gpuop.fusion.kernel_statistics import operations, points_of_thread, registers
+from gpuop.fusion.launch import PlannedLaunch
+from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.plan import Apart, Plan
-from gpuop.fusion.planned_launch import PlannedLaunch
 from gpuop.fusion.program import Op
-from gpuop.fusion.rates import Rate
 from gpuop.fusion.report.prediction import Prediction, told, totals
 from gpuop.fusion.report.state_report import states
-from gpuop.fusion.scheduling import pin_refusal, scheduled
-from gpuop.fusion.staging import staged
+from gpuop.fusion.schedule_choice import pin_refusal, scheduled
+from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
-from gpuop.ir.throughput import DeviceFacts
 from gpuop.ir.visit import expressions
 from gpuop.passes import not_inside
-from gpuop.passes.open_extents import opened
-from gpuop.passes.resolve import resolve_target
+from gpuop.passes.dynamic_extents import opened
+from gpuop.passes.resolve_target import resolve_target
 
 Facts = dict[str, Any]
 Names = Mapping[int, str]  # of values

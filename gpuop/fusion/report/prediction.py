@@ -6,20 +6,20 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.fusion.iteration import Iteration, launches
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
-from gpuop.fusion.report.durations import duration, of_library
-from gpuop.fusion.scheduling import scheduled
+from gpuop.fusion.report.kernel_time import duration, of_library
+from gpuop.fusion.schedule_choice import scheduled
+from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, Kernel, Launchable
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
-from gpuop.ir.throughput import DeviceFacts
 from gpuop.passes import unscheduled
-from gpuop.passes.resolve import resolve_target
+from gpuop.passes.resolve_target import resolve_target
 from gpuop.passes.schedules import METHODS, NOTHING, PLAIN, choice, unpinned
-from gpuop.passes.schedules.method import Parameters
+from gpuop.passes.schedules.common.method import Parameters
 
 MOST_UNFUSED = 32  # operators of a plan that is compared with one of as many kernels
 Prediction = dict[str, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.rates import Rate
 
 
 def states(plan: Plan, names: Mapping[int, str], made: Mapping[int, int]) -> list[dict[str, Any]]:

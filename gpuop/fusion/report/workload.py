@@ -6,9 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.fusion.cost import is_shift
-from gpuop.fusion.measure import before
+from gpuop.fusion.kernel_statistics import before
 from gpuop.fusion.report.thread_values import ThreadValues
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import (

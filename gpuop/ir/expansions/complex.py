@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
-from gpuop.errors import SemanticError, article
+from gpuop.base.errors import SemanticError, article
 from gpuop.ir import type_rules
 from gpuop.ir.build import Builder
 from gpuop.ir.expansions.geometric import SCALES

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from functools import reduce
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from gpuop.ir.build import Builder
 from gpuop.ir.expansions.registry import define, expand, floats, same
 from gpuop.ir.nodes import Expr

@@ -5,7 +5,7 @@ Most are the identities of H. S. Warren, Hacker's Delight (2nd edition, 2013), c
 
 from __future__ import annotations
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from gpuop.ir.build import Builder
 from gpuop.ir.expansions.registry import define, expand, integers, same
 from gpuop.ir.nodes import Expr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuop.errors import SemanticError
+from gpuop.base.errors import SemanticError
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.expansions.registry import define
 from gpuop.ir.nodes import Const, Expr

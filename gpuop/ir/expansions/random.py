@@ -6,7 +6,7 @@ products of 32 bits, which integers have alike on every device.
 
 from __future__ import annotations
 
-from gpuop.errors import SemanticError, article
+from gpuop.base.errors import SemanticError, article
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.expansions.registry import define, integers
 from gpuop.ir.nodes import Expr

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from gpuop.errors import SemanticError, article
+from gpuop.base.errors import SemanticError, article
 from gpuop.ir.build import Builder
 from gpuop.ir.expansions.registry import define, flag, floats, same
 from gpuop.ir.nodes import Expr

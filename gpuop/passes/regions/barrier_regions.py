@@ -7,21 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import (
-    Assign,
-    Atomic,
-    Barrier,
-    Block,
-    Comment,
-    Declare,
-    Expr,
-    If,
-    Let,
-    Load,
-    Ref,
-    Stmt,
-    Var,
-)
+from gpuop.ir.nodes import Assign, Atomic, Barrier, Block, Comment, Declare, Expr, If, Let, Load, Ref, Stmt, Var
 from gpuop.ir.visit import expressions, map_blocks, map_values, walk, walk_expr, with_operands
 
 

@@ -8,9 +8,9 @@ from gpuop.ir.build import collector
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Barrier, Collective, Declare, Expr, If, Index, Stmt
 from gpuop.ir.visit import walk
-from gpuop.passes.regions.lift import lift_barriers
-from gpuop.passes.regions.masking import Masking
-from gpuop.passes.regions.turns import complete_turns
+from gpuop.passes.regions.complete_iterations import complete_turns
+from gpuop.passes.regions.hoist_barriers import lift_barriers
+from gpuop.passes.regions.predicate import Masking
 
 
 def guard_domain(kernel: Kernel) -> Kernel:

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.pin import Pin
-from gpuop.passes.schedules.group_lanes import GROUP_LANES
-from gpuop.passes.schedules.interchange import INTERCHANGE
-from gpuop.passes.schedules.layered import LAYERED
-from gpuop.passes.schedules.line_buffers import LINE_BUFFERS
-from gpuop.passes.schedules.method import Method, Parameters
-from gpuop.passes.schedules.plain import without_intermediates
-from gpuop.passes.schedules.privatize import PRIVATIZE
-from gpuop.passes.schedules.ragged_words import RAGGED_WORDS
-from gpuop.passes.schedules.resample import RESAMPLE
-from gpuop.passes.schedules.roll import ROLL
-from gpuop.passes.schedules.shifted_rows import SHIFTED_ROWS
-from gpuop.passes.schedules.tile import TILE
-from gpuop.passes.schedules.transpose import TRANSPOSE
-from gpuop.passes.schedules.vector_rows import VECTOR_ROWS
+from gpuop.ir.schedule_override import Pin
+from gpuop.passes.schedules.common.method import Method, Parameters
+from gpuop.passes.schedules.common.plain import without_intermediates
+from gpuop.passes.schedules.common.privatize import PRIVATIZE
+from gpuop.passes.schedules.common.transpose import TRANSPOSE
+from gpuop.passes.schedules.cpu.interchange import INTERCHANGE
+from gpuop.passes.schedules.cpu.line_buffers import LINE_BUFFERS
+from gpuop.passes.schedules.cpu.resample import RESAMPLE
+from gpuop.passes.schedules.cpu.vector_rows import VECTOR_ROWS
+from gpuop.passes.schedules.cpu.work_item_vectors import GROUP_LANES
+from gpuop.passes.schedules.gpu.layers import LAYERED
+from gpuop.passes.schedules.gpu.roll import ROLL
+from gpuop.passes.schedules.gpu.shifted_rows import SHIFTED_ROWS
+from gpuop.passes.schedules.gpu.tile import TILE
+from gpuop.passes.schedules.gpu.unaligned_words import RAGGED_WORDS
 
 NOTHING: Parameters = {}
 PLAIN = "plain"  # each thread computes its own point

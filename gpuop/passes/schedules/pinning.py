@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import SupportsIndex
 
-from gpuop.entered import context
-from gpuop.errors import SemanticError
-from gpuop.ir.pin import Pin
+from gpuop.base.errors import SemanticError
+from gpuop.base.reentrant import context
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.types import is_integer
 from gpuop.passes.schedules import METHODS, PLAIN
 

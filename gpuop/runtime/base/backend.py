@@ -14,9 +14,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.base.errors import DeviceError
+from gpuop.base.finalizers import CALL
 from gpuop.codegen.c.dialect import Source
-from gpuop.ends import CALL
-from gpuop.errors import DeviceError
 from gpuop.fusion.kernel_limits import LEAST
 from gpuop.ir.kernel import MOST_THREADS, Kernel
 from gpuop.ir.target import Target

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
+from gpuop.base.config import config
+from gpuop.base.errors import CompileError
+from gpuop.base.finalizers import WeakValues
 from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.generate import generate
-from gpuop.config import config
-from gpuop.ends import WeakValues
-from gpuop.errors import CompileError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assert
 from gpuop.ir.types import FieldType
-from gpuop.passes.asserts import assertions, failure, report_asserts
+from gpuop.passes.assertions import assertions, failure, report_asserts
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.program_text import ProgramCache, ProgramText

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from gpuop.errors import DeviceError, Loc, located
+from gpuop.base.errors import DeviceError, Loc, located
 from gpuop.ir.kernel import Kernel
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuop.ends import at_end
-from gpuop.errors import DeviceError
+from gpuop.base.errors import DeviceError
+from gpuop.base.finalizers import at_end
 from gpuop.ir.layout import row_major
 
 CPU, CUDA, PINNED = 1, 2, 3  # DLDeviceType

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuop.host_span import HostSpan
+from gpuop.base.trace import HostSpan
 from gpuop.ir.layout import planar, strides_of
 from gpuop.ir.types import FieldType
 

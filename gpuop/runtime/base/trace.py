@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuop.base.config import config
 from gpuop.codegen.c.dialect import Source
-from gpuop.config import config
 
 
 def note_source(source: Source, suffix: str) -> None:

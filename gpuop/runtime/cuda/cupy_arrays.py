@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gpuop.errors import DeviceError
+from gpuop.base.errors import DeviceError
 from gpuop.ir.layout import planar, strides_of
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
 from gpuop.runtime.base.backend import Buffer, Memory
-from gpuop.runtime.cuda.cuda_arrays import Lent
-from gpuop.runtime.cuda.cuda_memory import CudaMemory
+from gpuop.runtime.cuda.arrays import Lent
+from gpuop.runtime.cuda.memory import CudaMemory
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-from gpuop.errors import DeviceError
+from gpuop.base.errors import DeviceError
 from gpuop.runtime.base.backend import Memory
-from gpuop.runtime.cuda.cuda_memory import CudaMemory
+from gpuop.runtime.cuda.memory import CudaMemory
 from gpuop.runtime.cuda.wheel_libraries import in_wheels
 
 PACKAGES = ("nvidia-nccl-cu13", "nvidia-nccl-cu12")

@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from gpuop.codegen.cuda.cuda_dialect import OPTIONS
-from gpuop.errors import DeviceError
+from gpuop.base.errors import DeviceError
+from gpuop.codegen.cuda.dialect import OPTIONS
 from gpuop.runtime.cuda.wheel_libraries import in_wheels
 
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # CUDA 13 has dropped what is older than sm_75

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.runtime.base.backend import Array
-from gpuop.runtime.cuda.cuda_driver import Active, returned
+from gpuop.runtime.cuda.driver import Active, returned
 
 
 class _PageLocked:

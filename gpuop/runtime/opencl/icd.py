@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuop.kept.files import private_folder
+from gpuop.base.cache.atomic_files import private_folder
 
 _LINUX = sys.platform.startswith("linux")  # elsewhere the loader has other ways, and is left alone
 _VARIABLES = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH")  # in the loader's order

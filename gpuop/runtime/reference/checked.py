@@ -37,13 +37,13 @@ from gpuop.ir.nodes import (
     Write,
 )
 from gpuop.ir.visit import operands, values, walk, written_by
-from gpuop.passes.asserts import failed, thread_of
+from gpuop.passes.assertions import failed, thread_of
 from gpuop.runtime.reference.checked_memory import CheckedMemory
-from gpuop.runtime.reference.findings import Findings
-from gpuop.runtime.reference.interpret import Mask, Threads
+from gpuop.runtime.reference.diagnostics import Findings
+from gpuop.runtime.reference.interpreter import Mask, Threads
 from gpuop.runtime.reference.positions import Positions, chunks
 from gpuop.runtime.reference.races import History
-from gpuop.runtime.reference.wraps import is_masked, may_wrap, wraps
+from gpuop.runtime.reference.wraparound import is_masked, may_wrap, wraps
 
 Codes = NDArray[Any]  # for each thread 0, or the code of a fault
 FINE = np.zeros((), np.int32)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuop.ir.nodes import GRID_AXES, Array, FieldParam, Read
 from gpuop.runtime.reference.array_memory import ArrayMemory, Lanes, Mask, Values
-from gpuop.runtime.reference.findings import Findings
+from gpuop.runtime.reference.diagnostics import Findings
 from gpuop.runtime.reference.positions import Positions
 from gpuop.runtime.reference.races import History, LocalHistory, MemoryAccess, Race
 

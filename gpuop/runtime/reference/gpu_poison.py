@@ -36,7 +36,7 @@ from gpuop.ir.nodes import (
 from gpuop.ir.visit import operands, walk_expr
 from gpuop.runtime.reference.array_memory import spread
 from gpuop.runtime.reference.gpu_memory import GpuMemory
-from gpuop.runtime.reference.interpret import Mask, Threads
+from gpuop.runtime.reference.interpreter import Mask, Threads
 
 Codes = NDArray[np.int64]  # for each thread 0, or which element of local memory its value comes from
 FINE = np.zeros((), np.int64)

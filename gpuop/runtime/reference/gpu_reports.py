@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from gpuop.errors import DeviceError, Loc, located
+from gpuop.base.errors import DeviceError, Loc, located
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Array, FieldParam
 from gpuop.runtime.reference.positions import Positions

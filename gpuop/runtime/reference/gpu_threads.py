@@ -14,7 +14,7 @@ from gpuop.runtime.reference.gpu_history import MemoryHistory
 from gpuop.runtime.reference.gpu_memory import GpuMemory
 from gpuop.runtime.reference.gpu_poison import Loads, PoisonedThreads
 from gpuop.runtime.reference.gpu_reports import GpuReports
-from gpuop.runtime.reference.interpret import Lanes, Mask
+from gpuop.runtime.reference.interpreter import Lanes, Mask
 from gpuop.runtime.reference.positions import Positions, grouped_chunks
 
 

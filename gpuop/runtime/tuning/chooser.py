@@ -9,22 +9,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpuop.bounded import BoundedCache
-from gpuop.config import config
-from gpuop.errors import DeviceError, GpuopError, SemanticError, warn
-from gpuop.fusion.choices import Choices, First
+from gpuop.base.config import config
+from gpuop.base.errors import DeviceError, GpuopError, SemanticError, warn
+from gpuop.base.lru import BoundedCache
 from gpuop.fusion.kernel_limits import Limits, limits_ahead
+from gpuop.fusion.variant_selection import Choices, First
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 from gpuop.ir.variants import Variant, Variants, identity_of, shown
-from gpuop.passes.resolve import for_target
+from gpuop.passes.resolve_target import for_target
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.contest import REFUSALS, Candidate, Contest, alike
+from gpuop.runtime.tuning.benchmark import REFUSALS, Candidate, Contest, alike
+from gpuop.runtime.tuning.device_signature import DevicePlace, place_ahead, place_of
 from gpuop.runtime.tuning.modes import AUTO, FORCE, NEVER, STORED, Mode, mode_in_use
-from gpuop.runtime.tuning.place import DevicePlace, place_ahead, place_of
 from gpuop.runtime.tuning.schedule_choices import key_of, read_pin
 from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, TunedChoice, TuneStore, writes
 from gpuop.runtime.tuning.trial_values import value_of

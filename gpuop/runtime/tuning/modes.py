@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from gpuop.config import config
-from gpuop.entered import context
-from gpuop.errors import SemanticError
+from gpuop.base.config import config
+from gpuop.base.errors import SemanticError
+from gpuop.base.reentrant import context
 from gpuop.runtime.tuning.store import TunedChoice
 
 NEVER, STORED, AUTO, FORCE = MODES = ("never", "stored", "auto", "force")

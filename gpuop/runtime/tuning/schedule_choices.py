@@ -9,21 +9,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuop.config import config
+from gpuop.base.config import config
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan
-from gpuop.fusion.scheduling import scheduled
+from gpuop.fusion.schedule_choice import scheduled
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.pin import Pin
+from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import identity
 from gpuop.passes import unscheduled
-from gpuop.passes.resolve import for_target
+from gpuop.passes.resolve_target import for_target
 from gpuop.passes.schedules import METHODS, PLAIN
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.contest import REFUSALS, Candidate, Contest
+from gpuop.runtime.tuning.benchmark import REFUSALS, Candidate, Contest
+from gpuop.runtime.tuning.device_signature import place_of
 from gpuop.runtime.tuning.modes import Mode
-from gpuop.runtime.tuning.place import place_of
 from gpuop.runtime.tuning.store import SCHEDULE, TunedChoice
 from gpuop.runtime.tuning.trial_values import value_of
 

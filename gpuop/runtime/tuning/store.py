@@ -13,10 +13,10 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from gpuop.bounded import BoundedCache
-from gpuop.errors import GpuopError
-from gpuop.kept.files import private_folder
-from gpuop.runtime.tuning.place import DevicePlace
+from gpuop.base.cache.atomic_files import private_folder
+from gpuop.base.errors import GpuopError
+from gpuop.base.lru import BoundedCache
+from gpuop.runtime.tuning.device_signature import DevicePlace
 
 VERSION = 1
 PATIENCE = 30.0  # seconds for which others may write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuop.errors import GpuopError
+from gpuop.base.errors import GpuopError
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node

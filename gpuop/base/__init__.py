@@ -1,0 +1,1 @@
+"""Errors, settings, caches and other parts that know nothing of operators."""

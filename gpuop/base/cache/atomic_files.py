@@ -1,0 +1,102 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from gpuop.base.cache.file_locks import lock
+from gpuop.base.errors import SemanticError, described
+
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+
+LEFT = re.compile(r"\.[0-9a-f]{32}")  # the end of a file's name while it is written
+
+
+def named(path: object) -> str:
+    """The text of a path.
+
+    Raises:
+        SemanticError: it is no path.
+    """
+    try:
+        return os.fsdecode(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise SemanticError(f"a file is named by its path, not by {described(path)}") from None
+
+
+def private_folder(folder: pathlib.Path) -> None:
+    """Make a folder, and those that it is in, which others cannot write whatever the umask is; OSError where that fails."""
+    for each in (*reversed(folder.parents), folder):
+        if not each.exists():
+            each.mkdir(mode=0o700, exist_ok=True)
+
+
+@contextmanager
+def replacing(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write in the place of another: who reads it, or finds it after a crash, has the old or the new one.
+
+    What writers of the same file have left that were killed is removed.
+
+    Args:
+        durable: it is on the disk when this ends.
+    """
+    target = os.path.realpath(named(path))
+    folder, name = os.path.split(target)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
+    _clean(folder, f".{name}")
+    temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}")
+    try:
+        with _created(temporary) as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    if durable:
+        _sync_folder(folder)
+
+
+def _created(path: str) -> IO[bytes]:
+    """A new file, locked as long as it is open: a sign that its writer lives."""
+    while True:
+        file = open(path, "xb")  # noqa: SIM115 - who asked for it closes it
+        with suppress(OSError):  # there are file systems without locks
+            lock(file)
+        if os.path.exists(path):
+            return file
+        file.close()  # another writer found it before it was locked
+
+
+def _clean(folder: str, start: str) -> None:
+    """Remove files that nobody writes any more."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(start) and LEFT.fullmatch(name, len(start)):
+                with suppress(OSError), open(os.path.join(folder, name), "rb") as left:
+                    lock(left)  # an error where its writer lives
+                    os.unlink(left.name)
+
+
+def _sync_folder(folder: str) -> None:
+    """Have the new name on the disk too, where folders can be opened."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

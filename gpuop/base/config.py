@@ -1,0 +1,101 @@
+"""Settings from the environment, read once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpuop.base.errors import GpuopError
+
+IMPORTED = time.time()  # in seconds: files of gpuop's that are younger may not be those that run here
+
+
+def _cache() -> Path:
+    given = os.environ.get("GPUOP_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(given) if given else Path(base) / "gpuop"
+
+
+_refused: list[str] = []  # what is wrong with the settings
+
+
+def _one_of(name: str, *values: str) -> str:
+    """A setting that has one of these values, by default the first."""
+    given = os.environ.get(name) or values[0]
+    if given not in values:
+        _refused.append(f"{name}={given} is none of its values; one of {', '.join(values)}")
+    return given
+
+
+def _seconds(name: str, usual: float) -> float:
+    given = os.environ.get(name)
+    with suppress(ValueError):
+        if given is None or 0 < float(given) < float("inf"):
+            return usual if given is None else float(given)
+    _refused.append(f"{name}={given} is no time in seconds above 0")
+    return usual
+
+
+def _store() -> Path:
+    given = os.environ.get("GPUOP_TUNE_STORE")
+    return Path(given) if given else _cache() / "tuned.sqlite"
+
+
+def _debug() -> int:
+    given = _one_of("GPUOP_DEBUG", *map(str, range(6)))
+    return int(given) if given.isdecimal() else 0
+
+
+@dataclass
+class Config:
+    """The settings.
+
+    Attributes:
+        device: GPUOP_DEVICE, the default device.
+        debug: GPUOP_DEBUG: 1 launches, 2 fusion, 3 recorded IR, 4 source, 5 IR after each pass.
+        dump: GPUOP_DUMP, a folder that generated source is written to.
+        cache: GPUOP_CACHE, the folder of compiled kernels, and of the texts that they are made of.
+        widen: GPUOP_WIDEN; 0: a thread handles one point, always.
+        schedule: GPUOP_SCHEDULE, "auto" or "plain": each value is computed by the thread of its point, in a kernel without stages.
+        tune: GPUOP_TUNE, as of `gp.tuning`: whether what was measured before is used, and what was not is measured.
+        tune_store: GPUOP_TUNE_STORE, the file of what was measured; by default one beside compiled kernels.
+        tune_seconds: GPUOP_TUNE_SECONDS, how long one operator, or one kernel, is measured at most.
+        plan_for: GPUOP_PLAN_FOR, "device" or "gpu": OpenCL's CPUs are planned for as GPUs are, and run what is made for those.
+        verify: GPUOP_VERIFY; 1, or GPUOP_DEBUG: what each pass leaves is verified, not only what the first and the last one do.
+    """
+
+    device: str = os.environ.get("GPUOP_DEVICE", "")
+    debug: int = field(default_factory=_debug)
+    dump: str = os.environ.get("GPUOP_DUMP", "")
+    cache: Path = field(default_factory=_cache)
+    widen: bool = _one_of("GPUOP_WIDEN", "1", "0") != "0"
+    schedule: str = _one_of("GPUOP_SCHEDULE", "auto", "plain")
+    tune: str = _one_of("GPUOP_TUNE", "stored", "never", "auto", "force")
+    tune_store: Path = field(default_factory=_store)
+    tune_seconds: float = _seconds("GPUOP_TUNE_SECONDS", 10.0)
+    plan_for: str = _one_of("GPUOP_PLAN_FOR", "device", "gpu")
+    verify: bool = _one_of("GPUOP_VERIFY", "0", "1") == "1"
+
+    @property
+    def generating(self) -> tuple[object, ...]:
+        """The settings that generated text depends on, and what is verified on the way to it."""
+        self.check()
+        return self.schedule, self.widen, self.verify, self.debug
+
+    def check(self) -> None:
+        """Refuse settings that are none, when gpuop is used: importing it never fails for them."""
+        if _refused:
+            raise GpuopError(_refused[0])
+
+    def trace(self, level: int, text: Callable[[], str]) -> None:
+        """Write to stderr what GPUOP_DEBUG asks for; the text is made only then."""
+        if self.debug >= level:
+            sys.stderr.write(f"{text()}\n")
+
+
+config = Config()

@@ -1,0 +1,52 @@
+"""Kernels of many extremes of integers, which Intel's compiler dies of: how the calls are spelled there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from gpuop.codegen.c.dialect import Dialect
+from gpuop.ir.analysis.size import copies
+from gpuop.ir.nodes import Apply, Block, Const, Expr, Let, Ref, Var
+from gpuop.ir.visit import blocks, expressions, values, walk, walk_expr
+
+CROWD = 64  # extremes; with more, choices whose operands a network shares
+# Extremes of two others that nothing else needs: a tree of four times as many values is too much for choices.
+FORKS = 64
+
+
+def calls_of(body: Block, dialect: Dialect) -> Mapping[str, str]:
+    """The dialect's calls as this kernel is to have them."""
+    extremes = [e for e in expanded(body) if is_extreme(e)]
+    if len(extremes) <= CROWD:
+        return dialect.calls
+    return {**dialect.calls, **(dialect.forked if _forks(body, extremes) > FORKS else dialect.crowded)}
+
+
+def expanded(block: Block) -> Iterator[Expr]:
+    """Every expression of a block, as often as hints ask compilers to have it."""
+    for stmt in block:
+        for value in values(stmt):
+            yield from walk_expr(value)
+        for inner in blocks(stmt):
+            found = list(expanded(inner))
+            for _ in range(copies(stmt)):
+                yield from found
+
+
+def is_extreme(expr: Expr) -> bool:
+    """Whether it is the least or the greatest of integers."""
+    return isinstance(expr, Apply) and expr.op in ("min", "max") and expr.type.integer
+
+
+def is_clamp(expr: Apply) -> bool:
+    """Whether it holds an integer on one side of a number. No network has such, and the choice that stands for extremes there
+    is wrong of it: Intel's compiler lost the last turns of loops that it unrolled and whose rows were held inside."""
+    return is_extreme(expr) and any(isinstance(a, Const) for a in expr.args)
+
+
+def _forks(body: Block, extremes: list[Expr]) -> int:
+    """How many extremes are of two that are only there for them."""
+    uses = Counter(e.var for e in expressions(body) if isinstance(e, Ref))
+    own: set[Var] = {s.var for s in walk(body) if isinstance(s, Let) and is_extreme(s.value) and uses[s.var] == 1}
+    return sum(all(is_extreme(a) or (isinstance(a, Ref) and a.var in own) for a in e.args) for e in extremes)  # type: ignore[union-attr]

@@ -1,0 +1,254 @@
+"""What the threads of a work-group compute of one another's values: reductions, scans, votes, selections and shuffles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError, article, described, here
+from gpuop.dsl.builtins.group_reductions import combination, identity_of
+from gpuop.dsl.recorder.assignment_targets import assigned_name
+from gpuop.dsl.recorder.control_flow import condition
+from gpuop.dsl.recorder.recorder import Recorder, caller, current
+from gpuop.dsl.recorder.target_facts import TargetExpression, extent
+from gpuop.dsl.recorder.value import Operand, Value, integer, literal_atom
+from gpuop.ir.nodes import GRID_AXES, Collective, Expr, Ref, Var
+from gpuop.ir.target_expressions import Extent
+from gpuop.ir.types import INT, UCHAR, UINT, Type, is_integer
+
+
+def _made(word: str, kind: str, value: Expr, over: Any, **more: Any) -> Value:
+    """Record an operation, whose result is of the value's type."""
+    recorder = current(f"`{word}`")
+    var = Var(assigned_name(caller()) or "t", value.type)
+    recorder.scope_of[var] = recorder.scope
+    recorder.emit(Collective(kind, var, value, _parts(recorder, word, over), word=word, loc=here(), **more))
+    return Value(Ref(var))
+
+
+def _parts(recorder: Recorder, word: str, over: Any) -> Extent | str:
+    """What the threads are that do it together."""
+    if over is None:
+        return ""
+    if isinstance(over, str):
+        if over not in GRID_AXES:
+            raise SemanticError(f"{word}: `over=` names an axis, {', '.join(map(repr, GRID_AXES))}, not {over!r}")
+        return over
+    if isinstance(over, TargetExpression):
+        return extent(over, "`over=`")
+    if not is_integer(over):
+        raise SemanticError(f"{word}: `over=` is the name of an axis, or how many threads, not {described(over)}")
+    sizes = recorder.work_group
+    threads = int(np.prod([n for n in sizes if isinstance(n, int)]))
+    if over < 1 or (all(isinstance(n, int) for n in sizes) and threads % over):
+        raise SemanticError(
+            f"{word}: `over={over}` makes no equal parts of a work-group of {threads} threads; "
+            f"give a divisor of {threads}, or the name of an axis"
+        )
+    return int(over)
+
+
+def _given(word: str, value: Operand) -> tuple[Expr, bool]:
+    """The value, and whether it is a truth value, which threads pass on as a number."""
+    recorder = current(f"`{word}`")
+    given = literal_atom(value)
+    if given.type.kind != "b":
+        return given, False
+    return recorder.build.cast(given, given.type.of(UCHAR)), True
+
+
+def _as_given(value: Value, truth: bool) -> Value:
+    return value != 0 if truth else value
+
+
+def _summed(op: Any, given: Expr, truth: bool) -> tuple[Expr, bool]:
+    """Sums and products of truth values are integers, as Python's are."""
+    if truth and op in ("add", "mul"):
+        return current().build.cast(given, given.type.of(INT)), False
+    return given, truth
+
+
+def _reduceGroup(
+    value: Operand, op: Any, *, identity: Operand | None = None, broadcast: bool = True, over: Any = None
+) -> Value:
+    """What an operation makes of the values of all threads of the work-group, or of each part of it.
+
+    All threads of the work-group come here together. Values are combined in an order that depends on the number of threads
+    alone, so floats have the same bits on all devices. Threads that the grid has not are left out: a group that the grid
+    cuts has fewer threads, which are numbered anew, without gaps, in row-major order; with `whole_groups=True` of
+    `_localThreads` too, though these surplus threads run.
+
+    Args:
+        value: a scalar or a vector, which is combined component by component; of it the result's type is. Sums and products
+            of bools are ints.
+        op: "add", "mul", "min" and "max" (NaN where a value is NaN, as NumPy's), "fmin" and "fmax" (which leave NaN out), "and",
+            "or", "xor"; or a function of two values that uses nothing else, and that is associative and commutative.
+        identity: what changes no value, if it is to be written down; it is not needed.
+        broadcast: whether all threads get the result, or the first one of each part; then the others keep their value.
+        over: None for the whole work-group; "layer", "row" or "column" for the threads along that axis, so "column" is a reduction
+            for each row of threads; or how many threads, in row-major order, make a part: a divisor of the work-group's. A
+            group that the grid cuts has the parts of a whole one, with the threads that are left in each, numbered anew there.
+
+    Raises:
+        SemanticError: an unknown operation, a function that uses other values of the kernel's, parts that do not divide the
+            work-group; or, when the body ends, a condition around it that may differ between threads.
+    """
+    word = "_reduceGroup"
+    if not isinstance(broadcast, bool):
+        raise SemanticError(f"{word}: `broadcast=` is True or False, not {described(broadcast)}")
+    given, truth = _summed(op, *_given(word, value))
+    if identity is not None:
+        identity_of(word, op, given.type, identity)
+    made = combination(word, op, given.type)
+    kind = "reduce" if broadcast else "first"
+    return _as_given(_made(word, kind, given, over, combination=made), truth)
+
+
+def _scanGroup(
+    value: Operand, op: Any, *, inclusive: bool = True, identity: Operand | None = None, over: Any = None
+) -> Value:
+    """What an operation makes of the values of the threads up to this one, in row-major order: prefix sums and their like.
+
+    All threads of the work-group come here together. The order of combining is the same on all devices.
+
+    Args:
+        value, op, over: as `_reduceGroup` takes them. Values are combined in the order of threads, so a function need not be
+            commutative.
+        inclusive: whether the thread's own value is among them.
+        identity: what the first thread gets where it is not; named operations have one.
+
+    Raises:
+        SemanticError: as `_reduceGroup`; a function without `identity=` where `inclusive` is False.
+    """
+    word = "_scanGroup"
+    if not isinstance(inclusive, bool):
+        raise SemanticError(f"{word}: `inclusive=` is True or False, not {described(inclusive)}")
+    given, truth = _summed(op, *_given(word, value))
+    made = combination(word, op, given.type)
+    outside = None if inclusive else identity_of(word, op, given.type, identity)
+    kind = "scan" if inclusive else "before"
+    return _as_given(_made(word, kind, given, over, combination=made, outside=outside), truth)
+
+
+def _anyGroup(value: Operand, *, over: Any = None) -> Value:
+    """Whether a condition holds for any thread of the work-group, or of each part of it; all threads come here together.
+
+    Args:
+        value: a bool, or a number, which holds where it is not 0.
+        over: as `_reduceGroup` takes it.
+    """
+    return _vote("_anyGroup", "or", value, over) != 0
+
+
+def _allGroup(value: Operand, *, over: Any = None) -> Value:
+    """Whether a condition holds for all threads of the work-group, or of each part of it; all threads come here together.
+
+    Args:
+        value: a bool, or a number, which holds where it is not 0.
+        over: as `_reduceGroup` takes it.
+    """
+    return _vote("_allGroup", "and", value, over) != 0
+
+
+def _countGroup(value: Operand, *, over: Any = None) -> Value:
+    """For how many threads of the work-group, or of each part of it, a condition holds: an int. All threads come here together.
+
+    Args:
+        value: a bool, or a number, which holds where it is not 0.
+        over: as `_reduceGroup` takes it.
+    """
+    return _vote("_countGroup", "add", value, over)
+
+
+def _ballotGroup(value: Operand, *, over: Any = None) -> Value:
+    """For which threads of the work-group, or of each part of it, a condition holds: a uint that has a bit for each thread.
+
+    The least bit is that of the first thread. In a group that the grid cuts, bits are those of the threads that are left, as
+    `_reduceGroup` numbers them. All threads of the work-group come here together.
+
+    Args:
+        value: a bool, or a number, which holds where it is not 0.
+        over: as `_reduceGroup` takes it; a part has 32 threads at most. Of parts of 2, 4, 8, 16 or 32 threads, CUDA has an
+            instruction.
+
+    Raises:
+        SemanticError: a part has more threads.
+    """
+    word = "_ballotGroup"
+    given = current(f"`{word}`").build.cast(condition(value, word), Type(UINT))
+    return _made(word, "ballot", given, over, combination=combination(word, "or", given.type))
+
+
+def _vote(word: str, op: str, held: Operand, over: Any) -> Value:
+    recorder = current(f"`{word}`")
+    given = recorder.build.cast(condition(held, word), Type(INT))
+    return _made(word, "reduce", given, over, combination=combination(word, op, given.type))
+
+
+def _broadcastGroup(value: Operand, thread: Operand = 0, *, over: Any = None) -> Value:
+    """The value of one thread of the work-group, or of each part of it, for all; all threads come here together.
+
+    Args:
+        value: a scalar or a vector.
+        thread: its number in row-major order, the same for all threads; brought to the nearest that there is.
+        over: as `_reduceGroup` takes it.
+    """
+    return _from("_broadcastGroup", "broadcast", value, thread, over)
+
+
+def _selectGroup(value: Operand, k: Operand, *, over: Any = None) -> Value:
+    """The value that has `k` others before it in NumPy's order, of all threads of the work-group or of each part of it.
+
+    The least is 0, and NaN comes last. All threads come here together; each compares its value with all others.
+
+    Args:
+        value: a scalar.
+        k: an integer, the same for all threads; brought to the nearest that there is.
+        over: as `_reduceGroup` takes it.
+    """
+    word = "_selectGroup"
+    given, truth = _given(word, value)
+    if given.type.lanes > 1:
+        raise SemanticError(f"{word} takes a scalar, not {article(str(given.type))}; vectors have no order")
+    return _as_given(_made(word, "select", given, over, at=integer(k, f"the place of {word}")), truth)
+
+
+def _shuffleGroup(value: Operand, thread: Operand, *, over: Any = None) -> Value:
+    """The value of the thread of a number, which may differ between threads; the thread's own where there is no such.
+
+    All threads of the work-group come here together. In a group that the grid cuts, numbers are those of the threads that are
+    left, as `_reduceGroup` numbers them: the thread below in a column is not always as many further as a whole group is wide.
+
+    Args:
+        value: a scalar or a vector.
+        thread: a number in row-major order, in the work-group or in the part of it.
+        over: as `_reduceGroup` takes it. Of parts of 2, 4, 8, 16 or 32 threads, CUDA passes values without memory.
+    """
+    return _from("_shuffleGroup", "shuffle", value, thread, over)
+
+
+def _shuffleGroupUp(value: Operand, distance: Operand = 1, *, over: Any = None) -> Value:
+    """The value of the thread whose number is so much less, or the thread's own; otherwise as `_shuffleGroup`."""
+    return _from("_shuffleGroupUp", "up", value, distance, over)
+
+
+def _shuffleGroupDown(value: Operand, distance: Operand = 1, *, over: Any = None) -> Value:
+    """The value of the thread whose number is so much greater, or the thread's own; otherwise as `_shuffleGroup`."""
+    return _from("_shuffleGroupDown", "down", value, distance, over)
+
+
+def _shuffleGroupXor(value: Operand, mask: Operand, *, over: Any = None) -> Value:
+    """The value of the thread whose number differs in the bits of a mask, or the thread's own; otherwise as `_shuffleGroup`."""
+    return _from("_shuffleGroupXor", "xor", value, mask, over)
+
+
+def _from(word: str, kind: str, value: Operand, at: Operand, over: Any) -> Value:
+    given, truth = _given(word, value)
+    return _as_given(_made(word, kind, given, over, at=integer(at, f"the thread of {word}")), truth)
+
+
+WORDS = (
+    _reduceGroup, _scanGroup, _anyGroup, _allGroup, _countGroup, _ballotGroup, _broadcastGroup, _selectGroup, _shuffleGroup,
+    _shuffleGroupUp, _shuffleGroupDown, _shuffleGroupXor,
+)  # fmt: skip

@@ -1,0 +1,254 @@
+"""From what the user gives to arrays that fields are made of."""
+
+from __future__ import annotations
+
+from array import array as PlainArray
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.recorder.arithmetic import Arithmetic
+from gpuop.dsl.recorder.field_protocol import FieldLike
+from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType
+
+ArrayLike = Any
+Array = NDArray[Any]
+# The type of a field, and its numbers, which are made when they are asked for
+Made = tuple[FieldType, Callable[[], Array]]
+Making = Callable[[Array], Made]
+NUMERIC = "biufc"  # NumPy's kinds of numbers
+WORDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "V": "records"}
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise SemanticError(
+        "a pipeline's array argument has no values while the pipeline is traced: it has `.shape`, `.dtype` and `.ndim`, "
+        "and becomes a Field, as in `gp.ScalarField(image)`"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Placeholder(Arithmetic[Any]):
+    """Stands for an array argument while a pipeline is traced."""
+
+    position: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    device: bool = False  # whether its array is on a device
+    dynamic: bool = False  # whether its extents change from call to call
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    _operate = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __index__ = _refuse
+    __array__ = __array_ufunc__ = __array_function__ = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # names that Python and NumPy look up in any object
+            raise AttributeError(name)
+        _refuse()
+
+
+def unfilled(value: Any) -> Any:
+    """An array of a type, whose numbers nobody looks at; anything else as it is."""
+    return np.empty(value.array_shape, value.array_dtype) if isinstance(value, FieldType) else value
+
+
+# Arrays that are no memory yet, or not only: the package of their type, and what to write instead
+REMEDIES = {
+    "dask": "map the pipeline over its blocks with `gpuop.dask.map_blocks`, or `.compute()` it where all of it has room",
+    "xarray": "give the array that is in it, `.data`, or map the pipeline with `array.gpuop.map` (`import gpuop.dask`)",
+    "zarr": "read as much as has room, as `array[:100]`, into a NumPy array",
+    "h5py": "read as much as has room, as `array[:100]`, into a NumPy array",
+}
+
+
+def remedy(value: Any) -> str:
+    """What to do with an array of a library whose arrays are no memory, as an end of a message; empty for anything else."""
+    found = REMEDIES.get(type(value).__module__.partition(".")[0]) if hasattr(value, "shape") else None
+    return f": {found}" if found else ""
+
+
+HOST = (1, 3)  # DLPack's devices whose memory NumPy can read: the CPU's, and that pinned for CUDA
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether this is an array of another library in a device's memory."""
+    if isinstance(value, Placeholder):
+        return value.device
+    if isinstance(value, (np.ndarray, np.generic, FieldLike)):
+        return False
+    _check_has_numbers(value)
+    if hasattr(type(value), "__dlpack_device__"):
+        return int(value.__dlpack_device__()[0]) not in HOST
+    return hasattr(value, "__cuda_array_interface__") and not isinstance(value, type)  # classes have it too
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is an array of NumPy's or of another library."""
+    if isinstance(value, np.ndarray):
+        return True
+    return (hasattr(type(value), "__dlpack__") and not isinstance(value, FieldLike)) or is_device_array(value)
+
+
+def numbers(value: ArrayLike) -> Array:
+    """A NumPy array of what the user gave, in NumPy's dtype; an array of objects for Python integers beyond all of its dtypes."""
+    if isinstance(value, FieldLike):
+        raise SemanticError(
+            "this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`"
+        )
+    if remedy(value) and hasattr(value, "__dask_graph__") and value.__dask_graph__() is not None:
+        raise SemanticError(f"{described(value)} is to be computed yet, and may have no room in memory{remedy(value)}")
+    if isinstance(value, np.ndarray) and hasattr(value, "mask") and np.any(value.mask):
+        raise SemanticError(
+            "a Field has no mask: give `a.filled(number)` of the masked array, or a Field of `a.data` and one of `a.mask`"
+        )
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "O" and not isinstance(value, np.ndarray) and hasattr(type(value), "__dlpack__"):
+            array = value = np.from_dlpack(value)  # an array of a library that does not know NumPy
+    except ValueError as ragged:
+        raise SemanticError(f"{described(value)} makes no array: {ragged}") from None
+    if not is_dtyped(value) and (array.dtype.kind == "O" or _is_huge(array)):
+        objects = np.asarray(value, object)
+        if all(isinstance(v, (int, np.integer)) for v in objects.flat):
+            return objects
+    check_numbers(array.dtype)
+    return array
+
+
+def _check_has_numbers(value: Any) -> None:
+    """Refuse what stands for numbers while another library looks at a function, or follows them."""
+    kind, package = type(value), type(value).__module__.partition(".")[0]
+    if package in ("jax", "jaxlib") and "Tracer" in kind.__name__:
+        raise SemanticError(
+            "this is a tracer: inside of `jax.jit`, `jax.grad` and `jax.vmap` arrays have no values; call gpuop outside of them, "
+            "or in a function that `jax.pure_callback` calls"
+        )
+    if getattr(value, "requires_grad", False) is True:
+        raise SemanticError(
+            "a tensor that requires a gradient cannot be a Field, as PyTorch would not know what is computed of it: "
+            "give `tensor.detach()`"
+        )
+
+
+def check_numbers(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in NUMERIC or dtype.type.__module__ == "ml_dtypes":
+        if dtype.names is None and dtype.type is not np.void and dtype.kind not in "USMmO":
+            raise SemanticError(f"fields have no dtype {dtype.name!r}; convert the array, as in `a.astype('float32')`")
+        raise SemanticError(f"fields are made of numbers, not of {WORDS.get(dtype.kind, 'Python objects')}")
+
+
+DTYPED = (np.ndarray, np.generic, memoryview, bytearray, PlainArray)
+OF_ARRAYS = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")  # attributes of what says its dtype
+
+
+def is_dtyped(value: ArrayLike) -> bool:
+    """Whether the user chose a dtype: that of Python's numbers, and of lists of them, follows from their values."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, DTYPED) or any(hasattr(value, name) for name in OF_ARRAYS)
+
+
+def _is_huge(array: Array) -> bool:
+    """Whether these floats may be integers that NumPy has no common dtype of, such as -1 and 2**63."""
+    return array.dtype.kind == "f" and array.size > 0 and bool(np.abs(array).max() >= 2**63)
+
+
+def host_array(value: ArrayLike) -> Array:
+    """A NumPy array of what the user gave; Python numbers and lists become int32, float32 or complex64."""
+    array = numbers(value)
+    if is_dtyped(value):
+        return array
+    kind = array.dtype.kind
+    if kind in "iuO" and array.size:
+        low, high = int(array.min()), int(array.max())
+        if not (0 <= high < 2**63 if kind == "u" else -(2**31) <= low <= high < 2**31):
+            wide = "int64" if -(2**63) <= low <= high < 2**63 else "uint64" if 0 <= low <= high < 2**64 else "float64"
+            what = "an integer of this list" if array.ndim else "this integer"
+            raise SemanticError(f"{what} does not fit int32; give a NumPy array of {wide}")
+    return array.astype({"i": "int32", "u": "int64", "f": "float32", "c": "complex64"}.get(kind, array.dtype.name))
+
+
+def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
+    """An array in the dtype of what takes it, floats rounded to it; SemanticError where that does not hold the values."""
+    target = np.dtype(dtype)
+    fits = target.kind == "c" or array.dtype.kind != "c"
+    if array.dtype.kind == "O":
+        fits = all(BY_NUMPY.get(dtype, FLOAT).holds(v) for v in array.flat)
+    held = np.full(array.shape, fits)
+    with np.errstate(all="ignore"):
+        result = array.astype(target) if fits else array
+        if fits and target.kind in "iub":
+            held &= (result.astype(array.dtype) == array) & ((result < 0) == (array < 0))
+        elif fits and array.dtype.kind != "O":
+            held &= np.isfinite(result) == np.isfinite(array)
+    if not held.all():
+        first = array[~held][0] if array.ndim else array
+        raise SemanticError(f"{what} {dtype}, which does not hold {np.asarray(first).item()}; {advice}")
+    return result
+
+
+def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any = "") -> Made:
+    """What an array becomes; only its shape and dtype are looked at before its numbers are asked for."""
+    if not isinstance(order, (int, np.integer)) or order < 0:
+        raise SemanticError(f"a tensor_order is 0, 1 or 2, or more, not {order!r}")
+    if array.ndim < order:
+        raise SemanticError(f"an array of shape {array.shape} has no {order} tensor axes at its end")
+    check_numbers(array.dtype)
+    split = array.ndim - order
+    if isinstance(dtype, str) and dtype == "unorm8":
+        if array.dtype != np.uint8:
+            raise SemanticError(f'dtype="unorm8" reinterprets uint8, not {array.dtype.name}')
+        color = FieldType(array.shape[:split], array.shape[split:], dtype, dims)
+        return color, lambda: np.array(array) if copy else array
+    kind = FieldType(array.shape[:split], array.shape[split:], array.dtype if dtype is None else dtype, dims)
+    if array.dtype.kind == "c" and kind.dtype != "complex64":
+        raise SemanticError(
+            f"an array of {array.dtype.name} does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(a)`"
+        )
+    return kind, lambda: (np.array if copy else np.asarray)(array, dtype=kind.dtype, order="C")
+
+
+def check_fits(kind: FieldType, order: Any, dtype: Any) -> None:
+    """Refuse a Field of this type where one of other tensors is made, or of another dtype."""
+    if len(kind.tensor_shape) != order:
+        raise SemanticError(
+            f"this is a Field already, a {kind} field, whose tensor_order is {len(kind.tensor_shape)}, not {order}"
+        )
+    if dtype is not None and (wanted := kind.replace(dtype=dtype).dtype) != kind.dtype:
+        raise SemanticError(f'this is a Field already, a {kind} field; `.astype("{wanted}")` converts it')
+
+
+def kind_made(make: Making, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FieldType:
+    """The type of a field that is made of such an array, whatever its numbers."""
+    return make(np.broadcast_to(np.zeros((), dtype), shape))[0]
+
+
+def folding(make: Making) -> Making:
+    """The same, of a field as kernels know it."""
+
+    def made(array: Array) -> Made:
+        kind, values = make(array)
+        return kind.folded, lambda: values().reshape(kind.folded.array_shape)
+
+    return made
+
+
+def as_color(array: Array) -> Made:
+    if array.ndim != 3 or array.shape[2] not in (3, 4) or array.dtype != np.uint8:
+        raise SemanticError(
+            f"a ColorField is made from uint8 of shape (rows, columns, 3 or 4), not from {array.dtype.name} of shape {array.shape}"
+        )
+
+    def values() -> Array:
+        rgba = np.full((*array.shape[:2], 4), 255, np.uint8)
+        rgba[..., : array.shape[2]] = array
+        return rgba
+
+    return FieldType(array.shape[:2], 4, "unorm8"), values

@@ -1,0 +1,207 @@
+"""What operators and pipelines have in common: they stand in the place of the function that they are made of."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from operator import is_
+from types import FunctionType
+from typing import Any, ClassVar, SupportsIndex, TypeVar
+
+from gpuop.base.errors import SemanticError, UnsupportedError, described
+from gpuop.dsl.recorder.error_hints import unannotated, with_near_name
+
+Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
+Dynamic = bool | tuple[str, ...]
+PORTABLE = ".portable"
+THROUGH_OBJECTS = 4  # the protocol of pickle from which on names may lead through what is pickled
+UNNAMED = " (to which no name in its module leads: cloudpickle sends its code, pickle cannot)"  # for pickle's message
+BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+Made = TypeVar("Made", bound="Decorated")
+
+
+class Decorated:
+    """A function with another way to call it; in a class it is a method.
+
+    Attributes:
+        receiver: the object that it is a method of, if it is one: the first argument.
+        dynamic: the names of arguments whose extents are arguments of kernels; True: of all.
+        defaults: of the function's arguments, as the signature has them.
+        first, preset: the arguments of a `functools.partial` that it is made of.
+        places: how many arguments there are; -1 where not all may be given by their place.
+        recorded_by: the attributes that decide what is recorded.
+        users: the names that are for users, which completion offers; all others are for gpuop itself.
+    """
+
+    recorded_by: ClassVar[tuple[str, ...]] = ("function", "receiver", "first", "preset")
+    users: ClassVar[tuple[str, ...]] = ("name", "signature")
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        self.first: tuple[Any, ...] = ()
+        self.preset: dict[str, Any] = {}
+        if isinstance(function, functools.partial):
+            self.first, self.preset, function = function.args, function.keywords, function.func
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # what is made of it can be called
+        self.function, self.name = function, name or function.__name__
+        self.signature, self.defaults = inspect.signature(function), defaults_of(function)
+        parameters = self.signature.parameters.values()
+        self.places = len(parameters) if all(p.kind in BY_POSITION for p in parameters) else -1
+        self.receiver: tuple[Any, ...] = ()
+        self.dynamic: Dynamic = False
+        self._portable: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}{self.signature}>"
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name.startswith("__") or name in self.users]
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        """The arguments of a call, and those that are given already; TypeError as Python's."""
+        given = *self.receiver, *self.first, *args
+        if len(given) == self.places and not (kwargs or self.preset):
+            named = dict(zip(self.signature.parameters, given, strict=True))
+            return inspect.BoundArguments(self.signature, named)  # as `Signature.bind` makes it
+        defaults = defaults_of(self.function)
+        if len(defaults) != len(self.defaults) or not all(map(is_, defaults, self.defaults)):
+            self.signature, self.defaults = inspect.signature(self.function), defaults
+        bound = bind(self.signature, given, self.preset | kwargs)
+        bound.apply_defaults()
+        return bound
+
+    def _is_receiver(self, value: Any) -> bool:
+        """Whether an argument is the object: what that holds is captured, not what it equals, nor is it kept."""
+        return any(value is receiver for receiver in self.receiver)
+
+    def _declare(self, what: str, dynamic: Chosen) -> None:
+        """Take `dynamic=` as users write it.
+
+        Raises:
+            SemanticError: there is no such argument.
+        """
+        if not isinstance(dynamic, (bool, str)) and not isinstance(dynamic, Iterable):
+            raise SemanticError(
+                f"`dynamic=` of {what} `{self.name}` is True, or names of arguments, not {described(dynamic)}"
+            )
+        self.dynamic = (
+            dynamic if isinstance(dynamic, bool) else (dynamic,) if isinstance(dynamic, str) else tuple(dynamic)
+        )
+        for name in self.dynamic if isinstance(self.dynamic, tuple) else ():
+            if name not in self.signature.parameters:
+                there = ", ".join(f"`{n}`" for n in self.signature.parameters) or "none"
+                raise SemanticError(
+                    f"{what} `{self.name}` has no argument `{name}`, which is to be dynamic; it has {there}"
+                )
+
+    def _is_dynamic(self, name: str) -> bool:
+        """Whether an argument is, or a member `name[0]` of one."""
+        return self.dynamic if isinstance(self.dynamic, bool) else name.partition("[")[0] in self.dynamic
+
+    def __get__(self: Made, instance: Any, owner: Any = None) -> Made:
+        if instance is None:
+            return self
+        bound = object.__new__(type(self))
+        bound.__dict__.update(vars(self), receiver=(instance,))
+        return bound
+
+    # --- copies, and other processes ----------------------------------------------------------------------------
+
+    def __copy__(self: Made) -> Made:
+        return self
+
+    def __deepcopy__(self: Made, memo: Any) -> Made:
+        return self
+
+    def settings(self) -> tuple[Any, ...]:
+        """What it is made with besides the function."""
+        return ()
+
+    @property
+    def portable(self) -> Any:
+        """The function under a name that leads to it (that of its own leads here), or with its code to where none does."""
+        if self._portable is None:
+            f = self.function
+            copy = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+            suffix = PORTABLE if _leads_to(f.__module__, f.__qualname__) is self else UNNAMED
+            copy.__module__, copy.__qualname__ = f.__module__, f.__qualname__ + suffix
+            copy.__kwdefaults__, copy.__doc__ = f.__kwdefaults__, f.__doc__
+            vars(copy).update(vars(f), settings=(type(self), self.settings()))
+            self._portable = copy
+        return self._portable
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        f = self.function
+        alone = not (self.first or self.preset or self.receiver)
+        if int(protocol) < THROUGH_OBJECTS and alone and _leads_to(f.__module__, f.__qualname__) is self:
+            return f.__qualname__
+        return self.__reduce__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.first or self.preset:
+            return type(self), (functools.partial(self.function, *self.first, **self.preset), *self.settings())
+        if self.receiver:
+            return getattr, (*self.receiver, self.function.__name__)
+        return _found, (self.portable,)
+
+
+def defaults_of(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """The defaults of a function's arguments, which may be set."""
+    by_name = function.__kwdefaults__ or {}
+    return function.__defaults__, *by_name.keys(), *by_name.values()
+
+
+def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    """The arguments of a call; TypeError as Python's, which tells of a name that there is not before one that is missing."""
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as missing:
+        wrong = missing
+        try:
+            signature.bind_partial(*args, **kwargs)
+        except TypeError as unknown:
+            wrong = unknown
+        many = f"; it takes {unannotated(signature)}" if "too many" in str(wrong) else ""
+        raise TypeError(f"{with_near_name(wrong, signature)}{many}") from None
+
+
+def bind_of_library(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> inspect.BoundArguments:
+    """The arguments of a call of a function of the library.
+
+    Raises:
+        UnsupportedError: they are not those that it takes; a TypeError.
+    """
+    try:
+        return bind(signature, args, kwargs)
+    except TypeError as wrong:
+        raise UnsupportedError(f"{name}: {wrong}") from None
+
+
+def _leads_to(module: str, name: str) -> Any:
+    """What a module has under a name."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _found(portable: FunctionType) -> Decorated:
+    """What has this function; or what is made of it, where it came with its code."""
+    name = portable.__qualname__.removesuffix(PORTABLE).removesuffix(UNNAMED)
+    found = _leads_to(portable.__module__, name)
+    if isinstance(found, Decorated) and found.portable is portable:
+        return found
+    cls, settings = vars(portable).pop("settings")
+    portable.__qualname__ = name
+    made: Decorated = cls(portable, *settings)
+    return made
+
+
+def check_function(what: str, function: Any) -> None:
+    """Refuse what has no code to record, with `what` is made of it; a `functools.partial` of a function has some."""
+    code = function.func if isinstance(function, functools.partial) else function
+    if not inspect.isroutine(code) or not hasattr(code, "__code__"):
+        raise SemanticError(f"{what} is made of a Python function, not of {described(function)}; write a `def`")

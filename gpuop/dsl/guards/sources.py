@@ -1,0 +1,212 @@
+"""Modules, classes and objects that functions capture: where the attributes are that are asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import cached_property
+from types import (
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    SimpleNamespace,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from gpuop.dsl.guards.function_wrapper import Decorated
+from gpuop.dsl.guards.trace_constants import PACKAGE, is_constant
+
+# Classes that hold nothing of their own, and those whose values are immutable
+WITHOUT_STATE = ("typing", "abc", "enum", "_collections_abc")
+IMMUTABLE = (int, float, complex, str, bytes, tuple, frozenset)
+HEAP_TYPE = 1 << 9
+ALWAYS = ("shape", "dtype")  # asked by gpuop itself of what may be an array
+MAKING = ("__init__", "__new__")
+# Special methods that no operation calls, or those of texts alone
+SELDOM = {
+    *MAKING, "__class_getitem__", "__copy__", "__deepcopy__", "__del__", "__delattr__", "__dir__", "__format__", "__getnewargs__",
+    "__getstate__", "__init_subclass__", "__reduce__", "__reduce_ex__", "__replace__", "__repr__", "__set_name__", "__setattr__",
+    "__setstate__", "__sizeof__", "__str__", "__subclasshook__",
+}  # fmt: skip
+Scope = Mapping[str, Any]
+
+
+class Unknown(Exception):
+    """It depends on something whose changes cannot be seen.
+
+    Args:
+        what: it is.
+
+    Attributes:
+        name, within: what it is called, and the function that uses it.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what, self.name, self.within = what, "", ""
+
+    def __str__(self) -> str:
+        name = f"`{self.name}`, {self.what}" if self.name else self.what
+        return f"{name}{self.within and f', which `{self.within}` uses'}, may be another each time"
+
+
+class Slots:
+    """The attributes of an object that has places for them, as a mapping."""
+
+    __slots__ = ("object",)
+
+    def __init__(self, object: Any) -> None:
+        self.object = object
+
+    def get(self, name: str, default: Any) -> Any:
+        """What an attribute holds, or the default if it holds nothing."""
+        for cls in type(self.object).__mro__:
+            place = vars(cls).get(name)
+            if type(place) is MemberDescriptorType:
+                return getattr(self.object, name, default)
+        return default
+
+    def __iter__(self) -> Iterator[str]:
+        for cls in type(self.object).__mro__:
+            yield from (name for name, place in vars(cls).items() if type(place) is MemberDescriptorType)
+
+
+class Owner:
+    """What attributes are asked of.
+
+    Attributes:
+        name: that it is told by.
+        scopes: where attributes are, by whose they are; those of classes last, as Python looks them up.
+        own: how many of them are the object's own.
+        known: the attributes that have been looked up.
+        everything: whether it is an object of gpuop's, whose functions are not looked into: all that it holds counts.
+    """
+
+    __slots__ = ("everything", "known", "name", "number", "object", "own", "scopes")
+
+    def __init__(self, object: Any, number: int) -> None:
+        self.object, self.number, self.known = object, number, set[str]()
+        kind = type(object)
+        if kind is ModuleType:
+            self.name, held, classes = f"module `{object.__name__}`", [vars(object)], []
+        elif isinstance(object, type):
+            self.name, held, classes = f"class `{object.__name__}`", [], _classes(object)
+        else:
+            self.name, held, classes = f"a `{kind.__name__}`", _held(object), _classes(kind)
+        self.scopes: list[Scope] = [*held, *map(vars, classes)]
+        self.own = len(held)
+        self.everything = not isinstance(object, (type, ModuleType)) and is_constant(kind)
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether it is a module that gives the same under any name at all times, unless a name is bound anew."""
+        return type(self.object) is ModuleType and self.object.__name__.partition(".")[0] in (PACKAGE, "numpy")
+
+    def wanted(self, asked: Mapping[str, None], whole: bool) -> Iterator[str]:
+        """The names of what counts, where some are asked of anything; with `whole` any may be."""
+        yield from asked
+        yield from ALWAYS
+        if type(self.object) is ModuleType:
+            if not self.is_lasting:
+                yield "__getattr__"
+                yield from self.scopes[0] if whole else ()
+            return
+        if isinstance(self.object, type):
+            yield from MAKING
+        for place, scope in enumerate(self.scopes):
+            everything = whole or (self.everything and place < self.own)
+            for name in scope:
+                if everything or _is_special(name, scope):
+                    yield name
+
+    def found(self, name: str) -> Iterator[tuple[Scope, bool]]:
+        """Where an attribute is, and whether that is a class: `super()` finds it behind the first one."""
+        for place, scope in enumerate(self.scopes):
+            if scope.get(name, scope) is not scope:
+                yield scope, place >= self.own
+
+
+def is_owner(value: Any) -> bool:
+    """Whether attributes say all that there is to know of a value: it is a module, or a class or an object of Python's code."""
+    kind = type(value)
+    if kind in (ModuleType, SimpleNamespace):
+        return True
+    if isinstance(value, type):
+        return (kind is type or kind.__module__ in WITHOUT_STATE) and all(map(_is_known, value.__mro__))
+    return all(_is_known(c) and (c.__module__ != "builtins" or c in (object, *IMMUTABLE)) for c in kind.__mro__)
+
+
+def holds_name(owner: Any, name: str) -> bool:
+    """Whether an attribute is what the owner's own dictionary has, which nothing else decides."""
+    kind = type(owner)
+    if kind is ModuleType:
+        if name not in vars(owner) and owner.__name__ == PACKAGE:
+            getattr(owner, name, None)  # loads it
+        return name in vars(owner)
+    if isinstance(owner, type):
+        return kind is type and name in vars(owner) and not hasattr(type(vars(owner)[name]), "__get__")
+    asks: Any = kind.__getattribute__
+    plain = kind is SimpleNamespace or asks is object.__getattribute__
+    return plain and not hasattr(kind, name) and name in getattr(owner, "__dict__", ())
+
+
+def in_itself(value: Any) -> Any:
+    """The text of the number or text that an object is besides, the members of a tuple, or None."""
+    if isinstance(value, Enum):
+        return value._value_
+    if isinstance(value, tuple):
+        return tuple(tuple.__iter__(value))
+    if isinstance(value, frozenset):
+        return frozenset(frozenset.__iter__(value))
+    base = next((base for base in IMMUTABLE if isinstance(value, base)), None)
+    return None if base is None else base.__repr__(value)
+
+
+def of_class(attribute: Any) -> Any:
+    """What decides what an attribute of a class gives."""
+    match attribute:
+        case staticmethod() | classmethod():
+            return attribute.__func__
+        case property():
+            return attribute.fget
+        case cached_property():
+            return attribute.func
+        case _:
+            return attribute
+
+
+def decides_itself(attribute: Any) -> bool:
+    """Whether what an attribute of a class gives is decided by code that is not known."""
+    known = type(attribute) is FunctionType or isinstance(attribute, Decorated) or is_constant(attribute)
+    return hasattr(type(attribute), "__get__") and not known
+
+
+def _is_special(name: str, scope: Scope) -> bool:
+    return name[:2] == "__" and name not in SELDOM and type(scope.get(name, None)) is FunctionType
+
+
+def _held(object: Any) -> list[Scope]:
+    held: list[Scope] = [vars(object)] if hasattr(object, "__dict__") else []
+    slotted = any(hasattr(cls, "__slots__") for cls in type(object).__mro__)
+    return [*held, Slots(object)] if slotted else held  # type: ignore[list-item]
+
+
+def _classes(kind: type) -> list[type]:
+    """The classes of which attributes may change."""
+    return [cls for cls in kind.__mro__ if not _is_constant(cls)]
+
+
+def _is_constant(cls: type) -> bool:
+    return cls.__module__ in WITHOUT_STATE or cls is SimpleNamespace or is_constant(cls)
+
+
+def _is_known(cls: type) -> bool:
+    """Whether a class is constant, or made of Python's code: C has methods of other types."""
+    if _is_constant(cls):
+        return True
+    of_c = (MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType)
+    names = vars(cls).keys() - SELDOM - {"__dict__", "__weakref__"}
+    return bool(cls.__flags__ & HEAP_TYPE) and not any(isinstance(vars(cls)[name], of_c) for name in names)

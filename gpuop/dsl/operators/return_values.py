@@ -1,0 +1,94 @@
+"""What a body returns: its values are written at the thread's own point, and the types of outputs follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.builtins.access import _writeTensor, _writeTensorElement
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import is_array
+from gpuop.dsl.operators.gpu_operator import slots_of
+from gpuop.dsl.operators.signature import is_open
+from gpuop.dsl.recorder.outputs import OutputRef
+from gpuop.dsl.recorder.placeholders import COMPLEX
+from gpuop.dsl.recorder.recorder import Recorder
+from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
+from gpuop.dsl.recorder.value import NUMBERS, Value, literal_atom
+from gpuop.ir.dims import Dims
+from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
+from gpuop.ir.visit import walk
+
+MATRICES = (
+    "; a matrix is written by its elements, which count row by row: `_writeTensorElement(_out0, value, 1)` of "
+    "`outputs=gp.FieldType(f.field_shape, (2, 2))`"
+)
+ARRAYS = "; what a Field holds at each point is `_readTensor(f)` there, and `f.numpy()` of all points is for the host"
+
+
+def write_returned(recorder: Recorder, returned: Any, fields: list[Field], declared: Any, default: Any) -> None:
+    """Write the returned values at the thread's own point."""
+    if any(
+        getattr(stmt, "field", getattr(stmt, "memory", None)) in [s.param for s in recorder.outputs]
+        for stmt in walk(tuple(recorder.scopes[0].statements))
+    ):
+        raise SemanticError(f"operator `{recorder.name}` both writes outputs and returns a value; do one of them")
+    values = returned if isinstance(returned, (tuple, list)) else (returned,)
+    for value in values:
+        if isinstance(value, TargetExpression):
+            raise misplaced(value)
+        if not isinstance(value, (Value, *NUMBERS, *COMPLEX)) and not isinstance(value, Field):
+            nested = isinstance(value, (tuple, list))
+            raise SemanticError(
+                f"operator `{recorder.name}` returns {described(value)}{' in a list' * nested}; it returns kernel values, or "
+                f"nothing after `_writeTensor`{MATRICES * nested}{ARRAYS * is_array(value)}"
+            )
+    if declared is None:
+        atoms = [literal_atom(value) for value in values]
+        grid = recorder.domain.shape if recorder.grid is None else recorder.grid
+        known = [f.type for f in fields] + [node.type for node in recorder.inputs]
+        types = [_type_of(grid, a.type.dtype, a.type.lanes, known, recorder.tensor) for a in atoms]
+        recorder.outputs[:] = slots_of([_named(kind, recorder.names, known) for kind in types], default)
+    elif is_open(declared) and len(values) == len(recorder.outputs):
+        _with_dtypes(recorder, declared, values, default)
+    if len(values) != len(recorder.outputs):
+        raise SemanticError(
+            f"operator `{recorder.name}` returns {len(values)} value{'s' * (len(values) > 1)}, "
+            f"its declared outputs are {len(recorder.outputs)}"
+        )
+    for k, value in enumerate(values):
+        (_writeTensorElement if recorder.tensor else _writeTensor)(OutputRef(k), value)
+
+
+def _with_dtypes(recorder: Recorder, declared: Any, values: Sequence[Any], default: Any) -> None:
+    """Outputs that are declared by their dimensions have the dtypes of the returned values."""
+    dims = declared if isinstance(declared, (tuple, list)) else (declared,)
+    atoms = [literal_atom(value).type.dtype for value in values]
+    kinds = [
+        slot.kind.replace(dtype="bool" if dtype is BOOL else dtype.name) if isinstance(each, Dims) else slot.kind
+        for slot, each, dtype in zip(recorder.outputs, dims, atoms, strict=True)
+    ]
+    recorder.outputs[:] = slots_of(kinds, default)
+
+
+def _named(kind: FieldType, grid: Sequence[str], known: Sequence[FieldType]) -> FieldType:
+    """The type of a returned value with the names of the threads' dimensions, and of the tensor's of the first like it."""
+    split = len(kind.field_shape)
+    alike = next((k for k in known if k.names and k.tensor_shape == kind.tensor_shape), None)
+    tensor = alike.names[len(alike.field_shape) :] if alike is not None else ("",) * len(kind.tensor_shape)
+    names = (*(grid or ("",) * split), *("" if name in grid else name for name in tensor))
+    return kind.labelled(names) if any(names) else kind
+
+
+def _type_of(grid: Shape, dtype: DType, lanes: int, known: Sequence[FieldType], axis: Shape) -> FieldType:
+    """The type of a returned value: its tensor is the threads' axis, or that of the first known one whose tensors are such.
+
+    A pair of floats is complex64 where that one is.
+    """
+    alike = next((kind for kind in known if kind.planes == lanes), None)
+    if alike is not None and alike.dtype == "complex64" and dtype is FLOAT and not axis:
+        return FieldType(grid, alike.tensor_shape, "complex64")
+    fitting = [axis] if axis else [kind.tensor_shape for kind in known if kind.tensor_points == lanes]
+    tensor = fitting[0] if fitting else (() if lanes == 1 else (lanes,))
+    return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)

@@ -1,0 +1,152 @@
+"""Operators that are recorded several times: for each thread grid that targets ask for, and for each choice of `tune=`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+from gpuop.base.errors import SemanticError, blaming, here
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.gpu_operator import results_of
+from gpuop.dsl.recorder.recorder import OpenGrid
+from gpuop.dsl.recorder.target_facts import TargetExpression
+from gpuop.ir.kernel import Kernel, Launchable, Output
+from gpuop.ir.nodes import FieldParam
+from gpuop.ir.target import Target
+from gpuop.ir.target_expressions import ARCHITECTURES, Choice, Extent, Fact, Formula, Known, evaluate
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Node, Result
+from gpuop.ir.variants import Parameters, Variant, Variants, identity_of, shown
+
+MOST_GRIDS = 32
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # of vectors and warps
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A kernel, or several, with the fields that it reads, and the types of its outputs as users see them."""
+
+    kernel: Launchable
+    identity: str
+    inputs: tuple[Node, ...]
+    kinds: tuple[FieldType, ...]
+
+    def variants(self, parameters: Parameters) -> Iterator[tuple[Variant, tuple[Node, ...]]]:
+        """Its kernels, with the fields that each reads."""
+        if isinstance(self.kernel, Variants):
+            for v in self.kernel.variants:
+                yield replace(v, parameters=parameters), tuple(self.inputs[k] for k in v.inputs)
+        else:
+            assert isinstance(self.kernel, Kernel)
+            yield Variant(self.kernel, self.identity, (), parameters), self.inputs
+
+
+def together(made: Sequence[tuple[Variant, tuple[Node, ...]]], kinds: tuple[FieldType, ...]) -> Recording:
+    """What stands for several kernels of one operator.
+
+    Raises:
+        SemanticError: their outputs differ.
+    """
+    first = made[0][0].kernel
+    nodes: dict[Node, FieldParam] = {}
+    for variant, inputs in made:
+        for node, param in zip(inputs, variant.kernel.inputs, strict=True):
+            nodes.setdefault(node, param)
+        _check_outputs(first, variant)
+    places = {node: k for k, node in enumerate(nodes)}
+    variants = tuple(replace(v, inputs=tuple(places[node] for node in inputs)) for v, inputs in made)
+    outputs = tuple(Output(output.param, begins=output.begins) for output in first.outputs)
+    kernel = Variants(first.name, tuple(nodes.values()), outputs, loc=first.loc, variants=variants)
+    return Recording(kernel, identity_of(variants), tuple(nodes), kinds)
+
+
+def _check_outputs(first: Kernel, variant: Variant) -> None:
+    wanted, given = ([str(p.type) for p in kernel.written] for kernel in (first, variant.kernel))
+    if wanted != given:
+        what = shown(variant.parameters) or " × ".join(str(n) for _, n in variant.grid)
+        raise SemanticError(
+            f"the variants of operator `{first.name}` give fields of one type; with {what} it gives {', '.join(given)}, "
+            f"and not {', '.join(wanted)}",
+            first.loc,
+        )
+
+
+def either(condition: TargetExpression, yes: Field, no: Field) -> Field:
+    """The result of one of two calls, as a target decides; what only the other one needs is not computed."""
+    made: list[tuple[Variant, tuple[Node, ...]]] = []
+    for holds, field in ((True, yes), (False, no)):
+        assert isinstance(field.node, Result)
+        call = field.node.call
+        for variant, inputs in Recording(call.kernel, call.identity, call.inputs, (field.type,)).variants(()):
+            made.append((replace(variant, grid=(*variant.grid, (condition.known, holds))), inputs))
+    both = together(made, (yes.type,))
+    return results_of(both.kernel, both.identity, both.inputs, here(), both.kinds)[0]
+
+
+# --- grids that targets decide ------------------------------------------------------------------------------------------
+
+
+def on_grids(record: Callable[[tuple[int, ...] | None], Recording]) -> Recording:
+    """What a body is recorded to; once for each thread grid where targets decide on that."""
+    try:
+        return record(None)
+    except OpenGrid as grid:
+        extents, loc = grid.extents, grid.loc
+    made: list[tuple[Variant, tuple[Node, ...]]] = []
+    kinds: tuple[FieldType, ...] = ()
+    with blaming(loc) if loc is not None else nullcontext():
+        found = grids(extents)
+    for numbers in found:
+        recording = record(numbers)
+        kinds = kinds or recording.kinds
+        known = tuple((e, n) for e, n in zip(extents, numbers, strict=True) if not isinstance(e, int))
+        made += [(replace(v, grid=known), inputs) for v, inputs in recording.variants(())]
+    return together(made, kinds)
+
+
+def grids(extents: tuple[Extent, ...]) -> list[tuple[int, ...]]:
+    """What a thread grid is on all targets that there are, the first ones most often.
+
+    Raises:
+        SemanticError: it follows what is different on each device, or there are too many.
+    """
+    found = dict.fromkeys(_values(extents))
+    if len(found) > MOST_GRIDS:
+        raise SemanticError(f"an operator is recorded for each thread grid: {len(found)} are more than {MOST_GRIDS}")
+    return list(found)
+
+
+def _values(extents: tuple[Extent, ...]) -> Iterator[tuple[int, ...]]:
+    for target in _targets(set(itertools.chain.from_iterable(map(_facts, extents)))):
+        try:
+            values = [evaluate(n, target) for n in extents]
+        except SemanticError:  # a table without an entry for it, which is an error where that is the target
+            continue
+        yield tuple(int(n) for n in values)
+
+
+def _facts(known: Known) -> Iterator[str]:
+    """The facts of targets that an expression is computed of."""
+    match known:
+        case Fact(name=name):
+            yield name
+        case Formula(args=args):
+            for arg in args:
+                yield from _facts(arg)
+        case Choice():
+            yield from ("backend", "architecture")
+
+
+def _targets(facts: set[str]) -> Iterator[Target]:
+    if "local_memory_bytes" in facts:
+        raise SemanticError("a thread grid does not follow `_target.local_memory_bytes`; choose it from a table")
+    named = [Target("reference"), Target("opencl"), *(Target("cuda", architecture=n) for n in ARCHITECTURES)]
+    devices = ("gpu", "cpu") if "device" in facts else ("gpu",)
+    widths = WIDTHS if "simd_width" in facts else (1,)
+    halves = (False, True) if "has_fp16" in facts else (False,)
+    doubles = (False, True) if "has_fp64" in facts else (True,)
+    arrays = (False, True) if "has_arrays" in facts else (False,)
+    for target, device, width, fp16, fp64, lent in itertools.product(named, devices, widths, halves, doubles, arrays):
+        yield replace(target, device=device, simd_width=width, has_fp16=fp16, has_fp64=fp64, has_arrays=lent)

@@ -1,0 +1,90 @@
+"""What stands for kernel values: 0D fields, and complex numbers, which are pairs of their real and imaginary parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.recorder.field_protocol import FieldLike
+from gpuop.dsl.recorder.recorder import current
+from gpuop.dsl.recorder.storage import fetch
+from gpuop.ir.build import Number, constant
+from gpuop.ir.nodes import Expr, Read
+from gpuop.ir.types import FLOAT, DType, Type
+
+COMPLEX = (complex, np.complexfloating)
+TAKE_PAIRS = {
+    "add",
+    "sub",
+    "choose",
+}  # which mean the same of pairs and of complex numbers; so do `_complexMul` and its like
+OF_PAIRS = {
+    "mul": "`*` multiplies pairs part by part; complex numbers are multiplied by `_complexMul(a, b)`",
+    "div": "`/` divides pairs part by part; complex numbers are divided by `_complexDiv(a, b)`",
+    "power": "`**` takes pairs part by part; powers of complex numbers are `_complexPow(a, b)`",
+    "exp": "of complex numbers it is `_complexExp(z)`",
+    "log": "of complex numbers it is `_complexLog(z)`",
+    "sqrt": "of complex numbers it is `_complexSqrt(z)`",
+    "eq": "pairs are compared part by part; write `z.x == real`, and `z.y == imaginary`",
+}
+OTHERWISE = "functions take pairs part by part; write it as `_float2(real, imaginary)` where that is meant"
+
+
+def is_complex(value: Any) -> bool:
+    """Whether this is a complex number, or a 0D field of one, which stands for its value."""
+    if isinstance(value, FieldLike):
+        return value.type.dtype == "complex64" and not value.type.array_shape
+    return isinstance(value, COMPLEX)
+
+
+def of_field(value: FieldLike) -> Expr:
+    """The value of a 0D field, a number or a complex one."""
+    field_type = value.type
+    if field_type.field_shape or field_type.tensor_points > 1:
+        raise SemanticError(
+            f"a {field_type} Field is not a kernel value; read it with `_readTensor(f)` "
+            "(operators give Fields too: kernels share code as plain Python functions)"
+        )
+    recorder = current()
+    param = recorder.param(value)
+    return fetch(recorder.build, param.type, Read(param, Type(param.type.storage, param.type.planes)))
+
+
+def pair(value: Any, dtype: DType = FLOAT) -> Expr:
+    """The pair of a complex number's parts."""
+    return current().build.pack([constant(part, dtype) for part in (value.real, value.imag)])
+
+
+def beside_complex(name: str, operands: Sequence[Any], atom: Callable[[Any], Expr | Number]) -> list[Expr | Number]:
+    """The operands of a function of which some are complex: real ones are pairs too, but for a condition.
+
+    Raises:
+        SemanticError: the function means something else of pairs than of complex numbers.
+    """
+    if name not in TAKE_PAIRS and not name.startswith("complex"):
+        raise SemanticError(f"a complex number stands beside `_{name}`: {OF_PAIRS.get(name, OTHERWISE)}")
+    atoms = [None if is_complex(value) else atom(value) for value in operands]
+    types = [a.type for a in atoms[name == "choose" :] if isinstance(a, Expr)]
+    dtype = next((t.dtype for t in types if t.kind == "f"), FLOAT)
+    first = 1 if name == "choose" else 0
+    return [
+        _complex(value, dtype) if a is None else _as_pair(a, dtype) if n >= first else a
+        for n, (value, a) in enumerate(zip(operands, atoms, strict=True))
+    ]
+
+
+def _complex(value: Any, dtype: DType) -> Expr:
+    return of_field(value) if isinstance(value, FieldLike) else pair(value, dtype)
+
+
+def _as_pair(given: Expr | Number, dtype: DType) -> Expr:
+    """A real number as a complex one; vectors are pairs already."""
+    build = current().build
+    if not isinstance(given, Expr):
+        return build.pack([constant(given, dtype), constant(0, dtype)])
+    if given.type.lanes > 1:
+        return given
+    return build.pack([build.cast(given, Type(dtype)), constant(0, dtype)])

@@ -1,0 +1,312 @@
+"""The recorder: the only mutable state of the front end. It turns the calls of a kernel body into statements."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpuop.base.errors import Loc, SemanticError, here, kernel_frame
+from gpuop.dsl.recorder.assignment_targets import assigned_name
+from gpuop.dsl.recorder.field_protocol import FieldLike
+from gpuop.dsl.recorder.frames import Position, trail
+from gpuop.dsl.recorder.outputs import OutputSlot
+from gpuop.ir.analysis.size import MOST_NESTED, MOST_STATEMENTS
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.dims import folded
+from gpuop.ir.nodes import AXES, Array, Declare, Expr, FieldParam, For, If, Index, Let, Ref, Stmt, Var
+from gpuop.ir.target_expressions import Extent, numbers
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import INT, MOST_GRID, Shape
+from gpuop.ir.values import Leaf, Node
+
+if TYPE_CHECKING:
+    from gpuop.dsl.recorder.inout_fields import UpdatedField
+
+Steps = TypeVar("Steps", bound=Expr | tuple[Expr, ...])
+
+
+@dataclass(eq=False)
+class Scope:
+    """A block being recorded. `marks` runs beside `statements`: where the user's frames stood at each."""
+
+    kind: str
+    loc: Loc | None = None
+    open: bool = True
+    statements: list[Stmt] = field(default_factory=list)
+    marks: list[tuple[Position, ...]] = field(default_factory=list)
+    left: str = ""  # `_break`, `_continue` or `_return`, where that is the last statement
+    chain: If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
+
+
+class OpenGrid(SemanticError):
+    """The thread grid follows the target: the body is to be recorded for each grid that it may be."""
+
+    extents: tuple[Extent, ...] = ()
+
+
+class Recorder:
+    """Records one kernel body. Use `with recorder:` around the body, then `finish`."""
+
+    def __init__(
+        self, name: str, grid: Shape | None, loc: Loc | None, outputs: list[OutputSlot], names: tuple[str, ...] = ()
+    ) -> None:
+        self.name, self.loc = name, loc
+        self.grid, self.names = grid, names  # all dimensions of the grid: `domain` has the axes that kernels know
+        self.unfolded: tuple[Scope, tuple[Expr, ...]] | None = None  # own places along dimensions that are one axis
+        self.grid_of = ""  # who decided it, where `_globalThreads` did not
+        self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
+        self.grid_chosen: tuple[int, ...] | None = None  # where targets decide on the grid, what it is recorded for
+        self.threads_given = self.whole = False  # whole: whether the surplus threads of the last groups run too
+        self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group that `_localThreads` asks for
+        self.alike: list[tuple[Expr, Loc | None]] = []  # what must be the same for all threads of a work-group
+        self.shared: list[Declare] = []  # memory that is not a thread's own
+        self.volatile: set[Var | Array] = set()
+        self.values: dict[Var, Expr] = {}  # the expression of each name that never changes
+        self.outputs = outputs
+        self.inputs: dict[Node, FieldParam] = {}
+        self.updated: dict[Node, UpdatedField] = {}  # by what stands for them in the body
+        self.hints: dict[Node, str] = {}
+        self.scopes: list[Scope] = [Scope("body", loc)]
+        self.emitted = 0  # statements
+        self.scope_of: dict[Var | Array, Scope] = {}
+        self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
+        self.element_loop: For | None = None
+        self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
+        self.given: tuple[Any, ...] = ()  # to the operator, besides Fields
+        self.called: Loc | None = None  # the line that gave them
+        self.quotients: set[Var] = set()  # of two integers each, by `/`, which have not become floats by themselves yet
+        self.returned: Var | None = None  # whether a thread has called `_return()`
+        self.inside = ""  # the library's operator or function that is being recorded, which wraps around on purpose
+        self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
+        self.looked: Loc | None = None  # where Python has first asked how large a field is
+        self.root: FrameType | None = None  # what writes statements stands within it
+
+    # --- the stack of recorders ---------------------------------------------------------------------------------
+
+    def __enter__(self) -> Recorder:
+        _stack().append(self)
+        self.root = self.root or sys._getframe(1)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _stack().remove(self)
+        for scope in self.scopes:
+            scope.open = False
+        self.root = None
+
+    # --- statements ---------------------------------------------------------------------------------------------
+
+    @property
+    def build(self) -> Builder:
+        """Builds expressions here. It is not kept: a cycle would hold the fields of a call until Python looks for cycles."""
+        return Builder(self.bind)
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    def emit(self, stmt: Stmt) -> None:
+        """Append a statement to the open block."""
+        self.check_pending()
+        if self.scope.left:
+            raise SemanticError(
+                f"nothing that follows `{self.scope.left}()` in its block runs; put it before, or into an `_else` block"
+            )
+        self.scope.statements.append(stmt)
+        self.scope.marks.append(trail(kernel_frame(), self.root))
+        self.emitted += 1
+        if self.emitted > MOST_STATEMENTS:
+            raise SemanticError(
+                f"`{self.name}` has more than {MOST_STATEMENTS} statements, for which compilers take too long; "
+                "write loops that run on the device (`_for`) instead of Python's, or several operators"
+            )
+
+    def check_pending(self) -> None:
+        if self.pending is not None:
+            (name, loc), self.pending = self.pending, None
+            raise SemanticError(f"`{name}(…)` stands without `with`; write `with {name}(…):`", loc)
+
+    def bind(self, expr: Expr) -> Expr:
+        """Name an expression where it is written."""
+        hint = assigned_name(kernel_frame()) if self.naming else ""
+        return self.declare(Var(hint or "t", expr.type, temporary=not hint), expr)
+
+    def steps(self, make: Callable[[], Steps], inside: str = "") -> Steps:
+        """Record the steps of a function: what the user names is its result, not they.
+
+        Args:
+            inside: the function's name, where its steps wrap around on purpose.
+        """
+        before, first = (self.naming, self.inside), len(self.scope.statements)
+        self.naming, self.inside = False, inside or self.inside
+        try:
+            result = make()
+        finally:
+            self.naming, self.inside = before
+        made = isinstance(result, Ref) and result.var in self.values and len(self.scope.statements) > first
+        if made and isinstance(result, Ref) and self.retract(result.var):
+            return self.bind(self.values[result.var])  # type: ignore[return-value]
+        return result
+
+    def declare(self, var: Var, value: Expr) -> Ref:
+        self.scope_of[var] = self.scope
+        if not var.mutable:
+            self.values[var] = value
+        loc = here()
+        self.emit(Let(var, value, replace(loc, through=(self.inside,)) if loc and self.inside else loc))
+        return Ref(var)
+
+    def retract(self, symbol: Var | Array) -> bool:
+        """Take back the last statement, if it is what made this variable or array."""
+        last = self.scope.statements[-1] if self.scope.statements else None
+        made = last.var if isinstance(last, Let) else last.array if isinstance(last, Declare) else None
+        if made is not symbol:
+            return False
+        del self.scope.statements[-1], self.scope.marks[-1]
+        self.emitted -= 1
+        return True
+
+    def push(self, scope: Scope) -> None:
+        if len(self.scopes) > MOST_NESTED:
+            raise SemanticError(
+                f"blocks are in one another more than {MOST_NESTED} deep, which compilers do not take; "
+                "join conditions with `&`, or write several operators",
+                scope.loc,
+            )
+        self.scopes.append(scope)
+
+    def pop(self) -> list[Stmt]:
+        scope = self.scopes.pop()
+        scope.open = False
+        return scope.statements
+
+    def take_since(
+        self, start: int, inside: Callable[[tuple[Position, ...]], bool]
+    ) -> list[tuple[Stmt, tuple[Position, ...]]]:
+        """Remove and return the trailing statements of the open block that satisfy a test of their marks."""
+        scope = self.scope
+        first = len(scope.statements)
+        while first > start and inside(scope.marks[first - 1]):
+            first -= 1
+        taken = list(zip(scope.statements[first:], scope.marks[first:], strict=True))
+        del scope.statements[first:], scope.marks[first:]
+        return taken
+
+    def put(self, taken: list[tuple[Stmt, tuple[Position, ...]]]) -> None:
+        """Append statements taken elsewhere; their values now belong to the open block."""
+        for stmt, mark in taken:
+            self.scope.statements.append(stmt)
+            self.scope.marks.append(mark)
+            if isinstance(stmt, Let):
+                self.scope_of[stmt.var] = self.scope
+
+    def usable(self, expr: Expr) -> Expr:
+        """The expression, if the block that made it is still open."""
+        if isinstance(expr, Ref):
+            scope = self.scope_of.get(expr.var)
+            name = "this value" if expr.var.temporary else f"`{expr.var.hint}`"
+            if scope is None:
+                raise SemanticError(f"{name} was made in another operator; pass it as a Field, or compute it here")
+            if not scope.open:
+                raise SemanticError(
+                    f"{name} was made in a `{scope.kind}` block that has ended (line {scope.loc.line if scope.loc else '?'}); "
+                    "declare a variable before the block, as in `v = _var(0.0)`, and assign it inside with `v @= …`"
+                )
+        return expr
+
+    def alive(self, value: Any) -> bool:
+        """Whether the block that made a value is still open."""
+        expr = getattr(value, "_expr", None)
+        scope = self.scope_of.get(expr.var) if isinstance(expr, Ref) else self.scope
+        return scope is not None and scope.open
+
+    # --- the thread grid, inputs, outputs -----------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        if self.grid is None:
+            raise SemanticError(
+                f"operator `{self.name}` has no fields among its arguments: "
+                "declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
+            )
+        return Domain(Shape(folded(self.grid, MOST_GRID)), self.tensor.points)
+
+    @property
+    def work_group(self) -> tuple[Extent, ...]:
+        """(layers, rows, columns) of a work-group."""
+        if self.group is None:
+            return self.domain.group
+        shape, loc = self.group
+        axes = len(self.domain.shape)
+        if len(shape) > axes:
+            raise SemanticError(
+                f"`_localThreads` has {len(shape)} extents, and the threads are {axes}D: {self.domain}", loc
+            )
+        group = (1,) * (3 - len(shape)) + shape
+        if group[0] != 1 and self.domain.elements > 1:
+            raise SemanticError(
+                "threads of a tensor axis are in work-groups of one layer: give `_localThreads` rows and columns", loc
+            )
+        return Shape(numbers(group)) if all(isinstance(n, int) for n in group) else group
+
+    @property
+    def surplus(self) -> bool:
+        """Whether threads run that the grid has not; possibly, where the target decides about work-groups."""
+        extents = zip(AXES, self.work_group, strict=False)
+        return self.whole and any(not isinstance(n, int) or self.domain.extent(axis) % n for axis, n in extents)
+
+    def own_point(self) -> tuple[Expr, ...]:
+        return tuple(Index("global", axis) for axis in self.domain.axes)
+
+    def param(self, value: FieldLike) -> FieldParam:
+        """The parameter that stands for a field read in the body."""
+        node = value.node
+        if node not in self.inputs:
+            hint = self.hints.get(node) or f"in{len(self.inputs)}"  # not its name: equal kernels have equal text
+            self.inputs[node] = FieldParam(hint, node.type, isinstance(node, Leaf) and node.by_value)
+        return self.inputs[node]
+
+    def output(self, index: int) -> OutputSlot:
+        if index >= len(self.outputs):
+            last = len(self.outputs) - 1
+            have = f"its outputs are _out0 … _out{last}" if last > 0 else "its only output is _out0"
+            raise SemanticError(f"operator `{self.name}` has no _out{index}: {have}; declare more output types")
+        return self.outputs[index]
+
+    def tensor_element(self) -> Expr:
+        if self.elements:
+            return self.elements[-1][0]
+        return Index("global", "element") if self.tensor.points > 1 else constant(0, INT)
+
+
+_local = threading.local()
+
+
+def _stack() -> list[Recorder]:
+    stack: list[Recorder] = vars(_local).setdefault("stack", [])
+    return stack
+
+
+def recording() -> Recorder | None:
+    """The innermost recorder of this thread."""
+    stack = _stack()
+    return stack[-1] if stack else None
+
+
+def current(what: Any = "this") -> Recorder:
+    """The innermost recorder, which must exist."""
+    recorder = recording()
+    if recorder is None:
+        raise SemanticError(
+            f"{what} belongs in an operator's body: a function under `@gp.operator`, or a `with gp.GPUOperator(…)` block"
+        )
+    return recorder
+
+
+def caller() -> FrameType:
+    """The frame that writes the kernel."""
+    return kernel_frame() or sys._getframe(1)

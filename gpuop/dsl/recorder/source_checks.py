@@ -1,0 +1,80 @@
+"""What the source of a kernel body shows that running it does not: a `return` inside a recorded block."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from types import CodeType
+
+from gpuop.base.errors import Loc, SemanticError
+from gpuop.dsl.recorder.frames import once_per_code
+
+MOST_FILES = 64  # files whose syntax is remembered
+PARSING = threading.Lock()  # Python 3.11 counts the depth of all threads' syntax trees together
+BLOCKS = {
+    "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_window", "_while", "_forEachTensorElement",
+}  # fmt: skip
+
+BLOCK_FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")  # what holds statements in a syntax tree
+
+
+@once_per_code
+def check_returns(code: CodeType) -> None:
+    """Refuse a `return` inside a block: Python would leave the recording there, whatever the condition.
+
+    Raises:
+        SemanticError: at the line of the `return`.
+    """
+    for function in _functions(code.co_filename).get((code.co_name, code.co_firstlineno), ()):
+        for stmt in function.body:
+            _check(stmt, code.co_filename, "")
+
+
+def _check(node: ast.AST, file: str, block: str) -> None:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        return
+    if isinstance(node, ast.Return) and block:
+        raise SemanticError(
+            f"`return` inside a `with {block}(…)` block ends the recording whatever the condition is; "
+            "assign a variable inside (`v @= …`) and return it at the end, or write outputs and call `_return()`",
+            Loc(file, node.lineno),
+        )
+    if isinstance(node, ast.With):
+        block = next(filter(None, map(_block_name, node.items)), block)
+    for child in ast.iter_child_nodes(node):
+        _check(child, file, block)
+
+
+def _block_name(item: ast.withitem) -> str:
+    called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else None
+    name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+    return name if name in BLOCKS else ""
+
+
+def _first_line(function: ast.FunctionDef) -> int:
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+
+
+@lru_cache(maxsize=MOST_FILES)
+def _functions(file: str) -> dict[tuple[str, int], list[ast.FunctionDef]]:
+    """The functions of a file by name and first line; none where the source is not available."""
+    found: dict[tuple[str, int], list[ast.FunctionDef]] = {}
+    with suppress(SyntaxError), PARSING:
+        for node in _statements(ast.parse("".join(linecache.getlines(file)))):
+            if isinstance(node, ast.FunctionDef):
+                found.setdefault((node.name, _first_line(node)), []).append(node)
+    return found
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements of a file, with what stands between them and their blocks; expressions are most of a tree, and passed by."""
+    pending: list[ast.AST] = [*tree.body]
+    while pending:
+        node = pending.pop()
+        yield node
+        for block in BLOCK_FIELDS:
+            pending += getattr(node, block, ())

@@ -1,0 +1,44 @@
+"""Integer zeros in kernels cost nothing: `sum(…)` starts with Python's 0, and windows have weights that are 0.
+
+0 + x is x, and 0 · x is 0 whatever x is. Floating zeros mean what IEEE 754 says: 0.0 + -0.0 is 0.0, and 0.0 · NaN is NaN.
+"""
+
+from __future__ import annotations
+
+from gpuop.dsl.recorder.recorder import Recorder
+from gpuop.ir.build import Number
+from gpuop.ir.nodes import Cast, Const, Expr, Ref
+from gpuop.ir.ops import OPS
+from gpuop.ir.types import Type
+
+
+def without_zero(recorder: Recorder, name: str, atoms: list[Expr | Number]) -> Expr | None:
+    """What a sum, difference or product with an integer 0 gives, if that needs no operation; None for all others."""
+    if name not in ("add", "sub", "mul") or all(isinstance(atom, (bool, int, float)) for atom in atoms):
+        return None
+    first, second = (_is_zero(recorder, atom) for atom in atoms)
+    if not (second or (first and name != "sub")):
+        return None
+    row, operands = OPS[name], recorder.build.literals((), atoms)
+    _, result = row.rule(row.shown, [operand.type for operand in operands])
+    if name == "mul" or (first and second):
+        recorder.idle = True
+        return _zero(recorder, result)
+    kept = operands[0] if second else operands[1]
+    if isinstance(kept, Ref) and kept.var.mutable:  # its value now
+        kept = recorder.bind(kept)
+    return recorder.build.cast(kept, result, saturate=False)
+
+
+def _zero(recorder: Recorder, type_: Type) -> Expr:
+    """0 of a type; of a floating one it stays an integer's, which 0.0 is not, so that it costs nothing in sums either."""
+    return recorder.build.cast(Const(0, type_.scalar), type_)
+
+
+def _is_zero(recorder: Recorder, atom: Expr | Number | None) -> bool:
+    if isinstance(atom, Ref):
+        spread = recorder.values.get(atom.var)
+        return isinstance(spread, Cast) and _is_zero(recorder, spread.arg)
+    if isinstance(atom, Const):
+        return atom.type.kind == "f" and type(atom.value) is int and atom.value == 0
+    return type(atom) is int and atom == 0

@@ -1,0 +1,174 @@
+"""Compiled plans in files: a zip of plans for several targets, which runs without what it was recorded from.
+
+`bundle.json` has arguments, results, the types of values, and for each target its launches in order, those of iterations
+within. Beside it lie the texts, CUDA's binaries (of each architecture a cubin, and PTX for later ones), and the constants;
+kernels are numbered as they come. Everything is stored as it is. `reading.py` reads it. Numbers that sizes are factors of, which
+come with each call, are objects (`dynamic_sizes.py`); `range` is of these sizes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.cache.atomic_files import Path, replacing
+from gpuop.base.errors import SemanticError
+from gpuop.engine.bundles.dynamic_sizes import Sizes, at, ends, ranges
+from gpuop.engine.bundles.packing import Packing, described
+from gpuop.fusion.program import Program
+from gpuop.ir.dims import spelled
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+from gpuop.runtime.base.backend import Array
+
+FORMAT = "gpuop bundle"
+VERSION = 5
+HEAD = "bundle.json"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a bundle takes and gives. Values are numbers.
+
+    Attributes:
+        arguments: names, values (-1: nothing depends on it) and types, in order.
+        constants: the values that were known when it was made; `scalars` are those that are passed by value.
+        results: the types of what it gives.
+        several: whether the results, which are what its plan wants, are a tuple.
+        sizes: the stand-ins of what the bundle does not know.
+    """
+
+    name: str
+    arguments: tuple[tuple[str, int, FieldType], ...]
+    constants: Mapping[int, Array]
+    scalars: frozenset[int]
+    results: tuple[FieldType, ...]
+    several: bool
+    sizes: Sizes = ()
+
+
+Recorded = tuple[Interface, Program]
+
+
+def write(
+    path: Path, recorded: Recorded, targets: Sequence[Target], again: Callable[[Sizes], Recorded] | None = None
+) -> list[int]:
+    """Plan and compile a program for targets, and write the bundle, replacing the file at once.
+
+    Args:
+        again: records it for other sizes than its stand-ins.
+
+    Returns:
+        The least and the most that its sizes may be.
+
+    Raises:
+        SemanticError: part of the program runs on the host, or a kernel is compiled for each size that is open.
+        CompileError, DeviceError: CUDA's compiler refuses a kernel, or knows no such architecture.
+    """
+    import zipfile
+
+    head, packings = _described(recorded, targets, recorded[0].sizes)
+    head["range"] = [0, 0] if again is None else _range(head, packings, recorded[0].constants, again)
+    members = {f"constants/{v}.npy": _npy(array) for v, array in recorded[0].constants.items()}
+    for packing in packings:
+        packing.store(members)
+    head["digest"] = digest(head, members)
+    members[HEAD] = json.dumps(head, indent=1).encode()
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name in sorted(members):  # no date: equal bundles are equal files
+            archive.writestr(zipfile.ZipInfo(name), members[name], zipfile.ZIP_STORED)
+    least_and_most: list[int] = head["range"]
+    return least_and_most
+
+
+def _described(recorded: Recorded, targets: Sequence[Target], sizes: Sizes) -> tuple[dict[str, Any], list[Packing]]:
+    interface, program = recorded
+    packings = [Packing(target, sizes, bool(interface.sizes)) for target in targets]
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": interface.name,
+        "sizes": interface.sizes,
+        "arguments": [[name, v, _seen(kind, sizes)] for name, v, kind in interface.arguments],
+        "results": [_seen(kind, sizes) for kind in interface.results],
+        "constants": [[v, described(program.types[v]), v in interface.scalars] for v in sorted(interface.constants)],
+        "several": interface.several,
+        "targets": {str(packing.target): packing.program(program) for packing in packings},
+    }
+    return head, packings
+
+
+def _range(
+    head: Mapping[str, Any],
+    packings: Sequence[Packing],
+    constants: Mapping[int, Array],
+    again: Callable[[Sizes], Recorded],
+) -> list[int]:
+    """The least and the most that sizes may be, at which it is all as for the stand-ins."""
+    taken = {n for packing in packings for n in packing.extents}
+    refused = SemanticError(f"the kernels of `{head['name']}` have no extents in common; make a bundle for each size")
+    for k, (least, most) in enumerate(ranges(each for packing in packings for each in packing.ranges)):
+        tried = ends(least, most, len(head["sizes"]), taken)
+        try:
+            for sizes in tried:
+                _compare(head, packings, constants, again(sizes), sizes)
+        except SemanticError as wrong:
+            refused = refused if k else wrong
+        else:
+            return [max(tried[0]), min(tried[1])]
+    raise refused
+
+
+def _compare(
+    head: Mapping[str, Any],
+    packings: Sequence[Packing],
+    constants: Mapping[int, Array],
+    recorded: Recorded,
+    sizes: Sizes,
+) -> None:
+    """Refuse what comes out otherwise for other sizes than the stand-ins."""
+    other, others = _described(recorded, [packing.target for packing in packings], ())
+    for one, two in zip(packings, others, strict=True):
+        for (kernel, source, _), (_, text, _) in zip(one.kernels, two.kernels, strict=False):
+            if source.text != text.text:
+                raise SemanticError(_per_size(f"`{kernel.name}` has another text", sizes), kernel.loc)
+    found = recorded[0].constants
+    if constants.keys() != found.keys() or not all(np.array_equal(constants[v], found[v]) for v in found):
+        raise SemanticError(_per_size(f"`{head['name']}` has other constants", sizes))
+    if json.dumps(at(head, sizes)) != json.dumps({**other, "sizes": head["sizes"]}):
+        raise SemanticError(_per_size(f"`{head['name']}` has other kernels, or results of other extents,", sizes))
+
+
+def _per_size(what: str, sizes: Sizes) -> str:
+    told = " and ".join(map(str, sizes))
+    return (
+        f"{what} where open extents are {told}: Python computes with an extent, or so few points, or so many, are planned "
+        "otherwise; write the extents, and make a bundle for each size"
+    )
+
+
+def digest(head: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
+    """What says that a head and the members beside it belong together. Anyone can compute it: it finds damage, not intent."""
+    told = json.dumps({name: head[name] for name in head if name != "digest"}, sort_keys=True)
+    whole = hashlib.sha256(told.encode())
+    for name in sorted(members):
+        whole.update(f"\n{name} {len(members[name])}\n".encode())
+        whole.update(members[name])
+    return whole.hexdigest()
+
+
+def _seen(kind: FieldType, sizes: Sizes) -> list[Any]:
+    """A type as users see it, with the names of its dimensions."""
+    return [*described(kind, sizes), spelled(kind.names)]
+
+
+def _npy(array: Array) -> bytes:
+    data = io.BytesIO()
+    np.save(data, array, allow_pickle=False)
+    return data.getvalue()

@@ -1,0 +1,56 @@
+"""Plans as text: what `explain` says of them, and the source of their kernels for a device or a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpuop.codegen.generate import generate, target_named
+from gpuop.dsl.fields.field import Field
+from gpuop.engine.evaluate import plan_ahead, plan_on
+from gpuop.engine.show.html import SourceText
+from gpuop.fusion.iteration import kernels
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.program import program
+from gpuop.fusion.report.explain import explain
+from gpuop.fusion.target_plan import plan_for
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.passes.schedules.pinning import pinned
+from gpuop.runtime.base.backend import Backend
+from gpuop.runtime.devices import current
+from gpuop.runtime.kernel_forms import shown
+from gpuop.runtime.profile.device_facts import facts_of
+
+
+def explained(
+    what: Plan, backend: Backend, format: str, labels: Mapping[int, str] | None = None, again: str = ""
+) -> str:
+    """What `explain` says of a plan on a device, and why it was traced once more where it was."""
+    return explain(plan_for(what, backend.target), format, labels, backend.target, facts_of(backend), again)
+
+
+def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Target, list[Kernel]]:
+    """A target by its name, None for the device's, and the kernels that a plan has for it."""
+    chosen = backend.target if target is None else target_named(target)
+    if chosen.backend == "reference":
+        chosen = target_named("opencl")
+    return chosen, list(kernels(plan_for(what, chosen)))
+
+
+def source_of(what: Plan, target: str | None, form: str, backend: Backend) -> str:
+    """Every kernel of a plan, for a target or a device, in a form of FORMS."""
+    chosen, found = kernels_for(what, target, backend)
+    return SourceText(
+        "\n".join(shown(generate(kernel, chosen), form, chosen, None if target else backend) for kernel in found)
+    )
+
+
+def source(fields: Sequence[Field], target: str | None, form: str = "text") -> str:
+    """Fields' kernels; None: for the device in use."""
+    return source_of(plan_for_text(fields, target), target, form, current())
+
+
+def plan_for_text(fields: Sequence[Field], target: str | None) -> Plan:
+    """The plan that the device in use has for fields, or one of a target by its name."""
+    what = program([f.node for f in fields])
+    return plan_on(current(), what, pinned()) if target is None else plan_ahead(what, target, pinned())

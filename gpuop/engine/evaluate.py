@@ -1,0 +1,305 @@
+"""Computation: from lazy fields to planned, compiled, launched kernels. The one place that sees fusion and runtime both."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError, described
+from gpuop.base.finalizers import WeakKeys
+from gpuop.base.lru import BoundedCache, forget_all
+from gpuop.base.trace import HostSpan
+from gpuop.codegen.generate import target_named
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.names import names_given
+from gpuop.engine.interop import own
+from gpuop.fusion.iteration import Iteration
+from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.program import Program, program
+from gpuop.fusion.program_cache import shape_of
+from gpuop.ir.kernel import DeviceFunction, HostFunction
+from gpuop.ir.layout import Layout
+from gpuop.ir.schedule_override import Pin
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
+from gpuop.ops.elementwise.algebra import copied
+from gpuop.passes.schedules.pinning import pinned
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer
+from gpuop.runtime.base.device_sources import DeviceValue, Evaluated, Shared, marked
+from gpuop.runtime.base.host_arrays import array_of, planes_of
+from gpuop.runtime.devices import current, usable
+from gpuop.runtime.execute import Prepared
+from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
+
+Functions = (HostFunction, DeviceFunction)
+Together = (*Functions, Iteration)  # what makes all of its outputs, whoever reads one
+PLANS_KEPT = 128  # of all pipelines and fields together: drivers keep megabytes for a kernel
+
+
+_computed: WeakKeys[Call, dict[int, DeviceValue]] = WeakKeys()
+_uploaded: WeakKeys[Leaf, DeviceValue] = WeakKeys()
+driven: WeakKeys[Leaf, None] = WeakKeys()  # the states of graphs
+_plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
+
+
+class _ComputedBefore:
+    """The values that were computed on the device before. Those found stay found, whoever sets a parameter meanwhile."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.found: dict[Node, DeviceValue] = {}
+
+    def __contains__(self, node: object) -> bool:
+        value = computed(node, self.backend) if isinstance(node, Result) and node not in self.found else None
+        if value is not None and isinstance(node, Result):
+            self.found[node] = value
+        return node in self.found
+
+    def versions(self, needed: Sequence[Call]) -> tuple[tuple[LeafSource, int], ...]:
+        """The parameters of the needed calls, with the counts of their changes: now, or when what is given was computed."""
+        sources = (n.source for call in needed for n in call.inputs if isinstance(n, Leaf))
+        now = {source: source.version for source in sources}
+        seen = {source: version for source, version in now.items() if version is not None}
+        for source, version in (each for value in self.found.values() for each in value.versions):
+            seen[source] = min(version, seen.get(source, version))
+        return tuple(seen.items())
+
+
+def computed(node: Result, backend: Backend) -> DeviceValue | None:
+    value = (_computed.get(node.call) or {}).get(node.index)
+    return value if value is not None and value.holds_on(backend) else None
+
+
+# --- planning -----------------------------------------------------------------------------------------------------
+
+
+def prepare(
+    what: Program,
+    backend: Backend,
+    pin: Pin | None,
+    optimize: bool = True,
+    layouts: Mapping[int, Layout] = MappingProxyType({}),
+    planned: Callable[[], Plan] | None = None,
+) -> Prepared:
+    """The compiled plan of a program, from the cache where one of the same structure was planned before.
+
+    Args:
+        planned: gives a plan that the caller keeps.
+    """
+    key = _plan_key(what.key, backend, pin, optimize, frozenset({**layouts, **what.layouts}.items()))
+
+    def made() -> Prepared:
+        with HostSpan("plan"):
+            found = planned() if planned else plan_on(backend, what, pin, optimize, layouts)
+        with HostSpan("compile"):
+            return Prepared(backend.main, replace(found, program=found.program.without_values()))
+
+    return _plans.find(key, made).on(backend)
+
+
+def _plan_key(
+    program: Any, backend: Backend, pin: Pin | None, optimize: bool = True, layouts: frozenset[Any] = frozenset()
+) -> Any:
+    return program, choices_on(backend), optimize, pin, layouts
+
+
+def plan_on(
+    backend: Backend,
+    what: Program,
+    pin: Pin | None,
+    optimize: bool = True,
+    layouts: Mapping[int, Layout] = MappingProxyType({}),
+) -> Plan:
+    """The plan that a device has for a program."""
+    return plan(what, optimize, limits_on(backend, pin), layouts)
+
+
+def plan_ahead(
+    what: Program,
+    target: str,
+    pin: Pin | None,
+    optimize: bool = True,
+    layouts: Mapping[int, Layout] = MappingProxyType({}),
+) -> Plan:
+    """The plan of a program for a target by its name, where no device is at hand; for "opencl", what every device takes."""
+    return plan(what, optimize, replace(limits_for(target_named(target)), pin=pin), layouts)
+
+
+def refuse_state(leaf: Leaf) -> None:
+    """Raise SemanticError for a state, of which the array is only what it starts from: also where its graph is being defined."""
+    if leaf in driven:
+        name = f"`{leaf.name}`" if leaf.name else "this field"
+        raise SemanticError(
+            f"{name} is a state of a ComputeGraph, and has no values outside of its steps: probe it, or what is computed of it, "
+            "inside the graph's `with`, and `graph.read` that"
+        )
+
+
+def argument(node: Node, backend: Backend) -> Argument:
+    """What a leaf is passed as."""
+    assert isinstance(node, Leaf)
+    refuse_state(node)
+    source = node.source
+    there = source.buffer(backend)
+    if there is not None:
+        return there
+    array, version = source.read()
+    if node.by_value:
+        return tuple(planes_of(node.type, array).reshape(-1).tolist())
+    return _upload(node, array, backend, () if version is None else ((source, version),))
+
+
+def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[LeafSource, int], ...]) -> Buffer:
+    found = _uploaded.get(leaf)
+    if found is None or not found.holds_on(backend):
+        buffer = backend.upload(leaf.type, planes_of(leaf.type, array))
+        _uploaded[leaf] = found = DeviceValue(backend, buffer, versions, marked(backend))
+    return found.taken(backend)
+
+
+# --- evaluation ---------------------------------------------------------------------------------------------------
+
+
+class Computation:
+    """Values that are to be computed together, planned and compiled for a queue."""
+
+    def __init__(self, nodes: Sequence[Node], backend: Backend) -> None:
+        self.nodes, self.asked, self.backend = [own(node) for node in nodes], len(nodes), backend
+        with HostSpan("prepare"):
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Find the plan of such a graph, or make it."""
+        backend = self.backend
+        given = _ComputedBefore(backend)
+        needed = calls(self.nodes, given)
+        self.nodes += _computed_with(self.nodes, needed, given)
+        self.found = given.found
+        self.versions = given.versions(needed)  # before any is read: a parameter set meanwhile makes the values stale
+        shape = shape_of(self.nodes, needed, self.found)
+        what = None if shape is None else shape.numbered()
+        ready = None if what is None else _plans.get(_plan_key(what.key, backend, pinned()))
+        if what is not None and ready is not None:
+            self.leaves, self.wanted, self.prepared = what.leaves, what.wanted, ready.on(backend)
+            return
+        new = program(self.nodes, self.found)
+        self.leaves, self.wanted, self.prepared = new.leaves, new.wanted, prepare(new, backend, pinned())
+        if shape is not None:
+            shape.keep(new)
+
+    def run(self) -> list[Buffer]:
+        """Compute; the values stay on the device, and the next evaluation finds them."""
+        backend, leaves, found = self.backend, self.leaves.items(), self.found
+        passed = {n: found[node].taken(backend) if node in found else argument(node, backend) for n, node in leaves}
+        values, mark = self.prepared.run(passed), marked(backend)
+        wanted = [(node, values[number]) for node, number in zip(self.nodes, self.wanted, strict=True)]
+        for node, value in wanted:
+            if isinstance(node, Result):
+                _computed.setdefault(node.call, {})[node.index] = DeviceValue(backend, value, self.versions, mark)
+        return [boxed(node.type, value, backend) for node, value in wanted[: self.asked]]
+
+
+def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], given: Container[Node]) -> list[Node]:
+    """Other values that the needed calls make, and that the next evaluation should find.
+
+    They are those of functions that act, which are called once and not again for another output or another reader, and the
+    other outputs of iterations and libraries of which the nodes are outputs.
+    """
+    asked = set(nodes)
+    whole = {node.call for node in asked if isinstance(node, Result) and isinstance(node.call.kernel, Together)}
+    made = [call for call in needed if call in whole or (isinstance(call.kernel, Functions) and call.kernel.acts)]
+    values = [Result(call, n) for call in made for n in range(len(call.kernel.outputs))]
+    return [value for value in values if value not in asked and value not in given]
+
+
+def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
+    """Evaluate values together."""
+    return Computation(nodes, backend).run()
+
+
+def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
+    """Copy a field on its device, from one layout to another."""
+    what = program([copied(Field.of(Leaf(kind, source))).node])
+    layouts = {} if target.layout is None else {what.wanted[0]: target.layout}
+    values = {what.ops[0].inputs[0]: source.memory}
+    prepare(what, target.backend, pinned(), layouts=layouts).run(values, {what.wanted[0]: target.memory})
+
+
+def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
+    """A buffer of a value, which may be a parameter's scalars."""
+    if not isinstance(value, tuple):
+        return value
+    return backend.upload(kind, np.array(value, kind.storage.numpy)[:, None])
+
+
+def arrays(*fields: Field) -> list[Array]:
+    """Evaluate fields together, wait, and return their arrays."""
+    backend = current()
+    buffers = compute([f.node for f in fields], backend)
+    return [array_of(f.type, backend.download(f.type, b)) for f, b in zip(fields, buffers, strict=True)]
+
+
+def evaluate(*fields: Field) -> Any:
+    """Evaluate fields together without waiting; their values stay on the device.
+
+    Several results of one operator, which would be computed one by one if they were read one by one, are computed together so:
+    `values, vectors = gp.evaluate(*gp.linalg.eigh(f))`. Nothing is fused across: what reads the results reads memory.
+
+    Args:
+        fields: one Field or several.
+
+    Returns:
+        Fields that are leaves: iterating `u = gp.evaluate(sweep(u))` neither grows nor replans. One for one field, else
+        a tuple.
+
+    Raises:
+        SemanticError: no Field, or one without values: a sensor, a state, an argument of a pipeline.
+        CompileError: the device's compiler refuses a kernel.
+        DeviceError: no device works, its memory does not suffice, or it lacks a type that a kernel uses.
+    """
+    for f in fields:
+        if not isinstance(f, Field):
+            raise SemanticError(f"evaluate wants Fields, not {described(f)}")
+    backend = current()
+    buffers, mark = compute([f.node for f in fields], backend), marked(backend)
+    names = names_given(len(fields)) or tuple(f.name for f in fields)
+    leaves = tuple(
+        Field.of(Leaf(f.node.type, Evaluated(f.node.type, backend, b, mark), name=name), kind=f.type)
+        for f, b, name in zip(fields, buffers, names, strict=True)
+    )
+    return leaves[0] if len(leaves) == 1 else leaves
+
+
+def buffer(field: Field) -> Buffer:
+    """The field's buffer on the device in use, evaluated; not waited for."""
+    return compute([field.node], current())[0]
+
+
+def keep(field: Field) -> Field:
+    """The field as a leaf whose values are on the device in use."""
+    backend = current()
+    (found,) = compute([field.node], backend)
+    kind = field.node.type
+    return Field.of(Leaf(kind, Evaluated(kind, backend, found, marked(backend)), name=field.name), kind=field.type)
+
+
+def release() -> None:
+    """Give back what gpuop keeps to be quick: compiled kernels, plans, values of lazy fields, and memory that waits to be used.
+
+    It waits for all devices. Fields and pipelines are as they were: what they need is computed, or compiled, again when
+    they are next used (compiled kernels are on disk too). What `gp.evaluate` gave and graphs that live keep their memory.
+
+    Raises:
+        DeviceError: what was enqueued failed.
+    """
+    _computed.clear()
+    _uploaded.clear()
+    forget_all()
+    gc.collect()  # programs and buffers in cycles
+    for queue in usable():
+        queue.trim()

@@ -1,0 +1,49 @@
+"""The graphs that are being defined, each thread's own, and what joins them there."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.fields.field import Field
+
+if TYPE_CHECKING:
+    from gpuop.engine.graphs.sensors import Actuator, Sensor
+
+_building = threading.local()
+
+
+class Definition(Protocol):
+    """A graph inside of its `with`."""
+
+    def set_next(self, state: Field, value: Any) -> None: ...
+
+    def join(self, part: Sensor | Actuator) -> None: ...
+
+
+def open_graphs() -> list[Definition]:
+    """Those whose `with` this thread is inside of."""
+    if not hasattr(_building, "stack"):
+        _building.stack = []
+    stack: list[Definition] = _building.stack
+    return stack
+
+
+def set_next(state: Field, value: Any) -> None:
+    """`state.next = value`."""
+    graphs = open_graphs()
+    if not graphs:
+        raise SemanticError("`.next` is set inside `with gp.ComputeGraph() as graph:`")
+    graphs[-1].set_next(state, value)
+
+
+def join(part: Sensor | Actuator) -> None:
+    """Have a sensor or an actuator belong to the graph that is being defined."""
+    graphs = open_graphs()
+    if not graphs:
+        raise SemanticError(
+            f"a{'' if isinstance(part, Field) else 'n'} {type(part).__name__} belongs to a graph; "
+            "make it inside `with gp.ComputeGraph() as graph:`"
+        )
+    graphs[-1].join(part)

@@ -1,0 +1,279 @@
+"""A compute graph that runs: its buffers on a device, and launches bound to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from gpuop.engine.evaluate import argument
+from gpuop.engine.graphs.atomic_steps import BufferSet, Change, Moment, no_op
+from gpuop.engine.graphs.bound_parameters import BoundParameters
+from gpuop.engine.graphs.sensors import Frames
+from gpuop.fusion.buffer_rotation import rotation
+from gpuop.fusion.buffers import allocation
+from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.program import Program
+from gpuop.ir.values import Leaf
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Part, download
+from gpuop.runtime.base.host_arrays import planes_of
+from gpuop.runtime.execute import Prepared
+
+
+class BoundGraph:
+    """A graph's buffers on a device, and launches bound to them.
+
+    A state moves to the buffer of its next value at each step, so launches are bound once for each way in which values lie
+    in buffers. An evaluation writes nothing that a state of the moment lives in. What is true when an exception comes, from a
+    driver or a signal's handler, follows from single attributes: `now` is the moment, or the one that `change` leads to once
+    the first of its parts has run; its values are there if it is `evaluated`.
+
+    Values are numbers of the program's, launches those of the plan's.
+
+    Args:
+        program: wants what can be read, then the next values of the states.
+        states: leaves, in the order of those.
+        readable: how many of the wanted values can be read.
+
+    Attributes:
+        readable: the values that can be read.
+        next_values: those that states take next.
+        sensors: the value of each sensor.
+        state_leaves: the states that anything depends on; each leaf has the array that its state starts from.
+        occasional: the launches that do not run at every step.
+        occasional_due: those of them that have to run before the next evaluation.
+        buffer_sets: where values are after 0, 1, 2 … steps, then in turn.
+    """
+
+    def __init__(self, prepared: Prepared, program: Program, states: list[Leaf], readable: int) -> None:
+        self.program, self.plan = program, prepared.plan
+        number = {node: value for value, node in program.leaves.items()}
+        self.readable, self.next_values = program.wanted[:readable], program.wanted[readable:]
+        sources = {v: n.source for v, n in program.leaves.items() if isinstance(n, Leaf)}
+        self.parameters = BoundParameters(program, prepared.plan, self.next_values)
+        self.sensors = {source: v for v, source in sources.items() if isinstance(source, Frames)}
+        self.state_leaves = {number[leaf]: leaf for leaf in states if leaf in number}
+        self.occasional = [n for n, launch in enumerate(self.plan.launches) if launch.rate is not Rate.EVERY_STEP]
+        self.occasional_due = set(self.occasional)
+        self.buffer_sets, self._again = self._rotating(prepared)
+        self.now: Moment = (None, self.buffer_sets[0])
+        self.change: Change | None = None
+        self.evaluated: Moment | None = None
+
+    @property
+    def prepared(self) -> Prepared:
+        return self.now[1].prepared
+
+    @property
+    def backend(self) -> Backend:
+        return self.prepared.backend
+
+    @property
+    def tick(self) -> int | None:
+        change = self.change
+        return (change.to if change is not None and change.ran else self.now)[0]
+
+    def _rotating(self, prepared: Prepared) -> tuple[list[BufferSet], int]:
+        """Where values are after 0, 1, 2 … steps, and which of these follows the last one.
+
+        What is computed when a parameter is set would change under a state that had its buffer, and is copied.
+        """
+        buffers, rates = self._allocate(prepared.backend), self._rates()
+        nexts = {s: v for s, v in self._next_pairs() if buffers[s] is not buffers[v]}
+        copies = [(self.program.types[s], v, s) for s, v in nexts.items() if rates.get(v) is Rate.SET]
+        copied = {state for _, _, state in copies}
+        nexts = {s: v for s, v in nexts.items() if s not in copied}
+        anew = copied.union(self.sensors.values(), (v for v, rate in rates.items() if rate is Rate.EVERY_STEP))
+        steps, again = rotation(nexts, anew.intersection(nexts.values()))
+        places = [buffers | {v: buffers[at] for v, at in step.items()} for step in steps]
+        return _in_turn([BufferSet(prepared, each, copies) for each in places], again), again
+
+    def _rates(self) -> dict[int, Rate]:
+        """Those of what is computed."""
+        return {v: launch.rate for launch in self.plan.launches for v in launch.outputs}
+
+    def _next_pairs(self) -> tuple[tuple[int, int], ...]:
+        """States, each with its next value."""
+        return self.program.cycle.nexts if self.program.cycle is not None else ()
+
+    def _allocate(self, backend: Backend) -> dict[int, Argument]:
+        types = self.program.types
+        own = {*self.state_leaves, *self.parameters, *self.sensors.values()}
+        buffers = {v: argument(n, backend) for v, n in self.program.leaves.items() if v not in own}
+        buffers |= {v: backend.empty(types[v]) for v in own if v not in self.parameters.by_value}
+        shared = allocation(self.plan)
+        made = [backend.empty(kind) for kind in shared.kinds]
+        buffers |= {v: made[number] for v, number in shared.of.items()}
+        for value, state in (pair for launch in self.plan.launches for pair in launch.over):
+            buffers[value] = buffers[state] if backend.only_enqueues else backend.empty(types[value])
+        for value in self.sensors.values():
+            zeros = np.zeros((types[value].planes, types[value].field_shape.points), types[value].storage.numpy)
+            backend.write(buffers[value], zeros)
+        return buffers
+
+    # --- parameters ---------------------------------------------------------------------------------------------
+
+    def _set(self) -> None:
+        """Give the launches the parameters that were set, and note what depends on them."""
+        for value in self.parameters.changed():
+            version, data = self.parameters[value].state
+            planes = planes_of(self.program.types[value], data)
+            if value in self.parameters.by_value:
+                self._adjust(value, tuple(planes.reshape(-1).tolist()))
+            else:
+                self.backend.write(self.now[1].buffers[value], planes)
+            self.occasional_due.update(self.parameters.occasional[value])
+            self.parameters.versions[value] = version
+
+    def _adjust(self, value: int, scalars: Argument) -> None:
+        for buffer_set in self.buffer_sets:
+            buffer_set.buffers[value] = scalars
+            if buffer_set.bound is not None:
+                for number, position in self.parameters.positions[value]:
+                    buffer_set.bound.launches[number].adjust(position, scalars)
+
+    # --- a step -------------------------------------------------------------------------------------------------
+
+    def reset(self, frames: Sequence[Frames] = (), also: Sequence[Part] = ()) -> None:
+        """States take their initial values: tick 0, to be evaluated. The rest is as in `advance`."""
+        self.load([leaf.source.read()[0] for leaf in self.state_leaves.values()], 0, frames, also)
+
+    def load(
+        self, states: Sequence[Array], tick: int, frames: Sequence[Frames] = (), also: Sequence[Part] = ()
+    ) -> None:
+        """States take values from outside; to be evaluated. The rest is as in `advance`."""
+        first = self.buffer_sets[0]  # states that take the same value have one buffer later
+        given = zip(self.state_leaves.items(), states, strict=True)
+        writes: list[Part] = [
+            partial(self.backend.write, first.buffers[value], planes_of(leaf.type, array))
+            for (value, leaf), array in given
+        ]
+        parts: list[Part] = [no_op, *self._frame_parts(frames, first), *writes, *also]
+        self._commit(Change((tick, first), parts, [False]))  # the first part counts as run
+
+    def copy_states(self, states: Sequence[Buffer], tick: int) -> None:
+        """States take values from memory of the device; to be evaluated."""
+        first, leaves = self.buffer_sets[0], self.state_leaves.items()
+        copies: list[Part] = [
+            partial(self.backend.copy, leaf.type, given, first.buffers[value])
+            for (value, leaf), given in zip(leaves, states, strict=True)
+        ]
+        self._commit(Change((tick, first), [no_op, *copies], [False]))
+
+    def advance(self, frames: Sequence[Frames] = (), also: Sequence[Part] = ()) -> None:
+        """States take their next values: the next tick, to be evaluated.
+
+        Args:
+            frames: those of sensors that show the next one.
+            also: parts of the step that come after that, and may run again.
+        """
+        if self.change is not None:
+            self.settle()
+        if self.evaluated is not self.now:
+            self.evaluate()
+        if self.parameters:
+            self._follow()
+        tick, current = self.now
+        assert tick is not None
+        to = tick + 1, current.following
+        bound = current.bound or current.bind()
+        if bound.deferred:
+            bound.launch(bound.deferred)
+        if bound.overwrites or also:
+            parts = [*(bound.overwrites or [no_op]), *self._frame_parts(frames, to[1]), *also]
+            self._commit(Change(to, parts))
+        else:
+            self.now = to
+
+    def _follow(self) -> None:
+        """Compute again what the next values of states depend on through parameters that were set."""
+        changed = self.parameters.changed()
+        if changed:
+            self.evaluated = None
+            self._set()
+            self._run_occasional({number for v in changed for number in self.parameters.recompute[v]})
+
+    def _frame_parts(self, frames: Sequence[Frames], to: BufferSet) -> list[Part]:
+        """Parts that bring the frames of sensors to other buffers: those that are ready, or else those that they show."""
+        parts: list[Part] = []
+        for source, value in self.sensors.items():
+            planes = source.planes if source in frames else None
+            shown, buffer = self.now[1].buffers[value], to.buffers[value]
+            if planes is not None:
+                parts.append(self.prepared.upload(value, buffer, planes))
+            elif shown is not buffer:
+                parts.append(partial(self.backend.copy, self.program.types[value], shown, buffer))
+        return parts
+
+    def _commit(self, change: Change) -> None:
+        self.change = change
+        change.finish()
+        self.now = change.to
+        self.change = None
+
+    def settle(self) -> None:
+        """Go on with a change that was interrupted, if it has begun."""
+        change = self.change
+        if change is not None:
+            if change.ran and self.now is not change.to:
+                self._commit(change)
+            self.change = None
+
+    def evaluate(self) -> None:
+        """Compute everything from states, sensors and parameters."""
+        if self.change is not None:
+            self.settle()
+        now, self.evaluated = self.now, None
+        if self.parameters:
+            self._set()
+        if self.occasional_due:
+            self._run_occasional(set())
+        bound = now[1].bound or now[1].bind()
+        bound.launch(bound.every_step)
+        self.evaluated = now
+
+    def _run_occasional(self, besides: set[int]) -> None:
+        """Run the occasional launches that are due, and others."""
+        bound = self.now[1].bind()
+        bound.launch([part for n in sorted(self.occasional_due | besides) for part in bound.launches[n].parts])
+        self.occasional_due.clear()
+
+    def renew(self) -> None:
+        """Have everything computed at the next evaluation, what does not run at every step too."""
+        self.occasional_due.update(self.occasional)
+
+    def rebind(self, prepared: Prepared) -> None:
+        """Launch another preparation of the same plan from now on, on the same device and memory."""
+        self.settle()
+        self.backend.synchronize()
+        tick, current = before = self.now
+        number = self.buffer_sets.index(current)
+        again = [BufferSet(prepared, each.buffers, each.copies) for each in self.buffer_sets]
+        self.buffer_sets = _in_turn(again, self._again)
+        self.now = tick, self.buffer_sets[number]
+        if self.evaluated is before:
+            self.evaluated = self.now
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def read(self, number: int) -> Array:
+        """The array of a value that can be read; waits."""
+        self.settle()
+        if self.evaluated is not self.now:
+            self.evaluate()
+        value = self.readable[number]
+        return download(self.program.types[value], self.now[1].buffers[value], self.backend)
+
+    def states(self) -> list[tuple[Leaf, Array]]:
+        """The states that anything depends on, with their values; waits."""
+        self.settle()
+        buffers = self.now[1].buffers
+        return [(leaf, download(leaf.type, buffers[v], self.backend)) for v, leaf in self.state_leaves.items()]
+
+
+def _in_turn(buffer_sets: list[BufferSet], again: int) -> list[BufferSet]:
+    """The sets, each of which the next one follows, and the last one that with this number."""
+    for each, following in zip(buffer_sets, [*buffer_sets[1:], buffer_sets[again]], strict=True):
+        each.following = following
+    return buffer_sets

@@ -1,0 +1,142 @@
+"""States in files: NumPy's .npz, written whole or not at all, and checked before anything is taken from it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.cache.atomic_files import Path, named, replacing
+from gpuop.base.errors import SemanticError, StaysHere
+from gpuop.engine.graphs.inspection import Inspection
+from gpuop.ir.types import FieldType
+from gpuop.runtime.base.backend import Array
+from gpuop.runtime.files.archive import Archive, Damaged, Foreign, opened
+from gpuop.runtime.files.validated_json import Item, document
+
+FORMAT = "gpuop states"
+VERSION = 1
+MOST_LISTED = 12  # states that a message names
+Named = tuple[str, FieldType]  # a state: its name, which may be empty, and its type
+
+
+class Saving(Inspection, StaysHere):
+    """Has a graph's states written to files, and taken from them."""
+
+    stays = (
+        "a ComputeGraph has memory of a device and threads of this process; send a function that builds it, and its states by "
+        "`graph.save` and `graph.load`"
+    )
+
+    def save(self, path: Path) -> None:
+        """Write states and tick to a file, NumPy's .npz: a whole one, or none.
+
+        States are known by their names, which are those of variables unless `field.name = …` gives others; those that share
+        a name, or have none, as in lists, by the order of their `.next`.
+
+        Args:
+            path: of the file, which is replaced where it exists.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        tick, states = self._live().states()
+        write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
+
+    def load(self, path: Path) -> None:
+        """Take states and tick from a file that `save` wrote, and evaluate. Parameters are as they are.
+
+        Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on
+        at tick t in another process, begin its source with frame t.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
+            OSError: it cannot be opened.
+        """
+        stepper = self._live()
+        expected = [(leaf.name, leaf.type) for leaf in stepper.bound.state_leaves.values()]
+        tick, arrays = read(path, expected)
+        stepper.load(arrays, tick)
+
+
+def write(path: Path, tick: int, states: Sequence[tuple[str, FieldType, Array]]) -> None:
+    """Write states, replacing the file at once: who reads it, or finds it after a crash, has the old or the new one."""
+    head = {"format": FORMAT, "version": VERSION, "tick": tick, "states": [_described(n, t) for n, t, _ in states]}
+    members: dict[str, Any] = {f"state{k}": array for k, (_, _, array) in enumerate(states)}
+    with replacing(path) as file:
+        np.savez(file, head=np.array(json.dumps(head)), **members)
+
+
+def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
+    """The tick and the expected states of a file.
+
+    States are known by their names and types, in whatever order; those that share both, or have no name, by their order.
+
+    Raises:
+        SemanticError: it is no file of states, it is damaged, or its states are not the expected ones.
+        OSError: it cannot be opened.
+    """
+    name = named(path)
+    try:
+        with opened(name) as members:
+            tick, found = _head(name, members)
+            numbers = _numbers(name, found, expected)
+            kinds = (kind for _, kind in expected)
+            return tick, [members.array(f"state{k}.npy", kind) for k, kind in zip(numbers, kinds, strict=True)]
+    except Foreign:
+        raise SemanticError(f"{name} is no file that `graph.save` wrote, or it is cut off") from None
+    except Damaged as damaged:
+        raise SemanticError(f"{name} is damaged: {damaged}; take another one that `graph.save` wrote") from None
+
+
+def _head(name: str, members: Archive) -> tuple[int, list[list[str]]]:
+    """The tick, and the names and types of the states."""
+    head = document(members.text("head.npy")) if "head.npy" in members.names else Item({})
+    if head.entries().get("format", Item(None)).value != FORMAT:
+        raise SemanticError(f"{name} is an .npz file, but none that `graph.save` wrote")
+    version = head.entry("version").whole()
+    if version != VERSION:
+        raise SemanticError(
+            f"{name} has version {version} of the format, and this gpuop reads version {VERSION}; "
+            "load it with the gpuop that saved it"
+        )
+    states = [[part.text() for part in state.members(2)] for state in head.entry("states").members()]
+    return head.entry("tick").whole(), states
+
+
+def _numbers(file: str, found: list[list[str]], expected: Sequence[Named]) -> list[int]:
+    """Which of the states in a file each expected one is."""
+    wanted = [_described(*state) for state in expected]
+    numbers = {key: k for k, key in enumerate(_keys(found))}
+    keys = _keys(wanted)
+    if sorted(numbers) != sorted(keys):
+        raise SemanticError(
+            f"{file} has the states {_listed(found)}, and this graph has {_listed(wanted)}; it was saved by another graph, or "
+            "a variable has another name now (`field.name = …` gives a state its name back)"
+        )
+    return [numbers[key] for key in keys]
+
+
+def _keys(states: Sequence[Sequence[str]]) -> list[tuple[str, str, int]]:
+    """What identifies each state: its name, its type, and which one it is of those that have both."""
+    seen: Counter[tuple[str, str]] = Counter()
+    keys = []
+    for name, kind in states:
+        keys.append((name, kind, seen[name, kind]))
+        seen[name, kind] += 1
+    return keys
+
+
+def _listed(states: Sequence[Sequence[str]]) -> str:
+    more = f" and {len(states) - MOST_LISTED} more" if len(states) > MOST_LISTED else ""
+    return (", ".join(f"{name or 'nameless'} ({kind})" for name, kind in states[:MOST_LISTED]) or "none") + more
+
+
+def _described(name: str, kind: FieldType) -> list[str]:
+    return [name, str(kind)]

@@ -1,0 +1,141 @@
+"""A ComputeGraph as its windows see it: what it reduces over the grid, and what a window of its states needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.fields.field import Field
+from gpuop.engine.evaluate import argument
+from gpuop.engine.graphs.window_regions import Compiling
+from gpuop.engine.graphs.window_stages import GraphStages, reduced_before
+from gpuop.engine.interop import own
+from gpuop.engine.jit.window_stages import Joint
+from gpuop.fusion.program import Program, program
+from gpuop.fusion.windows.footprint import Footprint, Place, of_steps, turn_of
+from gpuop.fusion.windows.halo_inference import Surroundings
+from gpuop.ir.values import Leaf
+from gpuop.runtime.base.backend import Array, Backend, download
+
+
+def probe_named(what: Field | str, probes: Mapping[str, Field]) -> str:
+    """The name of what is probed.
+
+    Raises:
+        SemanticError: it is not probed.
+    """
+    node = getattr(what, "node", None)
+    name = what if isinstance(what, str) else next((name for name, f in probes.items() if f.node == node), None)
+    if name is None or name not in probes:
+        have = ", ".join(map(repr, probes)) or "none"
+        raise SemanticError(f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`")
+    return name
+
+
+@dataclass(frozen=True, eq=False)
+class SteppedGraph:
+    """What windows ask of a graph.
+
+    Attributes:
+        program: wants what is probed, and then what states take next.
+        fields: what is probed, by name.
+    """
+
+    program: Program
+    fields: Mapping[str, Field]
+    backend: Backend
+    compiled: Compiling
+    stages: GraphStages
+
+    @property
+    def probes(self) -> dict[str, int]:
+        """The values of what is probed."""
+        return dict(zip(self.fields, self.program.wanted, strict=False))
+
+    @property
+    def nexts(self) -> dict[int, int]:
+        assert self.program.cycle is not None
+        return dict(self.program.cycle.nexts)
+
+    @cached_property
+    def staged(self) -> list[list[tuple[Joint, int | None, int]]]:
+        """What windows make together, by stages: the leaf that stands for it, if anything needs it, and what windows compute."""
+        numbers = {node: v for v, node in self.program.leaves.items()}
+        fields, known = iter(self.program.wanted[len(self.fields) :]), self.stages.known
+        return [[(each, numbers.get(known[each.node]), next(fields)) for each in stage] for stage in self.stages.stages]
+
+    @property
+    def reduced(self) -> dict[int, int]:
+        """The leaves that stand for what stages give, with what windows compute of it."""
+        return {leaf: field for stage in self.staged for _, leaf, field in stage if leaf is not None}
+
+    def constant(self, node: Leaf) -> Array:
+        """The values of a field of the grid that are no state's: they stay as they are, as no Parameter is on a grid."""
+        assert node.source.version is None
+        if not node.source.borrowed:
+            return np.asarray(node.source.read()[0])
+        what = program([own(node)])
+        given = {v: argument(leaf, self.backend) for v, leaf in what.leaves.items()}
+        return download(node.type, self.compiled(what, self.backend).run(given)[what.wanted[0]], self.backend)
+
+    def needs(self, steps: int, start: Place, stop: Place, probed: bool) -> WindowNeeds:
+        """What a window needs, of states and, where that is read there, of all that is probed."""
+        nexts, reduced, what = self.nexts, self.reduced, self.program
+        stepping = reduced_before(what, nexts.values(), reduced)
+        found = WindowNeeds(*self._of(stepping, steps), stepping, {}, {}, bool(stepping))
+        found.footprint.window(start, stop)  # refuses what must be whole
+        cut = cut_axes(start, stop, found.footprint.grid)
+        for name, value in self.probes.items() if probed else ():
+            before = reduced_before(what, [value], reduced)
+            seen = [*found.reduced, *(v for v in before if v not in found.reduced)]
+            more = self._of([*seen, *found.probes.values(), value], steps)
+            reason = next((why for axis, why in more[2].whole.items() if axis in cut), "")
+            if reason:
+                found.refused[name] = reason
+            else:
+                found = replace(found, turn=more[0], found=more[1], footprint=more[2], reduced=seen)
+                found.probes[name] = value
+        return found
+
+    def _of(self, seen: Sequence[int], steps: int) -> tuple[Program, Surroundings, Footprint]:
+        """A turn that computes other values too, and what it needs."""
+        what, stages = self.program, self.stages
+        turn, parts = turn_of(what, self.nexts, seen), stages.parts(what.wanted[len(self.fields) :])
+        return turn, *of_steps(turn, list(self.nexts), steps, parts, stages.leaves(what))
+
+
+@dataclass(frozen=True)
+class WindowNeeds:
+    """What a window needs.
+
+    Attributes:
+        turn: wants the next values of states, what is reduced, and what is probed.
+        reduced: what is reduced over the grid.
+        probes: what can be read.
+        refused: what cannot, with reasons.
+        waits: whether a step takes what is reduced.
+    """
+
+    turn: Program
+    found: Surroundings
+    footprint: Footprint
+    reduced: list[int]
+    probes: dict[str, int]
+    refused: dict[str, str]
+    waits: bool
+
+
+def cut_axes(start: Place, stop: Place, grid: Place) -> frozenset[int]:
+    """The axes of which a window has not all points."""
+    return frozenset(axis for axis, ends in enumerate(zip(start, stop, strict=True)) if ends != (0, grid[axis]))
+
+
+def grid_of(what: Program) -> Place:
+    """The grid of a program that is repeated: that of its largest state."""
+    assert what.cycle is not None
+    nexts = dict(what.cycle.nexts)
+    return of_steps(turn_of(what, nexts), list(nexts), 0)[1].grid

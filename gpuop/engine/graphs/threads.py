@@ -1,0 +1,174 @@
+"""Threads of a graph: the lock that they share with callers, a worker for sensors and actuators, the loop of `run`."""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import os
+import threading
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from functools import partial
+from itertools import repeat
+from queue import SimpleQueue
+from typing import Any
+
+from gpuop.base.finalizers import WeakKeys, at_end
+from gpuop.runtime.base.interruptible_event import Done
+
+LAST_WAIT = 2.0  # seconds that the end of the process waits for a step that is under way
+
+
+class FairLock(_thread.RLock):  # type: ignore[misc]
+    """A re-entrant lock that goes to those who wait, before the thread that had it last may have it again; for `with`.
+
+    A graph that runs would otherwise hold its lock nearly always, and others would hardly ever get it.
+
+    The handler of a signal may raise an exception after any call of Python's, so a lock that `acquire()` had taken might
+    stay locked for ever. None runs right after a `for` has got an item from an iterator of C's, so the lock is taken by
+    getting an item of `map(self.acquire, …)`; it is given back by RLock's own `__exit__`, which is C's.
+    """
+
+    def __init__(self) -> None:
+        self._next = threading.Lock()  # held by the first of the threads that wait for this lock
+        self.wanted = self._next.locked  # whether any thread waits
+        self._tries = map(self.acquire, repeat(False))  # an item: an attempt that does not wait
+        self._waits = map(self.acquire, repeat(True))  # an item: wait, and take it
+        self._ends = iter(self.release, True)  # an item: give it back
+        self._free: Iterable[bool] = self._tries  # empty while a thread waits, so that nobody overtakes it
+
+    def __enter__(self) -> None:  # type: ignore[override]
+        taken = False
+        for taken in self._free:  # noqa: B007
+            break
+        if taken:
+            return
+        if self._is_owned():  # type: ignore[attr-defined]
+            for _ in self._waits:
+                return
+        try:
+            with self._next:  # a thread that comes back for the lock queues behind the one that holds this
+                self._free = ()
+                for taken in self._waits:  # noqa: B007
+                    break
+                self._free = self._tries
+        except BaseException:
+            self._free = self._tries
+            if taken:
+                for _ in self._ends:
+                    break
+            raise
+
+
+class Job:
+    """Work for another thread.
+
+    Attributes:
+        value: what the work gave, once it is done.
+    """
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work: Callable[[], Any] | None = work
+        self._done = Done()
+        self.value: Any = None
+        self._error: BaseException | None = None
+
+    def do(self) -> None:
+        """In the thread that serves, once."""
+        work, self.work = self.work, None  # what the work refers to is released when it is done
+        if work is not None:
+            try:
+                self.value = work()
+            except BaseException as failed:  # noqa: BLE001 - raised again by who asks for the result
+                self._error = failed
+            self._done.tell()
+
+    def wait(self) -> BaseException | None:
+        """Wait until it is done; what it raised."""
+        self._done.wait()
+        return self._error
+
+
+class Worker:
+    """A thread that does jobs in order, with the device in use where it was made.
+
+    It ends with this object, and does not keep the process alive.
+    """
+
+    def __init__(self, name: str) -> None:
+        jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self.ask = jobs.put  # queues a job; one that is queued twice is done once
+        threading.Thread(target=copy_context().run, args=(_serve, jobs), name=name, daemon=True).start()
+        at_end(self, partial(jobs.put, None))
+
+
+_serving = threading.local()
+
+
+def _serve(jobs: SimpleQueue[Job | None]) -> None:
+    _serving.now = True
+    while (job := jobs.get()) is not None:
+        job.do()
+        del job
+
+
+class Loop:
+    """A thread that calls `turn`, with the device in use here, until that gives False, or raises, or `stop` is called."""
+
+    def __init__(self, turn: Callable[[], bool]) -> None:
+        self._turn, self._ending, self._done = turn, False, Done()
+        self._error: BaseException | None = None
+        self._threads: list[int] = []  # its identity, once it is started
+        self._ended = False
+
+    @property
+    def alive(self) -> bool:
+        return bool(self._threads) and not self._ended
+
+    def start(self) -> None:
+        _loops[self] = None
+        repeat_here = partial(copy_context().run, self._repeat)
+        self._threads.extend(
+            map(_thread.start_new_thread, (repeat_here,), ((),))
+        )  # one call of C's: no handler of a signal comes between the start and the note of it
+
+    def _repeat(self) -> None:
+        try:
+            while not self._ending and self._turn():
+                pass
+        except BaseException as failed:  # noqa: BLE001 - raised again by `join`
+            self._error = failed
+        self._ended = True
+        self._done.tell()
+
+    def stop(self) -> None:
+        """No further turn begins."""
+        self._ending = True
+
+    def join(self, seconds: float = -1) -> bool:
+        """Wait for the end and raise what ended it, once. False, without waiting, in a thread that the loop waits for."""
+        if threading.get_ident() in self._threads or getattr(_serving, "now", False):
+            return False
+        if self._threads:
+            self._done.wait(seconds)
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        return True
+
+
+_loops: WeakKeys[Loop, None] = WeakKeys()
+
+
+@atexit.register
+def _end() -> None:
+    """A thread inside a driver must not outlive the interpreter."""
+    for loop in list(_loops):
+        loop.stop()
+    for loop in list(_loops):
+        if loop.alive:
+            loop._done.wait(LAST_WAIT)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_loops.clear)  # threads stay with the parent

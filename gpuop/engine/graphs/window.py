@@ -1,0 +1,295 @@
+"""The states of a ComputeGraph on a window of their grid: they step there, and their margins are brought up to date by others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.sources import HostArray
+from gpuop.engine.graphs.bound_graph import BoundGraph
+from gpuop.engine.graphs.region_copies import bring_parts, fetch_parts
+from gpuop.engine.graphs.stepped_graph import SteppedGraph, cut_axes, grid_of, probe_named
+from gpuop.engine.graphs.window_regions import Region, WindowRegions
+from gpuop.engine.graphs.window_stages import Combining, WindowStage, make_known, reduced_before
+from gpuop.engine.jit.window_reductions import reducing
+from gpuop.engine.jit.window_stages import Joint
+from gpuop.fusion.program import Program, needed_ops
+from gpuop.fusion.windows.footprint import places
+from gpuop.fusion.windows.gather import window_of
+from gpuop.fusion.windows.kernel import NUMBER, WindowOf
+from gpuop.fusion.windows.program import on_window
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf, Node
+from gpuop.runtime.base.backend import Array, Buffer
+
+
+@dataclass(frozen=True)
+class WindowState:
+    """A state of a graph, on the whole grid; `parted`: whether windows have parts of it."""
+
+    name: str
+    kind: FieldType
+    parted: bool
+
+
+class GraphWindow:
+    """The points [start, stop) of a graph's states, with as much around them as so many steps need: what `graph.window` gives.
+
+    Args:
+        graph: what it is a window of.
+        start, stop, steps, combine: as of `graph.window`.
+        probed: whether what is probed can be read.
+
+    Attributes:
+        footprint: what the steps need.
+        ends: for each axis the first point that it has, and the one behind the last; counted from the other end where ends meet.
+        left: how many steps the points around it allow before they are to be `put` again.
+        states: the graph's states.
+        probes: what can be read; whether it is computed in parts.
+    """
+
+    def __init__(
+        self,
+        graph: SteppedGraph,
+        start: Sequence[int],
+        stop: Sequence[int],
+        steps: int,
+        combine: Combining | None,
+        probed: bool = True,
+    ) -> None:
+        grid, self._graph, self._combine = grid_of(graph.program), graph, combine
+        self.start, self.stop = places(start, stop, grid)
+        self._needs = needs = graph.needs(steps, self.start, self.stop, probed)
+        self.footprint = needs.footprint
+        self.ends: Region = self.footprint.window(self.start, self.stop)
+        self.steps = self.left = steps
+        self.backend, self._leaves = graph.backend, dict[int, Node]()
+        self.probes = {name: v in needs.found.cut for name, v in needs.probes.items()}
+        what = self._program((*needs.probes.values(), *graph.nexts.values()), graph.nexts)
+        what = replace(what, cycle=graph.program.cycle, key=(*what.key, graph.program.cycle))
+        prepared = graph.compiled(what, graph.backend)
+        leaves = [what.leaves[v] for v in graph.nexts]
+        self._bound = BoundGraph(prepared, what, [n for n in leaves if isinstance(n, Leaf)], len(self.probes))
+        states = zip(graph.nexts, leaves, strict=True)
+        self.states = [WindowState(node.name, graph.program.types[v], v in needs.found.cut) for v, node in states]
+        kinds = [what.types[v] for v, state in zip(graph.nexts, self.states, strict=True) if state.parted]
+        self._regions = WindowRegions(self.ends, kinds, graph.backend, graph.compiled)
+        self._begin = [np.asarray(leaf.source.read()[0]) for leaf in self._bound.state_leaves.values()]
+        self._bound.load(self._begin, 0)
+        self._stages = [self._stage(stage) for stage in graph.staged] if needs.reduced else []
+
+    # --- programs -------------------------------------------------------------------------------------------------
+
+    def _program(self, wanted: Sequence[int], kept: Collection[int] = (), joint: Sequence[Joint] = ()) -> Program:
+        """A program on the window, whose leaves have its points; `kept` are leaves whoever reads them.
+
+        Args:
+            joint: the stage whose parts are wanted, made of what is `wanted`.
+        """
+        needs, whole = self._needs, self.footprint.grid
+        found, cut = needs.found, cut_axes(self.start, self.stop, whole)
+        turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(wanted)), wanted=tuple(wanted))
+        extents = tuple(b - a for a, b in self.ends)
+        of = WindowOf(found.grid, type(found.grid)(extents), cut, cut & frozenset(self.footprint.periodic), cut)
+        made = on_window(turn, found, of)
+        if joint:
+            points = tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+            made = reducing(made, joint, points, extents)
+        used = {*made.program.wanted, *kept, *(v for op in made.program.ops for v in op.inputs)}
+        leaves: dict[int, Node] = {v: node for v, node in made.program.leaves.items() if v in used}
+        for v in leaves.keys() & found.cut if cut else ():
+            leaves[v] = self._leaf(v, made.program.types[v])
+        for (name, axis), v in made.numbers.items():
+            first, n = self.ends[axis][0], whole[axis]
+            place = {"origin": first % n, "first": self.start[axis] - first, "last": self.stop[axis] - first}
+            leaves[v] = Leaf(NUMBER, HostArray(np.array(place[name], np.int32)), by_value=True)
+        return replace(made.program, leaves=leaves)
+
+    def _leaf(self, value: int, kind: FieldType) -> Node:
+        """The window of a field, which all programs have."""
+        if value not in self._leaves:
+            node = self._needs.turn.leaves[value]
+            assert isinstance(node, Leaf)
+            array = window_of(self._graph.constant(node), (), self.ends, self.footprint.grid)
+            self._leaves[value] = Leaf(kind, HostArray(array), node.by_value, node.name)
+        return self._leaves[value]
+
+    def _stage(self, stage: Sequence[tuple[Joint, int | None, int]]) -> WindowStage:
+        """What gives a stage's parts, of what is needed here."""
+        needed = [(each, field) for each, _, field in stage if field in self._needs.reduced]
+        joint = [each for each, _ in needed]
+        what = self._program([field for _, field in needed], joint=joint)
+        return WindowStage(joint, what, self._graph.compiled(what, self.backend))
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    @property
+    def tick(self) -> int:
+        """Steps since the start."""
+        return self._bound.tick or 0
+
+    def step(self, n: int = 1) -> None:
+        """Take steps; points around [start, stop) are then right for as many steps less.
+
+        Args:
+            n: how many; 0 or more.
+
+        Raises:
+            SemanticError: more than are `left`.
+        """
+        if n > self.left:
+            raise SemanticError(f"this window has {self.left} steps left, not {n}; `put` the points around it first")
+        for _ in range(n):
+            if self._needs.waits:
+                self._reduce()
+            self._bound.advance()
+        self.left -= n
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+        self.backend.synchronize()
+
+    def read(self, what: Field | str) -> Array:
+        """The points [start, stop) of what is probed; all of what is on no grid. It is right as long as steps are left.
+
+        Args:
+            what: a probed Field, or a probe's name.
+
+        Raises:
+            SemanticError: it is not probed, or has no windows.
+        """
+        name = self.name_of(what)
+        if name in self._needs.refused:
+            raise SemanticError(f"probe {name!r} is not computed in parts of the grid: {self._needs.refused[name]}")
+        graph = self._graph
+        if reduced_before(graph.program, [graph.probes[name]], graph.reduced):
+            self._reduce()
+        array = self._inner(self._bound.read(list(self.probes).index(name)), self.probes[name])
+        kind = graph.fields[name].type
+        return array.reshape(
+            (*array.shape[: len(self.start)], *kind.tensor_shape) if self.probes[name] else kind.array_shape
+        )
+
+    def _reduce(self) -> None:
+        """Have what all windows make together known, of the states as they are."""
+        if self._combine is None:
+            first = self._stages[0].joint[0]
+            raise SemanticError(f"{first}: windows give parts of it; `combine=` is to give those of all windows")
+        self._bound.settle()
+        for stage in self._stages:
+            buffers = self._bound.now[1].buffers
+            states = {v: buffers[v] for v in self._bound.state_leaves}
+            parts = self._combine(stage.parts(states, self.start, self.stop))
+            make_known(stage, parts, self.footprint, self._graph.stages.known)
+        self._bound.evaluated = None
+
+    def name_of(self, what: Field | str) -> str:
+        """The name of what is probed.
+
+        Args:
+            what: a probed Field, or a probe's name.
+        """
+        return probe_named(what, self._graph.fields)
+
+    def values(self) -> list[Array]:
+        """The points [start, stop) of each state; all of what is on no grid."""
+        found = zip(self._bound.states(), self.states, strict=True)
+        return [self._inner(array, state.parted) for (_, array), state in found]
+
+    def load(self, states: Sequence[Array], tick: int) -> None:
+        """Take states at a tick.
+
+        Args:
+            states: of the whole grid, in the order of `self.states`.
+            tick: steps since the start.
+        """
+        grid = self.footprint.grid
+        given = zip(states, self.states, strict=True)
+        self._bound.load([window_of(a, (), self.ends, grid) if state.parted else a for a, state in given], tick)
+        self.left = self.steps
+
+    def reset(self) -> None:
+        """Be at tick 0 again."""
+        self._bound.load(self._begin, 0)
+        self.left = self.steps
+
+    def _inner(self, array: Array, parted: bool) -> Array:
+        """The points that are wanted, of a value on the window."""
+        ends = zip(self.start, self.stop, self.ends, strict=True)
+        return array[tuple(slice(a - first, b - first) for a, b, (first, _) in ends)] if parted else array
+
+    # --- regions --------------------------------------------------------------------------------------------------
+
+    @property
+    def _places(self) -> list[Buffer]:
+        """Where the states are now."""
+        self._bound.settle()
+        buffers = self._bound.now[1].buffers
+        return [buffers[v] for v in self._bound.state_leaves]
+
+    @property
+    def _buffers(self) -> list[Buffer]:
+        """Where those on the grid are."""
+        return [buffer for buffer, state in zip(self._places, self.states, strict=True) if state.parted]
+
+    def parts(self, regions: Sequence[Region]) -> list[FieldType]:
+        """The types of what regions have: of each region, of each state on the grid.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+        """
+        return self._regions.parts(tuple(regions))
+
+    def packed(self, regions: Sequence[Region]) -> list[Buffer]:
+        """Memory of the device with the points of regions, as `parts` has them; it is another's when it is asked for again.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+        """
+        return self._regions.packed(tuple(regions), self._buffers)
+
+    def room(self, regions: Sequence[Region]) -> list[Buffer]:
+        """Memory of the device for the points of regions, as `parts` has them, for `place`.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+        """
+        return self._regions.room(tuple(regions))
+
+    def place(self, regions: Sequence[Region]) -> None:
+        """Set the points of regions, all that are around [start, stop), to what is in their room.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+        """
+        self._regions.place(tuple(regions), self._buffers)
+        self._bound.evaluated = None
+        self.left = self.steps
+
+    def take(self, regions: Sequence[Region], out: Array) -> None:
+        """Bring the points of regions to the host, put together on the device: bytes of the parts, one after the other.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+            out: gets them.
+        """
+        backend = self.backend
+        fetch_parts(backend, self.parts(regions), self.packed(regions), out)
+        backend.wait(backend.record())
+
+    def put(self, regions: Sequence[Region], taken: Array) -> None:
+        """Set the points of regions, all that are around [start, stop), to bytes that `take` has given.
+
+        Args:
+            regions: of the grid: for each axis the first point and the one behind the last.
+            taken: those bytes.
+        """
+        backend = self.backend
+        bring_parts(backend, self.parts(regions), self.room(regions), taken)
+        brought = backend.record()
+        self.place(regions)
+        backend.wait(brought)

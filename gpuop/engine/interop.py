@@ -1,0 +1,190 @@
+"""Arrays of other libraries: their memory as fields, and fields as their arrays, without copies."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import DeviceError, SemanticError, described
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Making, Placeholder, folding, is_array, kind_made
+from gpuop.dsl.fields.sources import Deferred
+from gpuop.ir.layout import Layout, folded_strides, layout_of, planar, row_major, strides_of
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf, Node
+from gpuop.ops.elementwise.algebra import copied
+from gpuop.passes.coarsening_factor import ACCESS
+from gpuop.runtime.base.backend import Backend, Buffer
+from gpuop.runtime.base.device_sources import Shared
+from gpuop.runtime.devices import current
+
+ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
+IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
+
+
+def own(node: Node) -> Node:
+    """The node, or a copy of a leaf in others' memory: for what must have it in planes, or wants it for itself."""
+    if isinstance(node, Leaf) and node.source.borrowed:
+        return copied(Field.of(node)).node
+    return node
+
+
+def library_of(array: Any) -> str:
+    """The top-level module of an array's type; NumPy of subclasses of its arrays."""
+    if isinstance(array, np.ndarray):
+        return "numpy"
+    name = type(array).__module__.partition(".")[0]
+    return "jax" if name == "jaxlib" else name
+
+
+def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
+    """An array's memory as a field of a type whose elements are as large as the array's.
+
+    Raises:
+        DeviceError: the backend cannot use it.
+    """
+    borrowed = backend.borrow(array)
+    facts = borrowed.array
+    return Shared(backend, borrowed, _layout_there(kind, facts.shape, facts.strides, facts.address % ALIGNED))
+
+
+@lru_cache(maxsize=1024)
+def _layout_there(kind: FieldType, shape: tuple[int, ...], steps: tuple[int, ...], behind: int) -> Layout | None:
+    """How a field lies in an array so far behind an aligned address; None where that is as in memory of gpuop's own."""
+    strides = folded_strides(shape, steps, kind.array_shape)
+    if strides is None:
+        raise DeviceError("the first axes of this array, which are one in kernels, lie apart; make it contiguous")
+    if not has_layout(kind, strides):
+        raise DeviceError(
+            "complex vectors and matrices are taken where each lies in one piece; make the array contiguous"
+        )
+    layout = layout_of(kind, strides)
+    if layout == planar(kind) and behind == 0:
+        return None
+    size = kind.storage.bits // 8
+    return replace(layout, behind=behind % ACCESS // size if behind % size == 0 else None)
+
+
+def has_layout(kind: FieldType, strides: tuple[int, ...]) -> bool:
+    """Whether an array with these strides, in elements, can be used as it lies: complex tensors only in one piece each."""
+    return kind.dtype != "complex64" or strides[len(kind.field_shape) :] == row_major(kind.tensor_shape)
+
+
+def numpy_dtype(array: Any) -> np.dtype[Any]:
+    """The dtype of any library's array."""
+    dtype = array.dtype
+    return dtype if isinstance(dtype, np.dtype) and dtype.isbuiltin == 1 else _numpy_dtype(dtype)
+
+
+@lru_cache(maxsize=256)
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    given = str(dtype).rpartition(".")[2]  # PyTorch's are called torch.float32
+    try:
+        return np.dtype(given)
+    except TypeError:
+        raise SemanticError(f"fields have no dtype {given!r}; convert the array first") from None
+
+
+def adopt(array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
+    """A leaf with the values that an array of a device has now; with `copy=False`, whose memory is the array's. And its type."""
+    dtype = array.dtype if isinstance(array, Placeholder) else numpy_dtype(array)
+    shape = tuple(array.shape)
+    kind = kind_made(make, shape, dtype)
+    if kind.array_shape != shape:
+        raise SemanticError(
+            f"an array of a device becomes a field of its own shape, {shape}, not of {kind}; add alpha first"
+        )
+    return _adopted(array, kind, make, copy, name, dtype), kind
+
+
+def _adopted(
+    array: Any,
+    seen: FieldType,
+    make: Making,
+    copy: bool,
+    name: str,
+    dtype: np.dtype[Any],
+) -> Node:
+    """The leaf, or a copy of one, in the dtype of the type that users see."""
+    kind = seen.folded
+    stored = kind if kind.dtype == "unorm8" and dtype == np.uint8 else kind.replace(dtype=dtype.name)
+    if isinstance(array, Placeholder):
+        raw, fixed = Leaf(stored, Deferred(array, folding(make), seen), name=name), True
+    else:
+        backend = current()
+        raw = Leaf(stored, share(array, stored, backend), name=name)
+        fixed = not copy or library_of(array) in IMMUTABLE
+    if fixed and stored == kind:
+        return raw
+    values: Field = copied(Field.of(raw), kind)
+    if fixed:
+        return values.node
+    kept = services.above.keep(values)
+    backend.synchronize()  # the array may change from now on
+    return Leaf(kind, kept.node.source, name=name) if isinstance(kept.node, Leaf) else kept.node
+
+
+# --- out --------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
+    """The shape of an array, its strides and its dtype."""
+    return tuple(kind.array_shape), strides_of(kind, layout), kind.array_dtype
+
+
+def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:
+    """What other libraries take a buffer from; one of planes of complex numbers is not possible."""
+    return backend.lend(buffer, *_array_facts(kind, layout or planar(kind.folded)))
+
+
+def array_like(given: Any, lent: Any) -> Any:
+    """An array of the library that `given` is of, in the same memory."""
+    name = library_of(given)
+    if name == "numba":
+        return sys.modules["numba.cuda"].as_cuda_array(lent)
+    module = importlib.import_module("jax.dlpack") if name == "jax" else sys.modules[name]
+    if not hasattr(module, "from_dlpack"):
+        raise SemanticError(f"{name} has no `from_dlpack`, so there is no {name} array of a result; pass NumPy arrays")
+    return module.from_dlpack(lent)
+
+
+def export(field: Field) -> Any:
+    """A field's values as other libraries take them: on its device, or else as a NumPy array."""
+    backend = current()
+    try:
+        if field.dtype == "complex64":
+            raise DeviceError("complex fields are stored as two planes")
+        buffer = services.above.buffer(field)
+        return lend(backend, buffer, field.type, None)
+    except DeviceError:
+        return field.numpy()
+
+
+def unfit(array: Any, kind: FieldType) -> str:
+    """Why a result cannot go into an array; empty where it can."""
+    expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {kind.array_dtype}"
+    if not is_array(array):
+        return f"{expected}, not {described(array)}"
+    if tuple(array.shape) != tuple(kind.array_shape) or numpy_dtype(array) != kind.array_dtype:
+        return f"{expected}, not one of shape {tuple(array.shape)} and dtype {numpy_dtype(array)}"
+    if isinstance(array, np.ndarray) and not array.flags.writeable:
+        return f"{expected} that can be written to; this one is read-only"
+    if (
+        isinstance(array, np.ndarray)
+        and array.size
+        and any(n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True))
+    ):
+        return f"{expected} whose elements lie apart; those of this one share memory"
+    return ""
+
+
+def device_in_use() -> str:
+    """The name of the device that fields are evaluated on."""
+    return current().name

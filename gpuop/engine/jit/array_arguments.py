@@ -1,0 +1,69 @@
+"""Functions of fields that take arrays of any library in their places, and then give arrays of the same library."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Placeholder, is_array
+from gpuop.dsl.guards.function_wrapper import bind_of_library
+from gpuop.dsl.recorder.value import Value
+from gpuop.engine.jit.call_cache import DATA, Anew, CallsBefore
+from gpuop.engine.jit.pipeline import pipeline
+from gpuop.ir.types import is_integer
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_arrays(*names: str) -> Callable[[Function], Function]:
+    """Make of a function one that is a pipeline where it is called with arrays, kept for their types and all other arguments.
+
+    Args:
+        names: of the arguments that may be fields or arrays; lists become NumPy's arrays, integers and None stay.
+    """
+
+    def decorated(function: Function) -> Function:
+        signature, run = inspect.signature(function), pipeline(function)
+        before = CallsBefore(signature, dict.fromkeys(names, DATA))
+
+        def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
+            bound = bind_of_library(function.__name__, signature, args, kwargs)
+            given = {name: bound.arguments[name] for name in names if name in bound.arguments}
+            if any(isinstance(value, (Field, Placeholder)) for value in given.values()):
+                return function(*args, **kwargs), None, ()
+            arrays = {name: _array(value) for name, value in given.items()}
+            bound.arguments.update(arrays)
+            if any(map(is_array, arrays.values())):
+                return run.anew(bound.args, bound.kwargs)
+            return function(*bound.args, **bound.kwargs), None, ()
+
+        return before.calling(function, anew)
+
+    return decorated
+
+
+def _array(given: Any) -> Any:
+    return given if given is None or is_array(given) or is_integer(given) else an_array(given)
+
+
+def an_array(given: Any) -> Any:
+    """NumPy's array of what is given, which is no value of a kernel's."""
+    if isinstance(given, Value):
+        raise SemanticError(
+            "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it "
+            "makes, as in `_readTensor(gp.ndimage.gaussian_filter(f, 1))`; of what a body computes it takes the operator's result"
+        )
+    return np.asarray(given)
+
+
+def as_field(given: Any, tensor_order: int = 0) -> Field:
+    """The field, or one of an array whose last axes are the tensor's, with the array's own dtype."""
+    if isinstance(given, Field):
+        return given
+    array = given if isinstance(given, Placeholder) or is_array(given) else an_array(given)
+    return Field(array, tensor_order, array.dtype)

@@ -1,0 +1,300 @@
+"""Calls of pipelines: a pipeline that is traced, planned for the caller's arrays, compiled and run on them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import ArgumentError, SemanticError
+from gpuop.base.finalizers import WeakKeys, WeakValues
+from gpuop.base.lru import BoundedCache
+from gpuop.dsl.fields.sources import Deferred
+from gpuop.engine.evaluate import argument, plan_ahead, plan_on, prepare
+from gpuop.engine.interop import has_layout, library_of, unfit
+from gpuop.engine.jit.hoisted_constants import ComputedOnce
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.program import Program, program
+from gpuop.ir.kernel import DeviceFunction
+from gpuop.ir.layout import Layout, interleaved, layout_of, planar
+from gpuop.ir.types import HALF, FieldType
+from gpuop.ir.values import Leaf, Node
+from gpuop.passes.schedules.pinning import pinned
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download
+from gpuop.runtime.devices import use_device
+from gpuop.runtime.execute import Prepared
+from gpuop.runtime.profile.profiler import Profile, profile
+from gpuop.runtime.tuning.chooser import choices_on
+
+LEAST_STRIDED = 1 << 16  # bytes: copies of smaller arrays take no time, and kernels for their strides do to compile
+LAYOUTS_KEPT = 16  # plans of a pipeline for arguments of the same types
+MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled for; others are copied
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """What a pipeline computes for arguments of some types.
+
+    Attributes:
+        kinds: the types of the results, as users see them.
+        planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
+            functions, iterations), and arguments that are results.
+        by_library: those of them that have to be no more than that: libraries take them or make them on the device.
+        several, optimize: whether a tuple is returned, and whether operators are fused.
+        plans, prepared: what was planned, and compiled, by device and layouts; the latter while it is among the last used.
+        nodes, once: the results; and what calls have in common, by what is compiled for them.
+        again: why it was traced once more for equal arguments, if it was.
+        strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
+    """
+
+    program: Program
+    kinds: tuple[FieldType, ...]
+    planar: frozenset[int]
+    by_library: frozenset[int]
+    several: bool
+    optimize: bool
+    nodes: tuple[Node, ...] = ()
+    again: str = ""
+    plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
+    prepared: WeakValues[Any, Prepared] = field(default_factory=WeakValues)
+    strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
+    once: WeakKeys[Prepared, ComputedOnce] = field(default_factory=WeakKeys)
+
+    def takes(self, number: int, in_planes: bool) -> bool:
+        """Whether a value may be in memory of the caller's that lies so."""
+        return number not in self.planar or (in_planes and number in self.by_library)
+
+    def layout(self, number: int, kind: FieldType, array: Array) -> Layout | None:
+        """How a NumPy array lies whose memory kernels read as it is; None if it is to be copied."""
+        contiguous = array.flags.c_contiguous
+        if not self.takes(number, contiguous and kind.planes == 1):
+            return None
+        if contiguous:
+            return interleaved(kind) if kind.planes > 1 else planar(kind)
+        key = number, array.strides
+        found = self.strided.get(key)
+        if found is None and len(self.strided) < MOST_STRIDED and array.nbytes >= LEAST_STRIDED:
+            found = _layout(kind, array)
+            if found is not None:
+                self.strided[key] = found
+        return found
+
+
+def in_planes(what: Program) -> tuple[frozenset[int], frozenset[int]]:
+    """The `planar` values of a program, and those `by_library`."""
+    odd = [op for op in what.ops if op.kernel.apart or op.updates]
+    by_library, others = (
+        {v for op in odd if isinstance(op.kernel, DeviceFunction) is wanted for v in (*op.inputs, *op.outputs)}
+        for wanted in (True, False)
+    )
+    others |= what.leaves.keys() & set(what.wanted)
+    return frozenset(by_library | others), frozenset(by_library - others)
+
+
+def traced(
+    nodes: Sequence[Node],
+    kinds: Iterable[FieldType],
+    several: bool,
+    optimize: bool,
+    given: Container[Node] = (),
+) -> Traced:
+    """What computes values, where those in `given` come from elsewhere."""
+    what = program(nodes, given)
+    return Traced(what, tuple(kinds), *in_planes(what), several, optimize, tuple(nodes))
+
+
+class PipelineCall(ABC):
+    """One call of a pipeline, planned for the layouts of its arrays.
+
+    Args:
+        given: the caller's arrays, in the order of the arguments.
+        out: the caller's arrays for the results; None: new ones.
+        passed: the arguments for leaves that have no source.
+
+    Attributes:
+        arrays: the caller's, as they are read.
+        sample: one of the arrays, if results are to be arrays of the same other library; None for NumPy's.
+        layouts: of the values that are used where arrays lie, and do not lie in planes there.
+        memory: of the results that kernels write where arrays lie.
+        arguments: what each leaf of the program is passed as.
+    """
+
+    def __init__(
+        self,
+        traced: Traced,
+        given: Sequence[Any],
+        backend: Backend,
+        out: Sequence[Any] | None,
+        passed: Mapping[int, Argument] = MappingProxyType({}),
+    ) -> None:
+        self.traced, self.program, self.backend, self.out = traced, traced.program, backend, out
+        self.arrays = [self._readable(array) for array in given]
+        self.sample = given[0] if given and library_of(given[0]) != "numpy" else None
+        self.layouts: dict[int, Layout] = {}
+        self.memory: dict[int, Buffer] = {}
+        self.arguments: dict[int, Argument] = {
+            leaf: passed[leaf] if leaf in passed else self._argument(leaf, node)
+            for leaf, node in self.program.leaves.items()
+        }
+        self._place_results()
+
+    def _argument(self, number: int, node: Node) -> Argument:
+        if not isinstance(node, Leaf) or not isinstance(node.source, Deferred):
+            return argument(node, self.backend)
+        return self._of_array(number, node.type, node.source, self.arrays[node.source.placeholder.position])
+
+    @abstractmethod
+    def _readable(self, array: Any) -> Any:
+        """One of the caller's arrays, as a call reads it."""
+
+    @abstractmethod
+    def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Any) -> Argument:
+        """What a leaf of one of the caller's arrays is passed as."""
+
+    @abstractmethod
+    def _place_results(self) -> None:
+        """Decide which results are written where arrays lie, and how these lie."""
+
+    @abstractmethod
+    def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
+        """The arrays of the results, from what was computed."""
+
+    def results(self) -> Sequence[Any]:
+        """Compute, and return arrays of the kind that was given, or those of the caller's."""
+        try:
+            return self._taken(self._run(self._prepared()))
+        except BaseException:
+            self.backend.keep(self)  # what is enqueued may still use the arrays
+            raise
+
+    def returned(self) -> Any:
+        """What the pipeline returns: an array, or a tuple of them."""
+        results = self.results()
+        return tuple(results) if self.traced.several else results[0]
+
+    def downloaded(self, count: int) -> tuple[list[Array], Sequence[Any]]:
+        """Compute, and return NumPy's arrays of the first results, which lie in planes; and the others, as `results` does."""
+        try:
+            values = self._run(self._prepared())
+            first = zip(self.program.wanted[:count], self.traced.kinds, strict=False)
+            others = self._taken(values)[count:] if count < len(self.traced.kinds) else []
+            return [download(kind, values[v], self.backend) for v, kind in first], others
+        except BaseException:
+            self.backend.keep(self)
+            raise
+
+    def _run(self, prepared: Prepared) -> dict[int, Buffer]:
+        if not prepared.once:
+            return prepared.run(dict(self.arguments), self.memory)
+        kept = self.traced.once.setdefault(self._compiled(), ComputedOnce())
+        constants = kept.of(prepared, lambda: dict(self.arguments))
+        return prepared.run(self.arguments | constants, self.memory, prepared.once)
+
+    @property
+    def plan(self) -> Plan:
+        """What runs."""
+        return self._planned(self.layouts)
+
+    def plan_ahead(self, target: str) -> Plan:
+        """What would run on a target by its name, of arrays that lie there as these do here."""
+        return plan_ahead(self.program, target, pinned(), self.traced.optimize, self.layouts)
+
+    def _planned(self, layouts: dict[int, Layout]) -> Plan:
+        return self.traced.plans.find(
+            self._key(layouts),
+            lambda: plan_on(self.backend, self.program, pinned(), self.traced.optimize, layouts),
+        )
+
+    def _key(self, layouts: dict[int, Layout]) -> Any:
+        return self.backend.main, pinned(), choices_on(self.backend), tuple(layouts.items())
+
+    def _compiled(self) -> Prepared:
+        """The plan, compiled for the device's main queue."""
+        key = self._key(self.layouts)
+        prepared = self.traced.prepared.get(key)
+        if prepared is None:
+            prepared = self.traced.prepared[key] = prepare(
+                self.program, self.backend.main, pinned(), self.traced.optimize, self.layouts, lambda: self.plan
+            )
+        return prepared
+
+    def _prepared(self) -> Prepared:
+        return self._compiled().on(self.backend)
+
+    def profile(self, times: int) -> Profile:
+        """Run that often, and tell how long the kernels took."""
+        return replace(profile(self._prepared(), times, self._through), again=self.traced.again)
+
+    @contextmanager
+    def _through(self, prepared: Prepared) -> Iterator[Callable[[], bool]]:
+        """What runs another preparation of the plan; it has run once."""
+
+        def run() -> bool:
+            self._run(prepared)
+            return True
+
+        self.backend.synchronize()
+        try:
+            run()
+            yield run
+        except BaseException:
+            prepared.backend.keep(self)
+            raise
+
+
+def on_device(device: Any) -> AbstractContextManager[Any]:
+    """What `device=` of a call stands for, the name of a device or None."""
+    return nullcontext() if device is None else use_device(device)
+
+
+def refuse_options(name: str, out: Any, device: Any) -> None:
+    """SemanticError for what a call of a pipeline of this name is given besides arguments, where it gives Fields."""
+    if out is not None:
+        raise SemanticError(f"pipeline `{name}` gives Fields here, which have no memory yet; leave out `out=`")
+    if device is not None:
+        raise SemanticError(
+            f"pipeline `{name}` gives Fields here, which are computed on the device in use where they are asked for; leave out "
+            "`device=`, and choose it there with `gp.use_device`"
+        )
+
+
+def check_out(name: str, out: Any, kinds: Sequence[FieldType]) -> Sequence[Any]:
+    """The arrays that a caller gave for the results of a pipeline of this name; ArgumentError where these do not go there."""
+    outs: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
+    if len(outs) != len(kinds):
+        raise ArgumentError(f"pipeline `{name}`: `out=` takes an array for each result, {len(kinds)}, not {len(outs)}")
+    for kind, array in zip(kinds, outs, strict=True):
+        wrong = unfit(array, kind)
+        if wrong:
+            raise ArgumentError(f"pipeline `{name}`: {wrong}")
+    if _overlap(outs):
+        raise ArgumentError(f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own")
+    return outs
+
+
+def _layout(kind: FieldType, array: Array) -> Layout | None:
+    """The layout of an array whose rows lie apart, each as in planes or in a contiguous array; None of any other.
+
+    Elsewhere, and for halves, which some compilers cannot load from anywhere, schedules for planes do more than a copy costs.
+    """
+    forward = all(step > 0 for n, step in zip(array.shape, array.strides, strict=True) if n > 1)
+    strides = tuple(step // array.itemsize for step in array.strides)
+    whole = all(step % array.itemsize == 0 for step in array.strides)
+    if not (forward and whole and has_layout(kind, strides)) or kind.storage is HALF:
+        return None
+    layout = layout_of(kind, strides)
+    columns = layout.point[-1:]
+    return layout if columns == (1,) or (layout.element == 1 and columns == (kind.planes,)) else None
+
+
+def _overlap(outs: Sequence[Any]) -> bool:
+    """Whether two of NumPy's arrays share memory, or two of another library are the same."""
+    pairs = ((a, b) for n, a in enumerate(outs) for b in outs[:n])
+    return any(
+        np.shares_memory(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b for a, b in pairs
+    )

@@ -1,0 +1,205 @@
+"""Calls that were made before: what they are traced as is known by what is passed, before anything is bound or checked."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import chain
+from operator import is_
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpuop.base.lru import BoundedCache
+from gpuop.base.trace import HostSpan
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.guards.function_wrapper import BY_POSITION
+from gpuop.dsl.guards.guard import Snapshot
+from gpuop.dsl.guards.trace_constants import BY_TEXT, PLAIN
+from gpuop.dsl.operators.arguments import MOST_NUMBERS
+from gpuop.dsl.recorder.field_protocol import FieldLike
+from gpuop.dsl.recorder.precisions import chosen
+from gpuop.dsl.recorder.recorder import recording
+from gpuop.dsl.recorder.trace_effects import looks, warnings
+from gpuop.engine.evaluate import PLANS_KEPT
+from gpuop.engine.jit.call import PipelineCall, Traced, check_out
+from gpuop.engine.jit.device_call import DeviceCall
+from gpuop.engine.jit.host_call import HostCall
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf
+from gpuop.ops.call_cache import KnownGraph, known_graph
+from gpuop.runtime.devices import current
+
+BY_VALUE = frozenset({*PLAIN, type} - {FieldType})  # types of which equal values are the same
+ONE_PLACE = ("numpy", "cupy")  # libraries whose arrays are all on the host, or all on devices: others are asked
+ORDERED = (inspect.Parameter.KEYWORD_ONLY, *BY_POSITION)
+MOST_NESTED = 8
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Role(Enum):
+    """What a parameter takes."""
+
+    DATA = "fields, arrays, and what is made arrays of"
+    CONSTANT = "what is no array of the pipeline's"
+    EITHER = "arrays, and constants"
+    RESULT = "what results go to, as `out=`"
+
+
+DATA, CONSTANT, RESULT = Role.DATA, Role.CONSTANT, Role.RESULT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TracedCall:
+    """What calls with arrays of some types, and with some constants, are traced as.
+
+    Attributes:
+        name: the pipeline's.
+        device: whether arrays are on one.
+        captured: by the function and its constants; or why it is traced at each call.
+    """
+
+    name: str
+    traced: Traced
+    device: bool
+    captured: Snapshot | str
+
+    def holds(self) -> bool:
+        """Whether nothing that was captured has changed since."""
+        return isinstance(self.captured, Snapshot) and self.captured.lasts()
+
+    def call(self, arrays: Sequence[Any], out: Any) -> PipelineCall:
+        """A call with these arrays, in the order of the arguments, whose results go to new arrays or to what `out=` is."""
+        outs = None if out is None else check_out(self.name, out, self.traced.kinds)
+        return (DeviceCall if self.device else HostCall)(self.traced, arrays, current(), outs)
+
+
+Anew = tuple[Any, TracedCall | None, Sequence[Any]]  # what a call returns, what it was traced as, of which arrays
+
+
+class _NotKnown(Exception):
+    """An argument that tells nothing by itself."""
+
+
+class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
+    """The calls of a function, by the types of their arrays, or of their fields, and the values of all else.
+
+    Args:
+        signature: the function's; where it takes any number of arguments nothing is kept.
+        roles: of parameters, and of `out=`.
+        others: the role of all other parameters.
+    """
+
+    __slots__ = ("places", "roles")
+
+    def __init__(self, signature: inspect.Signature, roles: Mapping[str, Role], others: Role = Role.EITHER) -> None:
+        super().__init__(PLANS_KEPT)
+        parameters = signature.parameters
+        known = all(p.kind in ORDERED for p in parameters.values())
+        self.roles = dict.fromkeys(parameters, others) | dict(roles) if known else {}
+        self.places = tuple(parameters) if known else ()
+
+    def result(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: Callable[..., Anew]) -> Any:
+        """What a call returns; `anew` makes one that nothing is known of, of `args` and `kwargs`."""
+        try:
+            told = self._told(args, kwargs)
+        except _NotKnown:
+            told = None
+        if told is None:
+            return anew(args, kwargs)[0]
+        key, given, out = told
+        known = self.get(key)
+        if isinstance(known, KnownGraph):
+            with HostSpan("record"):
+                return known.of([field.node for field in given])
+        if known is not None and known.holds():
+            with HostSpan("prepare"):
+                call = known.call(given, out)
+            return call.returned()
+        seen = looks(), warnings()
+        returned, made, arrays = anew(args, kwargs)
+        kept: TracedCall | KnownGraph | None = None
+        if type(returned) is Field:
+            kept = _graph_of(returned, given) if (looks(), warnings()) == seen else None
+        elif len(arrays) == len(given) and all(map(is_, arrays, given)):  # nothing was made an array of first
+            kept = made if made is not None and isinstance(made.captured, Snapshot) else None
+        if kept is not None:
+            self[key] = kept
+        return returned
+
+    def calling(self, function: Function, anew: Callable[..., Anew]) -> Function:
+        """A function that takes what `function` takes, by calls that are known before."""
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            return self.result(args, kwargs, anew)
+
+        return called  # type: ignore[return-value]
+
+    def _told(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any], Any]:
+        """A call's key, its arrays or fields, and what results go to."""
+        if len(args) > len(self.places):
+            raise _NotKnown
+        key: list[Any] = [chosen(), len(args)]
+        arrays: list[Any] = []
+        out, last = None, -1
+        for name, value in chain(zip(self.places, args), kwargs.items()):  # noqa: B905 - there may be fewer arguments
+            role, kind = self.roles.get(name), type(value)
+            key.append(name)
+            if role is None:
+                raise _NotKnown
+            if kind in BY_VALUE:
+                key += kind, value
+            elif role is RESULT and (kind in (tuple, list) or _is_array(kind)):
+                out = value
+                key += kind, getattr(value, "dtype", None)
+            elif role is not RESULT and role is not CONSTANT and _is_array(kind):
+                place = self.places.index(name)
+                if place < last:  # the pipeline has them in the order of its parameters
+                    raise _NotKnown
+                last = place
+                arrays.append(value)
+                key += kind, value.shape, value.dtype, kind.__module__ in ONE_PLACE or value.__dlpack_device__()
+            elif role is DATA:
+                arrays.append(value)
+                key += _facts(value, arrays)
+            else:
+                key.append(_constant(value, 0))
+        return tuple(key), arrays, out
+
+
+def _facts(field: Any, given: Sequence[Any]) -> tuple[Any, ...]:
+    """What a function of the library may ask of a field, and which of those that are given it is."""
+    if not isinstance(field, Field) or field.node.dynamic or recording() is not None:
+        raise _NotKnown
+    node, kind = field.node, field.type
+    first = next(n for n, other in enumerate(given) if isinstance(other, Field) and other.node == node)
+    return type(field), kind, kind.names, first, isinstance(node, Leaf) and (node.by_value, node.source.borrowed)
+
+
+def _graph_of(made: Field, given: Sequence[Any]) -> KnownGraph | None:
+    """What was made of fields alone."""
+    fields = [each.node for each in given if isinstance(each, Field)]
+    return known_graph(made, fields) if 0 < len(fields) == len(given) else None
+
+
+def _is_array(kind: type) -> bool:
+    """Whether arrays of a type say of themselves what a trace depends on."""
+    return kind is np.ndarray or (hasattr(kind, "__dlpack_device__") and not issubclass(kind, (np.ndarray, FieldLike)))
+
+
+def _constant(value: Any, depth: int) -> Any:
+    """What a constant is known by."""
+    kind = type(value)
+    if kind in BY_VALUE:
+        return kind, value
+    if kind in BY_TEXT:
+        return kind, repr(value)
+    if kind in (tuple, list) and depth < MOST_NESTED:
+        return (kind, *(_constant(member, depth + 1) for member in value))
+    if kind is np.ndarray and value.size <= MOST_NUMBERS and not value.dtype.hasobject:
+        return kind, value.dtype, value.shape, value.tobytes()
+    raise _NotKnown

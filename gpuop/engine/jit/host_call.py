@@ -1,0 +1,113 @@
+"""Calls of pipelines with arrays of the host's: NumPy's, and those that NumPy can read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.sources import Deferred
+from gpuop.engine.interop import array_like
+from gpuop.engine.jit.call import PipelineCall
+from gpuop.fusion.cross_thread import access_pattern
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.windows.buffer_pool import reused
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import interleaved, planar
+from gpuop.ir.types import FieldType
+from gpuop.passes.coarsening_factor import ACCESS
+from gpuop.runtime.base.backend import Argument, Array, Buffer, download
+from gpuop.runtime.base.host_arrays import planes_of, stored
+
+TABLE = 32  # times as many points has a result at least, as what is a table to it
+
+
+class HostCall(PipelineCall):
+    """A call whose arrays are in the host's memory, which the device uses where it can.
+
+    Attributes:
+        outs: NumPy's arrays that results go to, the caller's or new ones.
+        in_place: those of them that kernels write to, by their values.
+    """
+
+    def _readable(self, array: Any) -> Array:
+        return np.asarray(array)
+
+    def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
+        """An array of the host's, in its own memory where the device and the field's type can have it there."""
+        given, shape = array, kind.array_shape
+        if array.shape == source.kind.array_shape != shape and array.flags.c_contiguous:
+            array = array.reshape(shape)
+        if (
+            array.dtype == kind.array_dtype
+            and array.shape == shape
+            and array.flags.aligned
+            and self._suits(number, kind)
+        ):
+            layout = self.traced.layout(number, kind, array)
+            wrapped = None if layout is None else self.backend.wrap(array)
+            if wrapped is not None:
+                if layout is not None and layout != planar(kind):
+                    self.layouts[number] = layout
+                return wrapped
+        kind, values = source.make(given)
+        return self.backend.upload(kind, planes_of(kind, values()))
+
+    def _suits(self, number: int, kind: FieldType) -> bool:
+        """Whether kernels are about as fast on NumPy's arrays.
+
+        Only planes make vectors, which some functions need; and schedules, beside which copies take little time. The planes of one
+        point lie as its tensor does.
+        """
+        return not (kind.planes > 1 and kind.field_shape) or (
+            self.backend.target.widening != "functions" and number not in _around(self._planned({}))
+        )
+
+    def _place_results(self) -> None:
+        wanted, types = self.program.wanted, self.program.types
+        if self.out is None:
+            self.outs = [reused(tuple(kind.array_shape), kind.array_dtype) for kind in self.traced.kinds]
+        else:
+            self.outs = [np.asarray(array) for array in self.out]
+        self.in_place: dict[int, Array] = {}
+        for v, array in zip(wanted, self.outs, strict=True):
+            apart = not any(np.may_share_memory(array, given) for given in self.arrays)
+            aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
+            usable = apart and aligned and self._suits(v, types[v])
+            if usable and v not in self.memory and self.traced.takes(v, types[v].planes == 1):
+                wrapped = self.backend.wrap(stored(types[v], array))
+                if wrapped is not None:
+                    self.memory[v], self.in_place[v] = wrapped, array
+                    if types[v].planes > 1 and types[v].field_shape:
+                        self.layouts[v] = interleaved(types[v])
+
+    def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
+        self.backend.settle(self.memory.values())
+        for n, (v, kind) in enumerate(zip(self.program.wanted, self.traced.kinds, strict=True)):
+            array, there = self.outs[n], self.in_place.get(v)
+            if there is None and self.out is None:
+                self.outs[n] = download(kind, values[v], self.backend)
+            elif array is not there:
+                array[...] = download(kind, values[v], self.backend) if there is None else there.reshape(array.shape)
+        if self.out is not None:
+            return self.out
+        return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]
+
+
+@lru_cache(maxsize=256)
+def _around(plan: Plan) -> frozenset[int]:
+    """Values of kernels that read or write around their points."""
+    return frozenset(
+        value
+        for launch in plan.launches
+        if isinstance(launch.kernel, Kernel) and (_gathers(launch.kernel) or launch.kernel.intermediates)
+        for value in (*launch.inputs, *launch.outputs)
+    )
+
+
+def _gathers(kernel: Kernel) -> bool:
+    """Whether it reads more than tables, such as the factors of rows and columns, at other places than its threads' own."""
+    points = max((output.param.type.field_shape.points for output in kernel.outputs), default=0)
+    return any(TABLE * field.type.field_shape.points > points for field in access_pattern(kernel).gathers)

@@ -1,0 +1,296 @@
+"""Pipelines: functions of arrays, traced once per array types and other arguments, then compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any, overload
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError, described
+from gpuop.base.trace import HostSpan, traced_again
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import Parameter
+from gpuop.dsl.fields.from_arrays import Placeholder, is_array, is_device_array, unfilled
+from gpuop.dsl.fields.sources import Deferred
+from gpuop.dsl.guards.function_wrapper import Chosen, Decorated, check_function
+from gpuop.dsl.guards.guard import Snapshot
+from gpuop.dsl.guards.guarded_cache import EVERY_CALL, Recollection
+from gpuop.dsl.operators.arguments import check_size, contents, functions_among, leaves
+from gpuop.dsl.recorder.frames import def_line, return_line
+from gpuop.dsl.recorder.precisions import choosing, chosen
+from gpuop.dsl.recorder.trace_effects import looks
+from gpuop.engine.dump import explained, source_of
+from gpuop.engine.evaluate import PLANS_KEPT
+from gpuop.engine.interop import library_of, numpy_dtype, own
+from gpuop.engine.jit.call import PipelineCall, Traced, on_device, refuse_options, traced
+from gpuop.engine.jit.call_cache import RESULT, Anew, CallsBefore, TracedCall
+from gpuop.engine.jit.hoisted_constants import by_calls
+from gpuop.engine.jit.windowing import Windowing
+from gpuop.fusion.buffers import nbytes_of
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.program import Program
+from gpuop.ir.axis_limit import most_points
+from gpuop.ir.values import Leaf
+from gpuop.runtime.profile.profiler import Profile
+
+
+class Pipeline(Windowing):
+    """What `@gp.pipeline` makes of a function: arrays in, arrays out.
+
+    Args:
+        function, precision, optimize, dynamic: as of `gp.pipeline`.
+    """
+
+    recorded_by = (*Decorated.recorded_by, "precision", "dynamic")
+    users = (*Decorated.users, "explain", "footprint", "profile", "source", "window")
+
+    def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool, dynamic: Chosen) -> None:
+        super().__init__(function)
+        self._declare("pipeline", dynamic)
+        self.precision, self.optimize = precision, optimize
+        self.traced: Recollection[Traced] = Recollection(PLANS_KEPT)
+        self.before = CallsBefore(self.signature, {"out": RESULT})
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.receiver or self.first or self.preset:
+            return self.anew(args, kwargs)[0]
+        return self.before.result(args, kwargs, self.anew)
+
+    def anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
+        """A call that nothing is known of before: its arguments are bound, checked and told apart."""
+        out, device = self._option("out", kwargs), self._option("device", kwargs)
+        bound, given = self._bound(args, kwargs)
+        if self._is_plain(bound, given):
+            refuse_options(self.name, out, device)
+            return self._result(bound), None, ()
+        with on_device(device):
+            with HostSpan("prepare"):
+                made = self._trace(bound, given, self._on_device(given))
+                call = made.call(list(given.values()), out)
+            return call.returned(), made, list(given.values())
+
+    def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
+        """`out=` or `device=` of a call's arguments, which have it no more, unless it is the function's own."""
+        return kwargs.pop(name, None) if name not in self.signature.parameters else None
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
+        """A call's arguments, and those of them that are arrays."""
+        try:
+            bound = self.bind(args, kwargs)
+        except TypeError as wrong:
+            raise SemanticError(f"pipeline `{self.name}`: {wrong}") from None
+        return bound, {name: value for name, value in bound.arguments.items() if is_array(value)}
+
+    def explain(self, *arguments: Any, format: str = "text", **named: Any) -> str:
+        """What runs when the pipeline is called with these arguments, on the current device, of arrays that lie as these do.
+
+        Nothing is run, and the arrays are as they were.
+
+        Args:
+            arguments, named: of the call, `out=` and `device=` too; a `gp.FieldType` stands for a NumPy array of its shape and
+                dtype. The function's own argument that is called `format` is given by position.
+            format: "text" or "json", as of `ComputeGraph.explain`, which says what both tell; a step is a call here.
+
+        Returns:
+            A str.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, another format, or Fields instead of arrays.
+        """
+        call = self._inspected(arguments, named)
+        return explained(call.plan, call.backend, format, again=call.traced.again)
+
+    def source(self, *arguments: Any, target: str | None = None, form: str = "text", **named: Any) -> str:
+        """The generated text of all kernels that a call with these arguments runs, on the current device or on a target.
+
+        Args:
+            arguments, named: as of `explain`.
+            target, form: as of `ComputeGraph.source`.
+
+        Returns:
+            A str.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, an unknown target or form, or Fields instead of arrays.
+            DeviceError: as of `Operator.source`.
+        """
+        call = self._inspected(arguments, named)
+        return source_of(call.plan if target is None else call.plan_ahead(target), target, form, call.backend)
+
+    def planned(self, *arguments: Any) -> Plan:
+        """What a call with these arguments runs."""
+        return self._inspected(arguments, {}).plan
+
+    def nbytes(self, *arguments: Any, **named: Any) -> int:
+        """The bytes of memory that a call with these arguments works on, at most: arrays, what is between, and results.
+
+        Arrays that are used where they lie count too. What an iteration keeps between its turns is not known before it runs.
+
+        Args:
+            arguments, named: as of `explain`.
+
+        Returns:
+            An int.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, or Fields instead of arrays.
+        """
+        return nbytes_of(self._inspected(arguments, named).plan)
+
+    def profile(self, *arguments: Any, steps: int = 20, **named: Any) -> Profile:
+        """Measure how long each kernel takes, with the device's own clock, when the pipeline is called with these arguments.
+
+        Results go to memory that nobody else has; host functions are called each time.
+
+        Args:
+            arguments, named: as of `explain`, but for `out=`.
+            steps: how many calls; 1 or more.
+
+        Returns:
+            What `ComputeGraph.profile` gives.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, `steps` is not 1 or more, `out=`, or Fields instead of arrays.
+        """
+        if self._option("out", named) is not None:
+            raise SemanticError(f"pipeline `{self.name}` is measured with results of its own; leave out `out=`")
+        return self._inspected(arguments, named).profile(steps)
+
+    def _inspected(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PipelineCall:
+        out, device = self._option("out", kwargs), self._option("device", kwargs)
+        bound, given = self._bound(tuple(map(unfilled, args)), {name: unfilled(v) for name, v in kwargs.items()})
+        if self._is_plain(bound, given):
+            raise SemanticError(
+                f"pipeline `{self.name}` is a plain function of Fields here, and has no plan of its own; give it arrays"
+            )
+        with on_device(device):
+            return self._trace(bound, given, self._on_device(given)).call(list(given.values()), out)
+
+    def settings(self) -> tuple[Any, ...]:
+        return self.precision, self.optimize, self.dynamic
+
+    def _result(self, bound: inspect.BoundArguments) -> Any:
+        with HostSpan("record"), choosing(self.precision):
+            return self.function(*bound.args, **bound.kwargs)
+
+    def _is_plain(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> bool:
+        """Whether it is the plain function: called with Fields, or while a pipeline is traced with what stands for its arrays."""
+        if len(given) == len(bound.arguments) and not any(isinstance(v, Placeholder) for v in given.values()):
+            return False
+        fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
+        if any(isinstance(v, Placeholder) for v in leaves(f"pipeline `{self.name}`", bound.arguments)):
+            return True
+        if given and not all(isinstance(value, Parameter) for value in fields):
+            raise SemanticError(
+                f"pipeline `{self.name}` gets Fields and arrays; give it arrays and Parameters only, or Fields only"
+            )
+        return bool(fields) and not given
+
+    def _on_device(self, given: dict[str, Any]) -> bool:
+        """Whether the arrays are on a device, for all of which that is the same."""
+        if all(type(array) is np.ndarray for array in given.values()):
+            return False
+        kinds = {(library_of(array), is_device_array(array)): name for name, array in given.items()}
+        if len(kinds) > 1:
+            told = ", ".join(f"`{name}` is {kind}'s{' on a device' * device}" for (kind, device), name in kinds.items())
+            raise SemanticError(f"pipeline `{self.name}` gets arrays of several kinds ({told}); convert them to one")
+        return any(device for _, device in kinds)
+
+    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
+        types = tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items())
+        known_by = self._known_by(bound, given) if len(given) < len(bound.arguments) else ()
+        key = types, device, known_by, self.precision or chosen(), most_points()
+        others = tuple(value for name, value in bound.arguments.items() if name not in given)
+        owners = (*self.receiver, *functions_among(others)) if others else self.receiver
+        known, captured = self.traced.find_again(key, owners, (self.function, *others), large_arrays=True)
+        if known:
+            return TracedCall(self.name, known, device, captured)
+        again = self.traced.why_again(key, owners, captured)
+        stand_ins = {
+            n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
+            for k, (n, a) in enumerate(given.items())
+        }
+        bound.arguments.update(stand_ins)
+        seen = looks()
+        made = self._traced(self._result(bound))
+        self._check_own(made.program, stand_ins.values())
+        if looks() != seen:
+            captured = again = f"{EVERY_CALL}it looks at values of Fields"
+        made = replace(made, again=again)
+        if isinstance(captured, Snapshot):
+            self.traced.keep(key, owners, captured, made)
+        traced_again(self.name, again)
+        return TracedCall(self.name, made, device, captured)
+
+    def _known_by(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+        """The arguments that are no arrays, by their content."""
+        constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
+        plain = {n: v for n, v in constants.items() if not self._is_receiver(v)}
+        known_by = contents(f"pipeline `{self.name}`", plain)
+        check_size(f"pipeline `{self.name}`", constants)
+        return known_by
+
+    def _traced(self, returned: Any) -> Traced:
+        several = isinstance(returned, (tuple, list))
+        fields = returned if several else (returned,)
+        for f in fields:
+            if not isinstance(f, Field):
+                code = self.function.__code__
+                what = "an array argument as it is" if isinstance(f, Placeholder) else described(f)
+                raise SemanticError(
+                    f"pipeline `{self.name}` returns {what}; it returns a Field or a tuple of Fields, as `gp.ScalarField(image)`",
+                    return_line(code) or def_line(code),
+                )
+        made = traced([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
+        return replace(made, program=by_calls(made.program))
+
+    def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
+        """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""
+        for node in what.leaves.values():
+            source = node.source if isinstance(node, Leaf) else None
+            if isinstance(source, Deferred) and not any(source.placeholder is a for a in stand_ins):
+                raise SemanticError(
+                    f"pipeline `{self.name}` uses {node.name or 'a field'} of an array that another call of a pipeline was "
+                    "given; make it an argument of this one"
+                )
+
+
+@overload
+def pipeline(function: Callable[..., Any], /) -> Pipeline: ...
+@overload
+def pipeline(
+    *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = False
+) -> Callable[[Callable[..., Any]], Pipeline]: ...
+def pipeline(
+    function: Any = None, /, *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = False
+) -> Any:
+    """Make a pipeline of a function that builds Fields from its array arguments and returns a Field or a tuple of them.
+
+    It is traced once per array types and other arguments, and again where what it captures has changed or may be another each
+    time, which `explain` names; arrays of more than 64 KiB are constants, unless objects hold them. Called with Fields, or with
+    what stands for an array while another pipeline is traced, it is the plain function. It returns NumPy arrays for NumPy arrays;
+    for arrays of CuPy, PyTorch, JAX or Numba on a CUDA device the same kind, uncopied, in the order of the caller's stream.
+
+    Args:
+        function: gets what stands for the arrays (with `.shape`, `.dtype` and `.ndim`, taken by Field constructors), and the
+            other arguments as they are; returns a Field or a tuple of them.
+        precision: how exactly its operators compute, as of `gp.precision`.
+        optimize: False leaves every operator a kernel of its own; in a pipeline that calls this one, that one decides.
+        dynamic: True, or names of arguments: arrays whose extents are arguments of kernels, which are compiled once (`explain`).
+
+    Returns:
+        A Pipeline, called with the function's arguments; `out=` takes an array, or a tuple of them, to write the results to,
+        and `device=` the name of a device to run on, as `use_device` around the call does.
+
+    Raises:
+        SemanticError: no Python function, an unknown precision or argument; when called, wrong arguments or results.
+    """
+    choosing(precision)
+    if function is None:
+        return partial(pipeline, precision=precision, optimize=optimize, dynamic=dynamic)
+    check_function("a pipeline", function)
+    return Pipeline(function, precision, optimize, dynamic)

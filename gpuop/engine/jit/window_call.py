@@ -1,0 +1,254 @@
+"""Calls of pipelines with windows of arrays: what they compute, and which of it is given back."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.base.lru import BoundedCache
+from gpuop.dsl.operators.tokens import Tokenized
+from gpuop.engine.evaluate import PLANS_KEPT
+from gpuop.engine.interop import numpy_dtype
+from gpuop.engine.jit.call import PipelineCall, Traced, check_out, on_device
+from gpuop.engine.jit.call_cache import TracedCall
+from gpuop.engine.jit.device_call import DeviceCall
+from gpuop.engine.jit.host_call import HostCall
+from gpuop.engine.jit.partial_reductions import WindowPart
+from gpuop.engine.jit.partition import CutAxes, Parted, Windowed, parted, windowed
+from gpuop.fusion.windows.footprint import Place, places
+from gpuop.ir.axis_limit import in_windows
+from gpuop.runtime.base.backend import Argument, Array, Backend
+from gpuop.runtime.base.host_arrays import planes_of
+from gpuop.runtime.devices import current
+
+Ends = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Like:
+    """What tracing asks of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @staticmethod
+    def of(array: Any, shape: Sequence[int]) -> Like:
+        return Like(tuple(shape), numpy_dtype(array))
+
+
+class InWindows(Tokenized, ABC):
+    """What windows ask of a pipeline."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._parted: BoundedCache[Any, Parted] = BoundedCache(PLANS_KEPT)
+        self._windowed: BoundedCache[Any, Windowed] = BoundedCache(PLANS_KEPT)
+
+    @abstractmethod
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
+        """A call's arguments, and those of them that are arrays."""
+
+    @abstractmethod
+    def _on_device(self, given: dict[str, Any]) -> bool:
+        """Whether the arrays are on a device."""
+
+    @abstractmethod
+    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
+        """What is computed for arrays of some shapes and dtypes."""
+
+    @abstractmethod
+    def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
+        """`out=` or `device=` of a call's arguments."""
+
+    def _parts(self, made: Traced, grid: Place, shared: tuple[int, ...] = ()) -> Parted:
+        """What computes windows of a grid; `shared` are the places of arguments that are whole."""
+        return self._parted.find((made, grid, shared), lambda: parted(made, grid, shared))
+
+    def _window(self, of: Parted, stage: int, extents: Place, cut: CutAxes, points: Place) -> Windowed:
+        key = of, stage, extents, cut, points if of.staged.reduces(stage) else ()
+        return self._windowed.find(key, lambda: windowed(of, stage, extents, cut, points))
+
+
+class PipelineWindow:
+    """The points [start, stop) of a grid, as a pipeline computes them: called as the pipeline, with windows.
+
+    Args:
+        pipeline, whole, start, stop, shared, stage, known, computed: as of `pipeline.window`.
+    """
+
+    def __init__(
+        self,
+        pipeline: InWindows,
+        whole: Place,
+        start: Sequence[int],
+        stop: Sequence[int],
+        shared: tuple[str, ...],
+        stage: int | None,
+        known: tuple[Any, ...],
+        computed: tuple[Sequence[int], Sequence[int]] | None,
+    ) -> None:
+        self.pipeline, self.whole, self.shared, self.stage, self.known = pipeline, whole, shared, stage, known
+        self.start, self.stop = places(start, stop, whole)
+        self.computed = places(*computed, whole) if computed is not None else (self.start, self.stop)
+        ends = zip(*self.computed, self.start, self.stop, strict=True)
+        if not all(first <= a and b <= last for first, last, a, b in ends):
+            raise SemanticError(
+                f"the points from {self.start} to {self.stop} are wanted, and not all of them are computed, from "
+                f"{self.computed[0]} to {self.computed[1]}"
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute.
+
+        Args:
+            args, kwargs: as of the pipeline; `out=` takes an array of [start, stop), or a tuple of them, `device=` a name.
+
+        Returns:
+            Arrays of [start, stop), which may be views; of a stage a tuple of parts.
+        """
+        with on_device(self.pipeline._option("device", kwargs)):
+            return self._computed(args, kwargs)
+
+    def at_once(self, *args: Any, **kwargs: Any) -> tuple[tuple[WindowPart, ...], list[Any]]:
+        """Of the last stage, where `footprint.at_once`: its parts, and the results on the grid, of [start, stop).
+
+        Args:
+            args, kwargs: as of a call.
+        """
+        with on_device(self.pipeline._option("device", kwargs)):
+            found: tuple[tuple[WindowPart, ...], list[Any]] = self._computed(args, kwargs, with_results=True)
+            return found
+
+    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any], with_results: bool = False) -> Any:
+        pipeline = self.pipeline
+        out = pipeline._option("out", kwargs)
+        bound, given = pipeline._bound(args, kwargs)
+        windows, axes = self._windows(given), len(self.whole)
+        whole = {n: Like.of(a, (*self.whole, *a.shape[axes:]) if n in windows else a.shape) for n, a in given.items()}
+        device = pipeline._on_device(given)
+        with in_windows([a.shape for a in whole.values()]):
+            traced = pipeline._trace(bound, whole, device).traced
+        of = pipeline._parts(traced, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
+        if self.computed != (self.start, self.stop):
+            of.footprint.window(self.start, self.stop)  # which refuses points within work-groups
+        ends = of.footprint.window(*self.computed)
+        self._check(given, windows, ends)
+        stage = self._stage(of)
+        extents, inner = _extents(ends), self._inner(ends)
+        cut = self._cut(*self.computed), self._cut(self.start, self.stop)
+        made = pipeline._window(of, stage + 2 * with_results, extents, cut, self._points)
+        kind, backend = DeviceCall if device else HostCall, current()
+        passed = self._passed(of, made, ends, backend)
+        if stage < len(of.staged.stages):
+            call = kind(made.traced, list(given.values()), backend, None, passed)
+            arrays, results = call.downloaded(made.cut.count(False))
+            found = iter(arrays)
+            parts = tuple(each.part(found, self.start, self.stop) for each in of.staged.stages[stage][0])
+            return (parts, [array[_slices(inner)] for array in results]) if with_results else parts
+        outs = None if out is None else self._outs(made, out)
+        direct = outs if all(i == (0, n) for i, n in zip(inner, extents, strict=True)) else None
+        call = kind(made.traced, list(given.values()), backend, direct, passed)
+        return self._results(call, made, inner, outs if direct is None else None)
+
+    # --- what is given --------------------------------------------------------------------------------------------
+
+    def _windows(self, given: dict[str, Any]) -> set[str]:
+        """The arguments that are windows: they have the extents of the first one that may be."""
+        unknown = [name for name in self.shared if name not in given]
+        if unknown:
+            raise SemanticError(f"pipeline `{self.pipeline.name}` has no array {unknown[0]!r} to share")
+        axes, least = len(self.whole), [b - a for a, b in zip(*self.computed, strict=True)]
+        shapes = {n: tuple(a.shape[:axes]) for n, a in given.items() if n not in self.shared and len(a.shape) >= axes}
+        like = next((s for s in shapes.values() if all(m >= n for m, n in zip(s, least, strict=True))), None)
+        return {n for n, shape in shapes.items() if shape == like}
+
+    def _check(self, given: dict[str, Any], windows: set[str], ends: Ends) -> None:
+        extents = _extents(ends)
+        for name in given:
+            got = tuple(given[name].shape[: len(extents)])
+            if name in windows and got != extents:
+                told = ", ".join(f"{a}:{b}" for a, b in ends)
+                raise SemanticError(
+                    f"pipeline `{self.pipeline.name}`: the points from {self.computed[0]} to {self.computed[1]} need a window "
+                    f"[{told}], of extents {extents}, and `{name}` has {got}; `footprint(…).window(start, stop)` says what is "
+                    "needed"
+                )
+
+    def _stage(self, of: Parted) -> int:
+        """The number of the program that is wanted, of which all is known that it takes."""
+        stages = [len(reductions) for reductions, _ in of.staged.stages]
+        stage = len(stages) if self.stage is None else self.stage
+        if not 0 <= stage <= len(stages) or (stage == len(stages) and self.stage is not None):
+            raise SemanticError(f"pipeline `{self.pipeline.name}` has {len(stages)} stages, and no stage {self.stage}")
+        if len(self.known) < sum(stages[:stage]):
+            raise SemanticError(
+                f"pipeline `{self.pipeline.name}` reduces over the grid: {of.footprint.stages[0][0]}; compute the parts of all "
+                f"windows first, by `stage=`, and give what they join to as `known=`, {sum(stages[:stage])} arrays"
+            )
+        return stage
+
+    # --- the window -----------------------------------------------------------------------------------------------
+
+    @property
+    def _points(self) -> Place:
+        """How many points are wanted along each axis."""
+        return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+
+    def _inner(self, ends: Ends) -> Ends:
+        """Where in the window the points are that are wanted."""
+        return tuple((a - first, b - first) for a, b, (first, _) in zip(self.start, self.stop, ends, strict=True))
+
+    def _cut(self, start: Place, stop: Place) -> frozenset[int]:
+        """The axes along which these are not all points of the grid."""
+        each = enumerate(zip(start, stop, self.whole, strict=True))
+        return frozenset(axis for axis, (a, b, n) in each if (a, b) != (0, n))
+
+    def _passed(self, of: Parted, made: Windowed, ends: Ends, backend: Backend) -> dict[int, Argument]:
+        """What the leaves are passed as that are no arrays of the caller's."""
+        more, types = len(self.whole) - len(of.programs[-1][1].grid), made.traced.program.types
+        found: dict[int, Argument] = {}
+        for leaf, (what, axis) in made.numbers.items():
+            first = ends[axis + more][0]
+            place = {"origin": first % self.whole[axis + more], "first": self.start[axis + more] - first}
+            found[leaf] = (place.get(what, self.stop[axis + more] - first),)
+        for leaf, number in made.known.items():
+            array = np.asarray(self.known[number], types[leaf].array_dtype).reshape(types[leaf].array_shape)
+            found[leaf] = backend.upload(types[leaf], planes_of(types[leaf], array))
+        return found
+
+    # --- results --------------------------------------------------------------------------------------------------
+
+    def _outs(self, made: Windowed, out: Any) -> Sequence[Any]:
+        kinds = [
+            k.replace(field_shape=self._points) if c else k for k, c in zip(made.traced.kinds, made.cut, strict=True)
+        ]
+        return check_out(self.pipeline.name, out, kinds)
+
+    def _results(self, call: PipelineCall, made: Windowed, inner: Ends, outs: Sequence[Any] | None) -> Any:
+        """The points that are wanted, of results on the grid; they go to the caller's arrays, if there are any."""
+        place, results = _slices(inner), zip(call.results(), made.cut, strict=True)
+        found: list[Array] = [array[place] if c else array for array, c in results]
+        if outs is not None:
+            for array, result in zip(outs, found, strict=True):
+                array[...] = result
+            found = list(outs)
+        return tuple(found) if made.traced.several else found[0]
+
+
+def takes_cores() -> bool:
+    """Whether the device in use computes each window by the host's cores, all that there are."""
+    return current().target.device == "cpu"
+
+
+def _slices(ends: Ends) -> tuple[slice, ...]:
+    return tuple(slice(*each) for each in ends)
+
+
+def _extents(ends: Ends) -> Place:
+    return tuple(b - a for a, b in ends)

@@ -1,0 +1,99 @@
+"""Which values are other threads' work: what a kernel reads or writes elsewhere than at each thread's own point.
+
+This keeps two operators apart, but is no refusal: a value that other threads make can be computed again where it is read
+(`recompute.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gpuop.base.errors import Loc
+from gpuop.base.finalizers import WeakKeys
+from gpuop.fusion.program import Op
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Const, FieldParam, Index, Read, Write
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.visit import expressions, values, walk, written_by
+
+
+@dataclass(frozen=True)
+class AccessPattern:
+    """Which fields a kernel reads (`gathers`) or writes (`scatters`) elsewhere than at its threads' own points.
+
+    Each has the line of the first such access.
+    """
+
+    gathers: dict[FieldParam, Loc | None]
+    scatters: dict[FieldParam, Loc | None]
+
+
+_patterns: WeakKeys[Op, AccessPattern] = WeakKeys()
+
+
+def is_local(domain: Domain, access: Read | Write) -> bool:
+    """Whether a thread touches only what belongs to its own point (and its own element)."""
+    if access.point is not None:
+        return False
+    if domain.elements > 1:
+        own = access.element == Index("global", "element") and access.field.type.planes == domain.elements
+        return own or access.field.type.planes == 1
+    return access.element is None or (isinstance(access, Read) and isinstance(access.element, Const))
+
+
+def access_of(op: Op) -> AccessPattern:
+    if op not in _patterns:
+        _patterns[op] = access_pattern(op.fusible)
+    return _patterns[op]
+
+
+@lru_cache(maxsize=256)
+def access_pattern(kernel: Kernel) -> AccessPattern:
+    """How a kernel touches its fields."""
+    access = AccessPattern({}, {})
+    for stmt in walk(kernel.body):
+        memory = written_by(stmt)
+        if isinstance(memory, FieldParam) and not (isinstance(stmt, Write) and is_local(kernel.domain, stmt)):
+            access.scatters.setdefault(memory, stmt.loc)
+        for value in values(stmt):
+            if isinstance(value, Read) and not is_local(kernel.domain, value):
+                access.gathers.setdefault(value.field, getattr(stmt, "loc", None))
+    for output in kernel.outputs:
+        if output.begins is not None:  # it is read where the output is
+            access.gathers.setdefault(output.begins, access.scatters.get(output.param))
+    return access
+
+
+def needs_other_threads(producer: Op, consumer: Op, value: int) -> str | None:
+    """Why a thread of the consumer needs what other threads of the producer make; None where its own value is all it takes.
+
+    Kernels without a body have no threads.
+    """
+    if producer.kernel.apart or consumer.kernel.apart:
+        return None
+    made, used = producer.fusible, consumer.fusible
+    if made.domain != used.domain:
+        return f"`{made.name}` runs on {made.domain} threads, `{used.name}` on {used.domain}"
+    out = made.outputs[producer.outputs.index(value)].param
+    if out in access_of(producer).scatters:
+        line = _line(producer, access_of(producer).scatters[out])
+        return f"`{made.name}` writes {out.hint} at computed places ({line}), so other threads' values are needed"
+    for position, given in enumerate(consumer.inputs):
+        param = used.inputs[position]
+        if given == value and param in access_of(consumer).gathers:
+            line = _line(consumer, access_of(consumer).gathers[param])
+            if used.whole and _reads_own(used, param):
+                return f"`{used.name}` reads `{param.hint}` in surplus threads too ({line}), for which `{made.name}` has no values"
+            return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
+    return None
+
+
+def _reads_own(kernel: Kernel, param: FieldParam) -> bool:
+    """Whether a kernel reads a field only where its threads are, outside the grid as they may be."""
+    own = tuple(Index("global", axis) for axis in kernel.domain.axes)
+    return all(e.point == own for e in expressions(kernel.body) if isinstance(e, Read) and e.field is param)
+
+
+def _line(op: Op, loc: Loc | None) -> str:
+    return str(op.line(loc) or "the library")

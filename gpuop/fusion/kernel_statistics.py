@@ -1,0 +1,138 @@
+"""What a kernel asks of a thread, for people: its arithmetic, and an estimate of its registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from gpuop.ir.analysis.stages import stages
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Collective, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
+from gpuop.ir.target import Target
+from gpuop.ir.visit import blocks, operands, times, values, walk, walk_expr
+from gpuop.passes import PIPELINE
+from gpuop.passes.coarsen import widen
+from gpuop.passes.coarsening_factor import PointsPerThread, points_per_thread
+from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.temporaries import inline_once
+
+REGISTER = 32  # bits
+Live = frozenset[Var]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Operations of a thread; not `exact` where a loop with computed bounds was counted as one turn."""
+
+    count: int
+    exact: bool
+
+
+def before(kernel: Kernel, end: object) -> Kernel:
+    """The kernel as it is before a pass."""
+    for pass_, _ in PIPELINE:
+        if pass_ is end:
+            break
+        kernel = pass_(kernel)
+    return kernel
+
+
+@lru_cache(maxsize=128)  # asked for whenever a plan is explained
+def operations(kernel: Kernel) -> Operations:
+    """The arithmetic that users wrote: operators and functions on each component of a vector; not addresses and borders.
+
+    Both branches of a condition count; loops count as often as they turn, where that is known; stages count once.
+    """
+    counted = [_counted(before(each, lower_fields).body) for each in stages(kernel)]
+    return Operations(sum(c.count for c in counted), all(c.exact for c in counted))
+
+
+def _counted(block: Block) -> Operations:
+    count, exact = 0, True
+    for stmt in block:
+        count += sum(_lanes(e) for value in values(stmt) for e in walk_expr(value) if isinstance(e, Apply))
+        inner = [_counted(b) for b in blocks(stmt)]
+        known = times(stmt)
+        exact &= known is not None and all(i.exact for i in inner)
+        count += sum(i.count for i in inner) * (1 if known is None else known)
+    return Operations(count, exact)
+
+
+def _lanes(expr: Expr) -> int:
+    return max(e.type.lanes for e in (expr, *operands(expr)))
+
+
+def points_of_thread(kernel: Kernel, target: Target) -> PointsPerThread:
+    """How many points a thread handles there, and why not more."""
+    return points_per_thread(replace(before(kernel, widen), target=target))
+
+
+@lru_cache(maxsize=128)
+def registers(kernel: Kernel) -> int:
+    """An estimate: the most values of the lowered kernel that are needed later at any one point, in units of 32 bits.
+
+    A double counts twice, a private array whole, and the thread's position is always needed. Drivers' compilers order
+    statements anew and may do with fewer, or need more for addresses. Of stages, that which needs most counts.
+    """
+    return max(map(_registers, stages(kernel)))
+
+
+def _registers(kernel: Kernel) -> int:
+    lowered = before(kernel, inline_once)
+    arrays = [stmt.array for stmt in walk(lowered.body) if isinstance(stmt, Declare)]
+    private = sum(-(-array.nbytes * 8 // REGISTER) for array in arrays if array.space == "private")
+    return values_kept(lowered) + private + len(lowered.domain.axes) + (lowered.domain.elements > 1)
+
+
+def values_kept(kernel: Kernel) -> int:
+    """The most values that are needed later at any one point, in units of 32 bits."""
+    liveness = _Liveness()
+    liveness.block(kernel.body, frozenset())
+    return liveness.most
+
+
+class _Liveness:
+    """Walks a block backwards; `most` is the size of the largest set of live variables."""
+
+    def __init__(self) -> None:
+        self.most = 0
+
+    def block(self, block: Block, after: Live) -> Live:
+        """What is needed before the block, given what is needed after it."""
+        live, size = set(after), sum(map(_size, after))
+        for stmt in reversed(block):
+            if blocks(stmt):
+                live = set(self.nested(stmt, frozenset(live)))
+                size = sum(map(_size, live))
+            else:
+                made = stmt.var if isinstance(stmt, (Let, Assign, Atomic, Collective)) else None
+                if made in live:
+                    live.remove(made)
+                    size -= _size(made)
+                fresh = _used(stmt) - live
+                live |= fresh
+                size += sum(map(_size, fresh))
+            self.most = max(self.most, size)
+        return frozenset(live)
+
+    def nested(self, stmt: Stmt, live: Live) -> Live:
+        used = _used(stmt)
+        match stmt:
+            case If(then=then, orelse=orelse):
+                return self.block(then, live) | self.block(orelse, live) | used
+            case For(var=var, body=body):
+                around = live | used  # the bounds are needed at every turn
+                turn = self.block(body, around)
+                return self.block(body, around | turn) - {var} | around
+            case While(head=head, body=body):
+                turn = self.block(head, self.block(body, live) | live | used)
+                return self.block(head, self.block(body, live | turn) | live | used)
+        raise AssertionError(f"no blocks are known of a {type(stmt).__name__}")
+
+
+def _used(stmt: Stmt) -> Live:
+    return frozenset([e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)])
+
+
+def _size(var: Var) -> int:
+    return max(1, var.type.dtype.bits // REGISTER) * var.type.lanes

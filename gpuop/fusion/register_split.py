@@ -1,0 +1,149 @@
+"""Kernels that keep more values than a thread has registers are split again, where the least has to go through memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from gpuop.fusion.groups import Groups
+from gpuop.fusion.kernel_statistics import registers, values_kept
+from gpuop.fusion.program import Op
+from gpuop.fusion.splice import splice
+from gpuop.ir.kernel import Kernel, Launchable
+from gpuop.ir.types import FieldType
+
+Range = tuple[int, int, int]  # first and last position to cut at, and the amount that counts there
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Operators that are one kernel, and that kernel with the values of its parameters."""
+
+    ops: tuple[Op, ...]
+    kernel: Launchable
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+class Splitting:
+    """Splits kernels; `apart` are the operators that this separates, (one, other, shared value, why)."""
+
+    def __init__(self, groups: Groups, types: Mapping[int, FieldType]) -> None:
+        self.groups, self.types = groups, types
+        self.most = groups.limits.registers
+        self.apart: list[tuple[Op, Op, int, str]] = []
+
+    def whole(self, ops: Sequence[Op]) -> Piece:
+        """The one kernel that a group's operators are, if it has the registers."""
+        part = tuple(sorted(ops, key=lambda op: op.number))
+        return Piece(part, *splice(part, self.groups.needed(part)))
+
+    def pieces(self, whole: Piece) -> list[Piece]:
+        """The kernels that one becomes, in the order of their launches."""
+        pending, done = [whole], list[Piece]()
+        while pending:
+            piece = pending.pop()
+            need = self._excess(piece)
+            cut = self._cut(piece.ops) if need else None
+            if cut is None:
+                done.append(piece)
+            else:
+                pending += map(self.whole, reversed(cut))
+                self._note(*cut, f"together they would keep about {need} registers, more than {self.most}")
+        return done
+
+    def _excess(self, piece: Piece) -> int:
+        """The registers of a kernel, if they are too many and it can be split."""
+        if self.most is None or len(piece.ops) < 2 or not isinstance(piece.kernel, Kernel):
+            return 0
+        few = values_kept(piece.kernel) <= self.most // 2  # which need no closer look
+        need = 0 if few else registers(piece.kernel)
+        return need if need > self.most else 0
+
+    def _note(self, first: Sequence[Op], second: Sequence[Op], reason: str) -> None:
+        made = {value: op for op in first for value in op.outputs}
+        read = {value: op for op in reversed(first) for value in op.inputs}
+        seen: set[int] = set()
+        for op in second:
+            for value in op.inputs:
+                one = made.get(value) or read.get(value)
+                if one is not None and value not in seen and self.types[value].field_shape:
+                    seen.add(value)
+                    self.apart.append((one, op, value, reason if value in made else f"both read it, but {reason}"))
+
+    def _cut(self, ops: Sequence[Op]) -> tuple[list[Op], list[Op]] | None:
+        """Two parts, the first of which needs nothing of the second; None where either would have too many arguments."""
+        order = _ordered(ops)
+        moved, first, second = self._sides(order)
+        most, middle = self.groups.limits.arguments, len(order) / 2
+        possible = [at for at in range(1, len(order)) if max(first[at], second[at]) <= most]
+        near = [at for at in possible if abs(at - middle) <= max(middle / 2, 1)]
+        if not possible:
+            return None
+        least = min(near or possible, key=lambda at: (moved[at] if near else 0, abs(at - middle)))
+        return order[:least], order[least:]
+
+    def _sides(self, order: Sequence[Op]) -> tuple[list[int], list[int], list[int]]:
+        """For each place to cut at: the bytes that moves, and the arguments of the one side and of the other."""
+        moved: list[Range] = []
+        first: list[Range] = []
+        second: list[Range] = []
+        needed, end = self.groups.needed(order), len(order)
+        made = {value: at for at, op in enumerate(order) for value in op.outputs}
+        last = {value: at for at, op in enumerate(order) for value in op.inputs}
+        begin = {value: at for at, op in reversed(list(enumerate(order))) for value in op.inputs} | made
+        for value, start in begin.items():
+            stop, words = last.get(value, start), self.groups.words.get(value, 1)
+            passes = 2 if value in made and value not in needed else 1  # written and read, or only read
+            moved.append((start + 1, stop, self.types[value].nbytes * passes))
+            first.append((start + 1, end if value not in made or value in needed else stop, words))
+            second.append((start + 1 if value in made else 0, stop, words))
+            second.append((0, start if value in made and value in needed else -1, words))
+        return _sums(end, moved), _sums(end, first), _sums(end, second)
+
+
+def _sums(end: int, ranges: Sequence[Range]) -> list[int]:
+    """For each position up to the end, the sum of the amounts whose ranges it is in."""
+    changes = [0] * (end + 2)
+    for first, last, amount in ranges:
+        changes[first] += amount
+        changes[last + 1] -= amount
+    return list(accumulate(changes))
+
+
+def _ordered(ops: Sequence[Op]) -> list[Op]:
+    """Producers first, each as late as may be, and part by part: what belongs together is side by side."""
+    maker = {value: op for op in ops for value in op.outputs}
+    used = {maker[value].number for op in ops for value in op.inputs if value in maker}
+    part = _parts(ops, maker)
+    ends = sorted((op for op in ops if op.number not in used), key=lambda op: (part[op.number], op.number))
+    done: dict[int, Op] = {}
+    stack = [(op, False) for op in reversed(ends)]
+    while stack:
+        op, ready = stack.pop()
+        if ready:
+            done.setdefault(op.number, op)
+        elif op.number not in done:
+            stack.append((op, True))
+            stack += [(maker[value], False) for value in reversed(op.inputs) if value in maker]
+    return list(done.values())
+
+
+def _parts(ops: Sequence[Op], maker: Mapping[int, Op]) -> dict[int, int]:
+    """The number of each operator's part; parts share no values but what they read from memory."""
+    near: dict[int, list[int]] = {op.number: [] for op in ops}
+    for op in ops:
+        for value in op.inputs:
+            if value in maker:
+                near[op.number].append(maker[value].number)
+                near[maker[value].number].append(op.number)
+    part: dict[int, int] = {}
+    for start in near:
+        stack = [start]
+        while stack:
+            number = stack.pop()
+            if number not in part:
+                part[number] = start
+                stack += near[number]
+    return part

@@ -1,0 +1,84 @@
+"""How long a kernel should take: to move its bytes, and for what its threads do, by how long the device takes for each.
+
+The model is the roofline of Williams, Waterman and Patterson (CACM 2009), rounded where its two sides meet, as neither hides the
+other wholly. What threads do is counted in the kernel that will run, so a method needs no model of its own.
+"""
+
+from __future__ import annotations
+
+from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Counts, Workload, workload
+from gpuop.ir.analysis.stages import stages
+from gpuop.ir.device_model import DeviceFacts
+from gpuop.ir.kernel import DeviceFunction, Kernel
+from gpuop.ir.target import Target
+from gpuop.passes.schedules import PLAIN
+
+SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
+LINE = {"cpu": 64, "gpu": 32}  # bytes that memory gives at once
+LOADS = {"cpu": 1.0, "gpu": 3.0}  # operations that an access to near memory takes as long as
+CROWDED = {"cpu": 1.35, "gpu": 1.0}  # times as long as measured alone, operations take among others
+ALONE = (NEIGHBOUR, ATOMIC)  # what is measured as it occurs
+SCALAR = 0.5  # of an operation on a vector's lanes, what one takes that is common to them
+WAITS = 32.0  # and a barrier
+LIBRARY = {"cpu": 6.0, "gpu": 1.0}  # times as long as a kernel's, operations of a library's transform take
+DEPTH = 8  # of a CPU's operations that wait for one another
+
+
+def duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
+    """The seconds that a kernel is expected to take."""
+    plain = kernel.intermediates and kernel.pin is not None and kernel.pin.method == PLAIN
+    parts = stages(kernel) if plain else (kernel,)
+    return sum(_duration(part, target, facts) for part in parts)
+
+
+def of_library(kernel: DeviceFunction, target: Target, facts: DeviceFacts) -> float:
+    """The seconds that a library is expected to take; 0 where that is not known."""
+    if kernel.cost is None:
+        return 0.0
+    kinds = [param.type for param in (*kernel.inputs, *kernel.written)]
+    double = 2 if any(kind.dtype == "float64" for kind in kinds) else 1
+    computing = LIBRARY[target.device] * double * kernel.cost.operations * facts.seconds(OPERATION)
+    moving = facts.moving(sum(kind.nbytes for kind in kinds) * kernel.cost.passes)
+    return _rounded(facts, moving, computing, SHARP[target.device])
+
+
+def _rounded(facts: DeviceFacts, moving: float, computing: float, sharp: float) -> float:
+    return float(facts.launch + (moving**sharp + computing**sharp) ** (1 / sharp))
+
+
+def _duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
+    work, sharp = workload(kernel, target), SHARP[target.device]
+    lines = (work.lanes[FAR] + work.scalars[FAR]) * work.threads * LINE[target.device]
+    moving, computing = facts.moving(moved(kernel) + lines), _computing(work, target, facts)
+    return _rounded(facts, moving, computing, sharp)
+
+
+def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
+    """Seconds of what threads do; fewer than a device has lanes take as long as those."""
+    known = {FAR: 0.0, ACCESS: LOADS[target.device], BARRIER: WAITS}
+
+    def seconds(kind: str, count: float) -> float:
+        if kind in ALONE:
+            return count * facts.seconds(kind)
+        one = known[kind] * facts.seconds(OPERATION) if kind in known else facts.seconds(kind)
+        return count * CROWDED[target.device] * one
+
+    least = near = target.least_threads
+    if target.device == "gpu":
+        once = 1.0
+    elif work.vectors:
+        once, least, near = SCALAR * target.vector_length, 1, 1
+    else:  # a compiler makes vectors of threads, which take as long for each of computed places
+        once, least, near = SCALAR, DEPTH * target.simd_width, DEPTH
+
+    def taken(counts: Counts, share: float) -> float:
+        times = {kind: near if kind in ALONE else least for kind in counts}
+        shares = {kind: 1.0 if kind == NEIGHBOUR else share for kind in counts}
+        return sum(seconds(kind, n) * shares[kind] * max(work.threads, times[kind]) for kind, n in counts.items())
+
+    return taken(work.lanes, 1.0) + taken(work.scalars, once)
+
+
+def moved(kernel: Kernel) -> int:
+    """The bytes of a kernel's inputs and outputs."""
+    return sum(param.type.nbytes for param in (*kernel.inputs, *kernel.written))

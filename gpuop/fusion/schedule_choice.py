@@ -1,0 +1,56 @@
+"""How kernels of a plan run on its target, as far as planning needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from gpuop.fusion.intermediates import staged
+from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.register_split import Piece
+from gpuop.ir.analysis.stages import levels
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import Layout
+from gpuop.ir.target import Target
+from gpuop.passes import unscheduled
+from gpuop.passes.dynamic_extents import opened
+from gpuop.passes.lowering_cache import suited
+from gpuop.passes.schedules import choice, unpinned
+from gpuop.passes.schedules.common.method import Method, Parameters
+
+
+def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:
+    """How a kernel runs there; None where each thread computes its own points."""
+    return choice(unscheduled(kernel, target))
+
+
+def pin_refusal(kernel: Kernel, target: Target) -> str:
+    """Why the schedule that is pinned does not suit a kernel there; empty where it does, or none is pinned."""
+    return unpinned(unscheduled(kernel, target)) if kernel.pin is not None else ""
+
+
+def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout], dynamic: Collection[int]) -> set[int]:
+    """The values that should not be intermediates of a kernel that no schedule of the target suits; none where one does.
+
+    They are those of one level of its stages, which are the fewest bytes; of equal ones the middle, so that it takes few rounds.
+    """
+    kernel = piece.kernel
+    if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
+        return set()
+    pinned = kernel if limits.pin is None else replace(kernel, pin=limits.pin)
+    known = placed(pinned, piece, layouts, dynamic)
+    if opened(known, limits.target).kernel is not None if known.dynamic else suited(known, limits.target):
+        return set()
+    value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
+    found = levels(kernel)
+    middle = (len(found) - 1) / 2
+    fewest = min(enumerate(found), key=lambda at: (sum(param.type.nbytes for param in at[1]), abs(at[0] - middle)))[1]
+    return {value[param] for param in fewest}
+
+
+def placed(kernel: Kernel, piece: Piece, layouts: Mapping[int, Layout], dynamic: Collection[int]) -> Kernel:
+    """The kernel of a piece, knowing which values are dynamic, and the layouts of those that do not lie as gpuop's own do."""
+    values = list(zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True))
+    elsewhere = tuple((param, layouts[value]) for param, value in values if value in layouts)
+    open_ = frozenset(param for param, value in values if value in dynamic)
+    return replace(kernel, layouts=elsewhere, dynamic=open_) if elsewhere or open_ else kernel

@@ -1,0 +1,136 @@
+"""Whether the surplus threads of another operator's whole work-groups may run an operator as well.
+
+What they write at their own points is dropped, and what they read there is the nearest point's; nothing else may depend on
+their being outside the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuop.base.errors import Loc
+from gpuop.base.finalizers import WeakKeys
+from gpuop.fusion.program import Op
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Apply,
+    Argument,
+    Array,
+    Assert,
+    Assign,
+    Atomic,
+    Barrier,
+    Bits,
+    Break,
+    Cast,
+    Collective,
+    Comment,
+    Const,
+    Continue,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    Lane,
+    Let,
+    Load,
+    Pack,
+    Print,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    While,
+    Wide,
+    Write,
+    assert_never,
+)
+from gpuop.ir.target_expressions import TargetConst
+from gpuop.ir.visit import values, walk, walk_expr
+
+Hazard = tuple[str, Loc | None]
+
+_hazards: WeakKeys[Op, Hazard | None] = WeakKeys()
+
+
+def unfit(ops: Iterable[Op]) -> str | None:
+    """Why operators cannot share a kernel, if one of them runs in whole work-groups."""
+    ops = tuple(ops)
+    whole = next((op for op in ops if op.fusible.whole), None)
+    if whole is None:
+        return None
+    for op in ops:
+        found = None if op.fusible.whole else _hazard(op)
+        if found is not None:
+            hazard, loc = found
+            return (
+                f"`{whole.kernel.name}` runs whole work-groups, and `{op.kernel.name}` {hazard} "
+                f"({op.line(loc) or 'the library'}), which surplus threads must not"
+            )
+    return None
+
+
+def _hazard(op: Op) -> Hazard | None:
+    if op not in _hazards:
+        _hazards[op] = _first(op.fusible)
+    return _hazards[op]
+
+
+def _first(kernel: Kernel) -> Hazard | None:
+    """What surplus threads must not do, and its line."""
+    for stmt in walk(kernel.body):
+        inside = (_expression(e) for value in values(stmt) for e in walk_expr(value))
+        hazard = _statement(stmt) or next(filter(None, inside), "")
+        if hazard:
+            return hazard, getattr(stmt, "loc", None)
+    return None
+
+
+def _statement(stmt: Stmt) -> str:  # noqa: C901 - a case for each kind of node
+    match stmt:
+        case Write(point=point) if point is not None:
+            return "writes at computed places"
+        case Atomic():
+            return "updates memory atomically"
+        case Barrier():
+            return "waits for its own work-groups"
+        case Collective():
+            return "works on values of its work-groups"
+        case Declare(array=array) if array.space == "local":
+            return "has local memory"
+        case _ if stmt.effect:
+            return f"{type(stmt).__name__.lower()}s"
+        case While():
+            return "loops until a condition holds"
+        case For(step=step) if not isinstance(step, Const):
+            return "loops by a computed step"
+        case Store(memory=Array(), index=index) if not _known(index):
+            return "writes arrays at computed places"
+        case Let() | Assign() | Write() | Store() | Declare() | If() | For() | Break() | Continue() | Comment():
+            return ""
+        case Print() | Assert():
+            raise AssertionError("it has an effect")
+        case Wide():
+            raise AssertionError("recorded forms are asked about")
+        case _:
+            assert_never(stmt)
+
+
+def _expression(expr: Expr) -> str:
+    match expr:
+        case Read(point=point, border="unchecked") if point is not None:
+            return 'reads under border="unchecked"'
+        case Load(index=index) if not _known(index):
+            return "reads arrays at computed places"
+        case Const() | TargetConst() | Ref() | Index() | Stride() | Argument():
+            return ""
+        case Apply() | Cast() | Bits() | Lane() | Pack() | Read() | Load():
+            return ""
+        case _:
+            assert_never(expr)
+
+
+def _known(index: tuple[Expr, ...]) -> bool:
+    return all(isinstance(i, Const) for i in index)

@@ -1,0 +1,58 @@
+"""How long kernels take on a device that is typical of its kind, in operations that it does meanwhile.
+
+What is decided by these times is decided alike on all devices of a kind, where none is at hand, and on each run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from gpuop.base.cache.disk_memo import KeptOnDisk
+from gpuop.base.config import config
+from gpuop.fusion.cost import BALANCE, FUNCTION, LAUNCH, WEIGHTS
+from gpuop.fusion.report.kernel_time import duration, moved
+from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION
+from gpuop.ir.device_model import DeviceFacts
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.passes.lowering_cache import made_before, suited
+from gpuop.passes.resolve_target import resolve_target
+
+PREDICTED = KeptOnDisk[float]("predicted", float, float)
+
+
+def _facts(moved: float, kinds: Mapping[str, float], function: float) -> DeviceFacts:
+    """Of a kind that does so many operations while it moves a byte, and takes so many for other things."""
+
+    def seconds(kind: str) -> float:
+        op, _, dtype = kind.partition(" ")
+        return kinds.get(kind) or WEIGHTS.get(op, 1.0 if op == "add" else function) * (2 if dtype == "float64" else 1)
+
+    return DeviceFacts(LAUNCH * moved, ((LAUNCH, LAUNCH * moved),), seconds)
+
+
+FACTS: Mapping[str, DeviceFacts] = {
+    "cpu": _facts(BALANCE / 2, {OPERATION: 1.0, NEIGHBOUR: 40.0, ATOMIC: 800.0}, FUNCTION),
+    "gpu": _facts(BALANCE, {OPERATION: 1.0, NEIGHBOUR: 4.0, ATOMIC: 50.0}, FUNCTION / 2),
+}
+
+
+def predicted(kernel: Kernel, target: Target) -> float:
+    """Operations that such a device does in the time of a kernel; infinitely many where no schedule keeps its intermediates."""
+    return _predicted(kernel, target, config.generating)
+
+
+def least(kernel: Kernel, target: Target) -> float:
+    """What a kernel takes at least: to move its bytes."""
+    facts = FACTS[target.device]
+    return facts.launch + facts.moving(moved(kernel))
+
+
+@lru_cache(maxsize=256)
+def _predicted(kernel: Kernel, target: Target, settings: tuple[object, ...]) -> float:
+    if kernel.intermediates and not suited(kernel, target):
+        return math.inf
+    make: Callable[[], float] = lambda: duration(resolve_target(kernel), target, FACTS[target.device])  # noqa: E731
+    return made_before(PREDICTED, kernel, target, make)

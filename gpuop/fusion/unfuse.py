@@ -1,0 +1,140 @@
+"""Which operators of a kernel are predicted to take less time in kernels of their own.
+
+Whoever is fused with a stencil runs as it does, and it as they do: one that computes with doubles, or reads places that
+no vector loads, may cost the others a schedule that they have alone; so may a reader that computes their values where
+it needs them, and what is kept in memory anyway would be computed twice. Then operators are put together again one by
+one, as far as that pays, and the kernel is left in these parts where they are faster by far. It goes by a typical
+device of the target's kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from itertools import combinations, product
+
+from gpuop.fusion.cross_thread import access_of
+from gpuop.fusion.groups import Groups
+from gpuop.fusion.kernel_limits import Limits
+from gpuop.fusion.legality import refuse
+from gpuop.fusion.program import Op, Program
+from gpuop.fusion.register_split import Piece, Splitting
+from gpuop.fusion.typical_devices import least, predicted
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.passes.lowering_cache import suited
+
+Severed = dict[tuple[int, int], str]  # why, by the numbers of two operators that are not to be in one kernel
+
+SLOWER = 1.3  # times as long as in parts, from which on a kernel is left in these
+MOST_OPERATORS = 32  # of a kernel that is looked at: each is lowered, and most of what they are together on the way
+
+
+class Parting:
+    """Looks for kernels to leave in parts."""
+
+    def __init__(self, program: Program, limits: Limits) -> None:
+        self.program, self.limits = program, limits
+
+    def severed(self, pieces: Iterable[Piece]) -> Severed:
+        """Who is not to be in one kernel, of those that are in one of these."""
+        target = self.limits.target
+        if target is None or not self.limits.has_stages or self.limits.pin is not None:
+            return {}
+        found = list(pieces)
+        return {pair: reason for piece in found for pair, reason in self._of(piece, target, found).items()}
+
+    def _of(self, piece: Piece, target: Target, pieces: Sequence[Piece]) -> Severed:
+        kernel, numbers, others = piece.kernel, _computed(piece), [each for each in pieces if each is not piece]
+        if not isinstance(kernel, Kernel) or not 2 <= len(numbers) <= MOST_OPERATORS or not self._is_looked_at(piece):
+            return {}
+        lost = self._lost(piece, target)
+        if not lost and not _computes_again(piece, others):
+            return {}
+        ops, taken = [self._recorded[n] for n in sorted(numbers)], predicted(kernel, target)
+        if taken <= SLOWER * sum(least(op.fusible, target) for op in ops):  # which is known at once
+            return {}
+        parts = self._parts(ops, others, target)
+        ratio = taken / sum(self._more(part, others, target) for part in parts)
+        if len(parts) == 1 or ratio <= SLOWER:
+            return {}
+        why = "together they would have no schedule" if lost else "what another kernel computes would be computed again"
+        reason = f"{why}, which is predicted to take {ratio:.2g} times as long as apart"
+        pairs = (pair for a, b in combinations(parts, 2) for pair in product(a, b))
+        return {(a.number, b.number): reason for a, b in map(_ordered, pairs)}
+
+    def _is_looked_at(self, piece: Piece) -> bool:
+        kernel = piece.kernel
+        return isinstance(kernel, Kernel) and not kernel.intermediates and self.program.dynamic.isdisjoint(piece.inputs)
+
+    def _lost(self, piece: Piece, target: Target) -> bool:
+        """Whether no schedule suits a kernel that reads what others' threads do, but may suit parts of it."""
+        kernel, ops = piece.kernel, piece.ops
+        assert isinstance(kernel, Kernel)
+        if target.device == "gpu" and kernel.group is not None:
+            return False  # work-groups of reductions have schedules of their own on CPUs alone
+        reading = [op for op in ops if access_of(op).gathers]
+        if not reading or not kernel.domain.threads or suited(kernel, target):
+            return False
+        return any(op.recomputed for op in ops) or any(suited(op.fusible, target) for op in reading)
+
+    @cached_property
+    def _recorded(self) -> dict[int, Op]:
+        """The operators as they were before any computed for itself what it reads."""
+        return {op.number: op for op in self.program.ops}
+
+    @cached_property
+    def _apart(self) -> Splitting:
+        return Splitting(Groups(self.program, self.limits), self.program.types)
+
+    def _time(self, ops: Sequence[Op], target: Target) -> float:
+        kernel = self._apart.whole(ops).kernel
+        assert isinstance(kernel, Kernel)
+        return predicted(kernel, target)
+
+    def _more(self, ops: Sequence[Op], others: Iterable[Piece], target: Target) -> float:
+        """What a part takes, or its share of that where other kernels compute its values too: those that are theirs need only
+        be written."""
+        numbers = {op.number for op in ops}
+        sharing = [each for each in others if numbers <= _computed(each)]
+        if not sharing:
+            return self._time(ops, target)
+        moving = sum(least(op.fusible, target) for op in ops)
+        if any(numbers <= {op.number for op in each.ops} for each in sharing):
+            return moving
+        return max(moving, self._time(ops, target) / (1 + len(sharing)))
+
+    def _parts(self, ops: Sequence[Op], others: Sequence[Piece], target: Target) -> list[list[Op]]:
+        """Operators put together as long as one kernel is predicted to take less than two, those first that feed one another."""
+        groups, more = self._apart.groups, partial(self._more, others=others, target=target)
+        for pair in _pairs(ops):
+            a, b = (groups.of[op.number] for op in pair)
+            if a == b or refuse(groups, a, b) is not None:
+                continue
+            one, other = groups.members[a], groups.members[b]
+            if more([*one, *other]) <= more(one) + more(other):
+                groups.merge(a, b)
+        return [groups.members[n] for n in sorted({groups.of[op.number] for op in ops})]
+
+
+def _computed(piece: Piece) -> set[int]:
+    """The numbers of the operators that a kernel runs, for itself too."""
+    return {each.number for op in piece.ops for each in (op, *op.recomputed)}
+
+
+def _computes_again(piece: Piece, others: Iterable[Piece]) -> bool:
+    """Whether a kernel computes for itself what another one writes, or could."""
+    theirs = {op.number for each in others for op in each.ops}
+    return any(each.number in theirs for op in piece.ops for each in op.recomputed)
+
+
+def _ordered(pair: tuple[Op, Op]) -> tuple[Op, Op]:
+    a, b = sorted(pair, key=lambda op: op.number)
+    return a, b
+
+
+def _pairs(ops: Sequence[Op]) -> Iterator[tuple[Op, Op]]:
+    """Operators of which one needs the other, then those that read the same."""
+    pairs = list(combinations(ops, 2))
+    yield from ((a, b) for a, b in pairs if not set(a.outputs).isdisjoint(b.inputs))
+    yield from ((a, b) for a, b in pairs if not set(a.inputs).isdisjoint(b.inputs))

@@ -1,0 +1,61 @@
+"""What is decided for a device before planning, or after it, by what was measured there: variants of operators, and schedules."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpuop.fusion.program import Op, Program, needed_ops
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.schedule_override import Pin
+from gpuop.ir.target import Target
+from gpuop.ir.values import Node
+from gpuop.ir.variants import Variant, Variants, shown
+
+
+class Choices(ABC):
+    """Whoever knows what was measured on a device, or on those of a target."""
+
+    target: Target
+
+    @abstractmethod
+    def variant(self, call: Variants, given: Sequence[Node | None]) -> Variant:
+        """The variant that runs.
+
+        Args:
+            given: the inputs of the call, where they come from outside of the program.
+        """
+
+    @abstractmethod
+    def pin(self, kernel: Kernel) -> Pin | None:
+        """The schedule that was measured to be best for a kernel of a plan; None where none was."""
+
+
+@dataclass(frozen=True)
+class First(Choices):
+    """Nothing was measured."""
+
+    target: Target
+
+    def variant(self, call: Variants, given: Sequence[Node | None]) -> Variant:
+        return call.fitting(self.target)[0]
+
+    def pin(self, kernel: Kernel) -> Pin | None:
+        return None
+
+
+def settled(program: Program, choices: Choices) -> Program:
+    """The program with one kernel for each operator that was recorded several times."""
+    if not any(isinstance(op.kernel, Variants) for op in program.ops):
+        return program
+    return replace(program, ops=needed_ops([_settled(op, program, choices) for op in program.ops], program.wanted))
+
+
+def _settled(op: Op, program: Program, choices: Choices) -> Op:
+    if not isinstance(op.kernel, Variants):
+        return op
+    variant = choices.variant(op.kernel, [program.leaves.get(v) for v in op.inputs])
+    inputs = tuple(op.inputs[k] for k in variant.inputs)
+    told = shown(variant.parameters)
+    return replace(op, kernel=variant.kernel, identity=variant.identity, inputs=inputs, variant=told)

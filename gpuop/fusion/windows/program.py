@@ -1,0 +1,95 @@
+"""A program for windows of its grid: the same operators, on fields of a window's extents."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gpuop.fusion.iteration import Iteration, Part
+from gpuop.fusion.program import Op, Program
+from gpuop.fusion.windows.halo_inference import Surroundings
+from gpuop.fusion.windows.kernel import NUMBER, Name, WindowOf, windowed
+from gpuop.ir.kernel import Kernel, Output
+from gpuop.ir.nodes import FieldParam
+from gpuop.ir.text import identity
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf, Node
+
+
+@dataclass(frozen=True, eq=False)
+class WindowedProgram:
+    """A program on windows.
+
+    Attributes:
+        numbers: the leaves that are the window's numbers.
+    """
+
+    program: Program
+    numbers: Mapping[Name, int]
+
+
+def on_window(what: Program, found: Surroundings, extents: WindowOf) -> WindowedProgram:
+    """The program on a window."""
+    return _Windowing(what, found, extents).made()
+
+
+class _Windowing:
+    def __init__(self, what: Program, found: Surroundings, extents: WindowOf) -> None:
+        self.what, self.found, self.extents = what, found, extents
+        self.numbers: dict[Name, int] = {}
+        self.next = max(what.types, default=-1) + 1
+
+    def made(self) -> WindowedProgram:
+        what, cut = self.what, self.found.cut
+        changed = cut | self.found.parts
+        ops = tuple(op if changed.isdisjoint(op.outputs) else self._op(op) for op in what.ops)
+        types = {
+            v: kind.replace(field_shape=self.extents.window) if v in cut else kind for v, kind in what.types.items()
+        }
+        types |= dict.fromkeys(self.numbers.values(), NUMBER)
+        leaves: dict[int, Node] = {v: _retyped(node, types[v]) if v in cut else node for v, node in what.leaves.items()}
+        leaves |= {v: Leaf(NUMBER, by_value=True, name=f"{what}{axis}") for (what, axis), v in self.numbers.items()}
+        keys = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
+        key = ("window", keys, tuple((op.identity, op.inputs) for op in ops), what.wanted, what.dynamic)
+        return WindowedProgram(replace(what, leaves=leaves, ops=ops, types=types, key=key, cycle=None), self.numbers)
+
+    def _leaf(self, name: Name) -> int:
+        """The leaf that is a number of the window."""
+        if name not in self.numbers:
+            self.numbers[name] = self.next
+            self.next += 1
+        return self.numbers[name]
+
+    def _op(self, op: Op) -> Op:
+        if isinstance(op.kernel, Iteration):
+            return self._turns(op, op.kernel)
+        assert isinstance(op.kernel, Kernel)
+        cut = {p for v, p in zip(op.inputs, op.kernel.inputs, strict=True) if v in self.found.cut}
+        made = windowed(op.kernel, self.extents, cut, self.found.of_ops[op.number])
+        inputs = (*op.inputs, *map(self._leaf, made.numbers))
+        return replace(op, kernel=made.kernel, identity=identity(made.kernel), inputs=inputs)
+
+    def _turns(self, op: Op, kernel: Iteration) -> Op:
+        """An iteration on a window, with the window's numbers as inputs besides."""
+        made = on_window(kernel.turn.program, self.found.inner[op.number], self.extents)
+        names = tuple(made.numbers)
+        given = kernel.turn.given | {made.numbers[name]: len(op.inputs) + n for n, name in enumerate(names)}
+        params = [self._param(p) if v in self.found.cut else p for v, p in zip(op.inputs, kernel.inputs, strict=True)]
+        params += [FieldParam(f"{what}{axis}", NUMBER, by_value=True) for what, axis in names]
+        turns = replace(
+            kernel,
+            inputs=tuple(params),
+            outputs=tuple(Output(self._param(o.param)) for o in kernel.outputs),
+            turn=Part(made.program, given),
+        )
+        name = hashlib.sha256(repr((op.identity, made.program.key)).encode()).hexdigest()
+        return replace(op, kernel=turns, identity=name, inputs=(*op.inputs, *map(self._leaf, names)))
+
+    def _param(self, param: FieldParam) -> FieldParam:
+        return replace(param, type=param.type.replace(field_shape=self.extents.window))
+
+
+def _retyped(node: Node, kind: FieldType) -> Node:
+    """What comes in windows; turns of iterations are given results too."""
+    return replace(node, type=kind) if isinstance(node, Leaf) else Leaf(kind)

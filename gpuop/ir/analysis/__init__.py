@@ -1,0 +1,1 @@
+"""Analyses of kernels: they ask, and change nothing."""

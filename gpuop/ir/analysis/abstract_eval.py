@@ -1,0 +1,184 @@
+"""What can be known of a kernel's values before it runs: those that follow from positions alone, thread by thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir import numpy_semantics
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, Index, Lane, Load, Pack, Ref, Var
+from gpuop.ir.ops import OPS
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A scalar of some threads, arrays over them: the value, in which of them it is known, and between which it lies."""
+
+    value: NDArray[Any]
+    known: Mask
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def merged(self, new: Known, may: Mask, sure: Mask) -> Known:
+        """After an assignment by the threads that are `sure` to run it, and perhaps by others that `may`."""
+        alike = self.known & new.known & (self.value == new.value)
+        known = np.where(sure, new.known, np.where(may, alike, self.known))
+        low, high = np.minimum(self.low, new.low), np.maximum(self.high, new.high)
+        bounds = (
+            np.where(sure, last, np.where(may, either, first))
+            for first, either, last in ((self.low, low, new.low), (self.high, high, new.high))
+        )
+        return Known(np.where(may, new.value, self.value), known, *bounds)
+
+
+def between(value: NDArray[Any], known: Mask, low: Any, high: Any) -> Known:
+    """A value with bounds where it is not known; bounds that its type does not hold are no bounds, for integers wrap."""
+    least, most = limits(value.dtype)
+    inside = (low >= least) & (high <= most)
+    low, high = np.where(inside, low, least), np.where(inside, high, most)
+    return Known(
+        value, known, np.where(known, value, low).astype(np.float64), np.where(known, value, high).astype(np.float64)
+    )
+
+
+def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind not in "iu":
+        return (0, 1) if dtype.kind == "b" else (-np.inf, np.inf)
+    return float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
+
+
+def _bounds(op: str, args: tuple[Known, ...]) -> tuple[Any, Any]:
+    """Between which values the result of an operation on integers lies; infinities where that is not understood."""
+    a, b = args[0], args[-1]
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    natural = (a.low >= 0) & (b.low > 0)
+    match op:
+        case "add":
+            return a.low + b.low, a.high + b.high
+        case "sub":
+            return a.low - b.high, a.high - b.low
+        case "mul":
+            return np.minimum.reduce(corners), np.maximum.reduce(corners)
+        case "min" | "max":
+            take = np.minimum if op == "min" else np.maximum
+            return take(a.low, b.low), take(a.high, b.high)
+        case "choose":
+            return np.minimum(args[1].low, b.low), np.maximum(args[1].high, b.high)
+        case "mod":
+            most = np.minimum(np.where(natural, a.high, np.inf), b.high - 1)
+            return np.where(natural, 0, np.where(b.low > 0, -most, -np.inf)), np.where(b.low > 0, most, np.inf)
+        case "div":
+            return np.where(natural, 0, -np.inf), np.where(natural, a.high, np.inf)
+        case "and":
+            most = np.minimum(np.where(a.low >= 0, a.high, np.inf), np.where(b.low >= 0, b.high, np.inf))
+            return np.where(np.isfinite(most), 0, -np.inf), most
+    return np.full_like(a.low, -np.inf), np.full_like(a.low, np.inf)
+
+
+Lanes = list[Known]
+
+
+class Evaluation:
+    """Evaluates expressions for some threads.
+
+    Args:
+        places: their positions: (kind, axis) of an `Index`.
+    """
+
+    def __init__(self, kernel: Kernel, places: Mapping[tuple[str, str], NDArray[Any]], count: int) -> None:
+        self.kernel, self.places, self.count = kernel, places, count
+        self.vars: dict[Var, Lanes] = {}
+        self.nowhere, self.everywhere = np.zeros(count, np.bool_), np.ones(count, np.bool_)
+
+    def unknown(self, expr: Expr) -> Lanes:
+        nothing = np.zeros(self.count, expr.type.dtype.numpy)
+        return [between(nothing, self.nowhere, -np.inf, np.inf)] * expr.type.lanes
+
+    def exactly(self, value: NDArray[Any]) -> Known:
+        return between(value, self.everywhere, -np.inf, np.inf)
+
+    def number(self, value: Any, expr: Expr) -> Known:
+        return self.exactly(np.full(self.count, value, expr.type.dtype.numpy))
+
+    def scalar(self, expr: Expr) -> Known:
+        (lane,) = self.lanes(expr)
+        return lane
+
+    def lanes(self, expr: Expr) -> Lanes:
+        match expr:
+            case Const(value=value):
+                return [self.number(value, expr)]
+            case Ref(var=var):
+                return self.vars[var]
+            case Index():
+                return [self.index(expr)]
+            case Apply():
+                return self.apply(expr)
+            case Cast(arg=arg, type=type_, saturate=saturate):
+                cast = [self.cast(v, type_.dtype.numpy, saturate) for v in self.lanes(arg)]
+                return cast * type_.lanes if len(cast) < type_.lanes else cast
+            case Bits(arg=arg, type=type_):
+                given = self.lanes(arg)
+                return [between(v.value.view(type_.dtype.numpy), v.known, -np.inf, np.inf) for v in given]
+            case Lane(arg=arg, lane=lane):
+                return [self.lanes(arg)[lane]]
+            case Pack(args=args):
+                return [lane for a in args for lane in self.lanes(a)]
+            case Load(memory=Array(space="constant") as table, index=index) if table.type.lanes == 1:
+                return [self.entry(table, [self.scalar(i) for i in index])]
+        return self.unknown(expr)  # nothing is claimed of expressions of other kinds
+
+    def index(self, index: Index) -> Known:
+        if index.kind in ("global_size", "local_size", "group_count"):
+            return self.number(self.kernel.bounds(index)[0], index)
+        if (index.kind, index.axis) not in self.places:
+            return self.unknown(index)[0]
+        return self.exactly((self.places[index.kind, index.axis] + index.offset).astype(np.int32))
+
+    def cast(self, given: Known, target: np.dtype[Any], saturate: bool) -> Known:
+        value = numpy_semantics.convert(given.value, target, saturate)
+        low, high = (np.trunc(bound) if target.kind in "iu" else bound for bound in (given.low, given.high))
+        least, most = limits(target)
+        if saturate:  # NaN becomes 0
+            low, high = np.clip(np.minimum(low, 0), least, most), np.clip(np.maximum(high, 0), least, most)
+        return between(value, given.known, low, high)
+
+    def apply(self, expr: Apply) -> Lanes:
+        row, operands = OPS[expr.op], [self.lanes(a) for a in expr.args]
+        out = []
+        for args in zip(*operands, strict=True):
+            given = [
+                a.value.astype(np.float64) if not row.exact and a.value.dtype.kind == "f" else a.value for a in args
+            ]
+            value = np.asarray(row.numpy(*given)).astype(expr.type.dtype.numpy, copy=False)
+            bounds = _bounds(expr.op, args) if expr.type.integer else (-np.inf, np.inf)
+            out.append(between(value, self.decided(expr, args), *bounds))
+        return out
+
+    def decided(self, expr: Apply, args: tuple[Known, ...]) -> Mask:
+        """Where an operation is known: some do not need all of their operands."""
+        every = np.asarray(np.logical_and.reduce([a.known for a in args]))
+        if expr.op == "choose":
+            c, a, b = args
+            return np.asarray(c.known & np.where(c.value, a.known, b.known))
+        if expr.op in ("and", "or") and expr.type.kind == "b":
+            settles = expr.op == "or"
+            return np.asarray(np.logical_or.reduce([every, *(a.known & (a.value == settles) for a in args)]))
+        return every
+
+    def entry(self, table: Array, index: Lanes) -> Known:
+        """An element of a constant table."""
+        where = np.zeros(self.count, np.int64)
+        for at, n in zip(index, table.extents, strict=True):
+            where = where * n + np.clip(at.value, 0, n - 1)
+        known: Mask = np.logical_and.reduce([at.known for at in index])
+        return between(
+            np.array(table.values, table.type.dtype.numpy)[where], known, min(table.values), max(table.values)
+        )

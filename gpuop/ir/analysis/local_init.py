@@ -1,0 +1,286 @@
+"""What the threads of some work-groups do to local memory, statement by statement, as far as it follows from positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.base.errors import Loc, SemanticError
+from gpuop.ir.analysis.abstract_eval import Evaluation, Known, Mask
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    GRID_AXES,
+    Apply,
+    Array,
+    Assert,
+    Assign,
+    Atomic,
+    Barrier,
+    Block,
+    Break,
+    Collective,
+    Comment,
+    Continue,
+    Declare,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Print,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    While,
+    Wide,
+    Write,
+    assert_never,
+)
+from gpuop.ir.visit import blocks, operands, values, walk
+
+MOST_STATEMENTS = 5000  # statements are followed so far: later turns of loops do what the first ones do
+
+
+class Enough(Exception):
+    """More than is worth following."""
+
+
+@dataclass
+class _LoopTurn:
+    """The threads of a loop that may be, and those that are sure to be, in it and in its turn."""
+
+    may: Mask
+    sure: Mask
+    may_stay: Mask
+    sure_stay: Mask
+
+
+@dataclass
+class _Doubt:
+    """The threads whose value comes from what nobody wrote, and what is said of it where it is used."""
+
+    threads: Mask
+    error: SemanticError
+    exact: bool
+
+
+class Following:
+    """Some work-groups of a kernel.
+
+    Args:
+        needed: the variables that are followed.
+
+    Attributes:
+        written: of each local array, by group and element: whether a thread of the grid may have written it [0], and
+            whether a surplus thread would have [1].
+    """
+
+    def __init__(self, kernel: Kernel, groups: Sequence[tuple[int, ...]], needed: set[Var]) -> None:
+        self.kernel = kernel
+        size = kernel.work_group
+        inner = np.stack(np.unravel_index(np.arange(size.points), size))
+        place: dict[tuple[str, str], NDArray[Any]] = {}
+        self.inside = np.ones(len(groups) * size.points, np.bool_)
+        for k, axis in enumerate(GRID_AXES):
+            group = np.repeat([g[k] for g in groups], size.points)
+            local = np.tile(inner[k], len(groups))
+            place["group", axis], place["local", axis] = group, local
+            place["global", axis] = group * size[k] + local
+            self.inside &= place["global", axis] < kernel.domain.extent(axis)
+        self.member = np.repeat(np.arange(len(groups)), size.points)
+        self.eval = Evaluation(kernel, place, len(self.inside))
+        self.needed = needed
+        sizes = {d.array: (2, len(groups), d.array.elements) for d in kernel.shared("local")}
+        self.written = {array: np.zeros(shape, np.bool_) for array, shape in sizes.items()}
+        self.doubts: dict[Var, _Doubt | None] = {}
+        self.turns: list[_LoopTurn] = []
+        self.left = MOST_STATEMENTS
+
+    def run(self) -> None:
+        self.block(self.kernel.body, self.eval.everywhere, self.eval.everywhere)
+
+    def block(self, block: Block, may: Mask, sure: Mask) -> None:
+        for stmt in block:
+            here = (may & self.turns[-1].may, sure & self.turns[-1].sure) if self.turns else (may, sure)
+            if not here[0].any():
+                return
+            self.left -= 1
+            if not self.left:
+                raise Enough
+            self.stmt(stmt, *here)
+
+    def stmt(self, stmt: Stmt, may: Mask, sure: Mask) -> None:  # noqa: C901 - a case for each kind of node
+        doubts = [doubt for value in values(stmt) if (doubt := self.doubt(value, may, sure, stmt.loc)) is not None]
+        if isinstance(stmt, Let) and not stmt.var.mutable:
+            self.doubts[stmt.var] = doubts[0] if doubts else None
+        else:
+            self.use(doubts, may)
+        match stmt:
+            case Let() | Assign() if stmt.var in self.needed:
+                self.bind(stmt, may, sure)
+            case Store(memory=Array() as array, index=index) if array in self.written:
+                self.write(array, index, may)
+            case Atomic():
+                self.atomic(stmt, may, sure)
+            case Collective(var=var):
+                self.eval.vars[var] = self.eval.unknown(Ref(var))
+            case If(cond=cond, then=then, orelse=orelse):
+                c = self.eval.scalar(cond)
+                for branch, holds in ((then, c.value != 0), (orelse, c.value == 0)):
+                    self.block(branch, may & (holds | ~c.known), sure & holds & c.known)
+            case For() | While():
+                self.loop(stmt, may, sure)
+            case Break() | Continue():
+                self.leave(stmt, may, sure)
+            case Let() | Assign() | Store() | Declare() | Write() | Barrier() | Print() | Assert() | Comment():
+                pass  # its values have been asked for doubts; it decides no place or condition, and writes no local memory
+            case Wide():
+                raise AssertionError("tiles are checked in the recorded form")
+            case _:
+                assert_never(stmt)
+
+    def bind(self, stmt: Let | Assign, may: Mask, sure: Mask) -> None:
+        new = self.eval.lanes(stmt.value)
+        if isinstance(stmt, Assign):
+            new = [old.merged(v, may, sure) for old, v in zip(self.eval.vars[stmt.var], new, strict=True)]
+        self.eval.vars[stmt.var] = new
+
+    def atomic(self, stmt: Atomic, may: Mask, sure: Mask) -> None:
+        if isinstance(stmt.memory, Array) and stmt.memory in self.written:
+            missing = self.missing(stmt.memory, stmt.index, may, sure, stmt.loc)
+            self.use([] if missing is None else [missing], may)
+            self.write(stmt.memory, stmt.index, may)
+        if stmt.var is not None:
+            self.eval.vars[stmt.var] = self.eval.unknown(Ref(stmt.var))
+
+    # --- loops --------------------------------------------------------------------------------------------------
+
+    def leave(self, stmt: Break | Continue, may: Mask, sure: Mask) -> None:
+        turn = self.turns[-1]
+        turn.may, turn.sure = turn.may & ~sure, turn.sure & ~may
+        if isinstance(stmt, Break):
+            turn.may_stay, turn.sure_stay = turn.may_stay & ~sure, turn.sure_stay & ~may
+
+    def loop(self, loop: For | While, may: Mask, sure: Mask) -> None:
+        turn = _LoopTurn(may, sure, may, sure)
+        self.turns.append(turn)
+        bounds = [self.eval.scalar(e) for e in values(loop)] if isinstance(loop, For) else []
+        known = all(b.known[may].all() for b in bounds)
+        counter = bounds[0].value if bounds else None
+        while known and turn.may_stay.any():
+            turn.may, turn.sure = turn.may_stay, turn.sure_stay
+            known, holds = self.holds(loop, bounds, counter, turn)
+            if not known:
+                break
+            turn.may_stay = turn.may = turn.may & holds
+            turn.sure_stay = turn.sure = turn.sure & holds
+            self.block(blocks(loop)[-1], turn.may, turn.sure)
+            if counter is not None:
+                counter = counter + bounds[2].value
+        if not known:
+            self.anyhow(loop, turn)
+        self.turns.pop()
+
+    def holds(
+        self, loop: For | While, bounds: Sequence[Known], counter: NDArray[Any] | None, turn: _LoopTurn
+    ) -> tuple[bool, Mask]:
+        """Whether it is known who takes another turn, and who does."""
+        if isinstance(loop, While):
+            self.block(loop.head, turn.may, turn.sure)
+            doubt = self.doubt(loop.cond, turn.may, turn.sure, loop.loc)
+            self.use([] if doubt is None else [doubt], turn.may)
+            c = self.eval.scalar(loop.cond)
+            return bool(c.known[turn.may].all()), c.value != 0
+        assert counter is not None
+        self.eval.vars[loop.var] = [self.eval.exactly(counter)]
+        _, stop, step = (b.value for b in bounds)
+        return True, np.where(step > 0, counter < stop, (counter > stop) & (step < 0))
+
+    def anyhow(self, loop: For | While, turn: _LoopTurn) -> None:
+        """The turns of a loop of which it is not known how many there are: in any of them, its variables are anything."""
+        turn.may, turn.sure = turn.may_stay, self.eval.nowhere
+        turn.sure_stay = self.eval.nowhere
+        changed = {s.var for inner in blocks(loop) for s in walk(inner) if isinstance(s, Assign)} & self.needed
+        for var in changed | ({loop.var} if isinstance(loop, For) else set()):
+            self.eval.vars[var] = self.eval.unknown(Ref(var))
+        may = turn.may
+        for inner in blocks(loop):
+            self.block(inner, may, self.eval.nowhere)
+        for var in changed:
+            self.eval.vars[var] = self.eval.unknown(Ref(var))
+
+    # --- local memory -------------------------------------------------------------------------------------------
+
+    def cells(
+        self, array: Array, index: Iterable[Expr], threads: Mask
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], bool]:
+        """The (group, element, thread) that may be meant, elements outside the array left out, and whether all are known."""
+        group = self.member[threads]
+        element, exact = np.zeros(len(group), np.int64), True
+        taken = np.flatnonzero(threads)
+        for at, n in zip(map(self.eval.scalar, index), array.extents, strict=True):
+            along = at.value[taken].astype(np.int64)
+            kept = (along >= 0) & (along < n)
+            if not at.known[taken].all():  # all that it may be along this axis
+                exact, along = False, np.tile(np.arange(n), len(taken))
+                group, element, taken = (np.repeat(each, n) for each in (group, element, taken))
+                kept = (at.low[taken] <= along) & (along <= at.high[taken])
+            group, element, taken = group[kept], (element * n + along)[kept], taken[kept]
+        return group, element, taken, exact
+
+    def write(self, array: Array, index: Sequence[Expr], may: Mask) -> None:
+        for cells, threads in zip(self.written[array], (may & self.inside, may & ~self.inside), strict=True):
+            group, element, _, _ = self.cells(array, index, threads)
+            cells[group, element] = True
+
+    def missing(self, array: Array, index: Sequence[Expr], may: Mask, sure: Mask, loc: Loc | None) -> _Doubt | None:
+        """The threads that read what nobody wrote and surplus threads would have. A condition may keep a place inside."""
+        mine, surplus = self.written[array]
+        group, element, thread, exact = self.cells(array, index, may & self.inside)
+        lacking = surplus[group, element] & ~mine[group, element] & (exact or sure[thread])
+        if not lacking.any():
+            return None
+        threads = self.eval.nowhere.copy()
+        threads[thread[lacking]] = True
+        return _Doubt(threads, _lacks(self.kernel, array, int(element[np.argmax(lacking)]), exact, loc), exact)
+
+    def doubt(self, expr: Expr, may: Mask, sure: Mask, loc: Loc | None) -> _Doubt | None:
+        if isinstance(expr, Load) and expr.memory in self.written:
+            return self.missing(expr.memory, expr.index, may, sure, loc)
+        if isinstance(expr, Ref):
+            return self.doubts.get(expr.var)
+        found = [self.doubt(operand, may, sure, loc) for operand in operands(expr)]
+        if isinstance(expr, Apply) and expr.op == "choose" and expr.args[0].type.lanes == 1 and any(found[1:]):
+            c = self.eval.scalar(expr.args[0])
+            for side, chosen in ((1, c.value != 0), (2, c.value == 0)):
+                doubt = found[side]
+                if doubt is not None:  # a choice uses what it chooses
+                    maybe = ~c.known & doubt.exact
+                    found[side] = _Doubt(doubt.threads & (maybe | (c.known & chosen)), doubt.error, doubt.exact)
+        return next((doubt for doubt in found if doubt is not None and doubt.threads.any()), None)
+
+    def use(self, doubts: Iterable[_Doubt], may: Mask) -> None:
+        for doubt in doubts:
+            if (doubt.threads & may & self.inside).any():
+                raise doubt.error
+
+
+def _lacks(kernel: Kernel, array: Array, element: int, exact: bool, loc: Loc | None) -> SemanticError:
+    grid, size = kernel.domain, kernel.work_group
+    shown = size[3 - len(grid.shape) :]
+    place = f"[{', '.join(map(str, np.unravel_index(element, array.extents)))}]" if array.shape else ""
+    it = f"`{array.hint}{place}`"
+    what = (
+        f"{it} is read, and" if exact else f"`{array.hint}` is read at computed places, and parts of it, such as {it},"
+    )
+    return SemanticError(
+        f"{what} only threads beyond the grid would write{' it' if exact else ''}: a grid of {grid} is no multiple of "
+        f"work-groups of {'×'.join(map(str, shown))}; let such threads run too by "
+        f"`_localThreads({', '.join(map(str, shown))}, whole_groups=True)`, or leave out with `_if` what they would write",
+        loc or kernel.loc,
+    )

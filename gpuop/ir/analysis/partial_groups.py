@@ -1,0 +1,76 @@
+"""Tiles that nobody completes: local memory that threads read and that only surplus threads would have written.
+
+Where a grid is no multiple of its work-groups, the last ones have fewer threads. What these do is followed for such groups
+without data: positions are known, so are the counters and conditions that follow from them. Of anything else all is possible:
+conditions hold or not, indices are anywhere. So threads inside the grid write more than they do, and what is found is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from gpuop.ir.analysis.local_init import Enough, Following
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import AXES, Apply, Array, Assign, Atomic, Block, For, If, Let, Load, Ref, Store, Var, While
+from gpuop.ir.visit import expressions, values, walk, walk_expr
+
+
+def check_tiles(kernel: Kernel) -> None:
+    """Refuse a kernel whose threads read what surplus threads would have written. Its work-groups must be known.
+
+    Raises:
+        SemanticError: at the line that reads.
+    """
+    local = [declared.array for declared in kernel.shared("local")]
+    if kernel.whole or not local or not kernel.domain.threads:
+        return
+    groups = list(_edges(kernel))
+    if not groups or not any(_memory(e) in local for e in (*expressions(kernel.body), *walk(kernel.body))):
+        return
+    try:
+        with np.errstate(all="ignore"):
+            Following(kernel, groups, _needed(kernel.body)).run()
+    except Enough:
+        pass
+
+
+def _memory(what: object) -> object:
+    return what.memory if isinstance(what, (Load, Atomic)) else None
+
+
+def _edges(kernel: Kernel) -> Iterator[tuple[int, ...]]:
+    """Work-groups that have surplus threads: at the beginning and at the end of each axis."""
+    axes = [(kernel.domain.extent(axis), size) for axis, size in zip(AXES, kernel.work_group, strict=False)]
+    last = [-(-n // size) - 1 for n, size in axes]
+    for group in product(*(sorted({0, end}) for end in last)):
+        if any(at == end and n % size for at, end, (n, size) in zip(group, last, axes, strict=True)):
+            yield group
+
+
+def _needed(body: Block) -> set[Var]:
+    """The variables that indices of local memory, conditions, choices and loops depend on."""
+    made: dict[Var, set[Var]] = {}
+    roots: set[Var] = set()
+    for stmt in walk(body):
+        used = {e.var for v in values(stmt) for e in walk_expr(v) if isinstance(e, Ref)}
+        if isinstance(stmt, (Let, Assign)):
+            made.setdefault(stmt.var, set()).update(used)
+            match stmt.value:
+                case Load():
+                    roots |= used
+                case Apply(op="choose", args=(Ref(var=var), *_)):
+                    roots.add(var)
+        elif isinstance(stmt, (Store, Atomic)) and isinstance(stmt.memory, Array):
+            roots |= {e.var for i in stmt.index for e in walk_expr(i) if isinstance(e, Ref)}
+        elif isinstance(stmt, (If, For, While)):
+            roots |= used | ({stmt.var} if isinstance(stmt, For) else set())
+    needed: set[Var] = set()
+    while roots:
+        var = roots.pop()
+        if var not in needed:
+            needed.add(var)
+            roots |= made.get(var, set())
+    return needed

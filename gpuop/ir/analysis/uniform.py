@@ -1,0 +1,147 @@
+"""Which values are the same for all threads of a work-group (or of the grid): where barriers may stand depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuop.ir.nodes import (
+    AXES,
+    GRID_AXES,
+    Apply,
+    Argument,
+    Array,
+    Assert,
+    Assign,
+    Atomic,
+    Barrier,
+    Bits,
+    Block,
+    Break,
+    Cast,
+    Collective,
+    Comment,
+    Const,
+    Continue,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    Lane,
+    Let,
+    Load,
+    Pack,
+    Print,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    Var,
+    While,
+    Wide,
+    Write,
+    assert_never,
+)
+from gpuop.ir.target_expressions import Extent, TargetConst
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.visit import blocks, leaving, operands, values
+
+
+class Uniformity:
+    """An analysis of a kernel's body, to its fixed point.
+
+    Args:
+        grid: ask about all threads of the grid, instead of those of one work-group.
+
+    Attributes:
+        varying: variables and arrays whose values may differ between threads.
+        divergent: statements that not all threads may reach together, with the condition or loop that separates them.
+    """
+
+    def __init__(self, body: Block, domain: Domain, group: Sequence[Extent], grid: bool = False) -> None:
+        sizes: Sequence[Extent] = [domain.extent(axis) for axis in GRID_AXES] if grid else group
+        self.several = {axis for axis, size in zip(AXES, sizes, strict=False) if size != 1}
+        if grid and domain.elements > 1:
+            self.several.add("element")
+        self.grid = grid
+        self.positions = {"global", "local", "group"} if grid else {"global", "local"}
+        self.varying: set[Var | Array] = set()
+        self.divergent: dict[int, Stmt] = {}
+        known = -1
+        while known != len(self.varying) + len(self.divergent):
+            known = len(self.varying) + len(self.divergent)
+            self._block(body, None)
+
+    def varies(self, expr: Expr) -> bool:
+        match expr:
+            case Index(kind=kind, axis=axis):
+                return kind in self.positions and axis in self.several
+            case Ref(var=var):
+                return var in self.varying
+            case Load(memory=Array(space="private") as array) if array in self.varying:
+                return True
+            case Read(point=None, field=field) if field.type.field_shape:
+                return True
+            case Const() | TargetConst() | Stride() | Argument():
+                return False
+            case Apply() | Cast() | Bits() | Lane() | Pack() | Read() | Load():
+                return any(map(self.varies, operands(expr)))
+            case _:
+                assert_never(expr)
+
+    def cause(self, stmt: Stmt) -> Stmt | None:
+        """What may keep some threads from a statement; None where all reach it together."""
+        return self.divergent.get(id(stmt))
+
+    def _block(self, block: Block, cause: Stmt | None) -> None:
+        for stmt in block:
+            if cause is not None:
+                self.divergent[id(stmt)] = cause
+            self._stmt(stmt, cause)
+
+    def _stmt(self, stmt: Stmt, cause: Stmt | None) -> None:  # noqa: C901 - a case for each kind of node
+        differs = cause is not None or any(map(self.varies, values(stmt)))
+        match stmt:
+            case Let(var=var, value=value) if self.varies(value):
+                self.varying.add(var)
+            case Assign(var=var) if differs:
+                self.varying.add(var)
+            case Store(memory=Array() as array) if differs:
+                self.varying.add(array)
+            case Atomic(memory=memory, var=var):
+                self.varying |= {s for s in (memory, var) if isinstance(s, (Var, Array))}
+            case Collective(var=var) if not self._is_common(stmt):
+                self.varying.add(var)
+            case If():
+                self._each(stmt, cause or (stmt if differs else None))
+            case For(var=counter):
+                left = cause or self._left(stmt) or (stmt if differs else None)
+                if left is not None:
+                    self.varying.add(counter)
+                self._each(stmt, left)
+            case While():
+                self._each(stmt, cause or self._left(stmt) or (stmt if self.varies(stmt.cond) else None))
+            case Let() | Assign() | Store() | Declare() | Write() | Barrier() | Print() | Assert() | Comment():
+                pass
+            case Collective():
+                pass
+            case Break() | Continue():
+                pass  # `_left` looks for them from the loop
+            case Wide():
+                raise AssertionError("uniformity is a question about the recorded form")
+            case _:
+                assert_never(stmt)
+
+    def _is_common(self, stmt: Collective) -> bool:
+        """Whether all threads get one value of what they do together."""
+        everywhere = not stmt.over or self.several <= {stmt.over}
+        return stmt.kind in ("reduce", "ballot", "select", "broadcast") and everywhere and not self.grid
+
+    def _each(self, stmt: Stmt, cause: Stmt | None) -> None:
+        for block in blocks(stmt):
+            self._block(block, cause)
+
+    def _left(self, loop: For | While) -> Stmt | None:
+        """The break or continue that not all threads take together: from then on they are in different turns."""
+        return next((self.divergent[id(s)] for s in leaving(blocks(loop)[-1]) if id(s) in self.divergent), None)

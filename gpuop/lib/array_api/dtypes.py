@@ -1,0 +1,113 @@
+"""The standard's dtypes, and its functions of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import ArgumentError
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
+from gpuop.ops.elementwise import algebra
+from gpuop.ops.layout import shape_functions
+
+KINDS = {
+    "bool": ("bool",),
+    "signed integer": ("int8", "int16", "int32", "int64"),
+    "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
+    "real floating": ("float32", "float64"),
+    "complex floating": ("complex64",),
+}
+KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
+KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
+DTYPES = {name: FIELD_DTYPES[name] for kind in ("bool", "numeric") for name in KINDS[kind]}
+DEFAULTS = {"b": DTYPES["bool"], "i": DTYPES["int64"], "f": DTYPES["float32"], "c": DTYPES["complex64"]}
+
+
+def default_of(value: Any) -> DTypeName:
+    """The dtype of Python's numbers: int64, float32, complex64, bool."""
+    return DEFAULTS[np.asarray(value).dtype.kind.replace("u", "i")]
+
+
+def check_device(device: Any) -> None:
+    """Refuse what is not the device in use."""
+    if device is not None and device != services.above.device_in_use():
+        raise ArgumentError(f"fields are evaluated on the device in use, not on {device!r}: `gp.use_device` chooses it")
+
+
+@dataclass(frozen=True)
+class FloatingInfo:
+    """What `finfo` says: Python's numbers."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DTypeName
+
+
+@dataclass(frozen=True)
+class IntegerInfo:
+    """What `iinfo` says: Python's numbers."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DTypeName
+
+
+def _dtype(given: Any) -> DTypeName:
+    return given.dtype if isinstance(given, Field) else dtype_name(given)
+
+
+def finfo(type: Any, /) -> FloatingInfo:
+    """`finfo` of the array API standard; of complex numbers that of their parts."""
+    name = _dtype(type)
+    if np.dtype(name).kind not in "fc":
+        raise ArgumentError(f"finfo: {name} has no floating numbers")
+    info = np.finfo(name)
+    eps, most, least, smallest = (float(n) for n in (info.eps, info.max, info.min, info.smallest_normal))
+    return FloatingInfo(info.bits, eps, most, least, smallest, dtype_name(info.dtype))
+
+
+def iinfo(type: Any, /) -> IntegerInfo:
+    """`iinfo` of the array API standard."""
+    name = _dtype(type)
+    if np.dtype(name).kind not in "iu":
+        raise ArgumentError(f"iinfo: {name} has no integers")
+    info = np.iinfo(name)
+    return IntegerInfo(info.bits, int(info.max), int(info.min), name)
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """`isdtype` of the array API standard."""
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if isinstance(kind, str) and not isinstance(kind, DTypeName):
+        if kind not in KINDS:
+            raise ArgumentError(f"isdtype: {kind!r} is no kind; one of {', '.join(KINDS)}")
+        return dtype_name(dtype) in KINDS[kind]
+    return dtype_name(dtype) == dtype_name(kind)
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """`can_cast` of the array API standard."""
+    return bool(np.can_cast(np.dtype(_dtype(from_)), np.dtype(dtype_name(to))))
+
+
+def result_type(*arrays_and_dtypes: Any) -> DTypeName:
+    """`result_type` of the array API standard."""
+    return shape_functions.result_type(*arrays_and_dtypes)
+
+
+def astype(x: Field, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Field:
+    """`astype` of the array API standard."""
+    check_device(device)
+    return algebra.astype(x, dtype)
+
+
+FUNCTIONS = {f.__name__: f for f in (finfo, iinfo, isdtype, can_cast, result_type, astype)}

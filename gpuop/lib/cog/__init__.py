@@ -1,0 +1,1 @@
+"""Cog's operators under Cog's names."""

@@ -1,0 +1,94 @@
+"""Cog's gradients, and its smoothing of rows that stops at edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuop import ndimage
+from gpuop.dsl import *
+from gpuop.dsl.operators.decorator import operator
+from gpuop.lib.cog.structure import shift, transpose
+from gpuop.lib.cog.values import floating, grid_axes, reduceSum
+
+# --- gradients ----------------------------------------------------------------------------------------------------------
+
+
+def forwardGradient(field: Any) -> Any:
+    """The next point less this one along each axis, as vectors; 0 at the last points of every axis, in all elements."""
+    return _gradient(field, slice(None, -1), (0, 1))
+
+
+def backwardGradient(field: Any) -> Any:
+    """This point less the one before along each axis, as vectors; 0 at the first points of every axis, in all elements."""
+    return _gradient(field, slice(1, None), (1, 0))
+
+
+def _gradient(field: Any, inner: slice, frame: tuple[int, int]) -> Any:
+    axes, field = grid_axes(field), floating(field)
+    slopes = [np.diff(field, axis=k)[tuple(slice(None) if a == k else inner for a in axes)] for k in axes]
+    vectors: Any = np.stack(slopes, axis=-1)
+    return np.pad(vectors, [frame] * len(axes) + [(0, 0)] * len(vectors.tensor_shape))
+
+
+def centralGradient(field: Any) -> Any:
+    """Half the difference of the points on both sides along each axis, as vectors; clamped at the border."""
+    slopes = [ndimage.correlate1d(floating(field), [-0.5, 0, 0.5], axis=k, mode="nearest") for k in grid_axes(field)]
+    return np.stack(slopes, axis=-1)
+
+
+def backwardDivergence(field: Any) -> Any:
+    """The divergence of vectors by backward differences: minus the adjoint of `forwardGradient`, borders included."""
+    axes = grid_axes(field)
+    kept = np.pad(field[(slice(None, -1),) * len(axes)], [(0, 1)] * len(axes) + [(0, 0)])
+    return sum(kept[..., k] - shift(kept[..., k], *(int(a == k) for a in axes)) for k in axes)
+
+
+# --- domain transforms --------------------------------------------------------------------------------------------------
+
+
+def domainTransformRows(field: Any, space_sigma: float, range_sigma: float) -> Any:
+    """How long each row is up to each point, counting what its values change: equation 11 of Gastal and Oliveira, 2011.
+
+    Elements of tensors go each by itself; the red, green and blue of a colour field are added.
+    """
+    across, values = grid_axes(field)[-1], floating(field)
+    steps = abs(np.diff(values, axis=across, prepend=values[(*(slice(None),) * across, slice(1))]))
+    changes = reduceSum(steps) if field.dtype == "unorm8" else steps
+    return np.cumsum(1 + changes * (space_sigma / range_sigma), axis=across)
+
+
+def domainFilterRows(field: Any, domain_transform: Any, radius: Any) -> Any:
+    """The mean of the points of a row whose transform differs from each point's by no more than a radius.
+
+    Args:
+        field: of any tensors.
+        domain_transform: what `domainTransformRows` gives of a guide: scalars, or as many elements as the field has.
+        radius: a number, or a 0D field.
+    """
+    return _between_edges(np.cumsum(floating(field), axis=grid_axes(field)[-1]), domain_transform, radius)
+
+
+def domainFilterColumns(field: Any, domain_transform: Any, radius: Any) -> Any:
+    """As `domainFilterRows` along columns; the transform is that of the transposed guide, as in Cog."""
+    return transpose(domainFilterRows(transpose(field), domain_transform, radius))
+
+
+@operator(name="domainFilterRows")
+def _between_edges(sums: Any, transform: Any, radius: Any) -> None:
+    columns, reach = sums.field_shape[-1], _readTensor(radius)
+    line = (_layer, _row)[3 - len(sums.field_shape) :]
+    with _forEachTensorElement(sums.tensor_shape):
+        guide = _tensorElement if transform.tensor_shape else 0
+        first, last = _intVar(_column), _intVar(_column)
+        own = _readTensorElement(transform, *line, _column, guide)
+        for stride in (1 << level for level in reversed(range(columns.bit_length()))):
+            before, behind = _max(first - stride, 0), _min(last + stride, columns - 1)
+            with _if(_readTensorElement(transform, *line, before, guide) >= own - reach):
+                first @= before
+            with _if(_readTensorElement(transform, *line, behind, guide) <= own + reach):
+                last @= behind
+        whole = _readTensorElement(sums, *line, last, _tensorElement)
+        earlier = _readTensorElement(sums, *line, first - 1, _tensorElement, border="zero")
+        _writeTensorElement(_out0, (whole - earlier) / _convert_float(last - first + 1), _tensorElement)

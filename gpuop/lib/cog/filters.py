@@ -1,0 +1,271 @@
+"""Cog's filters: correlations with fields of weights and with frames of them, extremes of neighbours, smoothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop import ndimage
+from gpuop.base.errors import ArgumentError
+from gpuop.dsl import *
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Placeholder
+from gpuop.dsl.operators.decorator import operator
+from gpuop.ir.types import FieldType
+from gpuop.lib.cog import structure
+from gpuop.lib.cog.structure import BorderClamp, BorderCyclic, BorderFull, BorderValid, BorderZero, of_border
+from gpuop.lib.cog.values import complex as of_parts
+from gpuop.lib.cog.values import floating
+
+OUTSIDE = {BorderClamp: "clamp", BorderZero: "zero", BorderCyclic: "wrap", BorderValid: "unchecked", BorderFull: "zero"}
+
+
+def crossCorrelate(field: Any, filter: Any, border: str, upsample: int = 1, downsample: int = 1) -> Any:
+    """Sums of the points around each one times the weights of another field, along all axes of the grid.
+
+    Tensors go element by element, or one side has scalars. A matrix field beside scalars is a bank of filters: each of its
+    matrices is one, and gives an element of the result's vectors.
+
+    Args:
+        field: real or complex, of 1 to 3 dimensions.
+        filter: of as many dimensions, or an array, whose further axes are the tensor's and which gets the field's dtype; complex
+            weights are conjugated. Its middle is `n // 2`, and Cog's extents are odd.
+        border: BorderClamp, BorderZero, BorderCyclic; BorderValid gives the points whose window is inside, BorderFull all that
+            a window reaches, among zeros.
+        upsample: Cog's UpsampleInputConvolution: so far apart, among zeros, are the field's points before.
+        downsample: Cog's DownsampleOutputConvolution: every such point of the result.
+
+    Returns:
+        A lazy Field.
+    """
+    filter = _weights(field, filter, len(field.field_shape))
+    return _sampled(field, filter.conj() if filter.dtype == "complex64" else filter, border, upsample, downsample)
+
+
+def convolve(field: Any, filter: Any, border: str, upsample: int = 1, downsample: int = 1) -> Any:
+    """As `crossCorrelate`, of weights that are turned around along every axis, and not conjugated."""
+    filter = _weights(field, filter, len(field.field_shape))
+    turned = structure.flip(filter)
+    if len(filter.tensor_shape) == 2 and not field.tensor_shape:
+        turned = np.flip(filter, (-2, -1))
+    return _sampled(field, turned, border, upsample, downsample)
+
+
+def _weights(field: Any, filter: Any, dimensions: int) -> Any:
+    """Weights as a field: of an array, of the field's dtype, or float32 where that is of integers, unless they are complex."""
+    if isinstance(filter, Field):
+        return filter
+    array = filter if isinstance(filter, Placeholder) else np.asarray(filter)
+    real = field.dtype if np.dtype(field.dtype).kind == "f" else "float32"
+    dtype = "complex64" if np.dtype(array.dtype).kind == "c" else real
+    return Field(array, max(array.ndim - dimensions, 0), dtype)
+
+
+def _sampled(field: Any, filter: Any, border: str, upsample: int, downsample: int) -> Any:
+    of_border("crossCorrelate", border, OUTSIDE)
+    if len(field.field_shape) != len(filter.field_shape) and len(filter.tensor_shape) < 2:
+        raise ArgumentError(
+            f"cog.crossCorrelate: {filter.type} weights do not go with a {field.type} field: dimensions differ"
+        )
+    if len(filter.tensor_shape) == 2 and not field.tensor_shape:
+        filter = _of_bank(filter)
+    result = _by_parts(structure.upsample(field, upsample) if upsample > 1 else field, filter, border)
+    return structure.downsample(result, downsample) if downsample > 1 else result
+
+
+def _of_bank(filter: Any) -> Any:
+    """The matrices of a field as one field of vectors, on the grid that the matrices are."""
+    rows: Any = np.reshape(filter, (-1, *filter.tensor_shape))
+    planes: Any = np.moveaxis(rows.with_tensor_order(0), 0, -1)
+    return planes.with_tensor_order(1)
+
+
+def _by_parts(field: Any, filter: Any, border: str) -> Any:
+    if field.dtype == "complex64":
+        return of_parts(*(_by_parts(part, filter, border) for part in (field.real, field.imag)))
+    if filter.dtype == "complex64":
+        return of_parts(*(_by_parts(field, part, border) for part in (filter.real, filter.imag)))
+    return _correlated(field, filter, border)
+
+
+def _output(field: Any, filter: Any, border: str) -> FieldType:
+    more = {BorderValid: -1, BorderFull: 1}.get(border, 0)
+    shape = tuple(n + more * (k - 1) for n, k in zip(field.field_shape, filter.field_shape, strict=True))
+    return FieldType(shape, field.tensor_shape or filter.tensor_shape, np.result_type(field, filter))
+
+
+@operator(outputs=_output, name="crossCorrelate")
+def _correlated(field: Any, filter: Any, border: str) -> None:
+    extents = filter.field_shape
+    first = [{BorderValid: 0, BorderFull: k - 1}.get(border, k // 2) for k in extents]
+    own = (_layer, _row, _column)[3 - len(extents) :]
+    with _forEachTensorElement(field.tensor_shape or filter.tensor_shape):
+        of_field, of_filter = (_tensorElement if f.tensor_shape else 0 for f in (field, filter))
+        total = _var(_convert(0, np.result_type(field, filter)))
+        with _for(tuple(extents)) as at:
+            place = [here + a - before for here, a, before in zip(own, at, first, strict=True)]
+            total += _readTensorElement(field, *place, of_field, border=OUTSIDE[border]) * _readTensorElement(
+                filter, *at, of_filter
+            )
+        _writeTensorElement(_out0, total, _tensorElement)
+
+
+def crossCorrelateSeparable(field: Any, row_filter: Any, column_filter: Any, border: str) -> Any:
+    """`crossCorrelate` by a row of weights, and then by a column of them, fields or arrays of one dimension."""
+    row_filter, column_filter = (_weights(field, given, 1) for given in (row_filter, column_filter))
+    return crossCorrelate(crossCorrelate(field, row_filter[np.newaxis], border), column_filter[:, np.newaxis], border)
+
+
+def convolveSeparable(field: Any, row_filter: Any, column_filter: Any, border: str) -> Any:
+    """`convolve` by a row of weights, and then by a column of them, fields or arrays of one dimension."""
+    row_filter, column_filter = (_weights(field, given, 1) for given in (row_filter, column_filter))
+    return convolve(convolve(field, row_filter[np.newaxis], border), column_filter[:, np.newaxis], border)
+
+
+# --- frames of filters: N planes of an image, K filters of as many planes, for each image of a batch ----------------------
+
+
+def projectFrame(field: Any, filter: Any, border: str, batch: int = 1, **sampling: int) -> Any:
+    """K·N planes of an image's N planes, one for each plane of a frame of K filters of N planes.
+
+    Plane e correlates plane e % N with plane e of the frame: `blockReduceSum(…, N)` of it has a plane for each filter.
+
+    Args:
+        field: an image of N planes as vectors, or `batch` of them one behind the other.
+        filter: the frame.
+        border, sampling: as of `crossCorrelate`.
+        batch: how many images there are.
+    """
+    n, frame = _planes(field) // batch, _planes(filter)
+    pairs = [(b * n + e % n, e) for b in range(batch) for e in range(frame)]
+    return _paired(crossCorrelate, field, filter, border, pairs, sampling)
+
+
+def backProjectFrame(field: Any, filter: Any, border: str, batch: int = 1, **sampling: int) -> Any:
+    """K·N planes of N planes and a frame of N filters of K planes: `blockReduceSum(…, N)` of it is an image of K planes.
+
+    Plane e convolves plane e % N with plane K · (e % N) + e // N of the frame. Arguments are those of `projectFrame`.
+    """
+    n, frame = _planes(field) // batch, _planes(filter)
+    pairs = [(b * n + e % n, frame // n * (e % n) + e // n) for b in range(batch) for e in range(frame)]
+    return _paired(convolve, field, filter, border, pairs, sampling)
+
+
+def crossCorrelateFilterAdjoint(field: Any, filter: Any, border: str, batch: int = 1, **sampling: int) -> Any:
+    """K·N planes of N planes and K planes: plane e correlates plane e % N with plane e // N, for each image of a batch."""
+    return _paired(crossCorrelate, field, filter, border, _adjoint(field, filter, batch), sampling)
+
+
+def convolveFilterAdjoint(field: Any, filter: Any, border: str, batch: int = 1, **sampling: int) -> Any:
+    """As `crossCorrelateFilterAdjoint`, of weights that are turned around."""
+    return _paired(convolve, field, filter, border, _adjoint(field, filter, batch), sampling)
+
+
+def _adjoint(field: Any, filter: Any, batch: int) -> list[tuple[int, int]]:
+    n, k = _planes(field) // batch, _planes(filter) // batch
+    return [(b * n + e % n, b * k + e // n) for b in range(batch) for e in range(n * k)]
+
+
+def _planes(field: Any) -> int:
+    return int(field.tensor_shape.points)
+
+
+def _paired(
+    by: Callable[..., Any], field: Any, filter: Any, border: str, pairs: Sequence[tuple[int, int]], sampling: Any
+) -> Any:
+    """Planes of both sides that belong together, plane by plane."""
+    sides = [f if f.tensor_shape else np.stack([f], axis=-1) for f in (field, filter)]
+    taken = (np.take(side, [pair[n] for pair in pairs], axis=-1) for n, side in enumerate(sides))
+    return by(*taken, border, **sampling)
+
+
+# --- neighbours -----------------------------------------------------------------------------------------------------------
+
+
+def medianFilter(field: Any) -> Any:
+    """The median of 3 points along each axis, clamped at the border. Cog's is of 2D scalar fields."""
+    return ndimage.median_filter(field, 3, mode="nearest")
+
+
+def localMax(field: Any, neighborhood: Any) -> Any:
+    """The greatest of the points around each one where the neighborhood, an array of odd extents, is not 0; clamped."""
+    return ndimage.maximum_filter(field, footprint=np.asarray(neighborhood) != 0, mode="nearest")
+
+
+def localMin(field: Any, neighborhood: Any) -> Any:
+    """The least of the points around each one where the neighborhood, an array of odd extents, is not 0; clamped."""
+    return ndimage.minimum_filter(field, footprint=np.asarray(neighborhood) != 0, mode="nearest")
+
+
+def localMaxPosition(field: Any, neighborhood: Any) -> Any:
+    """How far from each point the greatest one around it lies, the first in row-major order: vectors along the axes.
+
+    Points outside the field do not count; where there are none but them it is 0.
+    """
+    return _place_of_extreme(field, np.asarray(neighborhood) != 0, False)
+
+
+def localMinPosition(field: Any, neighborhood: Any) -> Any:
+    """As `localMaxPosition`, of the least point."""
+    return _place_of_extreme(field, np.asarray(neighborhood) != 0, True)
+
+
+@operator(outputs=lambda field, *_: FieldType(field.field_shape, len(field.field_shape), "float32"))
+def _place_of_extreme(field: Any, neighborhood: Any, least: bool) -> None:
+    middle, outside = [n // 2 for n in neighborhood.shape], math.inf if least else -math.inf
+    most = _var(_highest(field) if least else _lowest(field))
+    place = [_floatVar() for _ in middle]
+    for at in np.argwhere(neighborhood):
+        offset = [int(n - m) for n, m in zip(at, middle, strict=True)]
+        value = _readTensor(field, offset=offset, border=outside)
+        with _if(value < most if least else value > most):
+            most @= value
+            for each, n in zip(place, offset, strict=True):
+                each @= n
+    for k, each in enumerate(place):
+        _writeTensorElement(_out0, each, k)
+
+
+def nonMaximumSuppression(field: Any) -> Any:
+    """0 where one of the 3 points along each axis is greater; for each element of the tensors."""
+    return field * (field >= ndimage.maximum_filter(field, 3, mode="nearest"))
+
+
+def orientedNonMaximumSuppression(field: Any, orientation: Any) -> Any:
+    """0 where a point 1.3 to either side of it is as great, across an orientation (0 is vertical, ±π/2 horizontal).
+
+    Points are interpolated linearly. Cog's kernel says of itself that it does not work: it blends rows with the wrong weights.
+    """
+    return _oriented(floating(field), orientation)
+
+
+@operator(name="orientedNonMaximumSuppression")
+def _oriented(field: Any, orientation: Any) -> Any:
+    angle, own = math.pi - _readTensor(orientation), _readTensor(field)
+    x, y = 1.3 * _cos(angle), 1.3 * _sin(angle)
+    sides = [_sampleTensor(field, _row - side * y, _column + side * x) for side in (1.0, -1.0)]
+    return _where((own > sides[0]) & (own > sides[1]), own, 0)
+
+
+def bilateralFilter(field: Any, spatial: Any, range_sigma: float) -> Any:
+    """Means of the points around each one by spatial weights, times exp(-(d / sigma)²) of how far the values are apart.
+
+    A Gaussian has 2 · sigma² there; Cog has not. Elements of tensors go each by itself; the border is clamped.
+    """
+    return _bilateral(floating(field), np.asarray(spatial, "float32"), float(range_sigma))
+
+
+@operator(name="bilateralFilter")
+def _bilateral(field: Any, spatial: Any, sigma: float) -> None:
+    with _forEachTensorElement(field.tensor_shape):
+        own = _readTensorElement(field, _tensorElement, offset=(0,) * spatial.ndim)
+        total, weights = _floatVar(), _floatVar()
+        with _window(spatial) as (offset, near):
+            value = _readTensorElement(field, _tensorElement, offset=offset)
+            weight = near * _exp(-(((own - value) / sigma) ** 2))
+            weights += weight
+            total += weight * value
+        _writeTensorElement(_out0, total / _max(weights, 1e-10), _tensorElement)

@@ -1,0 +1,205 @@
+"""Cog's operators that put points and elements elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop import ndimage
+from gpuop.base.errors import ArgumentError
+from gpuop.dsl import *
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.decorator import operator
+from gpuop.ir.types import FieldType, Shape
+from gpuop.lib.cog.values import floating, grid_axes
+from gpuop.ops.create.computed_fields import zeros
+from gpuop.ops.create.evenly_spaced import arange
+from gpuop.ops.select.update import updated
+
+BorderClamp, BorderZero, BorderCyclic, BorderValid, BorderFull = "clamp", "zero", "wrap", "valid", "full"
+BORDERS = {name: word for name, word in vars().items() if name.startswith("Border")}
+PADS = {BorderClamp: "edge", BorderZero: "constant", BorderCyclic: "wrap"}
+MODES = {BorderClamp: "nearest", BorderZero: "grid-constant", BorderCyclic: "grid-wrap"}
+
+
+def apply(field: Any, *where: Any) -> Any:
+    """Parts of a field: `apply(f, 2)`, `apply(f, range(1, 3), range(4))`, or along the first axis at a 0D field.
+
+    A 0D field's value is truncated to an integer; one that is outside is that of the nearest end, which Cog does not check.
+    """
+    if isinstance(where[0], Field):
+        return np.take(field, where[0].astype("int32"), axis=0, mode="clip")
+    return field[tuple(slice(at.start, at.stop, at.step) if isinstance(at, range) else at for at in where)]
+
+
+def of_border(name: str, border: Any, words: dict[str, str]) -> Any:
+    """What stands for a border in the functions that this one is made of."""
+    if border not in words:
+        listed = ", ".join(f"cog.{each}" for each in BORDERS if BORDERS[each] in words)
+        raise ArgumentError(f"cog.{name}: a border is {listed}, not {border!r}")
+    return words[border]
+
+
+def trim(field: Any, *shape: Any) -> Any:
+    """The first points along each axis."""
+    return field[tuple(slice(n) for n in _shape(shape))]
+
+
+def _shape(given: Any) -> Shape:
+    """Extents that are given one by one, or in a tuple."""
+    return Shape(given[0] if len(given) == 1 else given)
+
+
+def expand(field: Any, border: str, *shape: Any) -> Any:
+    """The field in the first corner of a larger grid, which is closed in a ring.
+
+    Of the points that are new along an axis the first half lies behind the field's end, and the others before its beginning,
+    so filters by Fourier transforms see the border on both sides: 1 2 3 clamped to 7 points is 1 2 3 3 3 1 1.
+    """
+    new = [to - n for to, n in zip(_shape(shape), field.field_shape, strict=True)]
+    widths = [(n - n // 2, n // 2) for n in new] + [(0, 0)] * len(field.tensor_shape)
+    return np.roll(
+        np.pad(field, widths, mode=of_border("expand", border, PADS)), [n // 2 - n for n in new], axis=grid_axes(field)
+    )
+
+
+def shift(field: Any, *by: int) -> Any:
+    """The field moved towards the end of each axis, or by negative numbers towards its beginning; zeros follow."""
+    widths = [(max(n, 0), max(-n, 0)) for n in by] + [(0, 0)] * len(field.tensor_shape)
+    return np.pad(field, widths)[
+        tuple(slice(max(-n, 0), max(-n, 0) + k) for n, k in zip(by, field.shape, strict=False))
+    ]
+
+
+def shiftCyclic(field: Any, *by: int) -> Any:
+    """The field moved as by `shift`; what leaves it comes in at the other side."""
+    return np.roll(field, by, axis=grid_axes(field))
+
+
+def flip(field: Any) -> Any:
+    """The field turned around along every axis of the grid."""
+    return np.flip(field, grid_axes(field))
+
+
+def transpose(field: Any) -> Any:
+    """Rows as columns; tensors stay what they are."""
+    return np.swapaxes(field, 0, 1)
+
+
+def reshape(field: Any, field_shape: Any, tensor_shape: Any = ()) -> Any:
+    """The same numbers in Cog's order: all of the first tensor element come first, then all of the second.
+
+    So twelve scalars become three 4-vectors whose elements stand three numbers apart. NumPy's order, in which tensors are
+    together, is `np.reshape(f, shape)`.
+    """
+    split, count = len(field.field_shape), len(field.tensor_shape)
+    grid, tensor = Shape(field_shape), Shape(tensor_shape)
+    planes = np.moveaxis(field, tuple(range(split, split + count)), tuple(range(count)))
+    axes = tuple(range(len(tensor)))
+    turned: Any = np.moveaxis(np.reshape(planes, (*tensor, *grid)), axes, tuple(n + len(grid) for n in axes))
+    return turned.with_tensor_order(len(tensor))
+
+
+def replicate(field: Any, *shape: Any) -> Any:
+    """A grid of this shape with the whole scalar field as the tensor of every point."""
+    copies: Any = np.broadcast_to(field, (*_shape(shape), *field.shape))
+    return copies.with_tensor_order(field.ndim)
+
+
+def stack(*fields: Any) -> Any:
+    """Fields of one type along a new first axis of the grid. Scalars become vectors by `vectorField`."""
+    return np.stack(_each(fields), axis=0)
+
+
+def vectorField(*fields: Any) -> Any:
+    """Vectors of scalar fields; of a colour field its red, green and blue, 0 to 1."""
+    if len(fields) == 1 and isinstance(fields[0], Field) and fields[0].dtype == "unorm8":
+        return fields[0][..., :3].astype("float32")
+    return np.stack(_each(fields), axis=-1)
+
+
+def matrixField(*fields: Any) -> Any:
+    """Matrices whose rows are vector fields, or lists of scalar fields."""
+    return np.stack([row if isinstance(row, Field) else vectorField(row) for row in _each(fields)], axis=-2)
+
+
+def _each(fields: tuple[Any, ...]) -> Sequence[Any]:
+    """Fields that are given one by one, or in a list."""
+    return fields[0] if len(fields) == 1 and isinstance(fields[0], (tuple, list)) else fields
+
+
+def select(fields: Sequence[Any], index: Any) -> Any:
+    """The field of a list that a 0D field counts; NaN everywhere where there is none such."""
+    number, count = index.astype("int32"), len(fields)
+    chosen = np.take(np.stack(fields, axis=0), number, axis=0, mode="clip")
+    return np.where((number >= 0) & (number < count), chosen, math.nan)
+
+
+def downsample(field: Any, factor: int = 2, phase: int = 0) -> Any:
+    """Every `factor`-th point along each axis, from `phase` on."""
+    return field[(slice(phase, None, factor),) * len(field.field_shape)]
+
+
+def upsample(field: Any, factor: int = 2, phase: int = 0) -> Any:
+    """The points of a field `factor` points apart, from `phase` on, among zeros."""
+    larger = field.type.replace(field_shape=tuple(n * factor for n in field.field_shape))
+    return updated(zeros(larger), (slice(phase, None, factor),) * len(field.field_shape), field)
+
+
+def supersample(field: Any) -> Any:
+    """Each point twice along each axis."""
+    for axis in grid_axes(field):
+        field = np.repeat(field, 2, axis=axis)
+    return field
+
+
+def subfield(field: Any, guide: Any, shape: Any, border: str = BorderClamp) -> Any:
+    """A window of this shape whose first point lies at a 0D vector, between points by linear interpolation."""
+    return _between("subfield", field, [n + guide[..., k] for k, n in enumerate(_ramps(Shape(shape)))], border)
+
+
+def warp(field: Any, guide: Any, border: str = BorderClamp) -> Any:
+    """At each point p the field at p - v, v being the guide's vector there, or a 0D one, by linear interpolation."""
+    return _between("warp", field, [n - guide[..., k] for k, n in enumerate(_ramps(field.field_shape))], border)
+
+
+def _ramps(shape: Shape) -> list[Any]:
+    """The index along each axis of a grid."""
+    lines = (np.reshape(arange(n), (-1,) + (1,) * (len(shape) - 1 - axis)) for axis, n in enumerate(shape))
+    return [np.broadcast_to(line, shape) for line in lines]
+
+
+def _between(name: str, field: Any, place: Sequence[Any], border: str) -> Any:
+    return ndimage.map_coordinates(floating(field), place, order=1, mode=of_border(name, border, MODES))
+
+
+@operator(outputs=lambda field, diameter: _of_windows(field, diameter))
+def subfields(field: Any, diameter: int) -> None:
+    """All windows of a scalar field: a field of one window's size, whose vectors have an element for each window."""
+    own = (_layer, _row, _column)[3 - len(field.field_shape) :]
+    with _forEachTensorElement(_of_windows(field, diameter).tensor_shape):
+        first = _unravel(_tensorElement, tuple(n - diameter + 1 for n in field.field_shape))
+        value = _readTensor(field, *(at + n for at, n in zip(own, first, strict=True)), border="unchecked")
+        _writeTensorElement(_out0, value, _tensorElement)
+
+
+def _of_windows(field: Any, diameter: int) -> FieldType:
+    count = math.prod(n - diameter + 1 for n in field.field_shape)
+    return FieldType((diameter,) * len(field.field_shape), (count,), field.dtype)
+
+
+@operator(outputs=lambda field, indices: _elements(field, indices))
+def vectorElements(field: Any, indices: Any) -> None:
+    """The elements of vectors that other vectors count, of which one field may be 0D; NaN where there is none such."""
+    with _forEachTensorElement(indices.tensor_shape):
+        index = _convert_int(_readTensorElement(indices, _tensorElement))
+        there = (index >= 0) & (index < field.tensor_shape[0])
+        element = _readTensorElement(field, _where(there, index, 0))
+        _writeTensorElement(_out0, _where(there, element, math.nan), _tensorElement)
+
+
+def _elements(field: Any, indices: Any) -> FieldType:
+    return FieldType(field.field_shape or indices.field_shape, indices.tensor_shape, floating(field).dtype)

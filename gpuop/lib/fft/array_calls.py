@@ -1,0 +1,86 @@
+"""Arrays that are transformed alone, by the library of the device in use: as they lie, and into an array of its own."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.lru import BoundedCache
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Placeholder, is_array
+from gpuop.dsl.guards.function_wrapper import bind_of_library
+from gpuop.lib.fft.kernels.host_library import host_library
+from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.runtime.devices import current
+
+Function = Callable[..., Any]
+CALLS = 256  # different ones that are known
+COSINES = ("dct", "idct", "dst", "idst")  # CuPy has but some of their types, and gpuop's kernels are as fast
+
+
+def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
+    """Make of a transform of a field one that takes an array too.
+
+    Args:
+        function: its first parameter is `x`.
+        alone: of the same arguments, what transforms such an array of float32 or complex64, where a library has it; else None.
+    """
+    signature, of_any = inspect.signature(function), of_arrays(narrow=True)(function)
+    known: BoundedCache[Any, Function | None] = BoundedCache(CALLS)
+
+    def asked(*args: Any, **kwargs: Any) -> Function | None:
+        bound = bind_of_library(function.__name__, signature, args, kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        return alone(**given) if given["method"] is given.get("plan") is None else None
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if not args and "x" in kwargs:
+            args = (kwargs.pop("x"),)
+        if not args or not _is_alone(x := args[0]):
+            return of_any(*args, **kwargs)
+        key = (current().name, type(x), x.shape, str(x.dtype), repr(args[1:]), repr(kwargs))  # tells 1 and True apart
+        found = known.find(key, lambda: asked(*args, **kwargs))
+        return of_any(*args, **kwargs) if found is None else found(x)
+
+    return called
+
+
+def _is_alone(x: Any) -> bool:
+    return is_array(x) and not isinstance(x, (Field, Placeholder)) and str(x.dtype) in ("float32", "complex64")
+
+
+def _library_of(array: Any, name: str, **options: Any) -> Function | None:
+    """The function of the library that has such arrays in the memory of the device in use."""
+    target = current().target
+    if type(array) is np.ndarray and target.device == "cpu" and target.has_arrays:
+        module, more = host_library()
+        return functools.partial(getattr(module, name), **options, **more) if hasattr(module, name) else None
+    if type(array).__module__.split(".")[0] == "cupy" and target.backend == "cuda" and name.rstrip("n") not in COSINES:
+        return functools.partial(_of_cupy, getattr(importlib.import_module("cupyx.scipy.fft"), name), options)
+    return None
+
+
+def _of_cupy(function: Function, options: dict[str, Any], array: Any) -> Any:
+    with array.device:
+        return function(array, **options)
+
+
+def transforming_alone(
+    name: str, array: Any, lengths: Sequence[int], axes: Sequence[int], norm: str | None, **more: Any
+) -> Function | None:
+    """What transforms such an array; None where the device has no library for it.
+
+    Args:
+        name: of one axis.
+        more: arguments that only cosine and sine transforms have.
+    """
+    if len(axes) == 1:
+        return _library_of(array, name, n=lengths[0], axis=axes[0], norm=norm, **more)
+    return _library_of(array, name + "n", s=tuple(lengths), axes=tuple(axes), norm=norm, **more)

@@ -1,0 +1,158 @@
+"""Passes of a Fourier transform along an axis: kernels that read and write fields of complex numbers, in natural order.
+
+A transform of n = r₁·r₂·… values is a pass for each factor (T. G. Stockham's, Govindaraju et al., High performance discrete Fourier
+transforms on graphics processors, SC 2008). In all but the last one a thread transforms so many values in registers; in the last
+one, and in those of primes above 16, a thread makes one value of the result at its own place, so that what reads it fuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.lru import BoundedCache
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import VectorField
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.types import FieldType, Shape
+from gpuop.lib.fft.kernels.butterflies import Pair, plus, times, transformed
+from gpuop.ops.layout.gather import own_place
+
+IN_REGISTERS = 16  # values that a thread transforms at most
+MOST = 61  # the largest prime whose transform is a sum; of lengths with larger ones there is none
+WRITTEN_OUT = 8  # terms of a sum that are written out, not counted by a loop
+LAST = (4, 2, 3, 5, 7, 8, 11, 13)
+_tables: BoundedCache[Any, Field] = BoundedCache(64)
+
+
+def table(key: tuple[Any, ...], dtype: str, numbers: Callable[[], np.ndarray[Any, Any]]) -> Field:
+    """A field of complex numbers, kept as long as it is asked for."""
+    found = _tables.get((key, dtype))
+    if found is None:
+        values = numbers()
+        parts = np.stack([values.real, values.imag], -1).astype(dtype)
+        found = _tables[key, dtype] = VectorField(parts)
+    return found
+
+
+def roots(count: int, dtype: str) -> Field:
+    """exp(-2πi·k/n)."""
+    return table(("roots", count), dtype, lambda: np.exp(-2j * np.pi * np.arange(count) / count))
+
+
+def factors(count: int) -> list[int]:
+    """The factors of the passes for a length; none where it has a large prime."""
+    primes, rest = [], count
+    for p in range(2, MOST + 1):
+        while rest % p == 0:
+            primes.append(p)
+            rest //= p
+    if rest > 1:
+        return []
+    large = [p for p in primes if p > IN_REGISTERS]
+    small = count // int(np.prod(large, dtype=np.int64))
+    if large or small <= WRITTEN_OUT:
+        return _together(small) + large if large else [small]
+    chosen = [[*_together(small // last), last] for last in LAST if small % last == 0]
+    return min(chosen, key=len)
+
+
+def _together(count: int) -> list[int]:
+    found = []
+    while count > 1:
+        found.append(next(r for r in range(IN_REGISTERS, 1, -1) if count % r == 0))
+        count //= found[-1]
+    return found
+
+
+def read(field: Field, place: Sequence[Any]) -> Pair:
+    """The number there: of fields of pairs, or of real ones."""
+    value = k._readTensor(field, *place, border="unchecked")
+    return (value.x, value.y) if field.tensor_shape else (value, 0)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass along an axis.
+
+    Attributes:
+        count: values along the axis.
+        radix: how many are combined.
+        done: the product of the factors of the passes before.
+        sign: of the exponent.
+        wanted: how many results the last pass makes.
+        real: whether their imaginary parts are left out.
+    """
+
+    axis: int
+    count: int
+    radix: int
+    done: int
+    sign: int
+    wanted: int
+    real: bool
+
+    @property
+    def last(self) -> bool:
+        return self.done * self.radix == self.count
+
+    def of(self, field: Field) -> Field:
+        """The field after the pass."""
+        shape = list(field.field_shape)
+        shape[self.axis] = self.wanted if self.last else self.count
+        kind = FieldType(shape, () if self.last and self.real else (2,), field.dtype)
+        single = self.last or self.radix > IN_REGISTERS
+        weights = [roots(self.count, field.dtype)] if self.radix > 1 else []
+        name = f"fft_sum{self.radix}" if single else f"fft_radix{self.radix}"
+        body = (lambda: self._sums(field, *weights)) if single else (lambda: self._butterflies(field, *weights))
+        return library_call(name, (kind,), [field, *weights], body, self, whole=True)[0]
+
+    def _butterflies(self, field: Field, weights: Field) -> None:
+        shape, step = list(field.field_shape), self.count // self.radix
+        shape[self.axis] = step
+        k._globalThreads(Shape(shape))
+        own = list(own_place(len(shape)))
+        at, values = own[self.axis], []
+        rest = at % self.done if self.done > 1 else 0
+        for m in range(self.radix):
+            own[self.axis] = at + m * step
+            value = read(field, own)
+            if m and self.done > 1:
+                value = times(value, read(weights, [rest * (m * (step // self.done))]), -self.sign)
+            values.append(value)
+        first = (at - rest) * self.radix + rest
+        for m, (x, y) in enumerate(transformed(values, self.sign)):
+            own[self.axis] = first + m * self.done
+            k._writeTensor(k._out0, k._vector(x, y), *own)
+
+    def _sums(self, field: Field, *weights: Field) -> None:
+        own = list(own_place(len(field.field_shape)))
+        at, block, step = own[self.axis], self.done * self.radix, self.count // self.radix
+        inside = at if self.last else at % block
+        rest = inside % self.done if self.done > 1 else 0
+        first = rest if self.last else (at - inside) / self.radix + rest
+        own[self.axis] = first
+        start = read(field, own)
+
+        def term(m: Any, turn: Any) -> Pair:
+            own[self.axis] = first + m * step
+            return times(read(field, own), read(weights[0], [turn * (self.count // block)]), -self.sign)
+
+        if self.radix <= WRITTEN_OUT:
+            for m in range(1, self.radix):
+                start = plus(start, term(m, inside * m % block if m > 1 else inside))
+            x, y = start
+        else:
+            x, y = (k._var(k._convert(part, field.dtype)) for part in start)
+            turn = k._var(inside)
+            with k._for(1, self.radix) as m:
+                more = term(m, turn)
+                x += more[0]
+                y += more[1]
+                turn += inside
+                turn -= k._where(turn >= block, block, 0)
+        k._writeTensor(k._out0, x if self.last and self.real else k._vector(x, y))

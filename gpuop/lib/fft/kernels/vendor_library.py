@@ -1,0 +1,204 @@
+"""Fourier transforms by a library in the device's memory: SciPy's or NumPy's on CPUs, cuFFT through CuPy on CUDA."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.lru import BoundedCache
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.kernel import LibraryCost
+from gpuop.ir.types import FieldType
+from gpuop.lib.fft.kernels.host_library import host_library
+from gpuop.ops.device_operator import apply_library
+from gpuop.ops.layout.gather import own_place
+
+NAMES = {"c2c": "fft_library", "r2c": "rfft_library", "c2r": "irfft_library"}
+HALF = 32  # bits
+MOST_AXES = 3  # of one of cuFFT's plans
+_functions: BoundedCache[Any, LibraryTransform] = BoundedCache(256)
+_plans: BoundedCache[Any, Any] = BoundedCache(16)  # they have memory of the device
+
+
+def by_library(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int) -> Field:
+    """What `by_passes` computes; fields of pairs are rows of complex numbers to the library."""
+    shape = list(field.field_shape)
+    shape[axes[-1]] = wanted
+    key = LibraryTransform(kind, tuple(field.field_shape), tuple(shape), tuple(axes), sign, field.dtype)
+    function = _functions.get(key)
+    if function is None:
+        function = _functions[key] = key
+    given = interleaved(field) if field.tensor_shape else field
+    if kind == "c2r":
+        return _own(apply_library(function, [given], FieldType(shape, (), field.dtype), True, function.cost))
+    rows = apply_library(function, [given], row_type(shape, field.dtype), True, function.cost)
+    return taken_apart(rows, shape, field.dtype)
+
+
+def interleaved(field: Field) -> Field:
+    """The numbers of a field of pairs one after the other, at a thread for each, as whatever computes them has.
+
+    Two floats are the halves of a uint64, which a thread writes at its own point; doubles are two numbers of a row.
+    """
+    shape, whole = field.field_shape, field.dtype == "float32"
+
+    def body() -> None:
+        k._globalThreads(shape)
+        value = k._readTensor(field)
+        if whole:
+            low, high = (k._convert_ulong(k._as_uint(part)) for part in (value.x, value.y))
+            k._writeTensor(k._out0, low | (high << HALF))
+        else:
+            first = k._ravel(own_place(len(shape)), shape) * 2
+            k._writeTensor(k._out0, value.x, first)
+            k._writeTensor(k._out0, value.y, first + 1)
+
+    kind = row_type(shape, field.dtype)
+    return library_call("fft_interleave", (kind,), [field], body, (), whole=True)[0]
+
+
+def row_type(shape: Sequence[int], dtype: str) -> FieldType:
+    """What complex numbers of such parts lie in for a library."""
+    return FieldType(shape, (), "uint64") if dtype == "float32" else FieldType(2 * math.prod(shape), (), dtype)
+
+
+def taken_apart(rows: Field, shape: Sequence[int], dtype: str) -> Field:
+    """The field of pairs whose numbers are these."""
+
+    def body() -> None:
+        if dtype == "float32":
+            bits = k._readTensor(rows)
+            x, y = (k._as_float(k._convert_uint(part)) for part in (bits & (2**HALF - 1), bits >> HALF))
+        else:
+            first = k._ravel(own_place(len(shape)), shape) * 2
+            x, y = (k._readTensor(rows, first + n, border="unchecked") for n in range(2))
+        k._writeTensor(k._out0, k._vector(x, y))
+
+    return library_call("fft_take_apart", (FieldType(shape, (2,), dtype),), [rows], body, ())[0]
+
+
+def _own(field: Field) -> Field:
+    """What a kernel makes of a library's result: the same."""
+    return library_call(
+        "fft_result", (field.type,), [field], lambda: k._writeTensor(k._out0, k._readTensor(field)), ()
+    )[0]
+
+
+@dataclass(frozen=True)
+class LibraryTransform:
+    """A transform without scale, of arrays of NumPy's or CuPy's.
+
+    Attributes:
+        kind: "c2c", "r2c" or "c2r".
+        shape, into: of the arrays, of real or complex numbers.
+        sign: of the exponent.
+        dtype: of real numbers, and of parts of complex ones.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    into: tuple[int, ...]
+    axes: tuple[int, ...]
+    sign: int
+    dtype: str
+
+    @property
+    def __name__(self) -> str:
+        return NAMES[self.kind]
+
+    @property
+    def cost(self) -> LibraryCost:
+        """By the usual count of operations: 5 n log2 n of complex numbers, half of that of real ones."""
+        points = max(math.prod(self.shape), math.prod(self.into))
+        each = 5.0 if self.kind == "c2c" else 2.5
+        lengths = math.prod(max(self.shape[axis], self.into[axis]) for axis in self.axes)
+        return LibraryCost(each * points * math.log2(max(lengths, 2)), len(self.axes))
+
+    def __call__(self, given: Any, filled: Any) -> None:
+        both = "complex64" if self.dtype == "float32" else "complex128"
+        given = (given if self.kind == "r2c" else given.view(both)).reshape(self.shape)
+        filled = (filled if self.kind == "c2r" else filled.view(both)).reshape(self.into)
+        if type(given).__module__.startswith("cupy"):
+            self._by_cufft(given, filled)
+        else:
+            self._by_pocketfft(given, filled)
+
+    # --- on CPUs ------------------------------------------------------------------------------------------------
+
+    def _by_pocketfft(self, given: Any, filled: Any) -> None:
+        library, options = host_library()
+        options |= {"axes": self.axes, "norm": "backward" if self.sign < 0 else "forward"}
+        if self.kind == "c2r":
+            options["s"] = [self.into[axis] for axis in self.axes]
+        if library.__name__ == "numpy.fft":
+            options["out"] = filled
+        elif self.kind == "c2c":  # SciPy computes in what it may overwrite, and makes no array
+            np.copyto(filled, given)
+            given, options["overwrite_x"] = filled, True
+        name = {"c2c": "fftn" if self.sign < 0 else "ifftn", "r2c": "rfftn", "c2r": "irfftn"}[self.kind]
+        result = getattr(library, name)(given, **options)
+        if not np.may_share_memory(result, filled):
+            filled[...] = result
+
+    # --- on CUDA ------------------------------------------------------------------------------------------------
+
+    def _by_cufft(self, given: Any, filled: Any) -> None:
+        runs = self._runs()
+        if self.kind == "c2r":
+            given = given.copy()  # cuFFT computes in what it transforms to real numbers
+            for run in runs[:-1]:
+                self._transform("c2c", run, given, given)
+            self._transform("c2r", runs[-1], given, filled)
+            return
+        for n, run in enumerate(reversed(runs)):
+            self._transform(self.kind if n == 0 else "c2c", run, given if n == 0 else filled, filled)
+
+    def _runs(self) -> list[tuple[int, ...]]:
+        """The axes in groups of neighbours; of transforms of real numbers the last axis ends the last group."""
+        runs: list[list[int]] = []
+        last = self.axes[-1]
+        for axis in sorted(self.axes):
+            if runs and runs[-1][-1] == axis - 1 and len(runs[-1]) < MOST_AXES and (runs[-1][-1] != last):
+                runs[-1].append(axis)
+            else:
+                runs.append([axis])
+        return [tuple(run) for run in sorted(runs, key=lambda run: last in run)]
+
+    def _transform(self, kind: str, run: Sequence[int], given: Any, filled: Any) -> None:
+        """Transform neighbouring axes: the arrays are blocks of lines that lie beside one another."""
+        begin, end = run[0], run[-1] + 1
+        outer, inner = math.prod(given.shape[:begin]), math.prod(given.shape[end:])
+        if not given.size:
+            return
+        inside, outside = given.shape[begin:end], filled.shape[begin:end]
+        cupy, cufft = importlib.import_module("cupy"), importlib.import_module("cupy.cuda.cufft")
+        number = getattr(cufft, f"CUFFT_{kind.upper() if self.dtype == 'float32' else _of_doubles(kind)}")
+        blocks = 1 if inner == 1 else outer
+        distances = (math.prod(inside), math.prod(outside)) if inner == 1 else (1, 1)
+        told = (
+            outside if kind == "c2r" else inside, inside, inner, distances[0], outside, inner, distances[1], number,
+            outer if inner == 1 else inner, "C", len(run) - 1, None,
+        )  # fmt: skip
+        key = told, given.device.id, cupy.cuda.get_current_stream().ptr
+        plan = _plans.get(key)
+        if plan is None:
+            with (
+                warnings.catch_warnings()
+            ):  # CuPy's first plan loads cuFFT, in a way that a package of its own warns of
+                warnings.simplefilter("ignore", DeprecationWarning)
+                plan = _plans[key] = cufft.PlanNd(*told)
+        read_from, write_to = given.reshape(blocks, -1), filled.reshape(blocks, -1)
+        for n in range(blocks):
+            plan.fft(read_from[n], write_to[n], cufft.CUFFT_FORWARD if self.sign < 0 else cufft.CUFFT_INVERSE)
+
+
+def _of_doubles(kind: str) -> str:
+    return {"c2c": "Z2Z", "r2c": "D2Z", "c2r": "Z2D"}[kind]

@@ -1,0 +1,130 @@
+"""Sums of products over axes of fields, of the grid or of tensors: a thread, or an element of its tensor, has a sum to itself."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.base.errors import ArgumentError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.precisions import precision
+from gpuop.ir.kernel import EXACT
+from gpuop.ir.types import FieldType
+from gpuop.lib.linalg.product_dtypes import Products
+from gpuop.ops.elementwise.algebra import common_dtype
+from gpuop.ops.layout.axes import Axis, axes_of, type_of
+from gpuop.ops.layout.gather import apart, flat, own_place
+
+WRITTEN_OUT = 64  # products of a sum, and elements of a tensor, that are no loop
+Label = str  # of an axis: those that are called alike go together
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """Which axes go together, and which stay.
+
+    Attributes:
+        inputs: the labels of each field's axes.
+        output: those of the result's.
+    """
+
+    inputs: tuple[tuple[Label, ...], ...]
+    output: tuple[Label, ...]
+
+    def summed(self) -> list[Label]:
+        return [one for one in dict.fromkeys(itertools.chain(*self.inputs)) if one not in self.output]
+
+
+def contracted(name: str, fields: Sequence[Field], what: Contraction, dtype: str = "") -> Field:
+    """The sums of products; axes of extent 1 repeat.
+
+    Raises:
+        ArgumentError: axes of one label that have other extents.
+    """
+    given = dtype or common_dtype(fields)
+    known = labelled_axes(name, fields, what)
+    out = type_of(name, [known[one] for one in what.output], given)
+    extents = {one: axis.extent for one, axis in known.items()}
+    with precision(EXACT):
+        body = _Sums(fields, what, extents, out, Products(given)).body
+        return library_call(name, (out,), fields, body, what)[0]
+
+
+def labelled_axes(name: str, fields: Sequence[Field], what: Contraction) -> dict[Label, Axis]:
+    """The axis of each label: the tensor's where it is that of all fields that have it."""
+    found: dict[Label, Axis] = {}
+    for field, labels in zip(fields, what.inputs, strict=True):
+        for label, axis in zip(labels, axes_of(field.type), strict=True):
+            before = found.get(label, Axis(1, True))
+            if 1 not in (before.extent, axis.extent) and before.extent != axis.extent:
+                raise ArgumentError(f"{name}: axes that go together have extents {before.extent} and {axis.extent}")
+            extent = axis.extent if before.extent == 1 else before.extent
+            found[label] = Axis(extent, axis.tensor and before.tensor, axis.name)
+    return found
+
+
+class _Sums:
+    def __init__(
+        self, fields: Sequence[Field], what: Contraction, extents: dict[Label, int], out: FieldType, products: Products
+    ) -> None:
+        self.fields, self.what, self.extents, self.out, self.products = fields, what, extents, out, products
+
+    def body(self) -> None:
+        point, shape = own_place(len(self.out.field_shape)), self.out.tensor_shape
+        points = shape.points
+        if points > WRITTEN_OUT:
+            with k._forEachTensorElement(points):
+                write(self.out, self.at((*point, *apart(k._tensorElement, shape))), k._tensorElement)
+        else:
+            for element in range(points):
+                write(self.out, self.at((*point, *apart(element, shape))), element)
+
+    def at(self, place: Sequence[Any]) -> Any:
+        here = dict(zip(self.what.output, place, strict=True))
+        summed = self.what.summed()
+        extents = [self.extents[one] for one in summed]
+        total = self.products.total()
+        if math.prod(extents) <= WRITTEN_OUT:
+            for counts in itertools.product(*map(range, extents)):
+                self._add(total, here | dict(zip(summed, counts, strict=True)))
+        else:
+            with k._for(tuple(extents)) as counts:
+                self._add(total, here | dict(zip(summed, counts, strict=True)))
+        return self.products.result(total)
+
+    def _add(self, total: Any, place: dict[Label, Any]) -> None:
+        values = [
+            self.products.converted(field, element_at(field, self._place(field, labels, place)))
+            for field, labels in zip(self.fields, self.what.inputs, strict=True)
+        ]
+        total @= self.products.sum_of(total, values)
+
+    def _place(self, field: Field, labels: Sequence[Label], place: dict[Label, Any]) -> list[Any]:
+        axes = zip(labels, field.type.array_shape, strict=True)
+        return [0 if n == 1 else place[label] for label, n in axes]
+
+
+def element_at(field: Field, place: Sequence[Any]) -> Any:
+    """What is at a place of a field's array: a number, of complex ones a vector of two."""
+    grid = len(field.field_shape)
+    point, shape = place[:grid], field.tensor_shape
+    if not shape:
+        return k._readTensor(field, *point, border="unchecked")
+    number = flat(place[grid:], shape)
+    if field.dtype != "complex64":
+        return k._readTensorElement(field, *point, number, border="unchecked")
+    return k._float2(*(k._readTensorElement(field, *point, 2 * number + n, border="unchecked") for n in range(2)))
+
+
+def write(out: FieldType, value: Any, element: Any) -> None:
+    """Write a number at an element of the thread's own tensor."""
+    if out.dtype != "complex64":
+        k._writeTensorElement(k._out0, value, element)
+        return
+    for n in range(2):
+        k._writeTensorElement(k._out0, value[n], 2 * element + n)

@@ -1,0 +1,201 @@
+"""Products of large matrices, whose rows and columns are the last axes of grids: in tiles on GPUs, in panels on CPUs.
+
+All add in the order of k, one product after the other, so results have equal bits on every device and in whatever tiles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.operators.variants import either
+from gpuop.dsl.recorder.precisions import precision
+from gpuop.ir.kernel import EXACT
+from gpuop.ir.types import FieldType
+from gpuop.lib.linalg.gemm_cpu import in_panels, matrix_of
+from gpuop.lib.linalg.product_dtypes import Products
+from gpuop.ops.layout.gather import apart
+from gpuop.ops.sort.tiles import single
+
+
+@dataclass(frozen=True)
+class TileSize:
+    """What a work-group of a GPU computes.
+
+    Attributes:
+        high, wide: rows and columns of the result.
+        deep: columns of the left matrix and rows of the right one that are in local memory at a time.
+        each: rows and columns that a thread computes, in blocks of four by four.
+        warp: threads of a warp, so many rows and columns, so that they read few words of local memory at a time.
+    """
+
+    high: int
+    wide: int
+    deep: int = 8
+    each: tuple[int, int] = (8, 8)
+    warp: tuple[int, int] = (4, 8)
+
+    @property
+    def threads(self) -> int:
+        return self.high // self.each[0] * (self.wide // self.each[1])
+
+
+LARGE = {
+    32: TileSize(64, 128),
+    64: TileSize(64, 64, 8, (4, 8)),
+}  # by the bits of a value: registers hold half as many of 64
+SMALL = TileSize(32, 32, 16, (4, 4))
+BUSY = 100  # work-groups that keep a GPU busy
+LEAST = 32  # rows and columns below which a thread computes each value
+
+
+def tiled(a: Field, b: Field, out: FieldType, dtype: str) -> Field:
+    """The product of matrices of scalars; other axes are broadcast."""
+    products = Products(dtype)
+    with precision(EXACT):
+        body = _TiledProduct(a, b, out, products).body
+        elsewhere = library_call("matmul", (out,), [a, b], body, "tiled", whole=True)[0]
+        return either(single(), in_panels(a, b, out, products), elsewhere)
+
+
+def interpreted() -> Any:
+    """Whether the target is the interpreter, to which threads cost nothing and statements much."""
+    return k._target.backend == "reference"
+
+
+def suits(a: Field, b: Field) -> bool:
+    """Whether both are matrices of scalars, large enough for tiles."""
+    shapes = a.field_shape, b.field_shape
+    if a.tensor_shape or b.tensor_shape or min(map(len, shapes)) < 2:
+        return False
+    return shapes[0][-2] >= LEAST and shapes[1][-1] >= LEAST and shapes[0][-1] > 0
+
+
+class _TiledProduct:
+    def __init__(self, a: Field, b: Field, out: FieldType, products: Products) -> None:
+        self.a, self.b, self.products = a, b, products
+        *batch, self.rows, self.columns = out.field_shape
+        self.batch, self.inner = tuple(batch), a.field_shape[-1]
+        self.matrices = out.field_shape.points // (self.rows * self.columns)
+        self.tile = self._tile()
+
+    def _tile(self) -> TileSize:
+        wide = self.products.complex or self.products.summed.endswith("64")
+        large = LARGE[64 if wide else 32]
+        groups = self.matrices * -(-self.rows // large.high) * -(-self.columns // large.wide)
+        return large if groups >= BUSY else SMALL
+
+    def body(self) -> None:
+        """A thread grid for each kind of target: the interpreter has a thread for each value."""
+        alone, tile = interpreted(), self.tile
+        on_gpu = 1 - alone
+        k._globalThreads(
+            self.matrices,
+            on_gpu * -(-self.rows // tile.high) + alone * self.rows,
+            on_gpu * (-(-self.columns // tile.wide) * tile.threads) + alone * self.columns,
+        )
+        k._localThreads(1, 1, on_gpu * tile.threads + alone)
+        with k._codegenIf(alone):
+            self.value_by_value()
+        with k._codegenElse():
+            _GroupTile(self, tile).computed()
+
+    def left(self, row: Any, column: Any, border: str = "unchecked") -> Any:
+        return self.products.read(self.a, *matrix_of(self.a, self.batch), row, column, border=border)
+
+    def right(self, row: Any, column: Any, border: str = "unchecked") -> Any:
+        return self.products.read(self.b, *matrix_of(self.b, self.batch), row, column, border=border)
+
+    def put(self, value: Any, row: Any, column: Any) -> None:
+        k._writeTensor(k._out0, self.products.result(value), *apart(k._groupLayer, self.batch), row, column)
+
+    def value_by_value(self) -> None:
+        total, row, column = self.products.total(), k._row, k._column
+        with k._for(self.inner) as n:
+            total @= self.products.more(total, self.left(row, n), self.right(n, column))
+        self.put(total, row, column)
+
+
+class _GroupTile:
+    """What all threads of a work-group read of both matrices passes through local memory, the next block while one is used."""
+
+    def __init__(self, product: _TiledProduct, tile: TileSize) -> None:
+        self.product, self.tile = product, tile
+        self.high, self.wide, self.deep, threads = tile.high, tile.wide, tile.deep, tile.threads
+        array = product.products.array
+        self.left = k._local(array(2, self.deep, self.high + 4))
+        self.right = k._local(array(2, self.deep, self.wide))
+        self.next_left, self.next_right = (
+            array(self.high * self.deep // threads),
+            array(self.wide * self.deep // threads),
+        )
+        self.sums = array(*tile.each)
+        tall, broad = tile.warp[0] * tile.each[0], tile.warp[1] * tile.each[1]
+        warp = k._unravel(k._localColumn // 32, (self.high // tall, self.wide // broad))
+        lane = k._unravel(k._localColumn % 32, tile.warp)
+        self.top, self.start = warp[0] * tall + lane[0] * 4, warp[1] * broad + lane[1] * 4
+        self.first_row, self.first_column = k._groupRow * self.high, k._groupColumn * self.wide
+        whole = product.rows % self.high == 0 and product.columns % self.wide == 0
+        self.border = "unchecked" if whole else "clamp"
+
+    def computed(self) -> None:
+        deep, inner = self.deep, self.product.inner
+        blocks, rest = divmod(inner, deep)
+        self.fetch(0, "clamp" if inner < deep else self.border)
+        self.keep(0)
+        if blocks:
+            with k._for(blocks) as block:
+                buffer = block % 2
+                with k._if(block + 1 < blocks):
+                    self.fetch((block + 1) * deep, self.border)
+                if rest:
+                    with k._if(block + 1 == blocks):
+                        self.fetch(blocks * deep, "clamp")
+                self.multiply(buffer, deep)
+                if rest:
+                    self.keep(1 - buffer)
+                else:
+                    with k._if(block + 1 < blocks):
+                        self.keep(1 - buffer)
+        if rest:
+            self.multiply(blocks % 2, rest)
+        for i, j in itertools.product(*map(range, self.tile.each)):
+            self.product.put(self.sums[i, j], self.first_row + self.row(i), self.first_column + self.column(j))
+
+    def parts(self, wanted: int, width: int) -> list[tuple[Any, Any]]:
+        """Which values of a block whose rows are `width` long a thread brings: those of some rows, which are equally far apart."""
+        thread, threads = k._localColumn, self.tile.threads
+        if width > threads:
+            each = width // threads
+            return [(i // each, thread + i % each * threads) for i in range(wanted * each)]
+        return [(thread // width + i * (threads // width), thread % width) for i in range(wanted * width // threads)]
+
+    def fetch(self, first: Any, border: str) -> None:
+        for i, (row, column) in enumerate(self.parts(self.high, self.deep)):
+            self.next_left[i] = self.product.left(self.first_row + row, first + column, border)
+        for i, (row, column) in enumerate(self.parts(self.deep, self.wide)):
+            self.next_right[i] = self.product.right(first + row, self.first_column + column, border)
+
+    def keep(self, buffer: Any) -> None:
+        for i, (row, column) in enumerate(self.parts(self.high, self.deep)):
+            self.left[buffer, column, row] = self.next_left[i]
+        for i, (row, column) in enumerate(self.parts(self.deep, self.wide)):
+            self.right[buffer, row, column] = self.next_right[i]
+        k._syncThreadsLocal()
+
+    def multiply(self, buffer: Any, count: int) -> None:
+        with k._for(count, unroll=True) as n:
+            x = [self.left[buffer, n, self.row(i)] for i in range(self.tile.each[0])]
+            y = [self.right[buffer, n, self.column(j)] for j in range(self.tile.each[1])]
+            for i, j in itertools.product(*map(range, self.tile.each)):
+                self.sums[i, j] = self.product.products.more(self.sums[i, j], x[i], y[j])
+
+    def row(self, i: int) -> Any:
+        return self.top + (i // 4 * (4 * self.tile.warp[0]) + i % 4)
+
+    def column(self, j: int) -> Any:
+        return self.start + (j // 4 * (4 * self.tile.warp[1]) + j % 4)

@@ -1,0 +1,232 @@
+"""Eigenvalues and singular values, by rotations of two columns at a time (Jacobi); QR by Householder's reflections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gpuop.dsl as k
+from gpuop.base.errors import ArgumentError
+from gpuop.engine.jit.array_arguments import takes_arrays
+from gpuop.lib.linalg.matrices import Given, loop, swap
+
+SWEEPS = 24  # over all pairs of columns; a matrix of 32 needs about ten
+
+
+class EighResult(NamedTuple):
+    """What `eigh` gives."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def eigh(a: Any, UPLO: str = "L") -> EighResult:  # noqa: N803 - NumPy's name
+    """numpy.linalg.eigh: eigenvalues of symmetric matrices, in ascending order, and eigenvectors, which are columns.
+
+    Args:
+        a: as of `det`.
+        UPLO: whether what lies below the diagonal counts, "L", or what lies above, "U".
+
+    Returns:
+        A pair of what `det` gives: `eigenvalues`, and `eigenvectors`, which may have other signs than NumPy's.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+        ArgumentError: another UPLO; a ValueError.
+    """
+    return EighResult(*_eigh(a, UPLO, True))
+
+
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
+    """numpy.linalg.eigvalsh: eigenvalues of symmetric matrices, in ascending order.
+
+    Args:
+        a, UPLO: as of `eigh`.
+
+    Returns:
+        As of `det`.
+
+    Raises:
+        LinAlgError, UnsupportedError, ArgumentError: as of `eigh`.
+    """
+    return _eigh(a, UPLO, False)
+
+
+@takes_arrays("a")
+def _eigh(a: Any, triangle: str, vectors: bool) -> Any:
+    if triangle not in ("L", "U"):
+        raise ArgumentError(f"eigh: UPLO is 'L' or 'U', not {triangle!r}")
+    given = Given("eigh", a)
+    size = given.rows
+
+    def body() -> None:
+        matrix, made = given.read(), given.identity(size)
+        _symmetric(matrix, size, triangle)
+        power = given.scaled(matrix, size, size)
+        _diagonalised(given, matrix, made if vectors else None)
+        given.multiply(matrix, size, size, power)
+        in_order(size, lambda i, j: matrix[j, j] < matrix[i, i], lambda i, j: _exchange(matrix, made, size, i, j))
+        loop(0, size, lambda n: k._writeTensorElement(k._out0, matrix[n, n], n), size)
+        if vectors:
+            given.write(k._out1, size, size, lambda i, j: made[i, j])
+
+    made = given.call(body, [(size,), (size, size)] if vectors else [(size,)], (triangle, vectors))
+    return tuple(made) if vectors else made[0]
+
+
+def _symmetric(matrix: Any, size: int, triangle: str) -> None:
+    def row(i: Any) -> None:
+        loop(0, i, lambda j: copy(matrix, *(((j, i), (i, j)) if triangle == "L" else ((i, j), (j, i)))), size)
+
+    loop(0, size, row, size)
+
+
+def copy(array: Any, there: Any, place: Any) -> None:
+    array[there] = array[place]
+
+
+def _exchange(matrix: Any, vectors: Any, size: int, i: Any, j: Any) -> None:
+    swap(matrix, (i, i), (j, j))
+    loop(0, size, lambda r: swap(vectors, (r, i), (r, j)), size)
+
+
+def in_order(size: int, wrong: Callable[[Any, Any], Any], exchange: Callable[[Any, Any], None]) -> None:
+    """Sort by exchanging two at a time."""
+
+    def pair(i: Any, j: Any) -> None:
+        with k._if(wrong(i, j)):
+            exchange(i, j)
+
+    pairs(size, pair)
+
+
+def pairs(size: int, body: Callable[[Any, Any], None]) -> None:
+    loop(0, size, lambda i: loop(i + 1, size, lambda j: body(i, j), size), size)
+
+
+def rotation(zeta: Any) -> tuple[Any, Any]:
+    """The cosine and the sine of the smaller angle whose rotation makes two columns go apart."""
+    tangent = k._where(zeta < 0, -1, 1) / (abs(zeta) + k._sqrt(zeta * zeta + 1))
+    cosine = 1 / k._sqrt(tangent * tangent + 1)
+    return cosine, cosine * tangent
+
+
+def rotate(array: Any, one: Any, other: Any, cosine: Any, sine: Any) -> None:
+    """Turn what two places hold into one another."""
+    x, y = k._var(array[one]), k._var(array[other])
+    array[one] = cosine * x - sine * y
+    array[other] = sine * x + cosine * y
+
+
+def _diagonalised(given: Given, matrix: Any, vectors: Any) -> None:
+    """Rotate until what is beside the diagonal is too small to count."""
+    size, least = given.rows, given.epsilon() ** 2
+
+    def pair(p: Any, q: Any) -> None:
+        beside = k._var(matrix[p, q])
+        with k._if(beside != 0):
+            cosine, sine = rotation((matrix[q, q] - matrix[p, p]) / (2 * beside))
+            loop(0, size, lambda r: rotate(matrix, (r, p), (r, q), cosine, sine), size)
+            loop(0, size, lambda r: rotate(matrix, (p, r), (q, r), cosine, sine), size)
+            matrix[p, q] = 0
+            matrix[q, p] = 0
+            if vectors is not None:
+                loop(0, size, lambda r: rotate(vectors, (r, p), (r, q), cosine, sine), size)
+
+    with k._for(SWEEPS):
+        outside, inside = (k._var(k._convert(0, given.dtype)) for _ in range(2))
+        pairs(size, lambda p, q: outside.assign(k._fma(matrix[p, q], matrix[p, q], outside)))
+        loop(0, size, lambda n: inside.assign(k._fma(matrix[n, n], matrix[n, n], inside)), size)
+        with k._if(outside <= least * least * inside):
+            k._break()
+        pairs(size, pair)
+
+
+class QRResult(NamedTuple):
+    """What `qr` gives."""
+
+    Q: Any
+    R: Any
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """numpy.linalg.qr: matrices as products of orthogonal ones and upper triangles.
+
+    Args:
+        a: as of `det`, of any numbers of rows and columns up to 32.
+        mode: "reduced", "complete", or "r" for triangles alone.
+
+    Returns:
+        A pair of what `det` gives: `Q` and `R`; of "r" the second one.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`.
+        ArgumentError: another mode; a ValueError.
+    """
+    made = _qr(a, mode)
+    return made if mode == "r" else QRResult(*made)
+
+
+@takes_arrays("a")
+def _qr(a: Any, mode: str) -> Any:
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentError(f"qr: `mode` is 'reduced', 'complete' or 'r', not {mode!r}")
+    given = Given("qr", a, square=False, complex_=True)
+    rows, columns = given.rows, given.columns
+    turned = min(rows if given.products.complex else rows - 1, columns)  # one complex number is turned to be real
+    kept = rows if mode == "complete" else min(rows, columns)
+
+    def body() -> None:
+        matrix, made, vector = given.read(), given.identity(rows), given.array(rows)
+        power = given.scaled(matrix, rows, columns)
+        loop(0, turned, lambda n: _reflected(given, matrix, made, vector, n), max(rows, columns))
+        given.multiply(matrix, kept, columns, power)
+        first, second = (None, k._out0) if mode == "r" else (k._out0, k._out1)
+        if first is not None:
+            given.write(first, rows, kept, lambda i, j: made[i, j])
+        given.write(second, kept, columns, lambda i, j: matrix[i, j])
+
+    made = given.call(body, [(kept, columns)] if mode == "r" else [(rows, kept), (kept, columns)], mode)
+    return made[0] if mode == "r" else tuple(made)
+
+
+def _reflected(given: Given, matrix: Any, made: Any, vector: Any, n: Any) -> None:
+    """Make what is below the diagonal of a column 0, by a reflection, as LAPACK does."""
+    rows, columns, size = given.rows, given.columns, max(given.rows, given.columns)
+    below = k._var(k._convert(0, given.products.summed))
+    loop(n + 1, rows, lambda r: _add_square(given, below, matrix[r, n]), size)
+    own = k._var(matrix[n, n])
+    with k._if((below > 0) | (own.y != 0) if given.products.complex else below > 0):
+        before = k._var(below)
+        _add_square(given, before, own)
+        length = k._sqrt(before)
+        diagonal = k._var(k._where(given.real(own) < 0, length, -length))
+        share = k._var((given.number(diagonal) - own) / diagonal)
+        loop(
+            n + 1,
+            rows,
+            lambda r: vector.__setitem__(r, given.over(matrix[r, n], own - given.number(diagonal))),
+            size,
+        )
+        vector[n] = given.one()
+
+        def mirrored(array: Any, at: Callable[[Any, Any], Any], line: Any, left: bool) -> None:
+            """From the left by the conjugate of what it is from the right."""
+            one, other = (given.conjugate, _itself) if left else (_itself, given.conjugate)
+            total = k._var(given.number(0))
+            loop(n, rows, lambda r: total.assign(given.products.more(total, one(vector[r]), array[at(r, line)])), size)
+            scaled = k._var(given.times(one(share), total))
+            loop(n, rows, lambda r: given.minus(array, at(r, line), scaled, other(vector[r])), size)
+
+        loop(n, columns, lambda c: mirrored(matrix, lambda r, line: (r, line), c, True), size)
+        loop(0, rows, lambda c: mirrored(made, lambda r, line: (line, r), c, False), size)
+        loop(n + 1, rows, lambda r: matrix.__setitem__((r, n), given.number(0)), size)
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def _add_square(given: Given, total: Any, value: Any) -> None:
+    for part in (value.x, value.y) if given.products.complex else (value,):
+        total.assign(k._fma(part, part, total))

@@ -1,0 +1,117 @@
+"""Least squares: what comes nearest to a solution, by singular values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.base.errors import UnsupportedError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.engine.jit.array_arguments import as_field, takes_arrays
+from gpuop.ir.types import FieldType
+from gpuop.lib.linalg.matrices import Given, LinAlgError, for_each, loop
+from gpuop.lib.linalg.svd import RotatedColumns
+from gpuop.ops.create.computed_fields import filled
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
+    """numpy.linalg.lstsq: the x, of several the smallest, for which a·x comes nearest to b.
+
+    Args:
+        a: as of `svd`; also many matrices, of a field one at each point.
+        b: as of `solve`.
+        rcond: as of `pinv`.
+
+    Returns:
+        Four of what `det` gives: x; the sums of squares of b - a·x, none where a has no more rows than columns; ranks, of int32;
+        and singular values.
+
+    Raises:
+        LinAlgError: as of `solve`.
+        UnsupportedError: as of `pinv`.
+    """
+    return tuple(_lstsq(a, b, rcond))
+
+
+@takes_arrays("a", "b")
+def _lstsq(a: Any, b: Any, rcond: Any) -> Any:
+    right = as_field(b)
+    vectors = right.ndim == 1 or len(right.tensor_shape) == 1
+    given = Given("lstsq", a, b, vectors=vectors, square=False)
+    rows, columns = given.rows, given.columns
+    if given.fields[1].tensor_shape[0] != rows:
+        raise LinAlgError(
+            f"lstsq: matrices of {rows} rows, and what they are to give has {given.fields[1].tensor_shape[0]}"
+        )
+    share = max(rows, columns) * given.epsilon() if rcond is None else rcond
+    if not isinstance(share, NUMBERS):
+        raise UnsupportedError("linalg.lstsq: `rcond` is a number")
+    several = 1 if vectors else given.fields[1].tensor_shape[1]
+    solution = (columns,) if vectors else (columns, several)
+    tensors = [solution, (several,), (), (min(rows, columns),)]
+    body = _Nearest(given, several, float(share)).body
+    x, rest, rank, values = given.call(body, tensors, (share, vectors))
+    return x, rest if rows > columns else _none(given), rank.astype("int32"), values
+
+
+def _none(given: Given) -> Field:
+    return filled(FieldType(0, (), given.dtype), 0)
+
+
+class _Nearest:
+    def __init__(self, given: Given, several: int, share: Any) -> None:
+        self.given, self.several, self.share = given, several, share
+
+    def body(self) -> None:
+        given, columns = self.given, RotatedColumns(self.given)
+        count = columns.count
+        least, rank = columns.values[0] * self.share, k._var(self._zero())
+        loop(0, count, lambda n: rank.assign(rank + k._where(columns.values[n] > least, 1, 0)), count)
+        k._writeTensor(k._out2, rank)
+        columns.invert(least)
+        values = columns.lengths()
+        loop(0, count, lambda n: k._writeTensorElement(k._out3, values[n], n), count)
+        one, other = (columns.long, columns.turned) if columns.wide else (columns.turned, columns.long)
+        matrix, beside, shares = given.read(), given.read(1), given.array(count, self.several)
+
+        def share(n: Any, j: Any) -> None:
+            shares[n, j] = self._sum(given.rows, lambda r: (other[r, n], beside[r, j]))
+
+        def solved(i: Any, j: Any) -> None:
+            total = self._sum(count, lambda n: (one[i, n], shares[n, j]))
+            made[i, j] = given.shifted(total, -columns.power)
+
+        made = given.array(given.columns, self.several)
+        for_each(count, self.several, share)
+        for_each(given.columns, self.several, solved)
+        given.write(k._out0, given.columns, self.several, lambda i, j: made[i, j])
+        loop(0, self.several, lambda j: self._rest(matrix, beside, made, j), self.several)
+
+    def _zero(self) -> Any:
+        return k._convert(0, self.given.dtype)
+
+    def _sum(self, count: int, pair: Any) -> Any:
+        """Of products."""
+        total = k._var(self._zero())
+
+        def more(n: Any) -> None:
+            one, other = pair(n)
+            total.assign(k._fma(one, other, total))
+
+        loop(0, count, more, self.given.rows + self.given.columns)
+        return total
+
+    def _rest(self, matrix: Any, beside: Any, made: Any, j: Any) -> None:
+        """The square of what a solution leaves."""
+        total = k._var(self._zero())
+
+        def row(r: Any) -> None:
+            apart = k._var(beside[r, j])
+            loop(
+                0, self.given.columns, lambda i: apart.assign(k._fma(-matrix[r, i], made[i, j], apart)), self.given.rows
+            )
+            total.assign(k._fma(apart, apart, total))
+
+        loop(0, self.given.rows, row, self.given.rows)
+        k._writeTensorElement(k._out1, total, j)

@@ -1,0 +1,238 @@
+"""Determinants, inverses and solutions, by Gauss' elimination with pivots; and Cholesky's factors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gpuop.dsl as k
+from gpuop.engine.jit.array_arguments import as_field, takes_arrays
+from gpuop.lib.linalg.matrices import Given, LinAlgError, loop, swap
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Any
+    logabsdet: Any
+
+
+@takes_arrays("a")
+def det(a: Any) -> Any:
+    """numpy.linalg.det: determinants of the matrices that the last two axes are.
+
+    Args:
+        a: a field, an array or a list, of matrices of up to 32×32, each of which a thread takes apart.
+
+    Returns:
+        A lazy Field of float32, or of float64 or complex64 where the matrices are; of an array, an array of the same library.
+
+    Raises:
+        LinAlgError: matrices that are not square; a ValueError, and numpy.linalg's.
+        UnsupportedError: larger ones.
+    """
+    given = Given("det", a, complex_=True)
+
+    def body() -> None:
+        matrix = given.read()
+        sign, power = eliminated(given, matrix), k._var(0)
+
+        def more(n: Any) -> None:  # by magnitudes from 1 to 2: products of large and small ones are right
+            own = given.exponent(given.size(matrix[n, n]))
+            sign.assign(given.times(sign, given.shifted(matrix[n, n], -own)))
+            power.assign(power + own)
+
+        loop(0, given.rows, more, given.rows)
+        k._writeTensor(k._out0, given.shifted(sign, power))
+
+    return given.call(body, [()])[0]
+
+
+def slogdet(a: Any) -> SlogdetResult:
+    """numpy.linalg.slogdet: signs of determinants, and the logarithms of what they are without.
+
+    Args:
+        a: as of `det`.
+
+    Returns:
+        A pair of what `det` gives: `sign` and `logabsdet`.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`.
+    """
+    return SlogdetResult(*_slogdet(a))
+
+
+@takes_arrays("a")
+def _slogdet(a: Any) -> Any:
+    given = Given("slogdet", a, complex_=True)
+
+    def body() -> None:
+        matrix = given.read()
+        sign = eliminated(given, matrix)
+        total = k._var(0 * given.real(sign))
+
+        def more(n: Any) -> None:
+            value = k._var(matrix[n, n])
+            size = k._complexAbs(value) if given.products.complex else abs(value)
+            side = value / k._where(size == 0, 1, size) if given.products.complex else k._sign(value)
+            sign.assign(given.times(sign, side))
+            total.assign(total + k._log(size))
+
+        loop(0, given.rows, more, given.rows)
+        k._writeTensor(k._out0, sign)
+        k._writeTensor(k._out1, total)
+
+    return tuple(given.call(body, [(), ()], real=(1,)))
+
+
+@takes_arrays("a")
+def inv(a: Any) -> Any:
+    """numpy.linalg.inv: inverses of matrices; what is singular gives infinities and NaN.
+
+    Args:
+        a: as of `det`.
+
+    Returns:
+        As of `det`.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`.
+    """
+    given = Given("inv", a, complex_=True)
+    size = given.rows
+
+    def body() -> None:
+        matrix, made = given.read(), given.identity(size)
+        eliminated(given, matrix, made, size)
+        substituted(given, matrix, made, size)
+        given.write(k._out0, size, size, lambda i, j: made[i, j])
+
+    return given.call(body, [(size, size)])[0]
+
+
+@takes_arrays("a", "b")
+def solve(a: Any, b: Any) -> Any:
+    """numpy.linalg.solve: x with a·x = b.
+
+    Args:
+        a: as of `det`.
+        b: vectors, where it is of one dimension or a field of vectors; else matrices, in the last two axes. Grids are broadcast.
+
+    Returns:
+        As of `det`, of b's shape.
+
+    Raises:
+        LinAlgError: as of `det`; other numbers of rows.
+        UnsupportedError: as of `det`.
+    """
+    right = as_field(b)
+    vectors = right.ndim == 1 or len(right.tensor_shape) == 1
+    given = Given("solve", a, b, vectors=vectors, complex_=True)
+    size, shape = given.rows, given.fields[1].tensor_shape
+    if shape[0] != size:
+        raise LinAlgError(f"solve: matrices of {size} rows, and what they are to give has {shape[0]}")
+    columns = 1 if vectors else shape[1]
+
+    def body() -> None:
+        matrix, made = given.read(), given.read(1)
+        eliminated(given, matrix, made, columns)
+        substituted(given, matrix, made, columns)
+        given.write(k._out0, size, columns, lambda i, j: made[i, j])
+
+    return given.call(body, [tuple(shape)])[0]
+
+
+def eliminated(given: Given, matrix: Any, beside: Any = None, columns: int = 0) -> Any:
+    """Make a matrix a triangle, and do the same with what is beside it: rows of the largest values come first.
+
+    Returns:
+        A variable that is -1 where an odd number of rows changed places, else 1.
+    """
+    size, sign = given.rows, k._var(given.number(1))
+
+    def column(c: Any) -> None:
+        def ordered(r: Any) -> None:
+            with k._if(given.size(matrix[r, c]) > given.size(matrix[c, c])):
+                loop(c, size, lambda j: swap(matrix, (r, j), (c, j)), size)
+                loop(0, columns, lambda j: swap(beside, (r, j), (c, j)), max(size, columns))
+                sign.assign(-sign)
+
+        def cleared(r: Any) -> None:
+            pivot = matrix[c, c]
+            factor = k._where(given.size(pivot) == 0, given.number(0), given.over(matrix[r, c], pivot))
+            loop(c, size, lambda j: given.minus(matrix, (r, j), factor, matrix[c, j]), size)
+            loop(0, columns, lambda j: given.minus(beside, (r, j), factor, beside[c, j]), max(size, columns))
+
+        loop(c + 1, size, ordered, size)
+        loop(c + 1, size, cleared, size)
+
+    loop(0, size, column, size)
+    return sign
+
+
+def substituted(given: Given, triangle: Any, beside: Any, columns: int) -> None:
+    """Solve a triangle from its last row on, in the place of what is beside it."""
+    size = given.rows
+
+    def row(n: Any) -> None:
+        own = size - 1 - n
+
+        def solved(j: Any) -> None:
+            loop(own + 1, size, lambda c: given.minus(beside, (own, j), triangle[own, c], beside[c, j]), size)
+            beside[own, j] = given.over(beside[own, j], triangle[own, own])
+
+        loop(0, columns, solved, max(size, columns))
+
+    loop(0, size, row, size)
+
+
+@takes_arrays("a")
+def cholesky(a: Any, upper: bool = False) -> Any:
+    """numpy.linalg.cholesky: triangles whose product with their transposes are the matrices; NaN where there is none.
+
+    Args:
+        a: as of `det`; what lies above the diagonal does not count, with `upper` what lies below.
+        upper: whether the triangle is the upper one.
+
+    Returns:
+        As of `det`.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`.
+    """
+    given = Given("cholesky", a, complex_=True)
+    size = given.rows
+
+    def body() -> None:
+        matrix = given.read()
+
+        def at(i: Any, j: Any) -> Any:
+            return (j, i) if upper else (i, j)
+
+        def column(j: Any) -> None:
+            def below(i: Any) -> None:
+                loop(0, j, lambda c: less(i, j, c), size)
+
+            loop(j, size, below, size)
+            matrix[j, j] = given.number(k._sqrt(given.real(matrix[j, j])))
+            loop(j + 1, size, lambda i: divide(matrix, at(i, j), given.real(matrix[j, j])), size)
+
+        def less(i: Any, j: Any, c: Any) -> None:
+            given.minus(matrix, at(i, j), matrix[at(i, c)], given.conjugate(matrix[at(j, c)]))
+
+        loop(0, size, column, size)
+        given.write(k._out0, size, size, lambda i, j: triangular(given, matrix, i, j, upper))
+
+    return given.call(body, [(size, size)], upper)[0]
+
+
+def divide(array: Any, place: Any, by: Any) -> None:
+    array[place] = array[place] / by
+
+
+def triangular(given: Given, matrix: Any, row: Any, column: Any, upper: bool) -> Any:
+    """What is at a place of a triangle."""
+    inside = row <= column if upper else column <= row
+    if isinstance(inside, bool):
+        return matrix[row, column] if inside else given.number(0)
+    return k._where(inside, matrix[row, column], given.number(0))

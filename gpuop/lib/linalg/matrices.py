@@ -1,0 +1,225 @@
+"""Matrices that a thread takes apart: where they lie, how they are read and written, and loops over their rows and columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.precisions import precision
+from gpuop.engine.jit.array_arguments import as_field
+from gpuop.ir.kernel import EXACT
+from gpuop.ir.types import FieldType
+from gpuop.lib.linalg.product_dtypes import Products
+from gpuop.ops.elementwise.algebra import astype
+from gpuop.ops.layout.axes import Axis, axes_of
+from gpuop.ops.layout.layouts import grids_spread, reshaped
+
+MOST = 32  # rows and columns of a matrix
+WRITTEN_OUT = 4  # rows and columns of one whose values are in registers, without loops
+
+
+class LinAlgError(ArgumentError, np.linalg.LinAlgError):
+    """Matrices of shapes that a function does not take; numpy.linalg.LinAlgError too.
+
+    Args:
+        message, loc: as of SemanticError.
+    """
+
+
+class Given:
+    """Matrices, and vectors beside them, as fields of tensors.
+
+    Args:
+        name: of the function.
+        matrices: the last two axes of each; arrays, and fields, whose matrices may be the grid's.
+        vectors: whether the last one of these has vectors.
+        square: whether the first one's matrices are.
+        complex_: whether they may be complex.
+    """
+
+    def __init__(
+        self, name: str, *matrices: Any, vectors: bool = False, square: bool = True, complex_: bool = False
+    ) -> None:
+        self.name, self.takes_complex = name, complex_
+        self.grid = all(isinstance(m, Field) and not m.tensor_shape for m in matrices)
+        last = len(matrices) - 1
+        fields = [self._of_tensors(m, 1 if vectors and n == last else 2) for n, m in enumerate(matrices)]
+        dtypes = {f.dtype for f in fields}
+        self.dtype = next((wide for wide in ("complex64", "float64") if wide in dtypes), "float32")
+        self.products = Products(self.dtype)
+        self.fields: list[Field] = grids_spread(f"linalg.{name}", [astype(f, self.dtype) for f in fields])
+        self.rows, self.columns = self.fields[0].tensor_shape
+        if square and self.rows != self.columns:
+            raise LinAlgError(
+                f"{name}: Last 2 dimensions of the array must be square, and are {self.rows}×{self.columns}"
+            )
+        if max(*self.fields[0].tensor_shape, *self.fields[-1].tensor_shape) > MOST:
+            raise UnsupportedError(
+                f"linalg.{name}: a thread takes matrices of up to {MOST}×{MOST} apart, not {self.rows}×{self.columns}; "
+                f"`numpy.linalg.{name}` takes `f.numpy()`"
+            )
+
+    def _of_tensors(self, given: Any, order: int) -> Field:
+        """The field with its last axes as those of tensors."""
+        field = given if isinstance(given, Field) else as_field(given)
+        axes = axes_of(field.type)
+        if len(axes) < order:
+            raise LinAlgError(
+                f"{self.name}: {len(axes)}-dimensional array given. Array must be at least {order}-dimensional"
+            )
+        if field.dtype == "complex64" and not self.takes_complex:
+            raise UnsupportedError(f"linalg.{self.name} takes real matrices")
+        if len(field.tensor_shape) == order:
+            return field
+        return reshaped(self.name, field, [Axis(axis.extent, n >= len(axes) - order) for n, axis in enumerate(axes)])
+
+    def call(
+        self, body: Callable[[], None], tensors: Sequence[tuple[int, ...]], told: Any = (), real: Sequence[int] = ()
+    ) -> list[Field]:
+        """The fields that an operator writes, of tensors of these shapes; some outputs may be of real numbers."""
+        grid = max((f.field_shape for f in self.fields), key=len)
+        dtypes = ["float32" if self.products.complex and n in real else self.dtype for n in range(len(tensors))]
+        types = tuple(FieldType(grid, shape, dtype) for shape, dtype in zip(tensors, dtypes, strict=True))
+        with precision(EXACT):
+            made = library_call(self.name, types, self.fields, body, told, whole=True)
+        return [self._of_grid(f) if self.grid else f for f in made]
+
+    def _of_grid(self, field: Field) -> Field:
+        return reshaped(self.name, field, [Axis(axis.extent) for axis in axes_of(field.type)])
+
+    def array(self, *shape: int) -> Any:
+        """An array of the thread's own, of zeros."""
+        return self.products.array(*shape)
+
+    def read(self, number: int = 0) -> Any:
+        """A matrix of the thread's own; of a vector a column."""
+        field = self.fields[number]
+        rows, columns = (*field.tensor_shape, 1)[:2]
+        made = self.array(rows, columns)
+        for_each(rows, columns, lambda i, j: made.__setitem__((i, j), self._element(field, i * columns + j)))
+        return made
+
+    def _element(self, field: Field, number: Any) -> Any:
+        if not self.products.complex:
+            return k._readTensorElement(field, number)
+        return k._float2(*(k._readTensorElement(field, number * 2 + part) for part in range(2)))
+
+    def write(self, out: Any, rows: int, columns: int, value: Callable[[Any, Any], Any]) -> None:
+        """Write all of a matrix."""
+
+        def place(i: Any, j: Any) -> None:
+            made, number = value(i, j), i * columns + j
+            parts = (made.x, made.y) if self.products.complex else (made,)
+            for n, part in enumerate(parts):
+                k._writeTensorElement(out, part, number * len(parts) + n)
+
+        for_each(rows, columns, place)
+
+    def identity(self, count: int) -> Any:
+        made = self.array(count, count)
+        loop(0, count, lambda i: made.__setitem__((i, i), self.one()), count)
+        return made
+
+    def number(self, value: Any) -> Any:
+        """A real number, as one of the matrices' dtype."""
+        return k._float2(value, 0) if self.products.complex else k._convert(value, self.dtype)
+
+    def one(self) -> Any:
+        return k._float2(1, 0) if self.products.complex else 1
+
+    def minus(self, array: Any, place: Any, factor: Any, value: Any) -> None:
+        """Take a product from what is at a place."""
+        array[place] = self.products.more(array[place], -factor, value)
+
+    def times(self, x: Any, y: Any) -> Any:
+        return k._complexMul(x, y) if self.products.complex else x * y
+
+    def over(self, x: Any, y: Any) -> Any:
+        return k._complexDiv(x, y) if self.products.complex else x / y
+
+    def conjugate(self, x: Any) -> Any:
+        return k._complexConj(x) if self.products.complex else x
+
+    def real(self, x: Any) -> Any:
+        return x.x if self.products.complex else x
+
+    def size(self, x: Any) -> Any:
+        """The magnitude, of complex numbers the sum of those of both parts."""
+        return abs(x.x) + abs(x.y) if self.products.complex else abs(x)
+
+    def exponent(self, size: Any) -> Any:
+        """The binary exponent of a magnitude; 0 of 0, infinity and NaN."""
+        made = k._var(0)
+        with k._if((size > 0) & (size < math.inf)):
+            made.assign(k._ilogb(size))
+        return made
+
+    def scaled(self, array: Any, rows: int, columns: int) -> Any:
+        """Make of a matrix one whose values have squares, by a power of two: then no digit is lost.
+
+        Returns:
+            The binary exponent of what it was divided by, a variable. It is 0 of most matrices, and their bits stay.
+        """
+        least, most = (-100, 400) if self.dtype == "float64" else (-10, 40)
+        greatest = k._var(k._convert(0, self.products.summed))
+        for_each(rows, columns, lambda i, j: greatest.assign(k._fmax(greatest, self.size(array[i, j]))))
+        power = self.exponent(greatest)
+        power.assign(k._where(power > most, power - most, k._where(power < least, power, 0)))
+        self.multiply(array, rows, columns, -power)
+        return power
+
+    def multiply(self, array: Any, rows: int, columns: int, power: Any) -> None:
+        """Multiply a matrix, or a row where it has no columns, by a power of two."""
+
+        def place(i: Any, j: Any) -> None:
+            at = (i, j) if columns else i
+            array[at] = self.shifted(array[at], power)
+
+        with k._if(power != 0):
+            for_each(rows, columns or 1, place)
+
+    def shifted(self, value: Any, power: Any) -> Any:
+        """A number times a power of two."""
+        if self.products.complex:
+            return k._float2(k._ldexp(value.x, power), k._ldexp(value.y, power))
+        return k._ldexp(value, power)
+
+    def epsilon(self) -> float:
+        return float(np.finfo(self.dtype).eps)
+
+
+def loop(start: Any, stop: Any, body: Callable[[Any], object], size: int) -> None:
+    """A loop of the kernel; of small matrices it is written out."""
+    if isinstance(start, int) and isinstance(stop, int) and start >= stop:
+        return
+    if size <= WRITTEN_OUT:
+        for n in range(start, stop):
+            body(n)
+    else:
+        with k._for(start, stop) as n:
+            body(n)
+
+
+def for_each(rows: int, columns: int, body: Callable[[Any, Any], object]) -> None:
+    """Something at each place of a matrix."""
+    size = max(rows, columns)
+    loop(0, rows, lambda i: loop(0, columns, lambda j: body(i, j), size), size)
+
+
+def swap(array: Any, one: Any, other: Any) -> None:
+    """Have two places change their values."""
+    before = k._var(array[one])
+    array[one] = array[other]
+    array[other] = before
+
+
+def minus(array: Any, place: Any, factor: Any, value: Any) -> None:
+    """Take a product from what is at a place."""
+    array[place] = k._fma(-factor, value, array[place])

@@ -1,0 +1,76 @@
+"""Functions of `numpy` and `numpy.linalg` that are called with fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.lib.linalg import jacobi, least_squares, lu_cholesky, norms, products, svd
+from gpuop.lib.linalg.einsum import einsum
+from gpuop.ops.array_functions import ArrayFunction
+from gpuop.ops.layout.layouts import moveaxis
+
+
+def trace(a: Field, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """numpy.trace."""
+    return products.trace(moveaxis(a, (axis1, axis2), (-2, -1)), offset)
+
+
+def diagonal(a: Field, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """numpy.diagonal."""
+    return products.diagonal(moveaxis(a, (axis1, axis2), (-2, -1)), offset)
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """numpy.cross, of vectors of three."""
+    if axis is not None:
+        return products.cross(a, b, axis=axis)
+    one, two = (x if n == -1 else moveaxis(x, n, -1) for x, n in ((a, axisa), (b, axisb)))
+    made = products.cross(one, two)
+    return made if axisc == -1 else moveaxis(made, -1, axisc)
+
+
+PRODUCTS, MATRICES = "Products", "Matrices"
+SIGNS = "columns may have other signs than NumPy's"
+BY_PLACE = "a thread for each sum; of matrices as `a @ b`"
+TABLE = {
+    "einsum": ArrayFunction(einsum, PRODUCTS, BY_PLACE),
+    "dot": ArrayFunction(products.dot, PRODUCTS, "of matrices as `a @ b`; else all axes of the result are the grid's"),
+    "trace": ArrayFunction(trace, PRODUCTS),
+    "diagonal": ArrayFunction(diagonal, PRODUCTS),
+    "cross": ArrayFunction(cross, PRODUCTS, "of three components"),
+    "matmul": ArrayFunction(
+        products.matmul, MATRICES, "also `a @ b`: the last two axes, be they the grid's or the tensor's"
+    ),
+    "matvec": ArrayFunction(products.matvec, MATRICES),
+    "vecmat": ArrayFunction(products.vecmat, MATRICES),
+    "vecdot": ArrayFunction(products.vecdot, MATRICES),
+    "linalg.matmul": ArrayFunction(products.matmul, MATRICES),
+    "linalg.vecdot": ArrayFunction(products.vecdot, MATRICES),
+    "linalg.outer": ArrayFunction(products.outer, MATRICES),
+    "linalg.tensordot": ArrayFunction(products.tensordot, MATRICES),
+    "linalg.cross": ArrayFunction(products.cross, MATRICES),
+    "linalg.trace": ArrayFunction(products.trace, MATRICES),
+    "linalg.diagonal": ArrayFunction(products.diagonal, MATRICES),
+    "linalg.matrix_transpose": ArrayFunction(products.matrix_transpose, MATRICES),
+    "linalg.det": ArrayFunction(lu_cholesky.det, MATRICES, "of up to 32×32, as the following"),
+    "linalg.slogdet": ArrayFunction(lu_cholesky.slogdet, MATRICES),
+    "linalg.inv": ArrayFunction(lu_cholesky.inv, MATRICES, "infinities and NaN of singular matrices"),
+    "linalg.solve": ArrayFunction(lu_cholesky.solve, MATRICES, "of a VectorField vectors"),
+    "linalg.cholesky": ArrayFunction(lu_cholesky.cholesky, MATRICES, "NaN where there is none"),
+    "linalg.qr": ArrayFunction(jacobi.qr, MATRICES),
+    "linalg.eigh": ArrayFunction(jacobi.eigh, MATRICES, SIGNS),
+    "linalg.eigvalsh": ArrayFunction(jacobi.eigvalsh, MATRICES),
+    "linalg.svd": ArrayFunction(svd.svd, MATRICES, SIGNS),
+    "linalg.svdvals": ArrayFunction(svd.svdvals, MATRICES),
+    "linalg.pinv": ArrayFunction(svd.pinv, MATRICES, "`rcond` follows the dtype where it is not given"),
+    "linalg.lstsq": ArrayFunction(
+        least_squares.lstsq, MATRICES, "also many; residuals also where the rank is less than the columns"
+    ),
+    "linalg.matrix_rank": ArrayFunction(svd.matrix_rank, MATRICES),
+    "linalg.cond": ArrayFunction(svd.cond, MATRICES),
+    "linalg.norm": ArrayFunction(norms.norm, MATRICES, '`ord` of matrices is "fro", 1, -1, inf or -inf'),
+}
+services.array_functions.update(TABLE)
+services.algebra["matmul"] = products.matmul

@@ -1,0 +1,273 @@
+"""Products of matrices and vectors, by NumPy's names: over the last axes of a field's array, be they the grid's or the tensor's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import ArgumentError
+from gpuop.dsl.fields.field import Field
+from gpuop.engine.jit.array_arguments import as_field, takes_arrays
+from gpuop.lib.linalg.components import crossed, diagonal_of
+from gpuop.lib.linalg.contractions import Contraction, contracted
+from gpuop.lib.linalg.gemm_tiles import suits, tiled
+from gpuop.lib.linalg.split_k import along_rows, are_long_rows, by_parts, is_far, is_long, long_sums
+from gpuop.ops.elementwise.algebra import apply, common_dtype
+from gpuop.ops.layout.layouts import expand_dims, moveaxis, swapaxes
+from gpuop.ops.reduce import row_products
+
+Labels = tuple[str, ...]
+
+
+@takes_arrays("x1", "x2")
+def matmul(x1: Any, x2: Any) -> Any:
+    """numpy.matmul, also `a @ b`: products of the matrices that the last two axes are, of the grid or of tensors.
+
+    Args:
+        x1, x2: fields, arrays or lists; a vector is a row on the left and a column on the right. Other axes are broadcast.
+
+    Returns:
+        A lazy Field; of arrays, an array of the same library. Products are added with `fma`, in order; those along long
+            rows of floats, and parts of 4096 products where there are four or more, as `.sum` does.
+
+    Raises:
+        ArgumentError: numbers, or axes that do not go together; a ValueError.
+    """
+    a, b = as_field(x1), as_field(x2)
+    shapes = [tuple(f.type.array_shape) for f in (a, b)]
+    if () in shapes:
+        raise ArgumentError(f"matmul: a factor is a vector or a matrix at least, and the shapes are {_listed(shapes)}")
+    inner = shapes[0][-1], shapes[1][-2 if len(shapes[1]) > 1 else 0]
+    if inner[0] != inner[1]:
+        raise ArgumentError(
+            f"matmul: the shapes {_listed(shapes)} do not go together: {inner[0]} is different from {inner[1]}"
+        )
+    if is_far(a, b):
+        return by_parts(a, b, matmul)
+    if suits(a, b):
+        return _matrices(a, b)
+    if is_long(a, b):
+        return long_sums(a, b)
+    rows, columns = ("m",) if len(shapes[0]) > 1 else (), ("n",) if len(shapes[1]) > 1 else ()
+    return _of_vectors("matmul", a, b, (*rows, "k"), ("k", *columns), (*rows, *columns))
+
+
+def _listed(shapes: Sequence[Sequence[int]]) -> str:
+    return " and ".join(str(tuple(shape)) for shape in shapes)
+
+
+def _matrices(a: Field, b: Field) -> Field:
+    try:
+        batch = np.broadcast_shapes(a.field_shape[:-2], b.field_shape[:-2])
+    except ValueError:
+        message = (
+            f"matmul: the shapes {_listed((a.field_shape, b.field_shape))} do not go together before the last two axes"
+        )
+        raise ArgumentError(message) from None
+    dtype = common_dtype((a, b))
+    return tiled(a, b, a.type.replace(field_shape=(*batch, a.field_shape[-2], b.field_shape[-1]), dtype=dtype), dtype)
+
+
+@takes_arrays("a", "b")
+def dot(a: Any, b: Any) -> Any:
+    """numpy.dot: `matmul` of matrices and vectors, products of numbers; of others sums over the last axis and the last but one.
+
+    Args:
+        a, b: fields, arrays or lists.
+
+    Returns:
+        As of `matmul`.
+
+    Raises:
+        ArgumentError: axes that do not go together; a ValueError.
+    """
+    one, two = as_field(a), as_field(b)
+    return matmul(one, two) if {one.ndim, two.ndim} <= {1, 2} else row_products.dot(one, two)
+
+
+@takes_arrays("x1", "x2")
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
+    """numpy.linalg.vecdot: sums of products along an axis, of x1's conjugates.
+
+    Args:
+        x1, x2: fields, arrays or lists; other axes are broadcast.
+        axis: of both; by default the last one.
+
+    Returns:
+        As of `matmul`.
+
+    Raises:
+        ArgumentError: axes that do not go together; a ValueError.
+    """
+    a, b = _lying_last(x1, x2, axis)
+    if are_long_rows(a, b):
+        return along_rows(a, b)
+    return _of_vectors("vecdot", _conjugate(a), b, ("k",), ("k",), ())
+
+
+def _lying_last(x1: Any, x2: Any, axis: int) -> list[Field]:
+    """Fields with an axis of both behind the others."""
+    return [moveaxis(as_field(x), axis, -1) if axis != -1 else as_field(x) for x in (x1, x2)]
+
+
+def _conjugate(field: Field) -> Field:
+    return apply("conjugate", field) if field.dtype == "complex64" else field
+
+
+@takes_arrays("x1", "x2")
+def matvec(x1: Any, x2: Any) -> Any:
+    """numpy.matvec: matrices times vectors, each of which is the last axis of x2.
+
+    Args:
+        x1, x2: fields, arrays or lists; other axes are broadcast: `matvec(gp.Parameter(m), colours)` turns all colours.
+
+    Returns:
+        As of `matmul`.
+
+    Raises:
+        ArgumentError: axes that do not go together; a ValueError.
+    """
+    a, b = as_field(x1), as_field(x2)
+    if len(a.type.array_shape) > 1 and b.type.array_shape:
+        rows = b if len(b.type.array_shape) == 1 or b.tensor_shape else expand_dims(b, -2)
+        if are_long_rows(a, rows):
+            return along_rows(a, rows)
+    return _of_vectors("matvec", a, b, ("m", "k"), ("k",))
+
+
+@takes_arrays("x1", "x2")
+def vecmat(x1: Any, x2: Any) -> Any:
+    """numpy.vecmat: conjugates of vectors, each of which is the last axis of x1, times matrices.
+
+    Args:
+        x1, x2: fields, arrays or lists; other axes are broadcast.
+
+    Returns:
+        As of `matmul`.
+
+    Raises:
+        ArgumentError: axes that do not go together; a ValueError.
+    """
+    return _of_vectors("vecmat", _conjugate(as_field(x1)), as_field(x2), ("k",), ("k", "m"))
+
+
+def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, made: Labels = ("m",)) -> Field:
+    """A contraction of the last axes, which have these labels; others are broadcast."""
+    batches: list[Labels] = []
+    for field, own in ((a, one), (b, two)):
+        count = len(field.type.array_shape) - len(own)
+        if count < 0:
+            raise ArgumentError(f"{name}: of a {field.type} field the last {len(own)} axes are multiplied")
+        batches.append(tuple(f"b{n}" for n in reversed(range(count))))
+    first, second = (f.type.array_shape[own.index("k") - len(own)] for f, own in ((a, one), (b, two)))
+    if first != second:  # extents of 1 are not stretched here
+        raise ArgumentError(f"{name}: axes that go together have extents {first} and {second}")
+    longest = batches[0] if len(batches[0]) >= len(batches[1]) else batches[1]
+    return contracted(name, [a, b], Contraction(((*batches[0], *one), (*batches[1], *two)), (*longest, *made)))
+
+
+@takes_arrays("x1", "x2")
+def outer(x1: Any, x2: Any) -> Any:
+    """numpy.linalg.outer, of vectors; numpy.outer, of what others are in a row.
+
+    Args:
+        x1, x2: fields, arrays or lists.
+
+    Returns:
+        As of `matmul`; all axes are the grid's.
+
+    Raises:
+        SemanticError: no fields and no numbers.
+    """
+    return row_products.outer(as_field(x1), as_field(x2))
+
+
+@takes_arrays("a", "b")
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """numpy.tensordot: sums of products over some axes of both.
+
+    Args:
+        a, b: fields, arrays or lists.
+        axes: how many: the last ones of a and the first ones of b; or the axes of a, and those of b.
+
+    Returns:
+        As of `matmul`; all axes are the grid's, and sums of less than 32 rows or columns are added as by `.sum`.
+
+    Raises:
+        SemanticError: axes that do not go together.
+    """
+    return row_products.tensordot(as_field(a), as_field(b), axes)
+
+
+@takes_arrays("x1", "x2")
+def cross(x1: Any, x2: Any, axis: int = -1) -> Any:
+    """numpy.linalg.cross: products of vectors of three.
+
+    Args:
+        x1, x2: fields, arrays or lists; other axes are broadcast.
+        axis: along which the vectors lie.
+
+    Returns:
+        As of `matmul`.
+
+    Raises:
+        ArgumentError: vectors that have not three components; a ValueError.
+    """
+    a, b = _lying_last(x1, x2, axis)
+    for field in (a, b):
+        if tuple(field.type.array_shape[-1:]) != (3,):
+            shape = tuple(field.type.array_shape)
+            raise ArgumentError(f"cross: vectors have three components along an axis, and the shape is {shape}")
+    made = crossed(a, b)
+    return moveaxis(made, -1, axis) if axis != -1 else made
+
+
+@takes_arrays("x")
+def trace(x: Any, offset: int = 0) -> Any:
+    """numpy.linalg.trace: sums of diagonals of the matrices that the last two axes are.
+
+    Args:
+        x: a field, an array or a list.
+        offset: which diagonal: above the main one, or below it.
+
+    Returns:
+        As of `matmul`.
+
+    Raises:
+        ArgumentError: what has fewer axes; a ValueError.
+    """
+    return diagonal_of(as_field(x), offset).sum(axis=-1)
+
+
+@takes_arrays("x")
+def diagonal(x: Any, offset: int = 0) -> Any:
+    """numpy.linalg.diagonal: of the matrices that the last two axes are.
+
+    Args:
+        x, offset: as of `trace`.
+
+    Returns:
+        As of `matmul`.
+
+    Raises:
+        ArgumentError: what has fewer axes; a ValueError.
+    """
+    return diagonal_of(as_field(x), offset)
+
+
+@takes_arrays("x")
+def matrix_transpose(x: Any) -> Any:
+    """numpy.linalg.matrix_transpose: the last two axes change places.
+
+    Args:
+        x: a field, an array or a list.
+
+    Returns:
+        As of `matmul`.
+
+    Raises:
+        SemanticError: what has fewer axes.
+    """
+    return swapaxes(as_field(x), -1, -2)

@@ -1,0 +1,148 @@
+"""Sums of so many products that threads side by side add them, or parts of them first: what is added in order loses bits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+from gpuop.dsl.fields.field import Field
+from gpuop.lib.linalg.contractions import WRITTEN_OUT, Contraction, labelled_axes
+from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
+from gpuop.ops.layout.layouts import expand_dims, reshape, swapaxes, transpose
+
+FLOATS = ("float16", "float32", "float64")
+FAR = 1 << 14  # products of a sum from which parts of them are added first,
+PART = 1 << 12  # each of so many in order
+MOST = 1 << 26  # values of all parts
+LONG = WRITTEN_OUT + 1  # of products along rows: sums of so many are reductions, with threads side by side
+
+
+def is_long(a: Field, b: Field) -> bool:
+    """Whether the result is a row or a column of long sums of floats."""
+    shapes = a.type.array_shape, b.type.array_shape
+    thin = len(shapes[0]) == 1 or shapes[0][-2] == 1 or len(shapes[1]) == 1 or shapes[1][-1] == 1
+    floats = common_dtype((a, b)) in FLOATS
+    return thin and floats and not a.tensor_shape and not b.tensor_shape and shapes[0][-1] >= LONG
+
+
+def long_sums(a: Field, b: Field) -> Field:
+    """The products first, then their sums, in the order of sums: along rows of the left matrix, or columns of the right one."""
+    dtype = common_dtype((a, b))
+    left, ranks = _held(a, dtype), (len(a.field_shape), len(b.field_shape))
+    if ranks[1] == 1 or (ranks[0] > 1 and b.field_shape[-1] == 1):
+        made = along_rows(a, b if ranks[1] == 1 else swapaxes(b, -1, -2))
+        return made if ranks[1] == 1 else expand_dims(made, -1)
+    column = expand_dims(left, -1) if ranks[0] == 1 else swapaxes(left, -1, -2)
+    made = astype(apply("multiply", column, b).sum(axis=-2), dtype)
+    return made if ranks[0] == 1 else expand_dims(made, -2)
+
+
+def are_long_rows(a: Field, b: Field) -> bool:
+    """Whether the products along the last axes of both are many, of floats of grids whose other axes go together."""
+    shapes = a.type.array_shape, b.type.array_shape
+    plain = not (a.tensor_shape or b.tensor_shape or a.type.names or b.type.names)
+    if not plain or common_dtype((a, b)) not in FLOATS or {shape[-1:] for shape in shapes} != {shapes[0][-1:]}:
+        return False
+    return all(1 in axes or len(axes) == 1 for axes in _batches(shapes)) and shapes[0][-1:] >= (LONG,)
+
+
+def _batches(shapes: Sequence[Sequence[int]]) -> list[set[int]]:
+    """The extents of axes that go together, from the last but one."""
+    return [set(axes) for axes in itertools.zip_longest(*(shape[-2::-1] for shape in shapes), fillvalue=1)]
+
+
+def along_rows(a: Field, b: Field) -> Field:
+    """The products first, then their sums along the last axis, in the order of sums."""
+    dtype = common_dtype((a, b))
+    return astype(apply("multiply", _held(a, dtype), b).sum(axis=-1), dtype)
+
+
+def _held(factor: Field, dtype: str) -> Field:
+    """A factor in the dtype in which products are."""
+    return astype(factor, "float32") if dtype == "float16" else factor
+
+
+def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
+    """Whether many products are added of floats at the same places of all fields, which have the same axes in any order."""
+    labels = set(what.inputs[0])
+    known = dict(zip(what.inputs[0], fields[0].type.array_shape, strict=True))
+    for field, each in zip(fields, what.inputs, strict=True):
+        same = len(set(each)) == len(each) and set(each) == labels
+        if not same or field.tensor_shape or field.type.names or common_dtype(fields) not in FLOATS:
+            return False
+        if tuple(known[one] for one in each) != tuple(field.type.array_shape):
+            return False
+    return math.prod(known[one] for one in what.summed()) >= LONG
+
+
+def aligned_sums(fields: Sequence[Field], what: Contraction) -> Field:
+    """The products first, then their sums, in the order of sums."""
+    dtype, order = common_dtype(fields), what.inputs[0]
+    found = _held(fields[0], dtype)
+    for field, labels in zip(fields[1:], what.inputs[1:], strict=True):
+        found = apply("multiply", found, _in_order(field, labels, order))
+    found = found.sum(axis=tuple(order.index(one) for one in what.summed()))
+    return _in_order(astype(found, dtype), [one for one in order if one in what.output], what.output)
+
+
+def _in_order(field: Field, labels: Sequence[str], wanted: Sequence[str]) -> Field:
+    """A field whose axes are called so, with them in another order."""
+    axes = [labels.index(one) for one in wanted]
+    return field if axes == sorted(axes) else transpose(field, axes)
+
+
+def is_far(a: Field, b: Field) -> bool:
+    """Whether each sum of a product of two matrices has so many products that parts are added first."""
+    grids = all(len(f.field_shape) == 2 and not f.tensor_shape for f in (a, b))
+    if not grids or common_dtype((a, b)) not in FLOATS[1:]:
+        return False
+    (m, inner), n = a.field_shape, b.field_shape[1]
+    return min(m, n) > 1 and inner >= FAR and m * n * (inner // PART) <= MOST
+
+
+def by_parts(a: Field, b: Field, multiplied: Callable[[Field, Field], Field]) -> Field:
+    """The product of two matrices: of parts of their rows and columns, which are added then in the order of sums."""
+    (m, inner), n = a.field_shape, b.field_shape[1]
+    count = inner // PART
+    whole = count * PART
+    left = swapaxes(reshape(a[:, :whole], (m, count, PART)), 0, 1)
+    made = multiplied(left, reshape(b[:whole], (count, PART, n))).sum(axis=0)
+    return made if whole == inner else made + multiplied(a[:, whole:], b[whole:])
+
+
+def by_matrices(
+    fields: Sequence[Field], what: Contraction, multiplied: Callable[[Field, Field], Field]
+) -> Field | None:
+    """A product of two matrices with other axes, where sums are long; None where it is none."""
+    if len(fields) != 2 or any(f.tensor_shape or f.type.names for f in fields):
+        return None
+    one, two = (
+        dict(zip(labels, f.type.array_shape, strict=True)) for labels, f in zip(what.inputs, fields, strict=True)
+    )
+    summed, m, n = what.summed(), [x for x in one if x not in two], [x for x in two if x not in one]
+    unique = len(one) == len(what.inputs[0]) and len(two) == len(what.inputs[1])
+    plain = unique and all(one.get(x) == two.get(x) for x in summed) and set(what.output) == {*m, *n}
+    inner = math.prod(one[x] for x in summed) if plain else 0
+    if inner < FAR:
+        return None
+    left = reshape(_in_order(fields[0], what.inputs[0], [*m, *summed]), (-1, inner))
+    right = reshape(_in_order(fields[1], what.inputs[1], [*summed, *n]), (inner, -1))
+    made = reshape(multiplied(left, right), (*(one[x] for x in m), *(two[x] for x in n)))
+    return _in_order(made, [*m, *n], what.output)
+
+
+def summed_alone(fields: Sequence[Field], what: Contraction) -> tuple[list[Field], Contraction]:
+    """Axes that only one of two operands has, and the result has not, are summed first."""
+    made, inputs = list(fields), list(what.inputs)
+    known = labelled_axes("einsum", fields, what)
+    if math.prod(known[one].extent for one in what.summed()) < LONG:
+        return made, what
+    for k, (field, labels) in enumerate(zip(fields, what.inputs, strict=True)):
+        others = {*what.output, *itertools.chain(*(each for j, each in enumerate(what.inputs) if j != k))}
+        alone = [n for n, one in enumerate(labels) if one not in others]
+        floats = field.dtype in FLOATS[1:] and not field.tensor_shape and len(set(labels)) == len(labels)
+        if floats and alone:
+            made[k] = field.sum(axis=tuple(alone))
+            inputs[k] = tuple(one for n, one in enumerate(labels) if n not in alone)
+    return made, Contraction(tuple(inputs), what.output)

@@ -1,0 +1,283 @@
+"""Singular values, and what is made of them: pseudo-inverses, norms, ranks and conditions of matrices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gpuop.dsl as k
+from gpuop.base.errors import UnsupportedError
+from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.engine.jit.array_arguments import as_field, takes_arrays
+from gpuop.lib.linalg.jacobi import SWEEPS, in_order, pairs, rotate, rotation
+from gpuop.lib.linalg.lu_cholesky import inv
+from gpuop.lib.linalg.matrices import Given, for_each, loop, minus, swap
+from gpuop.lib.linalg.norms import norm
+
+
+class SVDResult(NamedTuple):
+    """What `svd` gives."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """numpy.linalg.svd: matrices as products of orthogonal ones and diagonals, of which the greatest values come first.
+
+    Args:
+        a: as of `det`, of any numbers of rows and columns up to 32.
+        full_matrices: whether both orthogonal matrices are square.
+        compute_uv: whether there are these at all.
+
+    Returns:
+        Three of what `det` gives: `U`, `S` and `Vh`, of which columns and rows may have other signs than NumPy's; or S alone.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+    """
+    return SVDResult(*_svd(a, full_matrices)) if compute_uv else svdvals(a)
+
+
+@takes_arrays("x")
+def svdvals(x: Any) -> Any:
+    """numpy.linalg.svdvals: singular values, the greatest first.
+
+    Args:
+        x: as of `svd`.
+
+    Returns:
+        As of `det`.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+    """
+    given = Given("svdvals", x, square=False)
+    count = min(given.rows, given.columns)
+
+    def body() -> None:
+        values = RotatedColumns(given).lengths()
+        loop(0, count, lambda n: k._writeTensorElement(k._out0, values[n], n), count)
+
+    return given.call(body, [(count,)])[0]
+
+
+@takes_arrays("a")
+def _svd(a: Any, full: bool) -> Any:
+    given = Given("svd", a, square=False)
+    rows, columns = given.rows, given.columns
+    count = min(rows, columns)
+    left, right = (rows, columns) if full else (count, count)
+
+    def body() -> None:
+        made = RotatedColumns(given)
+        made.complete(max(left, right))
+        one, other = (made.turned, made.long) if made.wide else (made.long, made.turned)
+        given.write(k._out0, rows, left, lambda i, j: one[i, j])
+        values = made.lengths()
+        loop(0, count, lambda n: k._writeTensorElement(k._out1, values[n], n), count)
+        given.write(k._out2, right, columns, lambda i, j: other[j, i])
+
+    return tuple(given.call(body, [(rows, left), (count,), (right, columns)], full))
+
+
+class RotatedColumns:
+    """RotatedColumns that are rotated two at a time until all are at right angles: M = long · diagonal of values · turnedᵀ.
+
+    Attributes:
+        wide: whether M is the transposed matrix: the columns are those of which there are fewer.
+        long: as many rows as the matrix has, or columns where it is wide; a square array.
+        turned: the rotations.
+        values: the lengths of the columns, the greatest first, divided by a power of two.
+        power: the exponent of that.
+    """
+
+    def __init__(self, given: Given) -> None:
+        self.given, self.wide = given, given.rows < given.columns
+        self.height, self.count = max(given.rows, given.columns), min(given.rows, given.columns)
+        self.long, self.turned = given.array(self.height, self.height), given.identity(self.count)
+        self.values = given.array(self.count)
+        field = given.fields[0]
+
+        def put(i: Any, j: Any) -> None:
+            place = (j, i) if self.wide else (i, j)
+            self.long[place] = k._readTensorElement(field, i * given.columns + j)
+
+        for_each(given.rows, given.columns, put)
+        self.power = given.scaled(self.long, self.height, self.count)
+        with k._for(SWEEPS):
+            self.changed = k._boolVar()
+            pairs(self.count, self._turn)
+            with k._if(k._not(self.changed)):
+                k._break()
+        loop(0, self.count, self._length, self.height)
+        in_order(self.count, lambda i, j: self.values[j] > self.values[i], self._exchange)
+
+    def _turn(self, p: Any, q: Any) -> None:
+        one, other, both = self.product(p, p), self.product(q, q), self.product(p, q)
+        least = 0.5 * self.given.epsilon()
+        with k._if(abs(both) > least * k._sqrt(one) * k._sqrt(other)):
+            cosine, sine = rotation((other - one) / (2 * both))
+            loop(0, self.height, lambda r: rotate(self.long, (r, p), (r, q), cosine, sine), self.height)
+            loop(0, self.count, lambda r: rotate(self.turned, (r, p), (r, q), cosine, sine), self.height)
+            self.changed @= True
+
+    def product(self, p: Any, q: Any) -> Any:
+        """Of two columns."""
+        total = k._var(k._convert(0, self.given.dtype))
+        loop(0, self.height, lambda r: total.assign(k._fma(self.long[r, p], self.long[r, q], total)), self.height)
+        return total
+
+    def _length(self, n: Any) -> None:
+        self.values[n] = k._sqrt(self.product(n, n))
+
+    def lengths(self) -> Any:
+        """The singular values, in the place of what they were while the power of two was apart."""
+        self.given.multiply(self.values, self.count, 0, self.power)
+        return self.values
+
+    def _exchange(self, i: Any, j: Any) -> None:
+        swap(self.values, i, j)
+        loop(0, self.height, lambda r: swap(self.long, (r, i), (r, j)), self.height)
+        loop(0, self.count, lambda r: swap(self.turned, (r, i), (r, j)), self.height)
+
+    def complete(self, count: int) -> None:
+        """Give so many columns the length 1; those without a length, and others, directions at right angles to all before."""
+        least = self.values[0] * (self.given.epsilon() * self.height)
+
+        def normed(n: Any) -> None:
+            length = k._var(self.values[n])
+            with k._if(length > least):
+                self._scale(n, length)
+            with k._else():
+                self._new(n)
+
+        loop(0, self.count, normed, self.height)
+        loop(self.count, min(count, self.height), self._new, self.height)
+
+    def invert(self, least: Any) -> None:
+        """Make of both arrays those of the pseudo-inverse: values that are no greater than this count as 0."""
+
+        def inverted(n: Any) -> None:
+            value = self.values[n]
+            inverse = k._var(k._where(value > least, 1 / value, 0))
+            loop(0, self.height, lambda r: times(self.long, (r, n), inverse), self.height)
+            loop(0, self.count, lambda r: times(self.turned, (r, n), inverse), self.height)
+
+        loop(0, self.count, inverted, self.height)
+
+    def _scale(self, n: Any, length: Any) -> None:
+        loop(0, self.height, lambda r: self.long.__setitem__((r, n), self.long[r, n] / length), self.height)
+
+    def _new(self, n: Any) -> None:
+        """What is left of the axis that the columns before have least of."""
+        zero = k._convert(0, self.given.dtype)
+        best, axis = k._var(zero - 1), k._intVar()
+
+        def tried(r: Any) -> None:
+            rest = k._var(zero + 1)
+            loop(0, n, lambda c: rest.assign(k._fma(-self.long[r, c], self.long[r, c], rest)), self.height)
+            with k._if(rest > best):
+                best.assign(rest)
+                axis.assign(r)
+
+        loop(0, self.height, tried, self.height)
+        loop(0, self.height, lambda r: self.long.__setitem__((r, n), k._where(axis == r, zero + 1, zero)), self.height)
+        for _ in range(2):  # the second time takes away what rounding has left
+            loop(0, n, lambda c: self._without(n, c), self.height)
+        self._scale(n, k._sqrt(self.product(n, n)))
+
+    def _without(self, n: Any, c: Any) -> None:
+        share = self.product(n, c)
+        loop(0, self.height, lambda r: minus(self.long, (r, n), share, self.long[r, c]), self.height)
+
+
+@takes_arrays("a")
+def pinv(a: Any, rcond: Any = None) -> Any:
+    """numpy.linalg.pinv: pseudo-inverses of matrices.
+
+    Args:
+        a: as of `svd`.
+        rcond: a number: singular values that are less than so much of the greatest count as 0; by default the greater extent times
+            the rounding error of the dtype.
+
+    Returns:
+        As of `det`.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`; also complex ones; UnsupportedError also of Fields as `rcond`.
+    """
+    given = Given("pinv", a, square=False)
+    rows, columns = given.rows, given.columns
+    share = max(rows, columns) * given.epsilon() if rcond is None else rcond
+    if not isinstance(share, NUMBERS):
+        raise UnsupportedError("linalg.pinv: `rcond` is a number")
+
+    def body() -> None:
+        made = RotatedColumns(given)
+        made.invert(made.values[0] * share)
+        one, other = (made.long, made.turned) if made.wide else (made.turned, made.long)
+
+        def at(i: Any, j: Any) -> Any:
+            total = k._var(k._convert(0, given.dtype))
+            loop(0, made.count, lambda n: total.assign(k._fma(one[i, n], other[j, n], total)), made.height)
+            return given.shifted(total, -made.power)
+
+        given.write(k._out0, columns, rows, at)
+
+    return given.call(body, [(columns, rows)], share)[0]
+
+
+def times(array: Any, place: Any, factor: Any) -> None:
+    array[place] = array[place] * factor
+
+
+@takes_arrays("A")
+def matrix_rank(A: Any, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
+    """numpy.linalg.matrix_rank: how many singular values count.
+
+    Args:
+        A: as of `svd`.
+        tol: those that are greater than this; by default than the greatest one, times the greater extent, times the rounding error.
+
+    Returns:
+        A lazy Field of int64; of an array, an array of the same library.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+    """
+    given = Given("matrix_rank", A, square=False)
+    if tol is not None and not isinstance(tol, NUMBERS):
+        raise UnsupportedError("linalg.matrix_rank: `tol` is a number")
+
+    def body() -> None:
+        made, total = RotatedColumns(given), k._var(k._convert(0, given.dtype))
+        values = made.values if tol is None else made.lengths()
+        least = values[0] * (max(given.rows, given.columns) * given.epsilon()) if tol is None else tol
+        count = min(given.rows, given.columns)
+        loop(0, count, lambda n: total.assign(total + k._where(values[n] > least, 1, 0)), count)
+        k._writeTensor(k._out0, total)
+
+    return given.call(body, [()], tol)[0].astype("int64")
+
+
+@takes_arrays("x")
+def cond(x: Any, p: Any = None) -> Any:
+    """numpy.linalg.cond: the greatest singular value over the least one; or norms of a matrix and its inverse.
+
+    Args:
+        x: as of `svd`.
+        p: None, or an order of `norm` of matrices.
+
+    Returns:
+        As of `det`.
+
+    Raises:
+        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+    """
+    matrix = as_field(x)
+    if p in (None, 2, -2):
+        values = svdvals(matrix)
+        ends = values[..., 0], values[..., -1]
+        return ends[1] / ends[0] if p == -2 else ends[0] / ends[1]
+    return norm(matrix, p, (-2, -1)) * norm(inv(matrix), p, (-2, -1))

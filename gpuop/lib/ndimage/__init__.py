@@ -1,0 +1,1 @@
+"""SciPy's functions of images on fields."""

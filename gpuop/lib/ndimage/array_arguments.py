@@ -1,0 +1,146 @@
+"""Functions of fields that take arrays of other libraries too, and then give arrays of the same kind."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpuop.base.errors import ArgumentError, UnsupportedError, described
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Placeholder, is_array
+from gpuop.dsl.guards.function_wrapper import bind_of_library
+from gpuop.engine.interop import numpy_dtype
+from gpuop.engine.jit.array_arguments import an_array, as_field
+from gpuop.engine.jit.call_cache import CONSTANT, DATA, RESULT, Anew, CallsBefore
+from gpuop.engine.jit.pipeline import Pipeline, pipeline
+from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, is_swapped, refuse_swapped
+from gpuop.lib.ndimage.scalar_arguments import ManyNumbers, frozen
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_NO_OUTPUT = "no output"  # of functions that have no such argument
+_of_arrays = ContextVar("of_arrays", default=False)
+
+
+def is_of_an_array() -> bool:
+    """Whether a function that is traced has got an array: nothing fuses with its result, nobody asks for a window of it."""
+    return _of_arrays.get()
+
+
+def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Function]:
+    """Make of a function of a field one that takes an array too: then it is a pipeline, kept for the array's type and all else.
+
+    `output=` is SciPy's: a dtype, or for arrays an array of the same library that the result goes into, which is returned.
+
+    Args:
+        also: another argument that is a field or None, beside the first one.
+        narrow: complex128, which no field has, is taken as complex64.
+    """
+
+    def decorated(function: Function) -> Function:
+        signature, name = inspect.signature(function), function.__name__.strip("_")
+        first = next(iter(signature.parameters))
+        usual = signature.parameters["output"].default if "output" in signature.parameters else _NO_OUTPUT
+
+        def field_of(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
+            given = {also: _other_field(other)} if also else {}
+            options = {n: DTypeOfArray(v) if into and n == "output" else v for n, v in rest}
+            return function(as_field(array), **given, **options)  # type: ignore[no-any-return]
+
+        run = pipeline(_named(_told(field_of), name))
+        before = CallsBefore(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
+
+        def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
+            given = dict(bind_of_library(name, signature, args, kwargs).arguments)
+            array, other, output = given.pop(first), given.pop(also, None), given.pop("output", usual)
+            into = output if output is not None and is_array(output) else None
+            rest = {n: frozen(ManyNumbers.of(v)) for n, v in given.items()}
+            if isinstance(array, (Field, Placeholder)):
+                if into is not None:
+                    raise UnsupportedError(f"ndimage.{name}: of a Field `output=` is a dtype; its result is a Field")
+                refuse_swapped(name, output)
+                return field_of(array, other, _with_output(rest, output), False), None, ()
+            told = _with_output(rest, _name_of(output, into))
+            arguments = _array(array, narrow), _array(other), told, into is not None
+            return _swapped(name, run(*arguments), output) if is_swapped(output) else _run(run, arguments, into)
+
+        return before.calling(function, anew)
+
+    return decorated
+
+
+def _told(field_of: Callable[..., Field]) -> Callable[..., Field]:
+    """A function for which `is_of_an_array` holds."""
+
+    def told(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
+        token = _of_arrays.set(True)
+        try:
+            return field_of(array, other, rest, into)
+        finally:
+            _of_arrays.reset(token)
+
+    return told
+
+
+def _name_of(output: Any, into: Any) -> Any:
+    """The name of the dtype that `output=` asks for."""
+    if into is not None:
+        return numpy_dtype(into).name
+    if output is None or output is _NO_OUTPUT:
+        return output
+    try:
+        return np.dtype(output).name
+    except TypeError:
+        raise UnsupportedError(f"`output` is a dtype or an array, not {output!r}") from None
+
+
+def _with_output(rest: dict[str, Any], output: Any) -> tuple[Any, ...]:
+    return tuple(rest.items()) if output is _NO_OUTPUT else (*rest.items(), ("output", output))
+
+
+def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> Anew:
+    """The result of a pipeline, in an array where one is given, which may be of the other byte order."""
+    if isinstance(into, np.ndarray) and not into.dtype.isnative:
+        np.copyto(into, run(*arguments))
+        return into, None, ()
+    return run.anew(arguments, {"out": into})
+
+
+def _swapped(name: str, made: Any, output: Any) -> Anew:
+    """NumPy's array of a result, in the other byte order."""
+    if not isinstance(made, np.ndarray):
+        refuse_swapped(name, output)
+    return made.astype(made.dtype.newbyteorder()), None, ()
+
+
+def _other_field(other: Any) -> Any:
+    """A second argument as a field, or as several where they are given so."""
+    if isinstance(other, (tuple, list)) and any(isinstance(each, Field) for each in other):
+        return [as_field(each) for each in other]
+    return None if other is None else as_field(other)
+
+
+def _array(given: Any, narrow: bool = False) -> Any:
+    array = given if given is None or is_array(given) else an_array(given)
+    return array.astype(np.complex64) if narrow and getattr(array, "dtype", None) == np.complex128 else array
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def with_more(function: Callable[..., Any], arguments: Any, keywords: Any) -> Callable[..., Any]:
+    """A function of the user's with further arguments, arrays among them.
+
+    Raises:
+        ArgumentError: it is none; a ValueError.
+    """
+    if not callable(function):
+        raise ArgumentError(f"the function is a callable, not {described(function)}")
+    if not arguments and not keywords:
+        return function
+    return lambda *values: function(*values, *arguments, **(keywords or {}))

@@ -1,0 +1,263 @@
+"""Rows of a mask as words: a bit for each point, and which points are neighbours, of 32 points at a time.
+
+A run is of points of a word that follow one another, if neighbours in the row are connected; else it is one point. The first of
+them stands for it, so trees have as many members as there are runs, and a point finds its run without memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.types import FieldType
+from gpuop.ops.layout.layouts import ravel
+from gpuop.ops.sort.tiles import single
+
+BITS = 32
+SEGMENT = 256  # words of a row that one thread of a CPU has
+GROUP = 8  # rows of a work-group of GPUs, each with the threads of a word
+ALL = 2**BITS - 1
+Numbers = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Links:
+    """Which neighbours a structure connects: those in the row, and some in each of some rows before it.
+
+    Attributes:
+        shape: of the grid.
+        in_row: whether neighbours in the row are connected.
+        before: for rows before it the offset along all axes but the last, and the offsets along that.
+    """
+
+    shape: tuple[int, ...]
+    in_row: bool
+    before: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+    @property
+    def columns(self) -> int:
+        return self.shape[-1]
+
+    @property
+    def rows(self) -> int:
+        return math.prod(self.shape[:-1])
+
+    @property
+    def words(self) -> int:
+        """How many a row has."""
+        return -(-self.columns // BITS)
+
+    @property
+    def segments(self) -> int:
+        """How many a row has."""
+        return -(-self.words // SEGMENT)
+
+
+def links_of(shape: Sequence[int], structure: Numbers) -> Links:
+    """The links of a structure of 3 points along each axis, the same on both sides of its middle."""
+    offsets = [tuple(int(i) - 1 for i in at) for at in np.argwhere(structure)]
+    rows = sorted({o[:-1] for o in offsets if o[:-1] < (0,) * (len(shape) - 1)})
+    before = tuple((row, tuple(o[-1] for o in offsets if o[:-1] == row)) for row in rows)
+    return Links(tuple(shape), (*(0,) * (len(shape) - 1), 1) in offsets, before)
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def threads_of_words(links: Links) -> None:
+    """Have 32 threads for each word, or one for a segment of them."""
+    alone, threads = single(), links.words * BITS
+    k._globalThreads(links.rows, threads + (links.segments - threads) * alone)
+    k._localThreads(GROUP + (1 - GROUP) * alone, BITS + (1 - BITS) * alone)
+
+
+@dataclass(frozen=True)
+class OwnWord:
+    """A word of the thread's row.
+
+    Attributes:
+        number: of the word in the row.
+        alone: whether the thread has all of it, as on CPUs; else it has the bit of its column.
+    """
+
+    links: Links
+    number: Any
+    alone: bool
+
+    @property
+    def place(self) -> Any:
+        """Where words have it."""
+        return k._row * self.links.words + self.number
+
+    @property
+    def begin(self) -> Any:
+        """The column of its first bit."""
+        return self.number * BITS
+
+    @property
+    def first(self) -> Any:
+        """The number of its first point in memory's order."""
+        return k._row * self.links.columns + self.begin
+
+    @property
+    def written_here(self) -> Any:
+        """Whether the thread is to write what is the word's."""
+        return True if self.alone else k._localColumn == 0
+
+    def for_bits(self, bits: Any, body: Callable[[Any], None]) -> None:
+        """Record what is done with each bit that is set, which gets its number."""
+        if not self.alone:
+            with k._if(has_bit(bits, k._localColumn)):
+                body(k._localColumn)
+            return
+        left = k._var(bits)
+        with k._while(lambda: left != 0):
+            body(k._as_int(k._popcount(~left & (left - 1))))
+            left.assign(left & (left - 1))
+
+    def for_columns(self, body: Callable[[Any], None]) -> None:
+        """Record what is done with each point that the row has, which gets its bit's number."""
+        columns = self.links.columns
+        if self.alone and columns % BITS == 0:
+            with k._for(BITS) as bit:
+                body(bit)
+        elif self.alone:
+            with k._if(self.begin + BITS <= columns), k._for(BITS) as bit:  # as many as vectors have
+                body(bit)
+            with k._else(), k._for(columns % BITS) as bit:
+                body(bit)
+        else:
+            with k._if(self.begin + k._localColumn < columns):
+                body(k._localColumn)
+
+    def bits_where(self, test: Callable[[Any], Any], within: Any = None) -> Any:
+        """The bits for which something holds, of some, or of all points that the row has; threads of GPUs come here together.
+
+        Args:
+            test: of a bit's number.
+        """
+        if self.alone:
+            found = k._var(k._convert_uint(0))
+
+            def add(bit: Any) -> None:
+                found.assign(found | k._convert_uint(k._where(test(bit), 1, 0)) << k._as_uint(bit))
+
+            self.for_columns(add) if within is None else self.for_bits(within, add)
+            return found
+        own = k._var(False)
+        look = lambda bit: own.assign(test(bit))  # noqa: E731
+        self.for_columns(look) if within is None else self.for_bits(within, look)
+        return k._ballotGroup(own, over=BITS)
+
+
+def for_words(links: Links, body: Callable[[OwnWord], None]) -> None:
+    """Record what the thread does with each of its words."""
+    with (
+        k._codegenIf(single()),
+        k._for(k._column * SEGMENT, k._min(k._column * SEGMENT + SEGMENT, links.words)) as word,
+    ):
+        body(OwnWord(links, word, True))
+    with k._codegenElse():
+        body(OwnWord(links, k._groupColumn, False))
+
+
+def has_bit(word: Any, bit: Any) -> Any:
+    return ((word >> k._as_uint(bit)) & 1) != 0
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WordRow:
+    """A row of words, and its neighbours.
+
+    Attributes:
+        words: of the mask.
+        row: which row.
+        inside: whether it is in the grid; else it has no bits.
+    """
+
+    words: Field
+    links: Links
+    row: Any
+    inside: Any = True
+
+    def at(self, word: Any, step: int = 0) -> Any:
+        """A word, or the one before or behind it; 0 outside."""
+        place, inside = word + step if step else word, self.inside
+        if step:
+            inside = k._and([inside, place >= 0 if step < 0 else place < self.links.words])
+        if inside is True:
+            return k._readTensor(self.words, self.row * self.links.words + place, border="unchecked")
+        here = k._where(inside, self.row * self.links.words + place, 0)
+        return k._where(inside, k._readTensor(self.words, here, border="unchecked"), k._convert_uint(0))
+
+    def first(self, column: Any) -> Any:
+        """The number, in memory's order, of the first point of the run that a column belongs to."""
+        word = column >> 5
+        return self.row * self.links.columns + word * BITS + first_bit(self.at(word), column & 31, self.links.in_row)
+
+
+def first_bit(word: Any, bit: Any, in_row: bool) -> Any:
+    """Where the run begins that a bit belongs to."""
+    if not in_row:
+        return bit
+    zeros = ~word & (k._convert_uint(ALL) >> k._as_uint(31 - bit))  # those before it
+    return 32 - k._as_int(k._clz(zeros))
+
+
+def begins(word: Any, in_row: bool) -> Any:
+    """The bits at which runs begin."""
+    return word & ~(word << 1) if in_row else word
+
+
+def run_of(word: Any, bit: Any, in_row: bool) -> Any:
+    """The bits of the run that begins at a bit."""
+    one = k._convert_uint(1) << k._as_uint(bit)
+    return word & ~(word + one) if in_row else one
+
+
+def joints(own: WordRow, word: Any, other: WordRow, steps: Sequence[int]) -> dict[int, Any]:
+    """For each step the columns to be joined with the column so far away in another row: of links that follow from others none."""
+    here, left, right = (own.at(word, step) for step in (0, -1, 1))
+    there, left_there, right_there = (other.at(word, step) for step in (0, -1, 1))
+    before = {0: there, -1: there << 1 | left_there >> 31, 1: there >> 1 | right_there << 31}
+    made = {step: here & before[step] for step in steps}
+    if not own.links.in_row:
+        return made
+    if 0 in steps:  # of the others those are needed which touch at a corner alone
+        if -1 in steps:
+            made[-1] &= ~(before[0] | here << 1 | left >> 31)
+        if 1 in steps:
+            made[1] &= ~(before[0] | here >> 1 | right << 31)
+    of_left = {0: left & left_there, -1: left & left_there << 1, 1: left & (left_there >> 1 | there << 31)}
+    return {step: bits & ~(bits << 1 | of_left[step] >> 31) for step, bits in made.items()}
+
+
+def pack(field: Field, word: OwnWord) -> Any:
+    """Write a word of what is not 0, in memory's order, to the first output."""
+    bits = word.bits_where(lambda bit: k._readTensor(field, word.first + bit, border="unchecked") != 0)
+    with k._if(word.written_here):
+        k._writeTensor(k._out0, bits, word.place)
+    return bits
+
+
+def packed(field: Field, links: Links) -> Field:
+    """The words of what is not 0, row after row."""
+    held = ravel(field)
+
+    def body() -> None:
+        threads_of_words(links)
+        for_words(links, lambda word: pack(held, word))
+
+    return library_call("words", (FieldType(links.rows * links.words, (), "uint32"),), [held], body, links, whole=True)[
+        0
+    ]

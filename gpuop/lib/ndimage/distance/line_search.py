@@ -1,0 +1,260 @@
+"""The nearest point outside of a mask, for each point: axis after axis, by searches from near to far, for GPUs.
+
+Along the last axis the mask is words of bits: a point finds the ones before and behind in its own, or knows them by scans of the
+words' ends. Along each further axis points of a line know how far what is nearest along the axes before is. A point looks at those
+around it as long as points so far away can be nearer than what it has found; beyond a few steps only into blocks of the line whose
+least is near enough, and into blocks of these. All points search at once, and no one takes many steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.types import FieldType
+from gpuop.lib.ndimage.bit_masks import ALL, BITS, Links, packed
+from gpuop.lib.ndimage.distance.nearest import NONE, Metric, longer_axes
+
+BLOCK = 8  # points of a line, or blocks of them, of which the least is known
+NEAR = 16  # steps in both directions in which points are looked at one by one
+SHORT = 64  # points of lines without blocks
+FEW = 16  # blocks that are looked at one after the other
+GROUP = 8, 32  # threads
+FAR = 1 << 30  # further than anything else, as a whole number
+
+
+class _Costs:
+    """How far points are: squares of lengths, or numbers of steps, as integers where these hold them."""
+
+    def __init__(self, metric: Metric, shape: Sequence[int]) -> None:
+        farthest = sum((n - 1) ** 2 for n in shape)
+        self.squares = metric.name == "euclidean" and metric.sampling is None and farthest < FAR
+        self.dtype = "int32" if self.squares else metric.dtype
+        self.none: Any = FAR if self.dtype == "int32" else np.inf
+        self.metric = metric
+
+    def along(self, axis: int, steps: Any) -> Any:
+        return steps * steps if self.squares else self.metric.along(axis, steps)
+
+
+def searched(mask: Field, metric: Metric) -> Field:
+    """As `nearest`, on GPUs."""
+    shape, metric = longer_axes(mask, metric)
+    costs = _Costs(metric, shape)
+    found = _along_rows(mask, shape, costs)
+    for axis in range(len(shape) - 1):
+        found = _SearchedLines(shape, axis, costs).searched(*found)
+    return found[0]
+
+
+def _along_rows(mask: Field, shape: tuple[int, ...], costs: _Costs) -> tuple[Field, ...]:
+    """The nearer one of the points before and behind in a row, and how far it is."""
+    row = _RowWords(Links(shape, True, ()))
+    words, columns = packed(mask, row.links), row.links.columns
+    ends: Any = np.maximum.accumulate(row.ends(words), axis=-1)
+
+    def body() -> None:
+        k._globalThreads(row.links.rows, columns)
+        k._localThreads(*GROUP)
+        nearer = row.nearer(words, ends)
+        place = k._row * columns + k._column
+        k._writeTensor(k._out0, k._where(nearer < 0, NONE, place - k._column + nearer), place)
+        far = costs.along(len(shape) - 1, nearer - k._column)
+        k._writeTensor(k._out1, k._where(nearer < 0, costs.none, far), place)
+
+    kinds = [FieldType(math.prod(shape), (), dtype) for dtype in ("int32", costs.dtype)]
+    return library_call("nearest", tuple(kinds), [words, ends], body, (row.links, costs.metric), whole=True)
+
+
+class _RowWords:
+    """The words of a thread's row, and the bits of them that are 0 in the row."""
+
+    def __init__(self, links: Links) -> None:
+        self.links, self.last = links, links.words - 1
+        self.held = (1 << (links.columns - self.last * BITS)) - 1  # the bits that the last word has
+
+    def zeros(self, words: Field, word: Any) -> Any:
+        bits = ~k._readTensor(words, k._row * self.links.words + word, border="unchecked")
+        if self.held == ALL:
+            return bits
+        return bits & k._where(word == self.last, k._convert_uint(self.held), k._convert_uint(ALL))
+
+    def ends(self, words: Field) -> Field:
+        """Of each word the last column that is 0; in rows behind, turned around, how far the first one is from the row's end."""
+
+        def body() -> None:
+            k._globalThreads(self.links.rows, self.links.words)
+            zeros = self.zeros(words, k._column)
+            k._writeTensor(k._out0, _last(zeros, k._column), k._row, k._column)
+            first = _first(zeros, k._column)
+            far = k._where(first < 0, NONE, self.links.columns - 1 - first)
+            k._writeTensor(k._out0, far, self.links.rows + k._row, self.last - k._column)
+
+        out = FieldType((2 * self.links.rows, self.links.words), (), "int32")
+        return library_call("ends_of_words", (out,), [words], body, self.links, whole=True)[0]
+
+    def nearer(self, words: Field, ends: Field) -> Any:
+        """The column of the nearest point of the row that is 0, or NONE.
+
+        Args:
+            ends: the greatest of `ends` up to each word.
+        """
+        word, bit = k._column >> 5, k._as_uint(k._column & (BITS - 1))
+        zeros, every = k._var(self.zeros(words, word)), k._convert_uint(ALL)
+        before, behind = _last(zeros & (every >> (31 - bit)), word), _first(zeros & (every << bit), word)
+        left = k._readTensor(ends, k._row, k._max(word - 1, 0), border="unchecked")
+        right = k._readTensor(ends, self.links.rows + k._row, k._max(self.last - 1 - word, 0), border="unchecked")
+        before = k._where((before < 0) & (word > 0), left, before)
+        behind = k._where((behind < 0) & (word < self.last) & (right >= 0), self.links.columns - 1 - right, behind)
+        return k._where((before < 0) | ((behind >= 0) & (behind - k._column < k._column - before)), behind, before)
+
+
+def _last(bits: Any, word: Any) -> Any:
+    """The column of the last bit of a word that is set, or NONE."""
+    return k._where(bits != 0, word * BITS + 31 - k._as_int(k._clz(bits)), NONE)
+
+
+def _first(bits: Any, word: Any) -> Any:
+    return k._where(bits != 0, word * BITS + k._as_int(k._popcount(~bits & (bits - 1))), NONE)
+
+
+class _SearchedLines:
+    """The lines along an axis that is not the last one: neighbouring threads are on neighbouring lines.
+
+    Attributes:
+        sizes: of blocks: of points, of such blocks, and so on until a line has few.
+    """
+
+    def __init__(self, shape: tuple[int, ...], axis: int, costs: _Costs) -> None:
+        self.shape, self.axis, self.costs = shape, axis, costs
+        self.count, self.inner = shape[axis], math.prod(shape[axis + 1 :])
+        self.outer = math.prod(shape[:axis])
+        self.last = axis == len(shape) - 2
+        self.sizes = [BLOCK] if self.count > SHORT else []
+        while self.sizes and self.blocks(-1) > FEW:
+            self.sizes.append(self.sizes[-1] * BLOCK)
+
+    def blocks(self, level: int) -> int:
+        """How many a line has."""
+        return -(-self.count // self.sizes[level])
+
+    def searched(self, found: Field, costs: Field) -> tuple[Field, ...]:
+        """The nearest points along one more axis, and how far they are unless this is the last one."""
+        given = [found, costs]
+        for level in range(len(self.sizes)):
+            given.append(self._least(given[-1], self.blocks(level - 1) if level else self.count, self.blocks(level)))
+
+        def body() -> None:
+            self._threads(self.count)
+            search = _PointSearch(self, found, costs, given[2:])
+            search.step_by_step()
+            if self.sizes:
+                search.in_blocks()
+            search.write()
+
+        kinds = (found.type,) if self.last else (found.type, costs.type)
+        return library_call("nearest", kinds, given, body, (self.shape, self.axis, self.costs.metric), whole=True)
+
+    def _least(self, values: Field, count: int, blocks: int) -> Field:
+        """The least of each block of lines that have so many values."""
+
+        def body() -> None:
+            self._threads(blocks)
+            line, first = k._row / blocks, k._row % blocks * BLOCK
+            least = k._var(k._convert(self.costs.none, self.costs.dtype))
+            with k._for(BLOCK, unroll=True) as n:
+                place = (line * count + k._min(first + n, count - 1)) * self.inner + k._column
+                least.assign(k._min(least, k._readTensor(values, place, border="unchecked")))
+            k._writeTensor(k._out0, least, k._row * self.inner + k._column)
+
+        kind = FieldType(self.outer * blocks * self.inner, (), self.costs.dtype)
+        return library_call("least_of_blocks", (kind,), [values], body, (self.shape, self.axis, count), whole=True)[0]
+
+    def _threads(self, each: int) -> None:
+        """Have as many threads for each line; a row of threads has one of each of neighbouring lines."""
+        k._globalThreads(self.outer * each, self.inner)
+        k._localThreads(*GROUP)
+
+
+class _PointSearch:
+    """What a thread has found on its line, and how far that is."""
+
+    def __init__(self, lines: _SearchedLines, found: Field, costs: Field, least: Sequence[Field]) -> None:
+        self.lines, self.found, self.costs, self.least = lines, found, costs, least
+        self.line, self.at = k._row / lines.count, k._row % lines.count
+        self.site = k._var(self.at)
+        self.best = k._var(self._cost(self.at))
+
+    def _place(self, at: Any) -> Any:
+        return (self.line * self.lines.count + at) * self.lines.inner + k._column
+
+    def _cost(self, at: Any) -> Any:
+        return k._readTensor(self.costs, self._place(at), border="unchecked")
+
+    def _along(self, steps: Any) -> Any:
+        return self.lines.costs.along(self.lines.axis, steps)
+
+    def _look(self, at: Any, steps: Any) -> None:
+        far = self.lines.costs.metric.both(self._along(steps), self._cost(at))
+        self.site.assign(k._where(far < self.best, at, self.site))
+        self.best.assign(k._min(far, self.best))
+
+    def step_by_step(self) -> None:
+        """Look at points from near to far; at an end again, where they are no nearer."""
+        count, steps = self.lines.count, k._var(1)
+        near = NEAR if self.lines.sizes else count - 1
+        with k._while(lambda: (steps <= near) & (self._along(steps) < self.best)):
+            self._look(k._max(self.at - steps, 0), steps)
+            self._look(k._min(self.at + steps, count - 1), steps)
+            steps.assign(steps + 1)
+
+    def in_blocks(self) -> None:
+        """Look at points further away, before and behind."""
+        top = len(self.lines.sizes) - 1
+        size, blocks = self.lines.sizes[top], self.lines.blocks(top)
+        for turn in (-1, 1):
+            block = k._var((self.at + turn * (NEAR + 1)) >> int(math.log2(size)))
+
+            def reachable(block: Any = block, turn: int = turn) -> Any:
+                inside = block >= 0 if turn < 0 else block < blocks
+                return inside & (self._bound(block, size, turn) < self.best)
+
+            with k._while(reachable):
+                self._look_into(top, block, turn)
+                block.assign(block + turn)
+
+    def _bound(self, block: Any, size: int, turn: int) -> Any:
+        """What is less far than all points of a block that have not been looked at."""
+        steps = block * size - self.at if turn > 0 else self.at - (block * size + size - 1)
+        return self._along(k._max(steps, NEAR + 1))
+
+    def _look_into(self, level: int, block: Any, turn: int) -> None:
+        """Look at the points of a block from near to far, if one of them may be nearer than what has been found."""
+        first, size = block * BLOCK, self.lines.sizes[level]
+        bound = self.lines.costs.metric.both(self._bound(block, size, turn), self._least_of(level, block))
+        inner = self.lines.blocks(level - 1) if level else self.lines.count
+        with k._if(bound < self.best):
+            some = k._min(BLOCK, inner - first)
+            with k._for(some) as n:
+                at = first + (n if turn > 0 else some - 1 - n)
+                if level:
+                    self._look_into(level - 1, at, turn)
+                else:
+                    self._look(at, at - self.at)
+
+    def _least_of(self, level: int, block: Any) -> Any:
+        place = (self.line * self.lines.blocks(level) + block) * self.lines.inner + k._column
+        return k._readTensor(self.least[level], place, border="unchecked")
+
+    def write(self) -> None:
+        place, none = self._place(self.at), self.best >= self.lines.costs.none
+        number = k._readTensor(self.found, self._place(self.site), border="unchecked")
+        k._writeTensor(k._out0, k._where(none, NONE, number), place)
+        if not self.lines.last:
+            k._writeTensor(k._out1, self.best, place)

@@ -1,0 +1,239 @@
+"""scipy.ndimage's distances of points of a mask from what is outside of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.variants import either
+from gpuop.ir.types import FieldType
+from gpuop.lib.ndimage.distance.chamfer import sweeps, swept
+from gpuop.lib.ndimage.distance.line_search import searched
+from gpuop.lib.ndimage.distance.nearest import NONE, Metric, cost, nearest
+from gpuop.lib.ndimage.filter_arguments import each
+from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, shape_of, wanted_dtype
+from gpuop.lib.ndimage.morphology.binary import generate_binary_structure
+from gpuop.lib.ndimage.scalar_arguments import frozen, numbers_of
+from gpuop.ops.elementwise.algebra import astype
+from gpuop.ops.layout.gather import Place, Reading, apart, gathered
+from gpuop.ops.layout.join import stack
+from gpuop.ops.layout.layouts import reshape
+from gpuop.ops.sort.tiles import single
+
+NAMES = {
+    "euclidean": "euclidean",
+    "chessboard": "chessboard",
+    "taxicab": "taxicab",
+    "cityblock": "taxicab",
+    "manhattan": "taxicab",
+}
+UNREACHED = float(np.sqrt(np.finfo(np.float64).max))  # what SciPy's search gives where there is nothing outside
+
+
+def distance_transform_edt(
+    input: Any,
+    sampling: Any = None,
+    return_distances: bool = True,
+    return_indices: bool = False,
+    distances: Any = None,
+    indices: Any = None,
+) -> Any:
+    """scipy.ndimage.distance_transform_edt: how far each point of a mask is from the nearest one outside of it.
+
+    Args:
+        input: a Field of scalars, or an array; what is not 0 is in the mask.
+        sampling: the distance of neighbours: a number, or one for each axis; 1 by default.
+        return_distances, return_indices: what is wanted: lengths, float64; and the coordinates of the nearest points, int32, with
+            the axes first. Which of points that are as near is given may differ between devices.
+        distances, indices: arrays that they go into instead.
+
+    Returns:
+        Lazy Fields, or arrays of the input's library: the distances, the indices, or a tuple of both.
+
+    Raises:
+        ArgumentError: nothing is wanted, or arrays of wrong shapes or dtypes; a ValueError and a RuntimeError.
+        UnsupportedError: arrays beside a Field; a TypeError.
+    """
+    lengths = None if sampling is None else _sampled(sampling, _rank(input))
+    wanted = _Wanted("distance_transform_edt", "float64", return_distances, return_indices, distances, indices)
+    return wanted.of(input, Metric("euclidean", lengths), "past the first")
+
+
+def distance_transform_cdt(
+    input: Any,
+    metric: Any = "chessboard",
+    return_distances: bool = True,
+    return_indices: bool = False,
+    distances: Any = None,
+    indices: Any = None,
+) -> Any:
+    """scipy.ndimage.distance_transform_cdt: as `distance_transform_edt`, in steps to neighbours: int32, -1 if nothing is outside.
+
+    Args:
+        metric: "chessboard", or "taxicab", "cityblock", "manhattan"; or the structure of either.
+
+    Raises:
+        UnsupportedError: another structure; a TypeError.
+    """
+    wanted = _Wanted("distance_transform_cdt", "int32", return_distances, return_indices, distances, indices)
+    return wanted.of(input, Metric(_steps(metric, _rank(input))), "own")
+
+
+def distance_transform_bf(
+    input: Any,
+    metric: Any = "euclidean",
+    sampling: Any = None,
+    return_distances: bool = True,
+    return_indices: bool = False,
+    distances: Any = None,
+    indices: Any = None,
+) -> Any:
+    """scipy.ndimage.distance_transform_bf: as the others, by name of the metric; numbers of steps are uint32.
+
+    Args:
+        metric: "euclidean", for which `sampling` counts, "chessboard", "taxicab", "cityblock" or "manhattan".
+    """
+    name = NAMES.get(str(metric).lower())
+    if name is None:
+        raise ArgumentError(f"distance metric not supported: {metric!r} is none of {', '.join(NAMES)}")
+    plain = sampling is None or name != "euclidean"
+    lengths = None if plain else _sampled(sampling, _rank(input))
+    dtype = "float64" if name == "euclidean" else "uint32"
+    wanted = _Wanted("distance_transform_bf", dtype, return_distances, return_indices, distances, indices)
+    return wanted.of(input, Metric(name, lengths), "first")
+
+
+def _sampled(sampling: Any, count: int) -> tuple[float, ...]:
+    """The distances of points along each axis."""
+    lengths = numbers_of(each(frozen(sampling), count, "sampling"), "sampling")
+    return tuple(map(float, lengths))
+
+
+def _rank(input: Any) -> int:
+    return len(shape_of(as_array(input)))
+
+
+def _steps(metric: Any, rank: int) -> str:
+    if isinstance(metric, str):
+        if NAMES.get(metric, "euclidean") == "euclidean":
+            raise ArgumentError(
+                f"invalid metric provided: {metric!r} is not chessboard, taxicab, cityblock or manhattan"
+            )
+        return NAMES[metric]
+    held = np.asarray(metric) != 0
+    if any(n != 3 for n in held.shape) or held.ndim != rank:
+        raise ArgumentError(f"metric sizes must be equal to 3 along each of {rank} axes, not {held.shape}")
+    for name, connectivity in (("taxicab", 1), ("chessboard", rank)):
+        if np.array_equal(held, generate_binary_structure(rank, connectivity)):
+            return name
+    raise UnsupportedError("a metric's structure is that of all neighbours, or of those along the axes")
+
+
+class _Wanted:
+    """What a call gives, and where it goes.
+
+    Args:
+        name: of the function.
+        dtype: of distances.
+        distances, indices: whether they are wanted, or arrays.
+    """
+
+    def __init__(self, name: str, dtype: str, lengths: bool, places: bool, distances: Any, indices: Any) -> None:
+        if not (lengths or places):
+            raise ArgumentError("at least one of return_distances/return_indices must be True")
+        for want, given, what in ((lengths, distances, "distances"), (places, indices, "indices")):
+            if given is not None and not want:
+                raise ArgumentError(f"return_{what} must be True if {what} is supplied")
+        self.name, self.dtype, self.want = name, dtype, (lengths, places)
+        self.into = distances, indices
+
+    def of(self, input: Any, metric: Metric, nowhere: str) -> Any:
+        input, lazy = as_array(input), is_lazy(input)
+        shape = shape_of(input)
+        for given, kind, what in zip(
+            self.into, ((shape, self.dtype), ((len(shape), *shape), "int32")), ("distances", "indices"), strict=True
+        ):
+            dtype = wanted_dtype(self.name, given, kind[0], lazy, what)
+            if dtype is not None and dtype != kind[1]:
+                raise ArgumentError(f"{what} array must be {kind[1]}, not {dtype}")
+        made = measured(_distances, input, None, metric, self.dtype, self.want, nowhere)
+        results = []
+        for given, part in zip([i for i, w in zip(self.into, self.want, strict=True) if w], made, strict=True):
+            if given is None:
+                results.append(np.asarray(part) if isinstance(part, np.generic) else part)
+            else:
+                given[...] = part
+        return None if not results else results[0] if len(results) == 1 else tuple(results)
+
+
+# --- of fields --------------------------------------------------------------------------------------------------------
+
+
+def _distances(
+    input: Field, _: None, metric: Metric, dtype: str, want: tuple[bool, bool], nowhere: str
+) -> tuple[Field, ...]:
+    if input.tensor_shape:
+        raise UnsupportedError("distances are of scalars: take an element of the tensors, as in `f[..., 0]`")
+    shape = tuple(input.field_shape)
+    if not shape:
+        parts = _distances(reshape(input, (1,)), None, metric, dtype, want, nowhere)
+        if nowhere == "past the first":  # there SciPy gives a number an axis
+            return parts
+        return (reshape(parts[0], ()), *parts[1:]) if want[0] else parts
+    if not input.field_shape.points:
+        parts = astype(input, dtype), astype(stack([input] * len(shape)), "int32")
+        return tuple(part for part, w in zip(parts, want, strict=True) if w)
+    ways = nearest(input, metric), searched(input, metric)  # of CPUs, and of others
+    made = []
+    if want[0]:
+        far, elsewhere = (reshape(_lengths(points, shape, metric, nowhere), shape) for points in ways)
+        if metric.name != "euclidean" and not want[1] and sweeps(shape):
+            far = swept(input, metric.name == "chessboard")
+        far = either(single(), far, elsewhere)
+        made.append(far if str(far.dtype) == dtype else _as_unsigned(far, dtype))
+    if want[1]:
+        along = [[_coordinate(points, shape, axis, nowhere) for points in ways] for axis in range(len(shape))]
+        made.append(stack([reshape(either(single(), *each_way), shape) for each_way in along]))
+    return tuple(made)
+
+
+def _lengths(points: Field, shape: tuple[int, ...], metric: Metric, nowhere: str) -> Field:
+    """How far points are from others, given by their numbers."""
+
+    def length(at: Place, read: Reading) -> Any:
+        number, own = read.at(points, at), apart(at[0], shape)
+        far = cost(metric, shape, range(len(shape)), own, k._max(number, 0))
+        if metric.name != "euclidean":
+            return k._where(number < 0, -1, far)
+        if nowhere == "first":
+            return k._where(number < 0, UNREACHED, k._sqrt(far))
+        steps = [metric.along(axis, p + (axis == 0)) for axis, p in enumerate(own)]
+        beyond = steps[0]
+        for more in steps[1:]:
+            beyond = beyond + more
+        return k._sqrt(k._where(number < 0, beyond, far))
+
+    out = FieldType(points.field_shape, (), metric.dtype)
+    return gathered("distance", out, [points], length, (shape, metric, nowhere))
+
+
+def _as_unsigned(made: Field, dtype: str) -> Field:
+    def value(at: Place, read: Reading) -> Any:
+        return k._as_uint(read.at(made, at))
+
+    return gathered("distance", made.type.replace(dtype=dtype), [made], value, ())
+
+
+def _coordinate(points: Field, shape: tuple[int, ...], axis: int, nowhere: str) -> Field:
+    """The coordinate of points along an axis; where there is none, what SciPy's algorithm leaves there."""
+
+    def coordinate(at: Place, read: Reading) -> Any:
+        number = read.at(points, at)
+        none = apart(at[0], shape)[axis] if nowhere == "own" else NONE if nowhere != "first" and axis == 0 else 0
+        return k._where(number < 0, none, apart(k._max(number, 0), shape)[axis])
+
+    return gathered("nearest", points.type, [points], coordinate, (shape, axis, nowhere))

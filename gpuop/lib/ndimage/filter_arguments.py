@@ -1,0 +1,238 @@
+"""What SciPy's functions of images take: axes, modes, origins, windows and the dtypes of results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import ArgumentError, UnsupportedError, described
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.fill_values import numeric
+from gpuop.dsl.recorder.trace_effects import warned
+from gpuop.ir.types import is_integer
+from gpuop.lib.ndimage.scalar_arguments import whole
+
+MODES = {  # SciPy's words, and the borders of reads that they are
+    "reflect": "symmetric",
+    "grid-mirror": "symmetric",
+    "mirror": "reflect",
+    "nearest": "clamp",
+    "wrap": "wrap",
+    "grid-wrap": "wrap",
+    "constant": "constant",
+    "grid-constant": "constant",
+}
+EXACT = 2**53  # integers that float64 holds
+# Dtypes that float32 holds all values of.
+SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unorm8")
+
+
+class DTypeOfArray(str):
+    """The dtype of an array that a result goes into."""
+
+
+def is_swapped(output: Any) -> bool:
+    """Whether `output=` is a dtype of the other byte order, which no field has."""
+    says = isinstance(output, np.dtype) or (isinstance(output, str) and output.startswith(("<", ">")))
+    return says and not np.dtype(output).isnative
+
+
+def refuse_swapped(name: str, output: Any) -> None:
+    """UnsupportedError for such a dtype."""
+    if is_swapped(output):
+        native = np.dtype(output).name
+        raise UnsupportedError(
+            f"ndimage.{name}: a result of {np.dtype(output).str!r} has the other byte order, which no field has; give "
+            f"`output={native!r}`, and convert NumPy's array of it"
+        )
+
+
+@dataclass(frozen=True)
+class ImageEdge:
+    """What is read outside of a field.
+
+    Attributes:
+        border: of `_readTensor`; "constant" reads `cval` there.
+    """
+
+    border: str
+    cval: Any = 0.0
+
+
+def edge(mode: Any, cval: Any) -> ImageEdge:
+    """The edge of one of SciPy's modes."""
+    if not isinstance(mode, str) or mode not in MODES:
+        hint = f"; that is a border of kernels, called {_by_border(mode)!r} here" if mode in set(MODES.values()) else ""
+        raise ArgumentError(f"`mode` is one of {', '.join(MODES)}, not {mode!r}{hint}")
+    outside = checked_cval(cval)
+    return ImageEdge(MODES[mode], outside if MODES[mode] == "constant" else 0.0)
+
+
+def checked_cval(cval: Any) -> Any:
+    """What is outside.
+
+    Raises:
+        UnsupportedError: it is no number; a TypeError.
+    """
+    if not numeric(cval):
+        raise UnsupportedError(f"`cval` is a number, not {described(cval)}")
+    return cval
+
+
+def _by_border(border: str) -> str:
+    return next(mode for mode, known in MODES.items() if known == border)
+
+
+def rank(field: Field) -> int:
+    """How many axes are filtered: those of the grid. Elements of tensors are filtered each by itself."""
+    return len(field.field_shape)
+
+
+def axis_of(axis: Any, count: int) -> int:
+    """The number of an axis."""
+    number = whole(axis, "axis")
+    if not -count <= number < count:
+        raise ArgumentError(f"axis {axis} is out of range: the field has {count} axes")
+    return number % count
+
+
+def axes_of(axes: Any, count: int) -> tuple[int, ...]:
+    """The numbers of the axes that are filtered, each once; None is all of them."""
+    if axes is None:
+        return tuple(range(count))
+    given = axes if isinstance(axes, (tuple, list, range)) else (axes,)
+    if not all(is_integer(a) for a in given):
+        message = (
+            f"axes must be an integer, iterable of integers, or None; {axes!r} cannot be interpreted as an integer"
+        )
+        raise UnsupportedError(message) if given is axes or np.isscalar(axes) else ArgumentError(message)
+    numbers = tuple(axis_of(a, count) for a in given)
+    if len(set(numbers)) != len(numbers):
+        raise ArgumentError(f"axes must be unique, and these are {axes}")
+    return numbers
+
+
+def window_axes(axes: Any, count: int) -> tuple[int, ...]:
+    """The axes of a window that is no product of lines: all of them are taken in the order of the grid, as by SciPy."""
+    numbers = axes_of(axes, count)
+    return tuple(range(count)) if len(numbers) == count else numbers
+
+
+def each(value: Any, count: int, name: str) -> list[Any]:
+    """A value for each axis: one for all, or a sequence of so many.
+
+    Raises:
+        UnsupportedError: it is a Field, such as a Parameter; a TypeError.
+        ArgumentError: there are more or fewer; a ValueError.
+    """
+    if isinstance(value, Field):
+        raise UnsupportedError(
+            f"`{name}` decides which kernels there are, and a Parameter or another Field is a number of the device: give a "
+            f"number of Python's, as `{name}=2`, or one for each axis, and call it again where another is wanted"
+        )
+    if isinstance(value, str) or not np.iterable(value):
+        return [value] * count
+    values = list(value)
+    if len(values) != count:
+        raise ArgumentError(
+            f"`{name}`: sequence argument must have length equal to input rank, or to the number of axes that are filtered, "
+            f"{count} here; it is {value}"
+        )
+    return values
+
+
+def check_origin(origin: int, size: int, what: str = "points") -> None:
+    """Refuse a window that does not hold its own point."""
+    if not -(size // 2) <= whole(origin, "origin") <= (size - 1) // 2:
+        raise ArgumentError(
+            f"Invalid origin {origin}: of {size} {what} it lies in -{size // 2} … {(size - 1) // 2}, so that the window holds "
+            "its own point"
+        )
+
+
+def advise(message: str, level: int) -> None:
+    """Warn, at every call: one that does is not known before.
+
+    Args:
+        level: as `stacklevel` of `warnings.warn`, of the caller.
+    """
+    warned()
+    warnings.warn(message, UserWarning, stacklevel=level + 1)
+
+
+def result_dtype(output: Any, field: Field, real: bool = True) -> str:
+    """The dtype of a result: the field's unless `output=` says another; of complex numbers complex.
+
+    Args:
+        real: whether what the field is filtered by is real.
+    """
+    complex_ = field.dtype == "complex64" or not real
+    if output is None and not complex_:
+        return field.dtype
+    kind = field.type.replace(dtype="complex64" if output is None else output).dtype
+    if complex_ and kind != "complex64":
+        if isinstance(output, DTypeOfArray):
+            raise ArgumentError(f"output must have complex dtype: the result is complex, and the array is of {kind}")
+        advise("promoting specified output dtype to complex", 4)
+        return "complex64"
+    if kind == "complex64" and not complex_:
+        raise UnsupportedError("complex results of real fields: convert the field, as in `f.astype('complex64')`")
+    return kind
+
+
+def computed_in(field: Field, dtype: str) -> str:
+    """The dtype that sums are made in: float32 from and to values that it holds, float64 for all others, and for integers.
+
+    Integer results are truncated, as SciPy does, so that sums of float32 could miss the integer that they are.
+    """
+    if field.dtype == "complex64":
+        return "float32"
+    return "float32" if field.dtype in SMALL and dtype in ("float32", "float16") else "float64"
+
+
+def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: ImageEdge) -> str:
+    """The dtype of sums with weights: int64, modulo 2^64, of integers that add up to more than float64 holds.
+
+    So are those that are exact whatever they add up to: integers with whole weights, whose results are integers.
+    """
+    types = np.dtype(field.type.array_dtype), np.dtype(dtype)
+    if any(kind.kind not in "iu" for kind in types) or field.dtype == "unorm8":
+        return computed_in(field, dtype)
+    whole = bool(np.all(np.abs(weights) < EXACT) and np.all(weights == np.rint(weights)))
+    held = at.border != "constant" or (not isinstance(at.cval, complex) and field.type.element.holds(at.cval))
+    held = held and float(np.real(at.cval)).is_integer()
+    far = float(2 ** (8 * types[0].itemsize) * np.abs(weights).sum()) > EXACT
+    return "int64" if whole and held and far else computed_in(field, dtype)
+
+
+def method_of(method: Any, known: Sequence[str]) -> Any:
+    """The algorithm that is asked for, or None.
+
+    Raises:
+        ArgumentError: there is no such one.
+    """
+    if method is not None and method not in known:
+        named = ", ".join(map(repr, known))
+        raise ArgumentError(f"`method` is one of {named}, or None for what suits the window, not {method!r}")
+    return method
+
+
+def as_output(made: Field, output: Any) -> Field:
+    """The field in the dtype of `output=`, where there is one."""
+    return made if output is None else made.astype(output)
+
+
+def windows(size: Any, count: int, name: str = "size") -> list[int]:
+    """The extents of a window along each axis."""
+    return [whole(n, name) for n in each(size, count, name)]
+
+
+def spread(window: np.ndarray[Any, Any], axes: Sequence[int], count: int, name: str) -> np.ndarray[Any, Any]:
+    """A window over some axes, whatever their order, as one over all of them."""
+    if window.ndim != len(axes):
+        raise ArgumentError(f"{name}.ndim ({window.ndim}) must match len(axes) ({len(axes)})")
+    return np.expand_dims(window, tuple(a for a in range(count) if a not in axes))

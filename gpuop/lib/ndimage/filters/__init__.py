@@ -1,0 +1,1 @@
+"""Filters: correlations, ranks, derivatives, user functions."""

@@ -1,0 +1,221 @@
+"""scipy.ndimage's derivatives: Sobel, Prewitt, Laplace, and gradients' magnitudes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gpuop.dsl.fields.field import Field
+from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.lib.ndimage.filter_arguments import axes_of, axis_of, each, edge, rank, result_dtype
+from gpuop.lib.ndimage.filters.correlation import along
+from gpuop.lib.ndimage.filters.neighbours import in_dtype
+from gpuop.lib.ndimage.filters.smoothing import gaussian_filter
+from gpuop.ops.elementwise.algebra import apply
+
+Derivative = Callable[..., Field]  # of a field, an axis, a dtype, a mode, `cval`, and what else is given
+
+
+@of_arrays()
+def prewitt(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+    """scipy.ndimage.prewitt: differences along an axis, summed along the others.
+
+    Args:
+        input, axis, output, cval: as of `correlate1d`.
+        mode: as of `correlate1d`, or a sequence of one for each axis.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes or axes; a ValueError and a RuntimeError.
+    """
+    return _differences(input, axis, output, mode, cval, (1.0, 1.0, 1.0))
+
+
+@of_arrays()
+def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+    """scipy.ndimage.sobel: as `prewitt`, with twice the weight in the middle."""
+    return _differences(input, axis, output, mode, cval, (1.0, 2.0, 1.0))
+
+
+def _differences(field: Field, axis: Any, output: Any, mode: Any, cval: Any, across: tuple[float, ...]) -> Field:
+    main, modes, dtype = axis_of(axis, rank(field)), each(mode, rank(field), "mode"), result_dtype(output, field)
+    made = along(field, (-1.0, 0.0, 1.0), main, dtype, edge(modes[main], cval))
+    for a in range(rank(field)):
+        if a != main:
+            made = along(made, across, a, dtype, edge(modes[a], cval))
+    return made
+
+
+@of_arrays()
+def generic_laplace(
+    input: Any,
+    derivative2: Derivative,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    extra_arguments: tuple[Any, ...] = (),
+    extra_keywords: Any = None,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.generic_laplace: the sum of second derivatives along the axes.
+
+    Args:
+        input, output, cval: as of `correlate1d`.
+        derivative2: called with a Field, an axis, a dtype, a mode, `cval` and the extra arguments; gives a Field.
+        mode: as of `correlate1d`, or a sequence of one for each axis.
+        axes: along which; by default all of the grid.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes or axes; a ValueError and a RuntimeError.
+    """
+    dtype = result_dtype(output, input)
+    return _summed(input, derivative2, dtype, mode, cval, extra_arguments, extra_keywords, axes, lambda d: d)
+
+
+def _summed(
+    field: Field,
+    derivative: Derivative,
+    dtype: str,
+    mode: Any,
+    cval: Any,
+    extra: tuple[Any, ...],
+    keywords: Any,
+    axes: Any,
+    of: Callable[[Field], Field],
+) -> Field:
+    chosen = axes_of(axes, rank(field))
+    total: Any = None
+    for axis, outside in zip(chosen, each(mode, len(chosen), "mode"), strict=True):
+        found = of(derivative(field, axis, dtype, outside, cval, *extra, **dict(keywords or {})))
+        total = found if total is None else total + found
+    return in_dtype(field, dtype) if total is None else total.astype(dtype)
+
+
+@of_arrays()
+def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
+    """scipy.ndimage.laplace: `generic_laplace` of the differences 1, -2, 1."""
+    return _summed(input, _second, result_dtype(output, input), mode, cval, (), None, axes, lambda d: d)
+
+
+def _second(field: Field, axis: int, output: Any, mode: Any, cval: Any) -> Field:
+    return along(field, (1.0, -2.0, 1.0), axis, output, edge(mode, cval))
+
+
+@of_arrays()
+def gaussian_laplace(
+    input: Any,
+    sigma: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    truncate: float = 4.0,
+    radius: Any = None,
+) -> Any:
+    """scipy.ndimage.gaussian_laplace: `generic_laplace` of second derivatives of Gaussians.
+
+    Args:
+        input, output, mode, cval, axes: as of `generic_laplace`.
+        sigma, truncate, radius: as of `gaussian_filter`.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes, axes or radii; a ValueError and a RuntimeError.
+    """
+    derivative = _gaussian(input, sigma, axes, 2, truncate, radius)
+    return _summed(input, derivative, result_dtype(output, input), mode, cval, (), None, axes, lambda d: d)
+
+
+def _gaussian(field: Field, sigma: Any, axes: Any, order: int, truncate: float, radius: Any) -> Derivative:
+    """Derivatives of a field by Gaussians along the chosen axes."""
+    chosen = axes_of(axes, rank(field))
+    deviations = dict(zip(chosen, each(sigma, len(chosen), "sigma"), strict=True))
+
+    def derivative(given: Field, axis: int, output: Any, mode: Any, cval: Any) -> Field:
+        orders = [order if a == axis else 0 for a in range(rank(given))]
+        sigmas = [deviations.get(a, 0) for a in range(rank(given))]
+        return gaussian_filter(given, sigmas, orders, output, mode, cval, truncate, radius=radius)  # type: ignore[no-any-return]
+
+    return derivative
+
+
+@of_arrays()
+def generic_gradient_magnitude(
+    input: Any,
+    derivative: Derivative,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    extra_arguments: tuple[Any, ...] = (),
+    extra_keywords: Any = None,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.generic_gradient_magnitude: the length of the vector of derivatives along the axes.
+
+    Args:
+        input, output, mode, cval, axes: as of `generic_laplace`.
+        derivative: as `derivative2` of `generic_laplace`.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes or axes; a ValueError and a RuntimeError.
+    """
+    return _length(input, derivative, output, mode, cval, extra_arguments, extra_keywords, axes)
+
+
+def _length(
+    field: Field,
+    derivative: Derivative,
+    output: Any,
+    mode: Any,
+    cval: Any,
+    extra: tuple[Any, ...],
+    keywords: Any,
+    axes: Any,
+) -> Field:
+    dtype = result_dtype(output, field)
+    squares = _summed(field, derivative, dtype, mode, cval, extra, keywords, axes, lambda d: d * d)
+    if not axes_of(axes, rank(field)):
+        return squares
+    exact = squares if squares.type.element.kind == "f" else squares.astype("float64")
+    return apply("sqrt", exact).astype(dtype)
+
+
+@of_arrays()
+def gaussian_gradient_magnitude(
+    input: Any,
+    sigma: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    truncate: float = 4.0,
+    radius: Any = None,
+) -> Any:
+    """scipy.ndimage.gaussian_gradient_magnitude: `generic_gradient_magnitude` of derivatives of Gaussians.
+
+    Args:
+        input, output, mode, cval, axes: as of `generic_laplace`.
+        sigma, truncate, radius: as of `gaussian_filter`.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong modes, axes or radii; a ValueError and a RuntimeError.
+    """
+    derivative = _gaussian(input, sigma, axes, 1, truncate, radius)
+    return _length(input, derivative, output, mode, cval, (), None, axes)

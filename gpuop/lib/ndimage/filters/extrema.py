@@ -1,0 +1,275 @@
+"""scipy.ndimage's minima and maxima of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.dsl.fields.field import Field
+from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.lib.ndimage.filter_arguments import (
+    ImageEdge,
+    advise,
+    axes_of,
+    axis_of,
+    check_origin,
+    each,
+    edge,
+    method_of,
+    rank,
+    result_dtype,
+    spread,
+    window_axes,
+    windows,
+)
+from gpuop.lib.ndimage.filters.doubling_windows import METHODS, LineWindow
+from gpuop.lib.ndimage.filters.neighbours import Around, combined, in_dtype, neighbourhood, numbers_at, offsets_at
+from gpuop.lib.ndimage.scalar_arguments import whole
+
+Operation = Callable[[Any, Any], Any]
+OPERATIONS: dict[str, Operation] = {"minimum": lambda a, b: k._min(a, b), "maximum": lambda a, b: k._max(a, b)}
+
+
+@of_arrays()
+def minimum_filter1d(
+    input: Any,
+    size: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+    *,
+    method: Any = None,
+) -> Any:
+    """scipy.ndimage.minimum_filter1d: the least of so many values along an axis.
+
+    Args:
+        input, axis, output, mode, cval, origin: as of `correlate1d`; no complex numbers.
+        size: how many, 1 or more.
+        method: "direct" compares the values one after the other, "nested" extremes of 3, 9, 27 … of them, which are the same
+            values; by default that follows from the size.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    number, at = axis_of(axis, rank(input)), edge(mode, cval)
+    return line("minimum", input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
+
+
+@of_arrays()
+def maximum_filter1d(
+    input: Any,
+    size: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+    *,
+    method: Any = None,
+) -> Any:
+    """scipy.ndimage.maximum_filter1d: as `minimum_filter1d`, the greatest."""
+    number, at = axis_of(axis, rank(input)), edge(mode, cval)
+    return line("maximum", input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
+
+
+@of_arrays()
+def minimum_filter(
+    input: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+    method: Any = None,
+) -> Any:
+    """scipy.ndimage.minimum_filter: the least value of a window around each point.
+
+    Args:
+        input, output, cval: as of `minimum_filter1d`.
+        size: the window's extent, or one for each axis; what `footprint` is not given is needed.
+        footprint: an array of truth values, over the axes: which points the window has.
+        mode, origin: as of `minimum_filter1d`: one for all axes, or a sequence of one for each (modes with `size` only).
+        axes: those of the window; by default all of the grid.
+        method: as of `minimum_filter1d`; windows that are no boxes are direct.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong windows, modes, axes, origins or methods; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    return extremum("minimum", input, size, footprint, None, output, mode, cval, origin, axes, method)
+
+
+@of_arrays()
+def maximum_filter(
+    input: Any,
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+    method: Any = None,
+) -> Any:
+    """scipy.ndimage.maximum_filter: as `minimum_filter`, the greatest."""
+    return extremum("maximum", input, size, footprint, None, output, mode, cval, origin, axes, method)
+
+
+def extremum(
+    which: str,
+    field: Field,
+    size: Any,
+    footprint: Any,
+    structure: Any,
+    output: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Any,
+    method: Any = None,
+) -> Field:
+    """The extremes of windows; with a structure, of values less (minimum) or plus (maximum) the structure's."""
+    chosen, method = axes_of(axes, rank(field)), method_of(method, METHODS)
+    held = footprint_of(size, footprint, len(chosen), structure)
+    if structure is None and held.all():
+        return _box(which, field, list(held.shape), chosen, output, mode, cval, origin, method)
+    if method == "nested":
+        raise ArgumentError("`method='nested'` is of windows that are boxes, without a structure")
+    one_mode(mode)
+    heights = np.zeros(held.shape) if structure is None else np.asarray(structure, np.float64)
+    if heights.shape != held.shape:
+        raise ArgumentError(f"structure array has incorrect shape {heights.shape}: the footprint's is {held.shape}")
+    structure = structure if heights.any() else None  # nothing is added by a flat one
+    taps = taps_of(field, held, window_axes(chosen, rank(field)), origin, heights)
+    dtype, at = result_dtype(output, field), edge(mode, cval)
+    sign, join = (-1.0 if which == "minimum" else 1.0), OPERATIONS[which]
+    computed = compared_in(field, at) if structure is None else "float64" if field.dtype != "float32" else "float32"
+    place = offsets_at([offset for offset, _ in taps])
+    table = numbers_at([sign * height for _, height in taps], computed)
+
+    def found(around: Around) -> Any:
+        def term(n: Any) -> Any:
+            value = around(place(n))
+            return value if structure is None else value + table(n)
+
+        return combined(len(taps), term, join)
+
+    return neighbourhood(f"{which}_filter", field, found, at, computed, dtype, (tuple(taps), structure is None))
+
+
+def footprint_of(size: Any, footprint: Any, count: int, structure: Any = None) -> np.ndarray[Any, Any]:
+    """The points of a window over so many axes, as truth values.
+
+    Raises:
+        ArgumentError: there is none, or it has no point.
+    """
+    if footprint is None and structure is not None:
+        return np.ones(np.shape(structure), bool)
+    if footprint is None:
+        if size is None:
+            raise ArgumentError("no footprint provided: give `size=` or `footprint=`")
+        sizes = windows(size, count)
+        if min(sizes, default=1) < 0 or (count and 0 in sizes):
+            raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
+        return np.ones(sizes, bool)
+    if size is not None:
+        advise("ignoring size because footprint is set", 4)
+    held = np.asarray(footprint, bool)
+    if not held.any():
+        raise ArgumentError("All-zero footprint is not supported: a window has a point or more")
+    return held
+
+
+def one_mode(mode: Any) -> None:
+    """Refuse a mode for each axis."""
+    if not isinstance(mode, str) and np.iterable(mode):
+        raise ArgumentError("A sequence of modes is not supported for non-separable footprints: give one")
+
+
+def taps_of(
+    field: Field, held: np.ndarray[Any, Any], axes: tuple[int, ...], origin: Any, heights: np.ndarray[Any, Any]
+) -> list[tuple[tuple[int, ...], float]]:
+    """The offsets of a window's points, each with its height, in the order of memory."""
+    count = rank(field)
+    whole, tall = spread(held, axes, count, "footprint"), spread(heights, axes, count, "structure")
+    shifts = dict(zip(axes, each(origin, len(axes), "origin"), strict=True))
+    for a, shift in shifts.items():
+        check_origin(shift, whole.shape[a])
+    return [
+        (
+            tuple(int(i) - n // 2 - shifts.get(a, 0) for a, (i, n) in enumerate(zip(at, whole.shape, strict=True))),
+            float(tall[tuple(at)]),
+        )
+        for at in np.argwhere(whole)
+    ]
+
+
+def _box(
+    which: str,
+    field: Field,
+    sizes: list[int],
+    axes: tuple[int, ...],
+    output: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    method: Any,
+) -> Field:
+    count, dtype = len(axes), result_dtype(output, field)
+    sizes = each(sizes, count, "footprint.shape")
+    made = field
+    for axis, n, outside, shift in zip(
+        axes, sizes, each(mode, count, "mode"), each(origin, count, "origin"), strict=True
+    ):
+        if n > 1:
+            made = line(which, made, n, axis, dtype, edge(outside, cval), shift, method)
+    return in_dtype(made, dtype)
+
+
+def line(
+    which: str, field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int, method: Any = None
+) -> Field:
+    """The extremes along an axis."""
+    if size < 1:
+        raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
+    check_origin(origin, size)
+    computed, dtype = compared_in(field, at), result_dtype(output, field)
+    window = LineWindow(
+        name=f"{which}_filter1d",
+        axis=axis,
+        size=size,
+        origin=origin,
+        at=at,
+        operation=OPERATIONS[which],
+        repeats=True,
+        computed=computed,
+        held=lambda count: computed,
+        last=lambda found: found,
+    )
+    return window.nested(field, dtype) if window.is_nested(method) else window.direct(field, dtype)
+
+
+def compared_in(field: Field, at: ImageEdge) -> str:
+    """The dtype of comparisons: the field's, or float64 where it does not have what is outside."""
+    if field.dtype == "complex64":
+        raise UnsupportedError("Complex type not supported: complex numbers have no order")
+    if field.dtype == "bool":
+        return "int32" if at.cval in (0, 1) else "float64"
+    return field.dtype if at.border != "constant" or field.type.element.holds(at.cval) else "float64"

@@ -1,0 +1,228 @@
+"""scipy.ndimage's filters by functions of the user's: generic_filter and generic_filter1d."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.dsl.operators.host_operator import HostOperator
+from gpuop.lib.ndimage.array_arguments import of_arrays, with_more
+from gpuop.lib.ndimage.filter_arguments import (
+    ImageEdge,
+    axis_of,
+    check_origin,
+    each,
+    edge,
+    rank,
+    result_dtype,
+    spread,
+    window_axes,
+)
+from gpuop.lib.ndimage.filters.extrema import footprint_of, taps_of
+from gpuop.lib.ndimage.filters.line_values import LineValues, ResultLine
+from gpuop.lib.ndimage.filters.neighbours import MOST, Around, neighbourhood, steps_along
+from gpuop.lib.ndimage.filters.window_values import window_values
+from gpuop.lib.ndimage.scalar_arguments import whole
+
+PADS = {
+    "symmetric": "symmetric",
+    "reflect": "reflect",
+    "clamp": "edge",
+    "wrap": "wrap",
+    "constant": "constant",
+}  # NumPy's
+CHOOSING = (np.max, np.min, max, min)  # functions that give one of the values
+AT_ONCE = 16  # lines, which caches hold
+
+
+def generic_filter(
+    input: Any,
+    function: Callable[..., Any],
+    size: Any = None,
+    footprint: Any = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: Any = 0,
+    extra_arguments: tuple[Any, ...] = (),
+    extra_keywords: Any = None,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.generic_filter: what a function makes of the values of a window.
+
+    Args:
+        input, size, footprint, output, mode, cval, origin, axes: as of `minimum_filter`.
+        function: of an array of one axis of the window's values in double, and the extra arguments; gives a number. It is
+            recorded once where it can be: sums, means, products with weights, slices, extremes and medians, by NumPy's
+            functions or methods, and all of `gpuop.dsl` on elements. Others, which decide by values or call other
+            libraries, and windows of more than 128 points, are called for each point on the host, as SciPy does.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    called = with_more(function, extra_arguments, extra_keywords)
+    return _filtered(input, called, size, footprint, output, mode, cval, origin, axes)
+
+
+def _given_in(field: Field, function: Any, at: ImageEdge) -> str:
+    """The dtype of a window's values: double, as SciPy's, but for what chooses among integers that it does not hold."""
+    held = at.border != "constant" or field.type.element.holds(at.cval)
+    return str(field.dtype) if function in CHOOSING and field.dtype in ("int64", "uint64") and held else "float64"
+
+
+@of_arrays()
+def _filtered(
+    input: Any, function: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
+) -> Field:
+    field = _real(input)
+    chosen = window_axes(axes, rank(field))
+    held = footprint_of(size, footprint, len(chosen))
+    taps = [offset for offset, _ in taps_of(field, held, chosen, origin, np.zeros(held.shape))]
+    dtype, at = result_dtype(output, field), edge(mode, cval)
+
+    def found(around: Around) -> Any:
+        return function(window_values([around(offset) for offset in taps]))
+
+    if len(taps) <= MOST:
+        with contextlib.suppress(Exception):  # what cannot be recorded is called
+            return neighbourhood("generic_filter", field, found, at, _given_in(field, function, at), dtype, object())
+    window = spread(held, chosen, rank(field), "footprint")
+    origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
+    before = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]
+
+    def filtered(array: Numbers) -> Numbers:
+        views = sliding_window_view(padded(array.astype(np.float64), before, window.shape, at), window.shape)
+        return np.array([function(views[p][window]) for p in np.ndindex(array.shape)], np.float64).reshape(array.shape)
+
+    return _on_host("generic_filter", field, filtered, dtype)
+
+
+def generic_filter1d(
+    input: Any,
+    function: Callable[..., Any],
+    filter_size: Any,
+    axis: Any = -1,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    origin: int = 0,
+    extra_arguments: tuple[Any, ...] = (),
+    extra_keywords: Any = None,
+) -> Any:
+    """scipy.ndimage.generic_filter1d: what a function makes of each line along an axis.
+
+    Args:
+        input, axis, output, mode, cval, origin: as of `correlate1d`.
+        function: of an array of a line in double, which goes on beyond both ends, of an array that it writes the result to, and of
+            the extra arguments. It is recorded once where it can be: slices, arithmetic and NumPy's functions of elements, and
+            `np.convolve` with few weights, written to the whole result. Others are called for each line on the host, as SciPy does.
+        filter_size: by one less than this a line is longer than its result.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong sizes, modes, axes or origins; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    called = with_more(function, extra_arguments, extra_keywords)
+    return _by_lines(input, called, filter_size, axis, output, mode, cval, origin)
+
+
+@of_arrays()
+def _by_lines(
+    input: Any, function: Any, filter_size: Any, axis: Any, output: Any, mode: Any, cval: Any, origin: Any
+) -> Field:
+    field, number = _real(input), axis_of(axis, rank(input))
+    size, at = whole(filter_size, "filter_size"), edge(mode, cval)
+    if size < 1:
+        raise ArgumentError(f"invalid filter size {size}: it is 1 or more")
+    check_origin(origin, size)
+
+    count, before, dtype = field.field_shape[number], size // 2 + origin, result_dtype(output, field)
+
+    def found(around: Around) -> Any:
+        result = ResultLine(count)
+        function(LineValues(count + size - 1, lambda n: around(steps_along(number, rank(field), before)(n))), result)
+        return result.at(0)
+
+    with contextlib.suppress(Exception):  # what cannot be recorded is called
+        return neighbourhood("generic_filter1d", field, found, at, "float64", dtype, object())
+
+    def filtered(array: Numbers) -> Numbers:
+        lines = np.moveaxis(array, number, -1)
+        made = _lines_filtered(lines.reshape(-1, lines.shape[-1]), function, size, before, at, _kept(dtype))
+        return np.moveaxis(made.reshape(lines.shape), -1, number)
+
+    return _on_host("generic_filter1d", field, filtered, dtype)
+
+
+def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: ImageEdge, kept: str) -> Numbers:
+    """What a function makes of each line, of which it gets a few after another in the same memory."""
+    count, made = lines.shape[1], np.empty(lines.shape, kept)
+    middle = slice(before, before + count)
+    given, results = np.full((AT_ONCE, count + size - 1), at.cval), np.empty((AT_ONCE, count))
+    places = padded(np.arange(count), [before], [size], at)
+    for first in range(0, len(lines), AT_ONCE):
+        some = lines[first : first + AT_ONCE]
+        wide, found = given[: len(some)], results[: len(some)]
+        wide[:, middle] = some
+        for end in (slice(0, before), slice(before + count, None)):
+            wide[:, end] = at.cval if at.border == "constant" else some[:, places[end]]
+        found[:] = 0
+        for line, result in zip(wide, found, strict=True):
+            function(line, result)
+        with np.errstate(over="ignore"):
+            made[first : first + AT_ONCE] = found
+    return made
+
+
+def _kept(dtype: str) -> str:
+    """The dtype in which the host gives what becomes a result of a dtype."""
+    return dtype if dtype in ("float32", "float64") else "float64"
+
+
+def _real(field: Field) -> Field:
+    if field.dtype == "complex64":
+        raise UnsupportedError("Complex type not supported: the function is of real numbers")
+    return field
+
+
+def padded(array: Numbers, before: Sequence[int], window: Sequence[int], at: ImageEdge) -> Numbers:
+    """An array with what windows read outside of it."""
+    widths = [(low, n - 1 - low) for low, n in zip(before, window, strict=True)]
+    more = {"constant_values": at.cval} if at.border == "constant" else {}
+    return np.pad(array, widths, PADS[at.border], **more)  # type: ignore[call-overload,no-any-return]
+
+
+def _on_host(name: str, field: Field, filtered: Callable[[Numbers], Numbers], dtype: str) -> Field:
+    """A filter of arrays that gives them in double, of each element of tensors by itself."""
+    if not field.field_shape.points:
+        return field.astype(dtype)
+    grid, kept = rank(field), _kept(dtype)
+
+    def run(array: Numbers) -> Numbers:
+        made = np.empty(array.shape) if array.ndim > grid else filtered(array)
+        for element in np.ndindex(array.shape[grid:]) if array.ndim > grid else ():
+            made[(..., *element)] = filtered(array[(..., *element)])
+        with np.errstate(over="ignore"):
+            return made.astype(kept, copy=False)
+
+    run.__name__ = name
+    given = field.astype("float64") if field.dtype == "unorm8" else field
+    made = HostOperator(run, given, outputs=field.type.replace(dtype=kept))
+    if kept == dtype:
+        return made  # type: ignore[no-any-return]
+    return neighbourhood(name, made, lambda around: around((0,) * grid), ImageEdge("clamp"), "float64", dtype, dtype)

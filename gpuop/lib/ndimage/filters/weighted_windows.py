@@ -1,0 +1,122 @@
+"""Windows with weights: as products of weights along each axis, where they are such, and in loops where they are large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import ArgumentError
+from gpuop.dsl.builtins.shared_memory import CONSTANT_BYTES
+from gpuop.dsl.fields.field import Field
+from gpuop.lib.ndimage.filter_arguments import EXACT, ImageEdge, rank, summed_in
+from gpuop.lib.ndimage.filters.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
+
+Numbers = np.ndarray[Any, Any]
+EPSILON = 2.0**-52  # weights that differ by less are equal to SciPy, and those below it are none
+WORTH = 49  # weights from which on axes are taken one after the other, if they can be
+
+
+def factors_of(window: Numbers, whole: bool) -> list[Numbers] | None:
+    """Weights along each axis whose products are those of a window; None where there are none.
+
+    Args:
+        whole: they are to be integers, so that sums of integers stay exact.
+    """
+    if sum(n > 1 for n in window.shape) < 2 or not window.any():
+        return None
+    if whole and not (np.array_equal(window, np.rint(window)) and np.abs(window).max() < EXACT):
+        return None
+    middle = np.unravel_index(np.argmax(np.abs(window)), window.shape)
+    lines = [window[tuple(slice(None) if b == a else at for b, at in enumerate(middle))] for a in range(window.ndim)]
+    parts = [line / (np.gcd.reduce(line.astype(np.int64)) if whole else window[middle]) for line in lines]
+    parts[0] = parts[0] * (window[middle] / reduce(np.multiply.outer, parts)[middle])
+    near = 0.0 if whole else 8 * EPSILON * abs(window[middle])
+    good = np.allclose(reduce(np.multiply.outer, parts), window, rtol=0, atol=near)
+    return parts if good and not (whole and (parts[0] % 1).any()) else None
+
+
+def one_by_one(
+    field: Field, parts: Sequence[Numbers], shifts: Sequence[int], at: ImageEdge, dtype: str, along: Any
+) -> Field:
+    """The sums along one axis after the other; between them values are as long as sums are."""
+    whole = np.array(reduce(np.multiply.outer, parts))
+    between = field.dtype if field.dtype == "complex64" else summed_in(field, dtype, whole, at)
+    axes = [a for a, part in enumerate(parts) if part.size > 1]
+    scale = np.prod([part.sum() for a, part in enumerate(parts) if a not in axes])
+    for a in axes:
+        kind = dtype if a == axes[-1] else between
+        weights = parts[a] * scale if a == axes[0] else parts[a]
+        field = along(field, weights, a, kind, at, shifts[a] - parts[a].size // 2)
+        if at.border == "constant":
+            outside = at.cval * float(weights.sum())
+            if between == "int64":
+                outside = (int(at.cval) * int(weights.sum()) + 2**63) % 2**64 - 2**63
+            at = ImageEdge("constant", outside if between == "complex64" else np.asarray(outside, between).item())
+    return field
+
+
+def added(
+    name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str, remark: str = ""
+) -> Field:
+    """The sum of the neighbours that a window has weights of.
+
+    Raises:
+        ArgumentError: there are more weights than kernels have tables for.
+    """
+    computed = summed_in(field, dtype, window, at)
+    number = int if computed == "int64" else float
+    if not has_table(field, window, at, computed):
+        raise ArgumentError(
+            f"{window.size} weights are too many to be added one after the other, from a table of the kernel: "
+            "`method='fft'` takes any number"
+        )
+    dense = _is_dense(field, window, at)
+    taps = [
+        (tuple(i - shift for i, shift in zip(place, shifts, strict=True)), number(weight))
+        for place, weight in np.ndenumerate(window)
+        if abs(weight) > EPSILON
+    ]
+    table = numbers_at([weight for _, weight in taps], computed)
+    place = offsets_at([offset for offset, _ in taps])
+
+    def total(around: Around) -> Any:
+        if not taps:
+            return around((0,) * rank(field)) * number(0)
+        if len(taps) > MOST and dense:
+            return _in_loops(around, np.where(np.abs(window) > EPSILON, window, 0).astype(computed), shifts)
+        return combined(len(taps), lambda n: around(place(n)) * table(n), lambda total, term: total + term)
+
+    return neighbourhood(name, field, total, at, computed, dtype, (tuple(taps), window.shape), remark=remark)
+
+
+def has_table(field: Field, window: Numbers, at: ImageEdge, computed: str) -> bool:
+    """Whether kernels can have the weights of a window in tables, with their offsets where some are left out."""
+    count, each = _count(window), np.dtype(computed).itemsize
+    held = window.size * each if _is_dense(field, window, at) else count * (each + 4 * window.ndim)
+    return count <= MOST or held <= CONSTANT_BYTES
+
+
+def _count(window: Numbers) -> int:
+    """The weights that are some."""
+    return int(np.count_nonzero(np.abs(window) > EPSILON))
+
+
+def _is_dense(field: Field, window: Numbers, at: ImageEdge) -> bool:
+    """Whether a loop takes all weights as they lie: zeros among them too where values are finite, if they are the fewer."""
+    finite = field.type.element.kind in "iub" and bool(np.isfinite(at.cval))
+    return _count(window) == window.size or (finite and 2 * _count(window) > window.size)
+
+
+def _in_loops(around: Around, window: Numbers, shifts: Sequence[int]) -> Any:
+    weights = k._constantArray(window)
+    total = k._var(
+        k._convert(-0.0 if window.dtype.kind == "f" else 0, str(window.dtype))
+    )  # to which adding changes nothing
+    with k._for(window.shape) as place:
+        offset = tuple(n - shift for n, shift in zip(place, shifts, strict=True))
+        total.assign(total + around(offset) * weights[tuple(place)])
+    return total

@@ -1,0 +1,1 @@
+"""Interpolation by splines."""

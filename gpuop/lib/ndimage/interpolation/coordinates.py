@@ -1,0 +1,223 @@
+"""Where the functions of scipy.ndimage that interpolate read: places, matrices of them, and coordinates along each axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import ArgumentError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.dsl.operators.variants import either
+from gpuop.ir.numpy_semantics import fma
+from gpuop.lib.ndimage.array_arguments import is_of_an_array
+from gpuop.lib.ndimage.filter_arguments import SMALL, checked_cval, each, rank, result_dtype
+from gpuop.lib.ndimage.interpolation.kernels import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
+from gpuop.lib.ndimage.interpolation.periodic_zoom import MOST_COLUMNS, evenly
+from gpuop.lib.ndimage.interpolation.spline_weights import check_mode, check_order
+from gpuop.lib.ndimage.scalar_arguments import real
+from gpuop.ops.create.computed_fields import filled
+from gpuop.ops.layout.gather import Place
+from gpuop.ops.sort.tiles import single
+
+SMALL_EXTENT = 2**20  # up to it coordinates in float32 are mapped into a field without loss
+
+
+def spline_of(order: Any, mode: Any, cval: Any, prefilter: Any) -> Spline:
+    """The arguments that all functions of interpolation have."""
+    return Spline(check_order(order), check_mode(mode), checked_cval(cval), bool(prefilter))
+
+
+def axes_placed(field: Field) -> int:
+    """How many axes a field is interpolated along."""
+    if not rank(field):
+        raise ArgumentError("input and output rank must be > 0: the field has one point")
+    return rank(field)
+
+
+def at_places(
+    name: str,
+    field: Field,
+    spline: Spline,
+    axes: Sequence[int],
+    shape: Sequence[int],
+    output: Any,
+    places: Callable[[Place], Sequence[Any]],
+    fields: Sequence[Field],
+    key: Any,
+) -> Field:
+    """The field between its points, at coordinates that a kernel computes.
+
+    Args:
+        axes: that are interpolated; the result's point has the coordinates along others.
+        places: the coordinates along the axes for a point of the result.
+        fields: that `places` reads.
+        key: what it depends on besides.
+    """
+    made = between(field, spline, axes, shape, result_dtype(output, field))
+    extents = [made.held.field_shape[axis] for axis in axes]
+    small = made.computed == "float32" and not made.padding and max(extents) <= SMALL_EXTENT
+    dtype = "float32" if small and all(f.dtype in SMALL for f in fields) else "float64"
+
+    def knots(point: Place) -> list[Knots]:
+        found = [k._convert(at, dtype) for at in places(point)]
+        return [
+            knots_at(at + made.padding if made.padding else at, n, spline, made.computed)
+            for at, n in zip(found, extents, strict=True)
+        ]
+
+    return made.at(name, knots, fields, key)
+
+
+def by_matrix(
+    name: str,
+    field: Field,
+    spline: Spline,
+    axes: Sequence[int],
+    shape: Sequence[int],
+    output: Any,
+    matrix: Numbers,
+    offset: Numbers,
+    middle: Numbers,
+) -> Field:
+    """The same at a matrix times the way from a middle to the result's point, plus an offset.
+
+    Kernels read the numbers, and do not depend on them. Ways from the middle of what is turned are whole numbers or halves, so
+    that what a turn leaves on the last point of the field does not come out beyond it.
+    """
+    numbers = Field(np.column_stack([offset, matrix]), 0)
+    middles = Field(middle, 0)
+    turned = tuple(axes) if len(axes) < len(shape) else tuple(range(len(shape)))
+
+    def places(point: Place) -> list[Any]:
+        found = []
+        ways = [
+            k._convert(point[axis], "float64") - k._readTensor(middles, column, border="unchecked")
+            for column, axis in enumerate(turned)
+        ]
+        for row in range(len(axes)):
+            at = k._readTensor(numbers, row, 0, border="unchecked")
+            for column, way in enumerate(ways, 1):
+                at = at + way * k._readTensor(numbers, row, column, border="unchecked")
+            found.append(at)
+        return found
+
+    return at_places(name, field, spline, axes, shape, output, places, [numbers, middles], turned)
+
+
+def along_line(n: int, factor: float, offset: float) -> Numbers:
+    """`point * factor + offset` of n points, rounded once: what lies on the last point of a field lies not beyond it."""
+    return fma(*(np.asarray(of, np.float64) for of in (np.arange(n), factor, offset)))
+
+
+def steps_of(shift: Any, count: int) -> list[Any]:
+    """How far a field of so many axes is moved along each: numbers, and 0D fields."""
+    if isinstance(shift, Field) and tuple(shift.shape) == (count,):
+        shift = [shift[axis] for axis in range(count)]
+    steps = [shift] * count if isinstance(shift, Field) else each(shift, count, "shift")
+    wrong = next((step for step in steps if isinstance(step, Field) and step.shape), None)
+    if wrong is not None:
+        raise ArgumentError(f"`shift` is a number, or one for each of {count} axes, not a field of {wrong.type}")
+    return steps
+
+
+def moved(name: str, field: Field, spline: Spline, output: Any, steps: Sequence[Any]) -> Field:
+    """The same so far from the result's point as fields say, which kernels read."""
+    fields = [step for step in steps if isinstance(step, Field)]
+    numbers = [None if isinstance(step, Field) else real(step, "shift") for step in steps]
+
+    def places(point: Place) -> list[Any]:
+        read = (
+            k._readTensor(step) if isinstance(step, Field) else number
+            for step, number in zip(steps, numbers, strict=True)
+        )
+        return [at - step for at, step in zip(point, read, strict=True)]
+
+    return at_places(name, field, spline, range(len(steps)), field.field_shape, output, places, fields, tuple(numbers))
+
+
+def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], output: Any) -> Field:
+    """The same at coordinates along each axis: linear ones are read at once, others are interpolated axis by axis."""
+    dtype, axes = result_dtype(output, field), range(len(at))
+    made = between(field, spline, axes, [len(c) for c in at], dtype)
+    if not field.field_shape.points:
+        return filled(made.out, spline.cval)
+    tables = [
+        table_of(c + made.padding, n, spline, made.computed) for c, n in zip(at, made.held.field_shape, strict=True)
+    ]
+    told = tuple((t.outside, t.beyond) for t in tables)
+    fields = [f for t in tables for f in (t.at, t.weights)]
+    if spline.order < 2:
+        found = made.at(name, lambda point: [t.knots(p) for t, p in zip(tables, point, strict=False)], fields, told)
+        return either(single(), _evenly(made, tables), found) if _is_even(made, tables) else found
+    held = made.held
+    for axis in axes:
+        last = axis == len(at) - 1
+        shape = (*(len(c) for c in at[: axis + 1]), *held.field_shape[axis + 1 :])
+        kind = made.out if last else made.out.replace(dtype=_between_passes(made.out.dtype, made.computed))
+        step = replace(made, held=held, axes=(axis,), out=kind.replace(field_shape=shape))
+
+        def knots(point: Place, axis: int = axis, last: bool = last) -> list[Knots]:
+            of_axes = [t.knots(p) for t, p in zip(tables, point, strict=False)] if last else []
+            flags = [k_.beyond for k_ in of_axes if k_.beyond is not None]
+            return [replace(tables[axis].knots(point[axis]), beyond=any_of(flags) if flags else None)]
+
+        own = fields if last else [tables[axis].at, tables[axis].weights]
+        held = step.at(name, knots, own, (told, last))
+    return held
+
+
+def _is_even(made: Between, tables: Sequence[Table]) -> bool:
+    """Whether a plane is read so that vectors of CPUs pick what they read, and nothing is to fuse with it."""
+    plain = made.out.planes == 1 and made.held.type.planes == 1
+    floats = {made.held.dtype, made.out.dtype, made.computed} == {"float32"}
+    if len(tables) != 2 or tables[1].blocks is None or not (plain and floats):
+        return False
+    told = any(t.outside or t.beyond for t in tables)
+    return is_of_an_array() and not told and made.spline.order == 1 and made.held.field_shape[1] <= MOST_COLUMNS
+
+
+def _evenly(made: Between, tables: Sequence[Table]) -> Field:
+    rows, columns = ((t.at, t.weights) for t in tables)
+    assert tables[1].blocks is not None
+    return evenly(made.held, rows, columns, tables[1].blocks, made.out)
+
+
+def _between_passes(dtype: str, computed: str) -> str:
+    return dtype if dtype == "complex64" else computed
+
+
+def of_degrees(angle: float) -> tuple[float, float]:
+    """The cosine and the sine, exact of what is a multiple of 30° where that is a number of halves."""
+    degrees = real(angle, "angle")
+    if not math.isfinite(degrees):
+        raise ArgumentError(f"`angle` is a finite number of degrees, not {degrees}")
+    turns, rest = divmod(degrees, 90.0)
+    if rest > 45:
+        across, along = math.cos(math.radians(90 - rest)), _sine(90 - rest)
+    else:
+        across, along = _sine(rest), math.cos(math.radians(rest))
+    return ((along, across), (-across, along), (-along, -across), (across, -along))[int(turns % 4)]
+
+
+def _sine(degrees: float) -> float:
+    return 0.5 if degrees == 30 else math.sin(math.radians(degrees))
+
+
+def plane_of(axes: Any, count: int) -> list[int]:
+    """The two axes of a plane, in order."""
+    if count < 2:
+        raise ArgumentError(f"input array should be at least 2D: it has {count} axes")
+    given = list(axes)
+    if len(given) != 2:
+        raise ArgumentError(f"axes should contain exactly two values, not {axes}")
+    if not all(float(axis).is_integer() for axis in given):
+        raise ArgumentError(f"axes should contain only integer values, not {axes}")
+    if not all(-count <= axis < count for axis in given):
+        raise ArgumentError(f"invalid rotation plane specified: the field has {count} axes, not {axes}")
+    return sorted(int(axis) % count for axis in given)

@@ -1,0 +1,1 @@
+"""Labels, measurements of labelled regions, watershed."""

@@ -1,0 +1,99 @@
+"""Measurements of arrays: pipelines, whose results become numbers and arrays as SciPy gives them. Of fields they stay fields."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, is_dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Placeholder, is_array
+from gpuop.engine.interop import library_of, numpy_dtype
+from gpuop.engine.jit.array_arguments import an_array, as_field
+from gpuop.engine.jit.pipeline import Pipeline, pipeline
+from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, refuse_swapped
+
+TO_HOST = ("get", "cpu", "copy_to_host")  # methods of CuPy's arrays, PyTorch's and Numba's
+Measure = Callable[..., Any]  # of fields and constants: a field, or a tuple of fields
+
+
+def measured(measure: Measure, input: Any, beside: Any, *constants: Any) -> Any:
+    """What a function makes of a field, and of another one or None: of arrays numbers and arrays, those of their library.
+
+    Args:
+        constants: further arguments; those of a dataclass are told apart by what they hold, which is plain.
+    """
+    one, other = (as_array(given) for given in (input, beside))
+    if any(isinstance(given, (Field, Placeholder)) for given in (one, other)):
+        return measure(as_field(one), None if other is None else as_field(other), *constants)
+    told = tuple((type(c), astuple(c)) if is_dataclass(c) and not isinstance(c, type) else c for c in constants)
+    made = _run(measure)(one, other, told)
+    return tuple(map(_number, made)) if isinstance(made, tuple) else _number(made)
+
+
+@lru_cache
+def _run(measure: Measure) -> Pipeline:
+    def of_fields(one: Any, other: Any, constants: tuple[Any, ...]) -> Any:
+        given = (c[0](*c[1]) if isinstance(c, tuple) and c and isinstance(c[0], type) else c for c in constants)
+        return measure(as_field(one), None if other is None else as_field(other), *given)
+
+    of_fields.__name__ = of_fields.__qualname__ = measure.__name__.strip("_")
+    return pipeline(of_fields)
+
+
+def as_array(given: Any) -> Any:
+    """A Field, or an array of any library; NumPy's of what is neither."""
+    return given if given is None or isinstance(given, Field) or is_array(given) else an_array(given)
+
+
+def _number(array: Any) -> Any:
+    return array[()] if isinstance(array, np.ndarray) else array
+
+
+def values_of(made: Any) -> Any:
+    """A result's values as NumPy's array."""
+    if isinstance(made, Field):
+        return made.numpy()
+    to_host = next((way for way in TO_HOST if hasattr(made, way)), None)
+    return np.asarray(getattr(made, to_host)() if to_host else made)
+
+
+def parted(row: Any, ends: Sequence[int]) -> list[Any]:
+    """The parts of a row up to each of these places."""
+    if library_of(row) == "cupy":  # whose slices take several times as long
+        return list(sys.modules["cupy"].split(row[: ends[-1]], ends[:-1]))
+    return [row[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def shape_of(given: Any) -> tuple[int, ...]:
+    """The shape of a Field's grid, or of an array."""
+    return tuple(given.field_shape if isinstance(given, Field) else given.shape)
+
+
+def is_lazy(*given: Any) -> bool:
+    """Whether any argument is a field, or stands for an array."""
+    return any(isinstance(each, (Field, Placeholder)) for each in given)
+
+
+def wanted_dtype(name: str, output: Any, shape: tuple[int, ...], lazy: bool, argument: str = "output") -> Any:
+    """The dtype that an argument wants as `output=` does, or that of its array, or None.
+
+    Raises:
+        UnsupportedError: it is an array, beside a Field, or of the other byte order.
+        ArgumentError: it has another shape.
+    """
+    if output is None or not is_array(output):
+        refuse_swapped(name, output)
+        return None if output is None else np.dtype(output).name
+    if lazy:
+        raise UnsupportedError(f"ndimage.{name}: of a Field `{argument}=` is no array; results are Fields")
+    if tuple(output.shape) != shape:
+        raise ArgumentError(
+            f"{argument} shape not correct, wrong shape: it is {tuple(output.shape)}, and the input's is {shape}"
+        )
+    return DTypeOfArray(numpy_dtype(output).name)

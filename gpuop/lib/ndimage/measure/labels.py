@@ -1,0 +1,97 @@
+"""scipy.ndimage's labels: which points of a mask are connected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.lib.ndimage.bit_masks import links_of
+from gpuop.lib.ndimage.filter_arguments import DTypeOfArray
+from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, shape_of, wanted_dtype
+from gpuop.lib.ndimage.measure.union_find import forest, numbered
+from gpuop.lib.ndimage.morphology.binary import generate_binary_structure
+from gpuop.lib.ndimage.scalar_arguments import frozen
+from gpuop.ops.elementwise.algebra import astype
+
+
+def label(input: Any, structure: Any = None, output: Any = None) -> Any:
+    """scipy.ndimage.label: the connected points of a mask, numbered from 1 on in the order of their first points.
+
+    Args:
+        input: a Field of scalars, or an array; what is not 0 is in the mask.
+        structure: truth values, 3 along each axis and the same on both sides of the middle: which neighbours are connected. By
+            default those along the axes.
+        output: a dtype, int32 by default; or an array of the input's library that the numbers go into.
+
+    Returns:
+        The numbers, 0 outside of the mask, and how many there are: an array and an int, or a Field and one of no dimensions.
+        With an array as `output`, how many there are.
+
+    Raises:
+        ArgumentError: a wrong structure or output, or more labels than the dtype of an array has numbers; a ValueError and a
+            RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+    input, lazy = as_array(input), is_lazy(input)
+    dtype = wanted_dtype("label", output, shape_of(input), lazy)
+    made, count = measured(_label, input, None, frozen(structure), None if lazy or dtype is None else str(dtype))
+    if lazy:
+        return made if dtype is None else astype(made, dtype), count
+    count = int(count)
+    if dtype is not None and np.dtype(dtype).kind in "iu" and count > np.iinfo(dtype).max:
+        raise ArgumentError(f"insufficient bit-depth in requested output type: {count} labels do not fit {dtype}")
+    if isinstance(dtype, DTypeOfArray):
+        output[...] = made
+        return count
+    return np.asarray(made) if isinstance(made, np.generic) else made, count
+
+
+def _label(input: Field, _: None, structure: Any, dtype: str | None) -> tuple[Field, Field]:
+    shape = tuple(input.field_shape)
+    held = connected(input, structure)
+    if not input.field_shape.points:
+        return astype(input, dtype or "int32"), astype(input, "int32").sum()
+    if not shape:
+        made = astype(input != 0, "int32")
+        return astype(made, dtype or "int32"), made
+    links = links_of(shape, held)
+    numbers, count = numbered(forest(input, links))
+    return astype(numbers, dtype or "int32"), count
+
+
+def connected(input: Field, structure: Any) -> Numbers:
+    """The structure of a field's neighbours.
+
+    Raises:
+        ArgumentError: it has not 3 along each axis, or is not the same on both sides of its middle.
+        UnsupportedError: the field has complex numbers, or tensors.
+    """
+    if input.dtype == "complex64":
+        raise UnsupportedError("label: Complex type not supported: complex numbers are neither true nor false")
+    if input.tensor_shape:
+        raise UnsupportedError("label: what is labelled are scalars: take an element of the tensors, as in `f[..., 0]`")
+    held = structure_of("label", input, structure)
+    if not np.array_equal(held, np.flip(held)):
+        raise ArgumentError(
+            "label: structuring element is not symmetric: a neighbour that is connected is so from both sides"
+        )
+    return held
+
+
+def structure_of(name: str, input: Field, structure: Any) -> Numbers:
+    """A structure of 3 along each axis of a field, for the function of a name; by default that of the neighbours along the axes.
+
+    Raises:
+        ArgumentError: it has another shape.
+    """
+    count = len(input.field_shape)
+    held = generate_binary_structure(count, 1) if structure is None else np.asarray(structure, bool)
+    if held.ndim != count:
+        raise ArgumentError(f"{name}: structure and input must have equal rank, not {held.ndim} and {count}")
+    if any(n != 3 for n in held.shape):
+        raise ArgumentError(f"{name}: structure dimensions must be equal to 3, not {held.shape}")
+    return held

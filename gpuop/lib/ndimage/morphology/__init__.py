@@ -1,0 +1,1 @@
+"""Morphology of truth values and of grey values."""

@@ -1,0 +1,284 @@
+"""scipy.ndimage's morphology of truth values: erosion and dilation, once, several times, or until nothing changes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import ArgumentError, UnsupportedError, described
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.engine.iterate import iterate
+from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.lib.ndimage.bit_masks import Links, links_of
+from gpuop.lib.ndimage.filter_arguments import as_output, axes_of, each, rank
+from gpuop.lib.ndimage.filters.extrema import extremum
+from gpuop.lib.ndimage.morphology.propagation import flooded
+from gpuop.ops.elementwise.algebra import where
+
+LOOKS = 8  # turns between looks at whether anything changed
+
+
+def generate_binary_structure(rank: int, connectivity: int) -> Numbers:
+    """scipy.ndimage.generate_binary_structure: the neighbours of a point that differ along so many axes, of 3 along each."""
+    if rank < 1:
+        return np.array(True)
+    steps = np.abs(np.indices([3] * rank) - 1).sum(0)
+    return np.asarray(steps <= max(connectivity, 1))
+
+
+def _dilated(once: Numbers, iterations: int) -> Numbers:
+    """A structure dilated by itself, as the bits of an integer: a shift has the structure at another of its own points."""
+    shape = [iterations * (n - 1) + 1 for n in once.shape]
+    steps = np.ravel_multi_index(np.nonzero(np.atleast_1d(once)), shape or [1]).tolist()
+    grown = 1
+    for _ in range(iterations):
+        grown = functools.reduce(operator.or_, [grown << step for step in steps], 0)
+    count = math.prod(shape)
+    held = np.frombuffer(grown.to_bytes(-(-count // 8), "little"), np.uint8)
+    return np.unpackbits(held, count=count, bitorder="little").astype(bool).reshape(shape)
+
+
+def iterate_structure(structure: Any, iterations: int, origin: Any = None) -> Any:
+    """scipy.ndimage.iterate_structure: a structure dilated by itself; with an origin, that of the result too."""
+    once = np.asarray(structure) != 0
+    grown = _dilated(once, iterations) if iterations > 1 else once
+    if origin is None:
+        return grown if iterations > 1 else np.array(structure)
+    return grown, [iterations * o for o in each(origin, once.ndim, "origin")]
+
+
+@of_arrays("mask")
+def binary_erosion(
+    input: Any,
+    structure: Any = None,
+    iterations: Any = 1,
+    mask: Any = None,
+    output: Any = None,
+    border_value: Any = 0,
+    origin: Any = 0,
+    brute_force: bool = False,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.binary_erosion: whether all values of a structure around each point are true.
+
+    Args:
+        input: a Field, or an array; what is not 0 is true.
+        structure: truth values over the axes; by default the point and its neighbours along the axes.
+        iterations: how many times; below 1, until nothing changes, which is looked at every few times.
+        mask: where it is false the input's values stay; of the input's shape.
+        output: a dtype, bool by default, or an array.
+        border_value: what is outside of the input.
+        origin: how far the structure lies towards the end of each axis: an integer, or one for each.
+        brute_force: SciPy's; results do not depend on it.
+        axes: those of the structure; by default all of the grid.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong structures, axes, masks or origins; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers, or iterations that are no integer; a TypeError.
+    """
+    step = BinaryStep(input, structure, border_value, origin, axes)
+    return _repeated(input, step, iterations, mask, output)
+
+
+@of_arrays("mask")
+def binary_dilation(
+    input: Any,
+    structure: Any = None,
+    iterations: Any = 1,
+    mask: Any = None,
+    output: Any = None,
+    border_value: Any = 0,
+    origin: Any = 0,
+    brute_force: bool = False,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.binary_dilation: whether any value of the structure turned around is true; as `binary_erosion`."""
+    step = BinaryStep(input, structure, border_value, origin, axes, dilating=True)
+    return _repeated(input, step, iterations, mask, output)
+
+
+@of_arrays("mask")
+def binary_opening(
+    input: Any,
+    structure: Any = None,
+    iterations: Any = 1,
+    output: Any = None,
+    origin: Any = 0,
+    mask: Any = None,
+    border_value: Any = 0,
+    brute_force: bool = False,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.binary_opening: the dilation of the erosion; as `binary_erosion`."""
+    eroded = _repeated(input, BinaryStep(input, structure, border_value, origin, axes), iterations, mask, None)
+    return _repeated(
+        eroded, BinaryStep(input, structure, border_value, origin, axes, dilating=True), iterations, mask, output
+    )
+
+
+@of_arrays("mask")
+def binary_closing(
+    input: Any,
+    structure: Any = None,
+    iterations: Any = 1,
+    output: Any = None,
+    origin: Any = 0,
+    mask: Any = None,
+    border_value: Any = 0,
+    brute_force: bool = False,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.binary_closing: the erosion of the dilation; as `binary_erosion`."""
+    dilating = BinaryStep(input, structure, border_value, origin, axes, dilating=True)
+    dilated = _repeated(input, dilating, iterations, mask, None)
+    return _repeated(dilated, BinaryStep(input, structure, border_value, origin, axes), iterations, mask, output)
+
+
+@of_arrays()
+def binary_hit_or_miss(
+    input: Any,
+    structure1: Any = None,
+    structure2: Any = None,
+    output: Any = None,
+    origin1: Any = 0,
+    origin2: Any = None,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.binary_hit_or_miss: where one structure has only true values, and the other only false ones.
+
+    Args:
+        input, output, axes: as of `binary_erosion`.
+        structure1, origin1: as of `binary_erosion`.
+        structure2, origin2: by default what `structure1` has not, and `origin1`.
+
+    Returns:
+        A lazy Field; of an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong structures, axes or origins; a ValueError and a RuntimeError.
+    """
+    hit = _structure(structure1, len(axes_of(axes, rank(input))))
+    miss = ~hit if structure2 is None else np.asarray(structure2, bool)
+    hits = BinaryStep(input, hit, 0, origin1, axes)(_true(input))
+    misses = BinaryStep(input, miss, 1, origin1 if origin2 is None else origin2, axes)(~_true(input))
+    return as_output(hits & misses, output)
+
+
+@of_arrays("mask")
+def binary_propagation(
+    input: Any,
+    structure: Any = None,
+    mask: Any = None,
+    output: Any = None,
+    border_value: Any = 0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """scipy.ndimage.binary_propagation: dilations within a mask, until nothing changes; as `binary_dilation`."""
+    return _repeated(input, BinaryStep(input, structure, border_value, origin, axes, dilating=True), -1, mask, output)
+
+
+@of_arrays()
+def binary_fill_holes(
+    input: Any, structure: Any = None, output: Any = None, origin: Any = 0, *, axes: Any = None
+) -> Any:
+    """scipy.ndimage.binary_fill_holes: true also where what is outside cannot come to; as `binary_erosion`."""
+    open_ = ~_true(input)
+    outside = BinaryStep(input, structure, 1, origin, axes, dilating=True)
+    return as_output(~_repeated(open_ & False, outside, -1, open_, None), output)
+
+
+# --- one step ---------------------------------------------------------------------------------------------------------
+
+
+class BinaryStep:
+    """An erosion or a dilation by a structure."""
+
+    def __init__(
+        self, field: Field, structure: Any, border: Any, origin: Any, axes: Any, dilating: bool = False
+    ) -> None:
+        if field.dtype == "complex64":
+            raise UnsupportedError("Complex type not supported: complex numbers are neither true nor false")
+        self.axes, self.shape = axes_of(axes, rank(field)), tuple(field.field_shape)
+        self.held = _structure(structure, len(self.axes))
+        if self.held.ndim != len(self.axes):
+            raise ArgumentError(
+                f"structure and input must have same dimensionality: structure.ndim ({self.held.ndim}) must match "
+                f"len(axes) ({len(self.axes)})"
+            )
+        if not self.held.size:
+            raise ArgumentError("structure must not be empty")
+        self.border, self.dilating = bool(border), dilating
+        self.origin = each(origin, len(self.axes), "origin")
+        if dilating:
+            self.origin = [-o - (n % 2 == 0) for o, n in zip(self.origin, self.held.shape, strict=True)]
+            self.held = np.flip(self.held)
+
+    @property
+    def links(self) -> Links | None:
+        """Which neighbours it connects, if these are connected from both sides, so that values spread in whole components."""
+        shape, held = self.shape, self.held
+        whole = self.axes == tuple(range(len(shape))) and held.shape == (3,) * len(shape) and not any(self.origin)
+        if not (shape and whole and held[(1,) * len(shape)] and np.array_equal(held, np.flip(held))):
+            return None
+        return links_of(shape, held) if 0 not in shape else None
+
+    def __call__(self, field: Field) -> Field:
+        which = "maximum" if self.dilating else "minimum"
+        if not self.held.any():
+            return field & False if self.dilating else field | True
+        return extremum(which, field, None, self.held, None, None, "constant", self.border, self.origin, self.axes)
+
+
+def _structure(given: Any, count: int) -> Numbers:
+    return generate_binary_structure(count, 1) if given is None else np.asarray(given, bool)
+
+
+def _true(field: Field) -> Field:
+    return field if field.dtype == "bool" else field != 0
+
+
+def _repeated(field: Field, step: BinaryStep, iterations: Any, mask: Any, output: Any) -> Field:
+    try:
+        times = operator.index(iterations)
+    except TypeError:
+        raise UnsupportedError(f"iterations parameter should be an integer, not {described(iterations)}") from None
+    if mask is not None and mask.field_shape != field.field_shape:
+        raise ArgumentError(f"mask and input must have equal sizes, not {mask.field_shape} and {field.field_shape}")
+    first, within = _true(field), None if mask is None else _true(mask)
+
+    def turn(now: Field) -> Field:
+        moved = step(now)
+        return moved if within is None else where(within, moved, first)
+
+    if times < 1 and step.links is not None:
+        everywhere = first | True if within is None else within
+        seeds = turn(first) if step.dilating else ~turn(first)
+        reached = flooded(seeds, everywhere, step.links)
+        made = reached if step.dilating else ~reached
+        return as_output(made if within is None else where(within, made, first), output)
+    if times < 1:
+
+        def both(now: Field, before: Field) -> tuple[Field, Field]:
+            return turn(now), now
+
+        grown = iterate(both, (turn(first), first), until=lambda now, before: (now == before).all(), every=LOOKS)
+        return as_output(grown[0], output)
+    made = first
+    for _ in range(times):
+        made = turn(made)
+    return as_output(made, output)

@@ -1,0 +1,164 @@
+"""Keys of random numbers: 64 bits each, from which others follow, by Philox 4×32-10 again."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import Parameter
+from gpuop.dsl.fields.from_arrays import Placeholder
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.recorder import recording
+from gpuop.ir.expansions.random import MULTIPLIERS, ROUNDS, STEPS
+from gpuop.ir.types import FieldType, is_integer
+
+KEY = FieldType((), 2, "uint32")
+# The last words of the counters from which keys are made; those of numbers count turns from 0 on.
+SPLIT, FOLDED = 2**32 - 1, 2**32 - 2
+WORD = 2**32 - 1
+
+
+class Key(Parameter):
+    """A key that is known: two words, passed to kernels by value, so other keys need no other kernels."""
+
+    __slots__ = ("words",)
+    words: tuple[int, int]
+
+    def __init__(self, low: int, high: int) -> None:
+        super().__init__(np.array([low, high], "uint32"))
+        object.__setattr__(self, "words", (low, high))
+
+    def __copy__(self) -> Key:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (*self.words, self.node.name)
+
+    def set(self, value: Any) -> NoReturn:
+        """Keys do not change."""
+        raise SemanticError("a key does not change: `gp.random.fold_in(key, n)` makes others of it")
+
+
+def _restored(low: int, high: int, name: str) -> Key:
+    made = Key(low, high)
+    made.name = name
+    return made
+
+
+def key(seed: Any) -> Field:
+    """A key, of which all random numbers are made: the same of it always, wherever they are computed.
+
+    Args:
+        seed: an integer, of which 64 bits count; or a 0D Field of integers.
+
+    Returns:
+        A key: a 0D field of two uint32, which is passed to kernels by value.
+
+    Raises:
+        SemanticError: no integer.
+    """
+    if isinstance(seed, Field):
+        return _made("key", [_integer_field("key", seed)], lambda: _words(k._readTensor(seed)))
+    number = _integer("key", seed)
+    return Key(number & WORD, number >> 32 & WORD)
+
+
+def split(key: Field, num: int = 2) -> tuple[Field, ...]:
+    """New keys of one, whose numbers have nothing to do with one another: `key, own = gp.random.split(key)`.
+
+    Args:
+        key: of `gp.random.key`; it is not used again.
+        num: how many.
+
+    Returns:
+        A tuple of keys.
+
+    Raises:
+        SemanticError: no key, or no number of keys.
+    """
+    count = _integer("split", num)
+    if count < 0:
+        raise SemanticError(f"split: there are 0 keys or more, not {count}")
+    return tuple(_derived("split", key, n, SPLIT) for n in range(count))
+
+
+def fold_in(key: Field, data: Any) -> Field:
+    """A new key of a key and a number, such as that of a frame: `own = gp.random.fold_in(key, n)`.
+
+    Args:
+        key: of `gp.random.key`.
+        data: an integer, of which 64 bits count; or a 0D Field of integers, as one that a graph counts its steps in.
+
+    Returns:
+        A key.
+
+    Raises:
+        SemanticError: no key, or no integer.
+    """
+    return _derived("fold_in", key, data, FOLDED)
+
+
+def a_key(name: str, given: Any) -> Field:
+    """What `gp.random`'s functions take as a key."""
+    if recording() is not None:
+        raise SemanticError(
+            f"{name}: gp.random makes fields, which operators get as arguments; in a body `_random(key, counter)` makes numbers"
+        )
+    if isinstance(given, Field) and given.type == KEY:
+        return given
+    if isinstance(given, (Placeholder, np.ndarray)):
+        raise SemanticError(f"{name}: a key is made by `gp.random.key(seed)`, and is given as it is, not as an array")
+    what = f"a {given.type} field" if isinstance(given, Field) else described(given)
+    raise SemanticError(f"{name}: the first argument is a key, made by `gp.random.key(seed)`; {what} is none")
+
+
+def _derived(name: str, key: Field, data: Any, kind: int) -> Field:
+    given = a_key(name, key)
+    if isinstance(data, Field):
+        number = _integer_field(name, data)
+        return _made(name, [given, number], lambda: _hashed(given, _words(k._readTensor(number)), kind))
+    count = _integer(name, data)
+    words = (count & WORD, count >> 32 & WORD)
+    if isinstance(given, Key):
+        return Key(*philox(given.words, (*words, 0, kind))[:2])
+    return _made(name, [given], lambda: _hashed(given, k._uint2(*words), kind), words)
+
+
+def _made(name: str, fields: list[Field], value: Any, told: Any = ()) -> Field:
+    return library_call(name, (KEY,), fields, lambda: k._writeTensor(k._out0, value()), told)[0]
+
+
+def _words(number: Any) -> Any:
+    """The words of an integer, of signed ones with their sign."""
+    wide = k._convert(number, "int64" if "u" not in str(number.type) else "uint64")
+    return k._uint2(k._convert_uint(wide & WORD), k._convert_uint(wide >> 32 & WORD))
+
+
+def _hashed(key: Field, words: Any, kind: int) -> Any:
+    return k._random(k._readTensor(key), k._uint4(words, 0, kind)).xy
+
+
+def _integer(name: str, given: Any) -> int:
+    if not is_integer(given):
+        raise SemanticError(f"{name} takes an integer here, or a 0D Field of integers, not {described(given)}")
+    return int(given)
+
+
+def _integer_field(name: str, given: Field) -> Field:
+    if given.type.array_shape or given.type.element.kind not in "iu":
+        raise SemanticError(f"{name} takes a 0D Field of integers here, not a {given.type} field")
+    return given
+
+
+def philox(key: tuple[int, ...], counter: tuple[int, ...]) -> list[int]:
+    """What `_random` gives, in Python's integers, for keys that are known: no kernel runs for them."""
+    (low, high), c = key, [*counter]
+    for turn in range(ROUNDS):
+        one, two = c[0] * MULTIPLIERS[0], c[2] * MULTIPLIERS[1]
+        own = [word + turn * step & WORD for word, step in zip((low, high), STEPS, strict=True)]
+        c = [two >> 32 ^ c[1] ^ own[0], two & WORD, one >> 32 ^ c[3] ^ own[1], one & WORD]
+    return c

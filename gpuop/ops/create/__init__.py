@@ -1,0 +1,1 @@
+"""Fields of values that are computed where they are read."""

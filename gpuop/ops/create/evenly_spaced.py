@@ -1,0 +1,172 @@
+"""Fields of evenly spaced numbers, and the coordinates of grids, computed where they are needed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import ScalarField
+from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ir.build import number
+from gpuop.ir.types import FieldType
+from gpuop.ops.layout.axes import Axis, whole_number
+from gpuop.ops.layout.gather import gathered
+from gpuop.ops.layout.layouts import reshaped, spread
+
+UNORDERED = ("bool", "complex64", "unorm8")  # dtypes that are no ranges'
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Field:
+    """Evenly spaced numbers in a grid of one dimension, as numpy.arange.
+
+    Args:
+        start, stop, step: numbers; of one alone it is `stop`, and 0 the start. `stop` is not among the values.
+        dtype: by default int32 where all of them are integers, else float32.
+
+    Returns:
+        A lazy Field.
+
+    Raises:
+        SemanticError: a step of 0, a dtype that fields cannot have or that is not one of numbers in order.
+    """
+    start, stop = (0, start) if stop is None else (start, stop)
+    given = [_real("arange", value) for value in (start, stop, step)]
+    first, last, step = given
+    if step == 0 or not all(map(math.isfinite, given)):
+        raise SemanticError(f"arange: from {first} to {last} by {step} are no evenly spaced numbers")
+    whole = all(isinstance(value, int) for value in given)
+    kind = _ordered(
+        "arange",
+        max(0, _count(first, last, step, whole)),
+        ("int32" if whole else "float32") if dtype is None else dtype,
+    )
+    return (_floats if kind.element.kind == "f" else _integers)(kind, first, step)
+
+
+def _count(first: Any, last: Any, step: Any, whole: bool) -> int:
+    """How many there are before the last one, which is not among them."""
+    return -int((first - last) // step) if whole else math.ceil((last - first) / step)
+
+
+def _ordered(name: str, count: int, dtype: Any) -> FieldType:
+    kind = FieldType(count, (), dtype)
+    if kind.dtype in UNORDERED:
+        raise SemanticError(f"{name}: {kind.dtype} is no dtype of evenly spaced numbers; `.astype` converts")
+    return kind
+
+
+def _integers(kind: FieldType, first: Any, step: Any) -> Field:
+    """From the first one, by what lies between it and the second one; down in dtypes without signs, too."""
+    begin, by = int(first), int(first + step) - int(first)
+    for each in (begin, begin + (kind.field_shape[0] - 1) * by):
+        if kind.field_shape[0] and not kind.element.holds(each):
+            raise SemanticError(f"arange: the number {each} does not fit {kind.dtype}; give another dtype")
+
+    def value(at: Any, _: Any) -> Any:
+        own = k._convert(at[0], str(kind.dtype))
+        return begin + own * by if by >= 0 else begin - own * -by
+
+    return gathered("arange", kind, [], value, (begin, by), True)
+
+
+def _floats(kind: FieldType, first: Any, step: Any) -> Field:
+    """As NumPy fills arrays: from the first two numbers in the dtype, by what lies between them."""
+    held = "float32" if kind.dtype == "float16" else str(kind.dtype)
+    two = np.array([first, first + step]).astype(kind.array_dtype).astype(held)
+    begin, by = two[0].item(), (two[1] - two[0]).item()
+
+    def value(at: Any, _: Any) -> Any:
+        return begin + k._convert(at[0], held) * by
+
+    return gathered("arange", kind, [], value, (repr(begin), repr(by)), True)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Field:
+    """Evenly spaced numbers from `start` to `stop`, as numpy.linspace.
+
+    Args:
+        start, stop: numbers.
+        num: how many.
+        endpoint: whether `stop` is the last of them.
+        dtype: float32 or float64, in which they are computed; integers are rounded down from float64.
+
+    Returns:
+        A lazy Field of one dimension.
+
+    Raises:
+        SemanticError: a negative `num`, or a dtype that fields cannot have.
+    """
+    first, last = _real("linspace", start), _real("linspace", stop)
+    count = whole_number(num, "a number of points")
+    if count < 0:
+        raise SemanticError(f"linspace: a number of points is 0 or more, not {count}")
+    kind = _ordered("linspace", count, "float32" if dtype is None else dtype)
+    held = "float32" if kind.dtype in ("float16", "float32") else "float64"
+    parts = count - 1 if endpoint else count
+    wide = abs(last / 2 - first / 2) > float(np.finfo(held).max) / 2  # no number of the dtype is so far from 0
+    step = (last - first) / parts if parts > 0 and not wide else 0.0
+
+    def value(at: Any, _: Any) -> Any:
+        share = k._convert(at[0], held) / max(parts, 1)
+        own = (
+            share * float(last) + (1 - share) * float(first)
+            if wide
+            else k._convert(at[0], held) * k._convert(step, held) + k._convert(float(first), held)
+        )
+        if endpoint and count > 1:
+            own = k._where(at[0] == count - 1, k._convert(float(last), held), own)
+        return own if kind.element.kind == "f" else k._floor(own)
+
+    return gathered("linspace", kind, [], value, (first, last, count, endpoint), True)
+
+
+def _real(name: str, value: Any) -> Any:
+    held = number(value)
+    if held is None or not isinstance(value, NUMBERS):
+        raise SemanticError(
+            f"{name}: {described(value)} is no number; what devices have computed comes with `int(f)` or `float(f)`"
+        )
+    return held
+
+
+# --- coordinates ----------------------------------------------------------------------------------------------------------
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Field]:
+    """Grids of coordinates, as numpy.meshgrid.
+
+    Args:
+        xi: fields of one dimension, or arrays.
+        copy: of no meaning: fields do not change.
+        sparse: whether extents stay 1 where values repeat; host algebra broadcasts them.
+        indexing: "xy", by which the first one runs along the columns, or "ij".
+
+    Returns:
+        A list of lazy Fields, one for each.
+
+    Raises:
+        SemanticError: what has more than one dimension.
+    """
+    fields = [x if isinstance(x, Field) else ScalarField(x) for x in xi]
+    if indexing not in ("xy", "ij"):
+        raise SemanticError(f'meshgrid: `indexing` is "xy" or "ij", not {indexing!r}')
+    for field in fields:
+        if len(field.field_shape) > 1 or field.tensor_shape:
+            raise SemanticError(f"meshgrid takes fields of one dimension, not {field.type}")
+    order = list(range(len(fields)))
+    if indexing == "xy" and len(fields) > 1:
+        order[:2] = [1, 0]
+    shape = [1] * len(fields)
+    for field, axis in zip(fields, order, strict=True):
+        shape[axis] = field.type.array_shape.points
+    grids = []
+    for field, axis in zip(fields, order, strict=True):
+        own = [Axis(n if a == axis else 1) for a, n in enumerate(shape)]
+        thin = reshaped("meshgrid", field, own)
+        grids.append(thin if sparse else spread("meshgrid", thin, shape))
+    return grids

@@ -1,0 +1,354 @@
+"""Host algebra: arithmetic of fields and numbers in NumPy's sense, every operator written in the public vocabulary."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import SemanticError, written_out
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import is_big_tensor
+from gpuop.dsl.fields.from_arrays import host_array
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.recorder.value import KERNEL_NAMES
+from gpuop.ir.build import bits_of, number
+from gpuop.ir.types import BY_NUMPY, FieldType, Shape
+from gpuop.ops.call_cache import known_or
+from gpuop.ops.elementwise import complex_algebra, numpy_functions
+from gpuop.ops.elementwise.operands import Operand, beside
+from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS, floating, record_steps
+from gpuop.ops.elementwise.unsupported import refuse_negative
+from gpuop.ops.layout.axes import names_of_all
+from gpuop.ops.select.thresholds import first_at
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a function's operands and result are typed.
+
+    Attributes:
+        compute: from the common dtype to the one it computes in.
+        result: from that to the result's dtype.
+        kinds: the NumPy kinds of operands that it takes.
+    """
+
+    compute: Callable[[str], str]
+    result: Callable[[str], str]
+    kinds: str = "biuf"
+
+
+def _same(dtype: str) -> str:
+    return dtype
+
+
+def _number(dtype: str) -> str:
+    return "int32" if dtype == "bool" else dtype
+
+
+def _real(dtype: str) -> str:
+    return dtype if np.dtype(dtype).kind in "fc" else "float32"
+
+
+def _byte(dtype: str) -> str:
+    return "uint8"
+
+
+def _truth(dtype: str) -> str:
+    return "bool"
+
+
+ARITHMETIC, FLOATING = Rule(_number, _same), Rule(_real, _same)
+COMPARISON, TEST = Rule(_same, _truth), Rule(_real, _truth)
+EQUALITY, DIVISION = Rule(_same, _truth), Rule(_real, _same)
+BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
+ORDER, INTEGRAL, SHIFT = Rule(_same, _same), Rule(_number, _same), Rule(_number, _same, "biu")
+INTEGER, BIT_COUNT = Rule(_same, _same, "iu"), Rule(_number, _byte, "biu")
+
+WIDER = ("int32", "int64", "uint64", "float32", "float64")  # dtypes that hold more than others, the first ones least
+RULES = {
+    "arithmetic": ARITHMETIC, "division": DIVISION, "floating": FLOATING, "comparison": COMPARISON, "equality": EQUALITY,
+    "test": TEST, "bits": BITS, "shift": SHIFT, "logic": LOGIC, "order": ORDER, "integral": INTEGRAL,
+    "integer": INTEGER, "bit count": BIT_COUNT,
+}  # fmt: skip
+
+
+def apply(name: str, *operands: Operand) -> Field:
+    """An elementwise function of fields and numbers.
+
+    Raises:
+        SemanticError: shapes that do not go together, or types that the function does not take.
+    """
+    return known_or(name, operands, _applied)
+
+
+def _applied(name: str, *operands: Operand) -> Field:
+    rule_name, function = numpy_functions.EVERY[name]
+    rule = RULES[rule_name]
+    given, operands = operands, beside(name, operands)
+    common = common_dtype(operands)
+    if common == "complex64":
+        return complex_algebra.apply(
+            name, [_checked(name, o, common) for o in operands], _result_type(name, operands, common)
+        )
+    if np.dtype(common).kind not in rule.kinds:
+        bits = (
+            "; comparisons beside it need parentheses, as in `(f > a) & (f < b)`" if name.startswith("bitwise") else ""
+        )
+        raise SemanticError(f"{name} does not take {common} fields{bits}")
+    computed = rule.compute(common)
+    if name == "power" and np.dtype(computed).kind in "iu" and not isinstance(given[1], Field):
+        refuse_negative(given[1])
+    if rule in (COMPARISON, EQUALITY) and (beyond := _beyond(name, operands, computed)) is not None:
+        return _elementwise(name, lambda same: same, [beyond], ["bool"], _result_type(name, operands, "bool"))
+    values = [_checked(name, o, computed) for o in operands]
+    out = _result_type(name, operands, rule.result(computed))
+    if rule in (COMPARISON, EQUALITY) and computed == "float32":
+        if (threshold := _threshold(name, values)) is not None:
+            return _compared_with(*threshold, out)
+        dtypes = _apart(values)
+        if dtypes:
+            return _elementwise(name, function, values, dtypes, out)
+    if computed == "float16" and name != "nextafter":  # of which NumPy rounds the result, and no step before it
+        values = [v if isinstance(v, Field) else float(np.float16(v)) for v in values]
+        return _elementwise(name, function, values, ["float32"] * len(values), out)
+    exact = computed == "float32" and (rule in (COMPARISON, EQUALITY) or name in CANCELLING) and _any_long(values)
+    return _elementwise(name, function, values, [computed] * len(values), out, exact)
+
+
+def _beyond(name: str, operands: Sequence[Operand], computed: str) -> bool | None:
+    """What a comparison of integers with a number is at every point, where their dtype does not hold that number."""
+    if any(isinstance(o, Field) and np.dtype(_dtype_of(o)).kind not in "biu" for o in operands):
+        return None
+    numbers = [0 if isinstance(o, Field) else number(o) for o in operands]
+    if all(n is None or computed == "bool" or BY_NUMPY[computed].holds(n) for n in numbers):
+        return None
+    compared: bool = getattr(operator, KERNEL_NAMES[name])(*numbers)
+    return compared
+
+
+def _apart(values: Sequence[Any]) -> list[str] | None:
+    """The dtypes to compare uint64 and signed integers in, which would be equal in float32 where they are not."""
+    kinds = [_dtype_of(v)[0] if isinstance(v, Field) else "" for v in values]
+    return ["uint64" if kind == "u" else "int64" for kind in kinds] if set(kinds) == {"u", "i"} else None
+
+
+def _elementwise(
+    name: str,
+    function: Callable[..., Any],
+    values: Sequence[Any],
+    dtypes: Sequence[str],
+    out: FieldType,
+    exact: bool = False,
+) -> Field:
+    """A call of the function, on operands of these dtypes, on every tensor element.
+
+    Args:
+        exact: computed in double and rounded once, on devices that have it.
+    """
+    fields = [v for v in values if isinstance(v, Field)]
+
+    def write(given: Sequence[Any], dtypes: Sequence[str], place: Sequence[Any]) -> None:
+        made = function(*(k._convert(v, d) for v, d in zip(given, dtypes, strict=True)))
+        k._writeTensorElement(k._out0, made, *place) if place else k._writeTensor(k._out0, made)
+
+    def written(read: Callable[[Any], Any], *place: Any) -> None:
+        given = [read(v) if isinstance(v, Field) else v for v in values]
+        if exact:
+            record_steps("int64", lambda dtype: write(given, [dtype] * len(values), place))
+        else:
+            write(given, dtypes, place)
+
+    def body() -> None:
+        if is_big_tensor(out):
+            with k._forEachTensorElement(out.tensor_shape):
+                written(
+                    lambda f: k._readTensorElement(f) if f.type.tensor_points > 1 else k._readTensor(f),
+                    k._tensorElement,
+                )
+        else:
+            written(k._readTensor)
+
+    constants = tuple(None if isinstance(v, Field) else (type(v).__name__, repr(v)) for v in values)
+    return library_call(name, (out,), fields, body, (constants, *dtypes, *["exact"] * exact))[0]
+
+
+# --- integers beside floating numbers ---------------------------------------------------------------------------------
+
+CANCELLING = ("add", "subtract", "remainder", "fmod", "floor_divide", "sin", "cos", "tan")
+
+
+def _any_long(values: Sequence[Any]) -> bool:
+    return any(isinstance(v, Field) and v.dtype in LONG_INTEGERS for v in values)
+
+
+def _threshold(name: str, values: Sequence[Any]) -> tuple[str, Field, Any] | None:
+    """A comparison of a field of long integers with a number, as one with the number on the right; None where it is none."""
+    fields = [isinstance(v, Field) and v.dtype in LONG_INTEGERS for v in values]
+    if any(isinstance(v, Field) and not long for v, long in zip(values, fields, strict=True)) or all(fields):
+        return None
+    return (name, *values) if fields[0] else (TURNED[name], values[1], values[0])
+
+
+TURNED = {
+    "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
+    "equal": "equal", "not_equal": "not_equal",
+}  # fmt: skip
+
+
+def _compared_with(name: str, field: Field, edge: float, out: FieldType) -> Field:
+    """Integers compared with a number as double holds them, by integers: no device needs double for it."""
+    least, beyond = first_at(edge, str(field.dtype)), first_at(edge, str(field.dtype), True)
+    if name in ("equal", "not_equal") and beyond - least > 1:  # several integers are that number in double
+        inside = apply("logical_and", apply("greater_equal", field, least), apply("less", field, beyond))
+        return inside if name == "equal" else apply("logical_not", inside)
+    if edge != edge or (name in ("equal", "not_equal") and least == beyond):
+        return _elementwise(name, lambda same: same, [name == "not_equal"], ["bool"], out)
+    return apply(name, field, least if name in ("less", "greater_equal", "equal", "not_equal") else beyond - 1)
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+
+def _dtype_of(operand: Operand) -> str:
+    return "float32" if operand.dtype == "unorm8" else str(operand.dtype)
+
+
+def common_dtype(operands: Sequence[Operand]) -> str:
+    """NumPy's common dtype, with float32 where NumPy would turn integers into float64; numbers are weak."""
+    fields = [o for o in operands if isinstance(o, Field)]
+    dtypes = [_dtype_of(f) for f in fields]
+    common = np.result_type(*dtypes).name
+    if common == "float64" and "float64" not in dtypes:
+        common = "float32"
+    kinds = {"i" if type(o) is int else np.asarray(o).dtype.kind for o in operands if not isinstance(o, Field)}
+    if "c" in kinds:
+        common = "complex64"
+    elif "f" in kinds and np.dtype(common).kind in "biu":
+        common = "float32"
+    elif kinds & set("iu") and common == "bool":
+        common = "int32"
+    return "complex64" if common == "complex128" else common
+
+
+def _checked(name: str, operand: Operand, dtype: str) -> Any:
+    """The operand; a number must fit the dtype."""
+    if isinstance(operand, Field):
+        return operand
+    given = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
+    if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(given):
+        floats = np.dtype(dtype).kind == "f" or isinstance(given, float)  # of which integers would lose the fraction
+        wide = [each for each in WIDER if BY_NUMPY[each].kind == "f"] if floats else WIDER
+        wider = next((each for each in wide if BY_NUMPY[each].holds(given)), None)
+        bits = bits_of(given, dtype) if name.startswith("bitwise") else ""
+        advice = f"; convert the Field first, as in `f.astype({wider!r})`" if wider else ""
+        advice = f"; write {bits} for its bits" if bits else advice
+        raise SemanticError(f"{name}: the number {written_out(given)} does not fit {dtype}{advice}")
+    return given
+
+
+def _result_type(name: str, operands: Sequence[Operand], dtype: str) -> FieldType:
+    fields = [o for o in operands if isinstance(o, Field)]
+    grid = next((f.field_shape for f in fields if f.field_shape), Shape())
+    kind = FieldType(grid, _one_tensor_shape(name, fields), dtype)
+    return kind.labelled(names_of_all(name, fields)) if any(f.kind is not None for f in fields) else kind
+
+
+def _one_tensor_shape(name: str, fields: Sequence[Field]) -> Shape:
+    """The common tensor shape: all equal, but for scalars, which spread."""
+    distinct = list(dict.fromkeys(f.tensor_shape for f in fields if f.tensor_shape))
+    if len(distinct) > 1:
+        listed = " and ".join("×".join(map(str, s)) for s in distinct)
+        raise SemanticError(f"{name}: the tensors differ, {listed}; they must be equal, or one side scalar")
+    return distinct[0] if distinct else Shape()
+
+
+# --- the rest of NumPy's names -------------------------------------------------------------------------------------------
+
+
+def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
+    """numpy.where with three arguments."""
+    if a is None or b is None:
+        raise SemanticError("where of a Field takes three arguments: where(condition, a, b); or see `np.nonzero`")
+    condition, a, b = beside("where", (condition, a, b))
+    known = any(isinstance(o, Field) for o in (a, b))
+    computed = common_dtype((a, b)) if known else _of_numbers(a, b)
+    mask = condition if isinstance(condition, Field) else Field(bool(condition))
+    values = [mask, _checked("where", a, computed), _checked("where", b, computed)]
+    out = _result_type("where", (mask, a, b), computed)
+    if computed == "complex64":
+        return complex_algebra.where(mask, values[1], values[2], out)
+    return _elementwise("where", k._where, values, ["bool", computed, computed], out)
+
+
+def _of_numbers(a: Any, b: Any) -> str:
+    """The dtype of two numbers: of 32 bits for those of Python, that of NumPy for its scalars, which Python's join."""
+    typed = [v for v in (a, b) if isinstance(v, np.generic)]
+    if not typed:
+        return host_array([a, b]).dtype.name
+    joined = np.result_type(a, b)
+    return "float32" if joined == np.float64 and not any(v.dtype == joined for v in typed) else joined.name
+
+
+def angle(z: Operand, deg: bool = False) -> Field:
+    """numpy.angle."""
+    radians = apply("angle", z)
+    return apply("degrees", radians) if deg else radians
+
+
+def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
+    """numpy.clip; None leaves a side open, and so does a Python integer that no value of an integer field is beyond."""
+    if isinstance(a, Field) and np.dtype(_dtype_of(a)).kind in "iu":
+        ends = np.iinfo(_dtype_of(a))
+        a_min = None if type(a_min) is int and a_min <= ends.min else a_min
+        a_max = None if type(a_max) is int and a_max >= ends.max else a_max
+    if a_min is not None and a_max is not None:
+        return apply("clip", a, a_min, a_max)
+    if a_min is not None:
+        return apply("maximum", a, a_min)
+    return a if a_max is None else apply("minimum", a, a_max)
+
+
+def copied(field: Field, kind: FieldType | None = None) -> Field:
+    """A copy of a field, as a result; of another dtype where `kind` has one."""
+    return library_call("copy", (kind or field.type,), [field], lambda: _copy(field), ())[0]
+
+
+def astype(x: Field, dtype: Any) -> Field:
+    """A field of another dtype."""
+    field, kind = x, x.type.replace(dtype=dtype)
+    if field.dtype == "complex64" and kind.dtype != "complex64":
+        raise SemanticError(f"a complex64 field does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(f)`")
+    if kind.dtype == "complex64" != field.dtype:
+        return complex_algebra.apply("positive", [field], kind)
+    return field if kind == field.type else copied(field, kind)
+
+
+def widened(field: Field) -> Field:
+    """A field in a floating dtype that holds its values, and what steps make of them: those of float16 are not rounded to it."""
+    if field.dtype in LONG_INTEGERS:
+        return astype(field, "float64")
+    return field if field.dtype in FLOATS and field.dtype != "float16" else astype(field, "float32")
+
+
+def narrowed(result: Field, like: Field) -> Field:
+    """What was made of a widened field, in the dtype of results."""
+    return result if like.dtype == "complex64" else astype(result, floating(like.dtype))
+
+
+def _copy(field: Field) -> None:
+    if is_big_tensor(field):
+        with k._forEachTensorElement(field.type.planes):
+            k._writeTensorElement(k._out0, k._readTensorElement(field))
+    else:
+        k._writeTensor(k._out0, k._readTensor(field))
+
+
+services.algebra.update({name: functools.partial(apply, name) for name in numpy_functions.EVERY})
+services.algebra.update(where=where, clip=clip, angle=angle, astype=astype)

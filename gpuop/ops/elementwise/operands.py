@@ -1,0 +1,74 @@
+"""The operands of host algebra: what stands beside a Field, and on which grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import Parameter
+from gpuop.dsl.fields.from_arrays import NUMERIC
+from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ops.elementwise.unsupported import told
+from gpuop.ops.layout.layouts import grids_spread
+
+Operand = Any  # a Field or a number
+
+
+def beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    """The operands, on one grid; arrays, lists and tuples are Fields where they have the shape of one, or of its tensors."""
+    fields = [o for o in operands if isinstance(o, Field)]
+    given = [_as_operand(o, fields) if isinstance(o, (np.ndarray, list, tuple)) else o for o in operands]
+    _check(name, given)
+    return tuple(grids_spread(name, given))
+
+
+def _as_operand(value: Operand, fields: Sequence[Field]) -> Operand:
+    """An array of the shape of a field's tensors is one for every point, one that NumPy stretches to a field's shape a Field."""
+    shape = _shape(value)
+    if shape in {tuple(f.tensor_shape) for f in fields} - {()}:
+        return _unnamed(Parameter(value))
+    for f in fields:
+        if f.field_shape and shape and (tuple(f.type.array_shape) == shape or _stretches(value, shape, f)):
+            grid = len(shape) - len(f.tensor_shape)
+            if shape[grid:] == tuple(f.tensor_shape):
+                return _unnamed(Field(value, len(f.tensor_shape)))
+            return _unnamed(Field(np.reshape(value, shape[:grid]), 0))
+    return value
+
+
+def _stretches(value: Operand, shape: tuple[int, ...], field: Field) -> bool:
+    """Whether an array has a number, or a tensor, for points of a field, by NumPy's rules."""
+    whole, grid = tuple(field.type.array_shape), len(shape) - len(field.tensor_shape)
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in NUMERIC or grid < 1 or len(shape) > len(whole):
+        return False
+    alike = all(n in (1, of) for n, of in zip(shape[::-1], whole[::-1], strict=False))
+    return alike and (shape[grid:] == tuple(field.tensor_shape) or set(shape[grid:]) == {1})
+
+
+def _shape(value: Operand) -> tuple[int, ...] | None:
+    try:
+        return np.shape(value)
+    except ValueError:  # lists of several lengths
+        return None
+
+
+def _unnamed(field: Field) -> Field:
+    field.name = ""  # it is no variable of the user's
+    return field
+
+
+def _is_number(value: Operand) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in NUMERIC
+
+
+def _check(name: str, operands: Sequence[Operand]) -> None:
+    """Refuse what is neither a field nor a number."""
+    for o in operands:
+        numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or _is_number(o)
+        if numeric or isinstance(o, Field):
+            continue
+        raise SemanticError(f"{name} of a Field and {told(o, [f for f in operands if isinstance(f, Field)])}")

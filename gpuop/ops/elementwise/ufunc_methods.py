@@ -1,0 +1,71 @@
+"""What NumPy's ufuncs do besides one result for each place: their methods, and those of two results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.dsl.fields.field import Field
+from gpuop.ops.elementwise import numpy_functions
+from gpuop.ops.elementwise.algebra import astype
+from gpuop.ops.layout.axes import a_field
+from gpuop.ops.reduce import row_products
+from gpuop.ops.reduce.functions import called
+from gpuop.ops.scan.scans import cumprod, cumsum, scan
+from gpuop.ops.select import choices
+
+REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
+    "fmax": "nanmax", "fmin": "nanmin",
+}  # fmt: skip
+
+
+def _reduce(
+    name: str, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, **options: Any
+) -> Field:
+    """ufunc.reduce: along the first axis, if none is given."""
+    field = a_field(f"{name}.reduce", array)
+    if out is not None:
+        raise SemanticError(f"{name}.reduce: there is no `out`, a Field's values do not change")
+    found = called(
+        REDUCTIONS[name], field if dtype is None else astype(field, dtype), axis, keepdims=bool(keepdims), **options
+    )
+    return found if dtype is None else astype(found, dtype)
+
+
+def _accumulate(name: str, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Field:
+    """ufunc.accumulate: along the first axis, if none is given."""
+    field = a_field(f"{name}.accumulate", array)
+    if out is not None:
+        raise SemanticError(f"{name}.accumulate: there is no `out`, a Field's values do not change")
+    field = field if dtype is None else astype(field, dtype)
+    if name in ("add", "multiply"):
+        return (cumsum if name == "add" else cumprod)(field, axis)
+    kind = np.dtype(field.type.array_dtype)
+    ends = (-np.inf, np.inf) if kind.kind == "f" else (False, True) if kind.kind == "b" else _ends(kind)
+    return scan(numpy_functions.TABLE[name][1], field, ends[name == "minimum"], axis)
+
+
+def _ends(kind: np.dtype[Any]) -> tuple[int, int]:
+    return int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+
+
+def _outer(name: str, A: Any, B: Any, /) -> Field:
+    """ufunc.outer."""
+    return row_products.outer_of(name, A, B)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {"divmod": choices.divmod_of, "modf": choices.modf}
+FUNCTIONS |= {f"{name}.reduce": functools.partial(_reduce, name) for name in REDUCTIONS}
+FUNCTIONS |= {
+    f"{name}.accumulate": functools.partial(_accumulate, name) for name in ("add", "multiply", "maximum", "minimum")
+}
+FUNCTIONS |= {
+    f"{name}.outer": functools.partial(_outer, name)
+    for name in numpy_functions.TABLE
+    if isinstance(getattr(np, name, None), np.ufunc) and getattr(np, name).nin == 2
+}

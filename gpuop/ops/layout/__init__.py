@@ -1,0 +1,1 @@
+"""Functions that move values: axes, slices, joins, padding."""

@@ -1,0 +1,280 @@
+"""NumPy's functions that take the points of a field in another order, or several times, along its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import BoundsError, SemanticError
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import ScalarField
+from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.ops.data_dependent_shapes import integers, kept
+from gpuop.ops.flat_indices import is_too_long, taken
+from gpuop.ops.layout.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of, whole_number
+from gpuop.ops.layout.gather import Place, Reading, gathered
+from gpuop.ops.layout.layouts import ravel, reshape, reshaped, swapaxes
+from gpuop.ops.layout.slicing import sliced
+
+
+@dataclass(frozen=True)
+class AlongAxis:
+    """Where along an axis the points of a result are read.
+
+    Attributes:
+        count: how many there are.
+        place: the coordinate in the field of a coordinate in the result, for axes of the grid.
+        numbers: the same of all the coordinates of a tensor's axis, in NumPy.
+    """
+
+    count: int
+    place: Callable[[Any], Any]
+    numbers: Callable[[Numbers], Numbers]
+
+    def tensor_place(self, at: Any, extent: int) -> Any:
+        """A coordinate of the tensor's axis: an integer, or looked up in a table."""
+        table = self.numbers(np.arange(extent, dtype=np.int32))
+        return int(table[at]) if isinstance(at, int) else k._constantArray(table.astype(np.int32))[at]
+
+
+def along(
+    name: str,
+    field: Field,
+    axes: Mapping[int, AlongAxis],
+    key: Any,
+    border: Any = "unchecked",
+    tables: Sequence[Field] = (),
+) -> Field:
+    """A field that is read along some axes elsewhere; axes without a row are read at own coordinates."""
+    given, grid = axes_of(field.type), len(field.field_shape)
+    out = type_of(
+        name, [Axis(axes[n].count, at.tensor, at.name) if n in axes else at for n, at in enumerate(given)], field.dtype
+    )
+
+    def value(at: Place, read: Reading) -> Any:
+        place = list(at)
+        for n, axis in axes.items():
+            place[n] = axis.tensor_place(at[n], given[n].extent) if n >= grid else axis.place(at[n])
+        return read.at(field, place, border)
+
+    return gathered(name, out, [field, *tables], value, key, all(n < grid for n in axes))
+
+
+# --- turned -----------------------------------------------------------------------------------------------------------
+
+
+def flip(m: Any, axis: Any = None) -> Field:
+    """numpy.flip."""
+    return _flipped(a_field("flip", m), axis)
+
+
+def _flipped(field: Field, axis: Any) -> Field:
+    count, of = of_field(field)
+    turned = range(count) if axis is None else several(axis, count, of)
+    return sliced(field, tuple(slice(None, None, -1 if n in turned else 1) for n in range(count)))
+
+
+def flipud(m: Any) -> Field:
+    """numpy.flipud."""
+    return _flipped(a_field("flipud", m), 0)
+
+
+def fliplr(m: Any) -> Field:
+    """numpy.fliplr."""
+    return _flipped(a_field("fliplr", m), 1)
+
+
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Field:
+    """numpy.rot90."""
+    field = a_field("rot90", m)
+    turns = whole_number(k, "`k`, a number of quarter turns,") % 4
+    plane = several(axes, *of_field(field))
+    if len(plane) != 2:
+        raise SemanticError(f"rot90: a plane has two axes, not {len(plane)}")
+    if turns == 2:
+        return _flipped(field, tuple(plane))
+    if turns == 0:
+        return field
+    return _flipped(swapaxes(field, *plane), plane[0] if turns == 1 else plane[1])
+
+
+# --- repeated -----------------------------------------------------------------------------------------------------------
+
+
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Field:
+    """numpy.repeat; how often is known when it is called."""
+    field = a_field("repeat", a)
+    if axis is None:
+        field, axis = ravel(field), 0
+    n = numbered(axis, *of_field(field))
+    extent = field.type.array_shape[n]
+    counts = _counts(repeats)
+    if counts.size == 1:
+        times = int(counts[0])
+        each = AlongAxis(extent * times, lambda at: at / times, lambda numbers: np.repeat(numbers, times))
+        return field if times == 1 else along("repeat", field, {n: each}, (n, times))
+    if counts.size != extent:
+        raise SemanticError(
+            f"repeat: {counts.size} counts for axis {n}, which has {extent} points: give as many, or one"
+        )
+    return _chosen("repeat", field, n, np.repeat(np.arange(extent), counts))
+
+
+def _counts(repeats: Any) -> Numbers:
+    if isinstance(repeats, Field):
+        raise SemanticError(
+            "repeat: how often points repeat decides the result's shape: give an integer or a list, not a Field"
+        )
+    counts = np.atleast_1d(np.asarray(repeats))
+    if counts.dtype.kind not in "iu" or counts.ndim > 1 or (counts.size and counts.min() < 0):
+        raise SemanticError(f"repeat: counts are integers of 0 or more, not {repeats!r}")
+    return counts
+
+
+def tile(A: Any, reps: Any) -> Field:
+    """numpy.tile."""
+    field = a_field("tile", A)
+    given = [whole_number(n, "a number of tiles") for n in (reps if isinstance(reps, (tuple, list)) else (reps,))]
+    if min(given, default=1) < 0:
+        raise SemanticError(f"tile: numbers of tiles are 0 or more, not {reps!r}")
+    axes = axes_of(field.type)
+    field = reshaped("tile", field, [*[Axis(1)] * (len(given) - len(axes)), *axes])
+    shape = field.type.array_shape
+    given = [1] * (len(shape) - len(given)) + given
+
+    def tiled(extent: int, times: int) -> AlongAxis:
+        return AlongAxis(extent * times, lambda at: at % extent, lambda numbers: np.tile(numbers, times))
+
+    rows = {n: tiled(shape[n], times) for n, times in enumerate(given) if times != 1}
+    return along("tile", field, rows, tuple(given)) if rows else field
+
+
+# --- chosen -----------------------------------------------------------------------------------------------------------
+
+
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Field:
+    """numpy.take; indices that are a Field are looked up on the device; with `mode="raise"` they are evaluated first."""
+    field = a_field("take", a)
+    if out is not None or mode not in ("raise", "clip", "wrap"):
+        raise SemanticError('take: `mode` is "raise", "clip" or "wrap", and there is no `out`')
+    if axis is None and is_too_long(field):
+        return _taken_of_all(field, indices, mode)
+    if axis is None:
+        field, axis = ravel(field), 0
+    n = numbered(axis, *of_field(field))
+    if isinstance(indices, Field):
+        return _looked_up(field, indices, n, mode)
+    return _taken(field, n, _numbers(indices), mode)
+
+
+def _numbers(indices: Any) -> Numbers:
+    numbers = np.asarray(indices)
+    if numbers.dtype.kind not in "iu" and numbers.size:
+        raise SemanticError(f"take: indices are integers, not {numbers.dtype.name}; `np.where(mask, a, b)` takes masks")
+    return numbers
+
+
+def _taken_of_all(field: Field, indices: Any, mode: str) -> Field:
+    """Of all values in a row, which are more than an axis may have."""
+    extent = field.type.array_shape.points
+    if not isinstance(indices, Field):
+        return taken(field, _inside(_numbers(indices), 0, extent, mode))
+    _check_indices(indices)
+    if mode == "raise" and indices.field_shape.points:
+        indices, mode = _within(indices, 0, extent), "wrap"
+    wide = indices if indices.dtype == "uint64" else indices.astype("int64")
+    return taken(field, np.clip(wide, 0, extent - 1) if mode == "clip" else wide % extent)
+
+
+def _inside(indices: Numbers, axis: int, extent: int, mode: str) -> Numbers:
+    """Indices that are known, as those of points; BoundsError where one is outside, and that is refused."""
+    outside = (indices < -extent) | (indices >= extent)
+    if mode == "raise" and outside.any():
+        raise BoundsError(f"take: index {indices[outside][0]} is out of bounds for axis {axis} with size {extent}")
+    wide = indices if indices.dtype == np.uint64 else indices.astype(np.int64)
+    return np.clip(wide, 0, extent - 1) if mode == "clip" else wide % max(extent, 1)
+
+
+def _taken(field: Field, axis: int, indices: Numbers, mode: str) -> Field:
+    extent = field.type.array_shape[axis]
+    if not extent and indices.size:
+        raise SemanticError(f"take: axis {axis} of a {field.type} field is empty")
+    inside = _inside(indices, axis, extent, mode)
+    return _axis_split(_chosen("take", field, axis, inside.ravel().astype(np.int64)), axis, indices.shape)
+
+
+def _chosen(name: str, field: Field, axis: int, numbers: Numbers) -> Field:
+    """The points of these numbers along an axis."""
+    if axis >= len(field.field_shape):
+        chosen = tuple(numbers.tolist())
+        row = AlongAxis(len(chosen), lambda at: at, lambda all_of_them: all_of_them[numbers])
+        return along(name, field, {axis: row}, (axis, chosen))
+    if (even := _slice_of(numbers)) is not None:
+        return sliced(field, (*[slice(None)] * axis, even))
+    few = field.type.array_shape[axis] <= 1 << 16  # then kernels know what the places are at most, and offsets are ints
+    return _by_table(name, field, axis, ScalarField(numbers.astype(np.uint16 if few else np.int32)), "unchecked")
+
+
+def _slice_of(numbers: Numbers) -> slice | None:
+    """The slice that takes points of these numbers, if they are as far apart as the first two."""
+    steps = np.diff(numbers)
+    if not steps.size or steps[0] == 0 or (steps != steps[0]).any():
+        return None
+    first, step = int(numbers[0]), int(steps[0])
+    stop = first + step * len(numbers)
+    return slice(first, None if stop < 0 else stop, step)
+
+
+def _by_table(name: str, field: Field, axis: int, table: Field, border: str) -> Field:
+    row = AlongAxis(
+        table.field_shape.points, lambda at: k._readTensor(table, at, border="unchecked"), lambda numbers: numbers
+    )
+    return along(name, field, {axis: row}, (axis, border), border, [table])
+
+
+def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
+    """Indices that are values of a field: a grid of scalars."""
+    _check_indices(indices)
+    if axis >= len(field.field_shape):
+        raise SemanticError(
+            f"take: axis {axis} is the tensor's of a {field.type} field: its indices are Python's integers"
+        )
+    extent = field.type.array_shape[axis]
+    if not extent and indices.field_shape.points:
+        raise SemanticError(f"take: axis {axis} of a {field.type} field is empty")
+    if mode == "raise" and indices.field_shape.points:
+        indices, mode = _within(indices, axis, extent), "wrap"
+    if mode == "wrap" and extent and indices.dtype in ("uint32", "int64", "uint64"):  # coordinates are int
+        indices = (indices % extent).astype("int32")
+    found = _by_table("take", field, axis, reshape(indices, -1), "clamp" if mode == "clip" else "wrap")
+    return _axis_split(found, axis, indices.field_shape)
+
+
+def _check_indices(indices: Field) -> None:
+    if np.dtype(indices.type.array_dtype).kind not in "iu" or indices.dtype == "unorm8" or indices.tensor_shape:
+        raise SemanticError(f"take: indices are integers, not a {indices.type} field")
+
+
+def _within(indices: Field, axis: int, extent: int) -> Field:
+    """Indices that were looked at.
+
+    Raises:
+        BoundsError: one is outside.
+        SemanticError: they have no values yet.
+    """
+    indices = kept("take", 'say `mode="clip"` or `mode="wrap"`', indices, "whether a Field's indices are within bounds")
+    for found in integers(indices.min(), indices.max()):
+        if not -extent <= found < extent:
+            raise BoundsError(f"take: index {found} is out of bounds for axis {axis} with size {extent}")
+    return indices
+
+
+def _axis_split(field: Field, axis: int, shape: Sequence[int]) -> Field:
+    """An axis as several, or as none."""
+    axes = axes_of(field.type)
+    axes[axis : axis + 1] = [Axis(n, axes[axis].tensor, axes[axis].name) for n in shape]
+    return reshaped("take", field, axes)

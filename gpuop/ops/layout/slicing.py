@@ -1,0 +1,202 @@
+"""Basic slicing of fields, with NumPy's meaning over `array_shape`: grid axes first, then the tensor's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import BoundsError, SemanticError, described
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.value import Value
+from gpuop.ir.types import FieldType, is_integer
+from gpuop.ops.layout.axes import Axis, axes_of, type_of
+from gpuop.ops.layout.gather import Place, Reading, gathered
+
+ADVICE = "`.numpy()` gives an array, which takes every index of NumPy's"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What is taken of an axis: `count` points from `start` on, `step` apart; None: one point, and the axis goes."""
+
+    start: int
+    step: int = 1
+    count: int | None = None
+
+    def place(self, own: Any) -> Any:
+        """The coordinate in the field of a coordinate in the result; an index with an offset where that is all."""
+        if self.step == 1:
+            return own + self.start if self.start else own
+        return self.start + self.step * own
+
+    def away(self, at: Any) -> Any:
+        """How far a coordinate in the field lies behind the first one that is taken, in the direction of the steps."""
+        return at - self.start if self.step > 0 else self.start - at
+
+    def among(self, at: Any) -> Any:
+        """The coordinate in the result of one in the field that is taken."""
+        away, step = self.away(at), abs(self.step)
+        return away if step == 1 else away // step if isinstance(away, int) else away / step
+
+
+@dataclass(frozen=True)
+class FieldIndex:
+    """What an index takes of a field.
+
+    Attributes:
+        cuts: one for each axis of the field.
+        new: the places of new axes, each the number of axes of the field before it.
+    """
+
+    cuts: tuple[Cut, ...]
+    new: tuple[int, ...] = ()
+
+    def axes(self, kind: FieldType) -> list[Axis]:
+        """The axes of the result: a new one is the grid's, unless it stands behind one of the tensor's."""
+        axes, given = list[Axis](), axes_of(kind)
+        for n in range(len(given) + 1):
+            axes += [Axis(1, any(axis.tensor for axis in axes))] * self.new.count(n)
+            if n < len(given) and (count := self.cuts[n].count) is not None:
+                axes.append(Axis(count, given[n].tensor, given[n].name))
+        return axes
+
+    def place(self, own: Place) -> list[Any]:
+        """The place in the field of one in the result."""
+        kept, found = iter(own), list[Any]()
+        for n, cut in enumerate(self.cuts):
+            for _ in range(self.new.count(n)):
+                next(kept)
+            found.append(cut.start if cut.count is None else cut.place(next(kept)))
+        return found
+
+    def among(self, at: Place) -> list[Any]:
+        """The place in the result of one in the field that is taken."""
+        found = list[Any]()
+        for n, cut in enumerate(self.cuts[: len(at)]):
+            found += [0] * self.new.count(n)
+            if cut.count is not None:
+                found.append(cut.among(at[n]))
+        return found + [0] * self.new.count(len(at))
+
+    def whole(self, kind: FieldType) -> bool:
+        """Whether tensors stay as they are."""
+        first = len(kind.field_shape)
+        tensor = kind.tensor_shape
+        return self.cuts[first:] == tuple(Cut(0, 1, n) for n in tensor) and not any(n > first for n in self.new)
+
+
+def sliced(field: Field, index: Any) -> Field:
+    """`field[index]` for integers, slices, `np.newaxis` and an ellipsis; the field itself where that is all of it.
+
+    Args:
+        index: one index for each axis of `array_shape`, from the first on, or fewer. An integer takes its axis away
+            (of the grid, or of the tensor), a slice keeps it, None makes one.
+
+    Returns:
+        A field of the same dtype, without points where a grid axis keeps none.
+
+    Raises:
+        SemanticError: other indices, one outside, more of them than axes, or a slice that keeps no tensor element.
+    """
+    found = index_of(field, index)
+    kind = field.type
+    if found == FieldIndex(tuple(Cut(0, 1, n) for n in kind.array_shape)):
+        return field
+    if 0 in (cut.count for cut in found.cuts[len(kind.field_shape) :]):
+        raise SemanticError(f"this slice keeps no tensor element of a {kind} field; a tensor has at least one")
+    out, whole = type_of("this index", found.axes(kind), kind.dtype), found.whole(kind)
+    first = len(kind.field_shape)
+    return gathered(
+        "slice",
+        out,
+        [field],
+        lambda at, read: read.at(
+            field, found.place(at) if not whole else FieldIndex(found.cuts[:first], found.new).place(at)
+        ),
+        found,
+        whole,
+    )
+
+
+def sliced_from(field: Field, firsts: Mapping[int, Field], grid: Sequence[int]) -> Field:
+    """So many points of a grid, from a place on that is known when they are computed: JAX's `dynamic_slice`, of what is inside.
+
+    Args:
+        firsts: by axes of the grid where the points begin, a 0D field of an integer; at 0 along others.
+        grid: how many points along each axis.
+    """
+
+    def value(at: Place, read: Reading) -> Any:
+        return read.at(field, [own + k._readTensor(firsts[a]) if a in firsts else own for a, own in enumerate(at)])
+
+    out = field.type.replace(field_shape=grid)
+    return gathered("slice", out, [field, *firsts.values()], value, ("from", tuple(firsts)), True)
+
+
+# --- what is taken --------------------------------------------------------------------------------------------------
+
+
+def index_of(field: Field, index: Any) -> FieldIndex:
+    """What an index means, as NumPy has it."""
+    shape = field.type.array_shape
+    given = list(index) if isinstance(index, tuple) else [index]
+    for i in given:
+        _check_kind(i)
+    dots = [n for n, i in enumerate(given) if i is Ellipsis]
+    if len(dots) > 1:
+        raise SemanticError("an index has at most one ellipsis (`...`)")
+    count = sum(i is not None and i is not Ellipsis for i in given)
+    if count > len(shape):
+        raise SemanticError(
+            f"{count} indices for a {field.type} field, which has {len(shape)} axes "
+            f"({len(field.field_shape)} of the grid, {len(field.tensor_shape)} of the tensor)"
+        )
+    at = dots[0] if dots else len(given)
+    given[at : at + 1] = [slice(None)] * (len(shape) - count)
+    cuts, new = list[Cut](), list[int]()
+    for i in given:
+        if i is None:
+            new.append(len(cuts))
+        else:
+            cuts.append(_cut(i, shape[len(cuts)], len(cuts)))
+    return FieldIndex(tuple(cuts), tuple(new))
+
+
+def _check_kind(index: Any) -> None:
+    """Refuse what is neither an integer, a slice of integers, None, nor an ellipsis."""
+    parts: Sequence[Any] = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
+    for part in parts:
+        if isinstance(part, Value):
+            raise SemanticError(
+                "a Field is indexed by Python's integers and slices; in a kernel read it with `_readTensor(f, row, column)`"
+            )
+        if is_integer(part) or part is None or part is Ellipsis is index:
+            continue
+        raise SemanticError(
+            f"a Field is indexed by integers, slices, `np.newaxis` and `...`, not by {described(part)}; {_advice(part)}"
+        )
+
+
+def _advice(index: Any) -> str:
+    if isinstance(index, Field) and index.dtype == "bool":
+        return "`np.where(mask, a, b)` chooses between values, `np.take(f, np.flatnonzero(mask))` takes those of a mask"
+    if isinstance(index, (Field, np.ndarray, list)):
+        return "`np.take(f, indices, axis)` takes what indices name"
+    return ADVICE
+
+
+def _cut(index: Any, n: int, axis: int) -> Cut:
+    if isinstance(index, slice):
+        if index.step == 0:
+            raise SemanticError("a slice has no step 0")
+        start, stop, step = index.indices(n)
+        count = len(range(start, stop, step))
+        return Cut(start, step if count > 1 else 1, count)  # of one point or none no step matters, however large
+    at = int(index)
+    if not -n <= at < n:
+        raise BoundsError(f"index {at} is out of bounds for axis {axis} with size {n}")
+    return Cut(at % n)

@@ -1,0 +1,1 @@
+"""Reductions, sums of products, and counts."""

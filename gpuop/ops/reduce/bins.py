@@ -1,0 +1,222 @@
+"""In which of several bins values are: how a thread finds out, by what is known of the edges.
+
+A bin has the values from its edge on that are less than the next edge; the last one has those that are equal to its end too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.types import FieldType
+from gpuop.ops.elementwise.algebra import astype
+from gpuop.ops.select.thresholds import greatest, least
+from gpuop.ops.sort.search import found
+
+GUESSED = 1 << 18  # bins of equal widths, among which a quotient in float32 finds the right one, or the one before it
+LESS = 1 - 2.0**-20  # times as many bins as a unit has: more than what float32 rounds, and a quarter of a bin at most
+NOWHERE = -1  # where no update has an effect
+
+
+@dataclass(frozen=True)
+class Bins:
+    """How a thread finds the bin of a value.
+
+    Attributes:
+        count: how many there are.
+        how: "own", where values are the numbers of their bins; "table", which has a bin for each byte. Of bins of equal widths:
+            "line", where a product is known to be right; "edges", which computes both edges of the bin that it gives, and
+            "guess", which looks up the next one; else "search". "none", where no value of the dtype is in a bin.
+        fields: what is read for it: the table; or the least and the greatest value of all bins, how many bins a unit has, beside
+            the width of one or how far the least value is from the first edge, and edges.
+        used: how many bins values of the dtype reach.
+    """
+
+    count: int
+    how: str
+    fields: tuple[Field, ...] = ()
+    used: int = 0
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.count, self.how, self.used
+
+    def place(self, value: Any) -> Any:
+        """The number of a recorded value's bin, or one that no bin has."""
+        if self.how == "own":
+            return k._convert_int(value)
+        if self.how == "table":
+            return _at(self.fields[0], k._convert_int(value) + (128 if value.type.kind == "i" else 0))
+        ends, *others = self.fields
+        value = k._convert(value, str(ends.dtype))
+        inside = (value >= _at(ends, 0)) & (value <= _at(ends, 1))
+        if self.how == "search":
+            return k._where(inside, found(self.used - 1, lambda n: _at(others[0], n + 1) <= value), NOWHERE)
+        near = self._near(value, *others[:1])
+        if self.how == "edges":
+            near = near + k._where(self._behind(value, near), 1, 0) - k._where(value < self._edge(near), 1, 0)
+        if self.how == "guess":
+            near = near + k._where((near < self.used - 1) & (value >= _at(others[1], near + 1)), 1, 0)
+        return k._where(inside, near, NOWHERE)
+
+    def _near(self, value: Any, line: Field) -> Any:
+        """The bin by how far the value is from the least one, or one beside it."""
+        least = _at(self.fields[0], 0)
+        if value.type.kind != "f":  # differences are right, whatever the signs
+            whole = {16: k._convert_int, 32: k._as_uint, 64: k._as_ulong}[value.type.dtype.bits]
+            value, least = whole(value), whole(least)
+        away = k._convert(value - least, str(line.dtype))
+        if self.how == "guess":
+            away = away + _at(line, 1)
+        return k._convert_int(k._fmin(k._fmax(away * _at(line, 0), 0.0), float(self.used - 1)))
+
+    def _edge(self, n: Any) -> Any:
+        """As numpy.linspace computes it."""
+        ends, line = self.fields[:2]
+        return k._convert(n, str(line.dtype)) * _at(line, 1) + _at(ends, 0)
+
+    def _behind(self, value: Any, near: Any) -> Any:
+        return (near < self.used - 1) & (value >= self._edge(near + 1))
+
+
+def _at(field: Field, n: Any) -> Any:
+    return k._readTensor(field, n)
+
+
+# --- edges that are known ---------------------------------------------------------------------------------------------
+
+
+def known_bins(edges: Numbers, kind: FieldType, uniform: bool) -> Bins:
+    """The bins of a dtype between edges, which become numbers of that dtype."""
+    dtype = np.dtype(kind.array_dtype)
+    count, starts, end = edges.size - 1, least(edges[:-1], dtype), greatest(edges[-1], dtype)
+    if not starts.size or not end.size:
+        return Bins(count, "none")
+    if dtype.itemsize == 1:
+        return _of_bytes(count, starts, end[0], dtype)
+    ends = Field(np.array([starts[0], end[0]], dtype))
+    if not uniform or count > GUESSED:
+        return Bins(count, "search", (ends, Field(starts)), starts.size)
+    return _uniform(count, edges, starts, ends)
+
+
+def _of_bytes(count: int, starts: Numbers, end: Any, dtype: np.dtype[Any]) -> Bins:
+    """A table with a bin for each value."""
+    every = np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    table = np.where(every <= end, np.searchsorted(starts, every.astype(dtype), "right") - 1, NOWHERE)
+    if np.array_equal(table, every):
+        return Bins(count, "own")
+    return Bins(count, "table", (Field(table.astype(np.int32)),))
+
+
+def _uniform(count: int, edges: Numbers, starts: Numbers, ends: Field) -> Bins:
+    """Bins of equal widths, by a product that is right for all values, if one is: so it is if it is at both sides of each edge."""
+    precise = _precise(starts.dtype)
+    first, width = float(edges[0]), float(edges[-1]) - float(edges[0])
+    units = np.asarray(count / width, precise)
+    for factor in (units, np.nextafter(units, units.dtype.type(np.inf)), np.nextafter(units, units.dtype.type(0))):
+        if _is_right(starts, factor):
+            return Bins(count, "line", (ends, Field(np.array([factor, 0], precise))), starts.size)
+    step = starts.dtype.type(width) / count if starts.dtype.kind == "f" else 0
+    if step and np.array_equal(np.arange(count, dtype=starts.dtype) * step + starts[0], starts):
+        return Bins(count, "edges", (ends, Field(np.array([units, step], precise))), count)
+    line = Field(np.array([count / width * LESS, float(starts[0]) - first], precise))
+    return Bins(count, "guess", (ends, line, Field(starts)), starts.size)
+
+
+def _is_right(starts: Numbers, units: Any) -> bool:
+    """Whether the least values of bins have the numbers of these, and those before them less; the product never falls."""
+    whole = starts.dtype.kind != "f"
+    before = starts[1:] - 1 if whole else np.nextafter(starts[1:], starts.dtype.type(-np.inf))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found, less = (np.trunc((n - starts[0]).astype(units.dtype) * units) for n in (starts, before))
+    numbers = np.arange(starts.size)
+    return np.array_equal(found, numbers) and bool(np.all(less < numbers[1:]))
+
+
+def _precise(dtype: np.dtype[Any]) -> str:
+    return "float64" if dtype == np.float64 else "float32"
+
+
+# --- edges that are computed ------------------------------------------------------------------------------------------
+
+
+def bins_among(edges: Field, kind: FieldType) -> Bins:
+    """The bins between edges that a field has, compared in a dtype that holds both."""
+    count = edges.field_shape.points - 1
+    edges = astype(edges, np.result_type(str(edges.dtype), str(kind.dtype)).name)
+    return Bins(count, "search", (edges[::count], edges), count)
+
+
+def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Field, Bins]:
+    """Edges between two numbers, as numpy.linspace has them, and the bins of a dtype; equal numbers are moved apart by 1."""
+    dtype = np.dtype(kind.array_dtype)
+    common = np.result_type(str(low.dtype), str(high.dtype), dtype)
+    precise = common.name if common.kind == "f" else "float64"
+    held = precise if dtype.kind == "f" else _wide(dtype)
+    types = [FieldType(*of) for of in ((count + 1, (), precise), (2, (), held), (2, (), _precise(np.dtype(held))))]
+    types += [FieldType(count + 1, (), held)] * (dtype.kind != "f")
+
+    def body() -> None:
+        _write_edges(low, high, count, types)
+
+    edges, *others = library_call("edges", tuple(types), [low, high], body, (), whole=True)
+    if dtype.kind != "f" and count <= GUESSED:
+        return edges, Bins(count, "guess", tuple(others), count)
+    if held == "float16" or count > GUESSED:
+        return edges, bins_among(others[-1] if dtype.kind != "f" else edges, kind)
+    return edges, Bins(count, "edges", tuple(others), count)
+
+
+def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]) -> None:
+    """The edges, the ends, the line, and of integers the least values of bins."""
+    precise, held, wide = (str(kind.dtype) for kind in types[:3])
+    same = k._readTensor(low) == k._readTensor(high)
+    first, last = (k._convert(k._readTensor(f), precise) for f in (low, high))
+    first, last = k._where(same, first - 0.5, first), k._where(same, last + 0.5, last)
+    delta, inner = _inner(first, last, count)
+    step = delta / count
+    if precise == "float16":  # its ranges may be wider than its greatest number
+        widely = _inner(k._convert_float(first), k._convert_float(last), count)[1]
+        inner = k._where(delta - delta == 0, inner, k._convert_half(widely))
+    edge = k._where(k._column == count, last, inner)
+    k._writeTensor(k._out0, edge)
+    units = count / k._convert(delta, wide)
+    if held == precise:
+        ends, beside = (inner, last), k._convert(step, wide)
+    else:
+        ends, beside = _whole_ends(low, high, first, last, held), k._convert(k._ceil(first) - first, wide)
+        units = units * LESS
+        k._writeTensor(k._out3, k._where(k._column == count, ends[1], k._ceil(edge)))
+    k._writeTensor(k._out1, k._where(k._column == 0, *ends), k._column)
+    k._writeTensor(k._out2, k._where(k._column == 0, units, beside), k._column)
+
+
+def _inner(first: Any, last: Any, count: int) -> tuple[Any, Any]:
+    """How far the ends are apart, and the edge between them that the thread writes, as numpy.linspace has it."""
+    delta, number = last - first, k._convert(k._column, first.type.dtype.name)
+    step = delta / count
+    return delta, k._where(step == 0, number / count * delta, number * step) + first
+
+
+def _whole_ends(low: Field, high: Field, first: Any, last: Any, held: str) -> tuple[Any, Any]:
+    """The least and the greatest integer of all bins: also where the edges, as floating numbers, have left them out."""
+    inside = k._convert(k._ceil(first), held), k._convert(k._floor(last), held)
+    if low.type.element.kind == "f" or high.type.element.kind == "f":
+        return inside
+    least, most = (k._convert(k._readTensor(f), held) for f in (low, high))
+    return k._min(inside[0], least), k._max(inside[1], most)
+
+
+def _wide(dtype: np.dtype[Any]) -> str:
+    """Of integers, one that holds those beside the least and the greatest one, where there is any."""
+    if dtype.itemsize < 4:
+        return "int32"
+    return "uint64" if dtype == np.uint64 else "int64"

@@ -1,0 +1,161 @@
+"""NumPy's functions that count how many values there are of each kind: in bins, and of integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ir.types import is_integer
+from gpuop.ops.data_dependent_shapes import integers, kept
+from gpuop.ops.elementwise.algebra import apply, astype
+from gpuop.ops.layout.axes import a_field, whole_number
+from gpuop.ops.layout.join import diff
+from gpuop.ops.reduce.bins import Bins, bins_among, equal_bins, known_bins
+from gpuop.ops.reduce.count_kernels import counted, weighed
+from gpuop.ops.sort.search import edges_of, ordered
+
+ADVICE = '`np.bincount(f.astype("uint8"), minlength=256)` and `np.histogram(f, n, (0, n - 1))` have as many as they say'
+
+MOST_COUNTS = 2**31 - 1
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Field, Field]:
+    """numpy.histogram."""
+    values = ordered("histogram", a_field("histogram", a))
+    edges, found = _bins(values, bins, range)
+    values = astype(values, "float32") if values.dtype == "float16" else values
+    if weights is None:
+        counts = counted("histogram", values, found)
+    else:
+        given = _weights("histogram", weights, values)
+        counts = _wrapped(weighed("histogram", values, given, found, _summed(given)), given.dtype)
+    if not density:
+        return counts, edges
+    widths = astype(diff(edges), "float64")
+    shares = apply("true_divide", astype(counts, "float64"), widths)
+    return apply("true_divide", shares, astype(counts.sum(), "float64")), edges
+
+
+def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
+    """The edges, as NumPy gives them, and how bins are found between them."""
+    compared = values.type.replace(dtype="float32") if values.dtype == "float16" else values.type
+    if isinstance(bins, Field):
+        if len(bins.type.array_shape) != 1 or bins.tensor_shape or bins.type.array_shape.points < 2:
+            raise SemanticError(f"histogram: edges of bins are a row of two or more, not a {bins.type} field")
+        return bins, bins_among(ordered("histogram", bins), compared)
+    if isinstance(bins, str):
+        raise SemanticError(
+            f"histogram: how many bins {bins!r} makes follows from the values; `np.histogram_bin_edges(f.numpy(), {bins!r})` gives "
+            "edges"
+        )
+    if is_integer(bins):
+        if bins < 1:
+            raise SemanticError(f"histogram: there is one bin or more, not {bins}")
+        low, high = _ends(values, ends)
+        if isinstance(low, Field) or isinstance(high, Field):
+            weak = [str(n.dtype) if isinstance(n, Field) else n for n in (low, high)]
+            number = np.result_type(*weak, values.type.array_dtype)
+            low, high = (n if isinstance(n, Field) else Field(np.asarray(n, number)) for n in (low, high))
+            return equal_bins(low, high, int(bins), values.type)
+        edges = _between(values, int(bins), (low, high))
+        return Field(edges), known_bins(edges, compared, True)
+    if np.ndim(bins) == 0:
+        raise SemanticError(f"histogram: bins are so many, an integer, or a row of edges, not {described(bins)}")
+    edges = edges_of("histogram", bins)
+    if edges.size < 2 or not np.all(edges[:-1] <= edges[1:]):
+        raise SemanticError("histogram: edges of bins are a row of two or more that increase")
+    return Field(edges), known_bins(edges, compared, False)
+
+
+def _ends(values: Field, ends: Any) -> tuple[Any, Any]:
+    """Numbers or fields."""
+    if ends is None:
+        return (values.min(), values.max()) if values.type.array_shape.points else (0, 1)
+    if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+        raise SemanticError(f"histogram: `range=` is a pair of numbers, not {described(ends)}")
+    for end in ends:
+        if not isinstance(end, NUMBERS) and not (isinstance(end, Field) and not end.type.array_shape):
+            raise SemanticError(f"histogram: `range=` has numbers and fields of one, not {described(end)}")
+    return tuple(ends)
+
+
+def _between(values: Field, count: int, ends: tuple[Any, Any]) -> Any:
+    if not ends[0] <= ends[1] or not np.all(np.isfinite(ends)):
+        raise SemanticError(f"histogram: `range=` is two finite numbers that increase, not {ends}")
+    try:
+        return np.histogram_bin_edges(np.empty(0, values.type.array_dtype), count, ends)
+    except ValueError:
+        raise SemanticError(f"histogram: between {ends[0]} and {ends[1]} {values.dtype} has no {count} bins") from None
+
+
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Field:
+    """numpy.bincount."""
+    field = a_field("bincount", x)
+    if np.dtype(field.type.array_dtype).kind not in "biu" or field.dtype in ("unorm8", "uint64"):
+        raise SemanticError(f"bincount: what is counted are integers of up to int64, not {field.dtype}")
+    if len(field.type.array_shape) != 1 or field.tensor_shape:
+        raise SemanticError(f"bincount: what is counted is a row, not a {field.type} field; `.ravel()` makes one")
+    least = whole_number(minlength, "bincount: `minlength=`")
+    if least < 0:
+        raise SemanticError(f"bincount: `minlength=` is 0 or more, not {least}")
+    _check_room(least, f"`minlength={least}`")
+    values = ordered("bincount", field)
+    values, count = _all_counted(values, least)
+    found = Bins(count, "own")
+    if weights is None:
+        return counted("bincount", values, found)
+    return weighed("bincount", values, _weights("bincount", weights, values), found, "float64")
+
+
+def _all_counted(values: Field, least: int) -> tuple[Field, int]:
+    """The values, and how many counts there are: known where no value of the dtype needs more than `minlength=`."""
+    ends = np.iinfo(values.type.array_dtype)
+    if not values.type.array_shape.points or (ends.min == 0 and ends.max < least):
+        return values, least
+    values = kept("bincount", ADVICE, values)
+    low, high = integers(values.min(), values.max())
+    if low < 0:
+        raise SemanticError(f"bincount: what is counted is 0 or more, not {low}")
+    _check_room(high + 1, f"a value of {high}")
+    return values, max(least, high + 1)
+
+
+def _check_room(count: int, cause: str) -> None:
+    """Raises SemanticError where numbers of counts are none of an int."""
+    if count > MOST_COUNTS:
+        raise SemanticError(
+            f"bincount: {cause} asks for {count} counts, which are more than {MOST_COUNTS}; "
+            "`np.unique(f, return_counts=True)` counts the values that there are"
+        )
+
+
+def _weights(name: str, weights: Any, values: Field) -> Field:
+    given = a_field(name, weights)
+    if given.type.array_shape != values.type.array_shape:
+        raise SemanticError(
+            f"{name}: weights have the shape of what is counted, {tuple(values.type.array_shape)}, not "
+            f"{tuple(given.type.array_shape)}"
+        )
+    if given.dtype == "complex64":
+        raise SemanticError(f"{name}: weights are real; `.real` and `.imag` are weighed by themselves")
+    return astype(given, "float32") if given.dtype == "unorm8" else given
+
+
+def _summed(weights: Field) -> str:
+    """The dtype in which weights are added: integers wrap around, as NumPy's do."""
+    return {"i": "int64", "u": "uint64"}.get(np.dtype(weights.type.array_dtype).kind, "float64")
+
+
+def _wrapped(sums: Field, dtype: Any) -> Field:
+    """In a dtype: of integers the last bits."""
+    wide, narrow = np.dtype(sums.type.array_dtype), np.dtype(str(dtype))
+    if wide.kind != "f" and narrow.itemsize < wide.itemsize:
+        bits, low = 8 * narrow.itemsize, int(np.iinfo(narrow).min)
+        sums = apply("add", apply("bitwise_and", apply("subtract", sums, low), (1 << bits) - 1), low)
+    return astype(sums, dtype)

@@ -1,0 +1,259 @@
+"""What is kept of values while they are reduced, and how two of them become one."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.ir.monoids import MONOIDS
+from gpuop.ir.types import BY_NUMPY, FieldType
+from gpuop.ops.symbolic_numbers import Bounds
+
+Item = tuple[Any, ...]  # a kernel value; of argmin and argmax also where it was found
+TURN = 8  # values that a thread reads in each turn of a loop; so few it reads without
+FEW = 2  # values of them that compilers are asked to expand where TURN are too many
+AT_ONCE = 8192  # values of a row that a work-group reduces
+LONG = 64  # values that a thread takes which shares with none
+FEWEST_BITS = 64  # integers of fewer bits are summed exactly, in integers of so many
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """A reduction of a dtype.
+
+    Attributes:
+        name: NumPy's.
+        held: the dtype of what is kept; exact for the values, and for sums of integers.
+        result: the dtype of the result.
+        places: the dtype of positions while they are kept; empty where none are.
+        divisor: of the mean.
+        ordered: whether each item that is combined was found before the next one.
+        operation: what makes one value of two; None where one of them is chosen.
+        neutral: what changes no value by the operation.
+        key: of operations that are users', what tells them and their neutral values apart.
+    """
+
+    name: str
+    held: str
+    result: str
+    places: str = ""
+    divisor: int = 0
+    ordered: bool = False
+    operation: Callable[[Any, Any], Any] | None = field(default=None, compare=False)
+    neutral: float | int = field(default=0, compare=False)
+    key: str = ""
+
+    @property
+    def in_a_row(self) -> int:
+        """How many values a compiler is asked to expand: Intel's dies of seven choices of integers in a row, or two times four."""
+        choices = self.name in ("min", "max") or self.key
+        return FEW if choices and np.dtype(self.held).kind != "f" else TURN
+
+    @property
+    def divided(self) -> str:
+        """The dtype of what is divided."""
+        return self.held if np.dtype(self.held).kind == "f" else "float32"
+
+    def combine(self, a: Item, b: Item) -> Item:
+        """What the operation makes of them; or the smaller or the greater one, where both are equal the one found first."""
+        if self.operation is not None:
+            return (self.operation(a[0], b[0]),)
+        if not self.places:
+            return (_chosen(self._before(a[0], b[0]), a[0], b[0]),)
+        first = self._before(a[0], b[0])
+        if not self.ordered:
+            first &= ~self._before(b[0], a[0]) | (a[1] <= b[1])
+        return _chosen(first, a[0], b[0]), _chosen(first, a[1], b[1])
+
+    def _before(self, a: Any, b: Any) -> Any:
+        """Whether a is at least as extreme as b; NaN is more so than any number, or less where it is left out."""
+        ordered = a <= b if self.name.endswith("min") else a >= b
+        if np.dtype(self.held).kind != "f":
+            return ordered
+        return ordered | (b != b if self.name.startswith("nan") else a != a)
+
+    def finished(self, item: Item, divisor: Any) -> Any:
+        """The result of a whole reduction."""
+        if self.places:
+            return k._convert(item[1], "int64")
+        if not self.divisor:
+            return item[0]
+        mean = k._convert(item[0], self.divided) / divisor
+        return k._convert(mean, self.result) if self.held == "float64" else mean
+
+
+def _chosen(first: Any, a: Any, b: Any) -> Any:
+    return k._where(first, a, b)
+
+
+OPERATIONS = {
+    "sum": MONOIDS["add"],
+    "mean": MONOIDS["add"],
+    "prod": MONOIDS["mul"],
+}  # the others choose one of two values
+
+
+def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
+    """The reducer of a field's type; `count` values become one."""
+    dtype = "float32" if kind.dtype in ("unorm8", "complex64", "float16") else kind.dtype
+    result = "float32" if kind.dtype == "unorm8" else kind.dtype
+    number = np.dtype(dtype)
+    if name in OPERATIONS:
+        wide = {"b": "int64", "i": "int64", "u": "uint64"}.get(number.kind)
+        held, result = wide or dtype, wide or result
+        if name == "mean" and wide:
+            held, result = wide if 8 * number.itemsize < FEWEST_BITS else "float64", "float32"
+        operation, neutral = getattr(operator, OPERATIONS[name].name), OPERATIONS[name].neutral(BY_NUMPY[held])
+        return Reducer(name, held, result, divisor=count * (name == "mean"), operation=operation, neutral=neutral)
+    held = "uint8" if dtype == "bool" else dtype
+    if name in ("min", "max", "nanmin", "nanmax"):
+        return Reducer(name, held, result)
+    return Reducer(name, held, "int64", places="int32" if kind.array_shape.points < 2**31 else "int64")
+
+
+@dataclass(frozen=True)
+class Split:
+    """`count` values as `chunks`, of each of which `width` threads side by side take `share` values each."""
+
+    count: int
+    width: int
+    share: int
+    chunks: int
+
+    @property
+    def size(self) -> int:
+        """The values of a chunk; the last one may have fewer."""
+        return self.width * self.share
+
+    @property
+    def whole(self) -> int:
+        """How many values of a share all threads have, in all chunks."""
+        return (self.count - (self.chunks - 1) * self.size) // self.width
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """What follows from the count: that of values, those of a share, those of them that all threads have; the last chunk."""
+        return self.count, self.share, self.whole, self.chunks - 1
+
+    def bounds(self, most: int) -> tuple[Bounds, ...]:
+        """Those of the numbers, of an axis of at most so many values."""
+        share = LONG if self.width == 1 else AT_ONCE // self.width
+        return (1, most), (1, share), (0, share), (0, most // (share * self.width))
+
+
+def split(count: int, width: int, most: int, step: int = 1) -> Split:
+    """Equal chunks of shares of at most `most` values; a multiple of `step` values, where there are several chunks."""
+    chunks = -(-count // (width * most))
+    share = -(-count // (width * chunks))
+    share = -(-share // step) * step if chunks > 1 else share
+    return Split(count, width, share, -(-count // (width * share)))
+
+
+Load = Callable[[Any], Item]  # what is at a position, which is below the count
+
+
+def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0, numbers: Sequence[Any] = ()) -> Item:
+    """Reduce a thread's share: every `width`-th value of a chunk, from the thread's own on.
+
+    No thread branches. What is read behind the last value changes nothing, and only in the turns where some thread does so.
+
+    Args:
+        numbers: the split's, where the kernel is not to know them.
+    """
+
+    def guarded(at: Any) -> Item:
+        return _guarded(reducer, load, at, numbers[0] if numbers else parts.count)
+
+    if parts.chunks == parts.width == 1 and parts.share <= TURN:
+        few = [guarded(j) for j in range(TURN)] if numbers else [load(j) for j in range(parts.share)]
+        return pairwise(reducer, few)
+    if numbers:
+        return _open_share(reducer, load, guarded, parts, chunk, own, numbers)
+    first = chunk * parts.size + own if parts.chunks > 1 else own
+    total = _started(reducer, load if parts.whole else guarded, first)
+    turns, rest = divmod(parts.share, TURN)
+    safe = parts.whole // TURN
+    _take_turns(reducer, total, load, first, safe, parts.width)
+    _take_turns(reducer, total, guarded, first + safe * TURN * parts.width, turns - safe, parts.width)
+    if rest:
+        _take_turn(
+            reducer,
+            total,
+            load if parts.whole == parts.share else guarded,
+            first + turns * TURN * parts.width,
+            rest,
+            parts.width,
+        )
+    return total
+
+
+def _open_share(
+    reducer: Reducer, load: Load, guarded: Load, parts: Split, chunk: Any, own: Any, numbers: Sequence[Any]
+) -> Item:
+    """The same in the same order, of numbers that are arguments: of chunks there are several, or one."""
+    _, given, whole, last = numbers
+    first = k._min(chunk, last) * (given * parts.width) + own if parts.chunks > 1 else own
+    total = _started(reducer, guarded, first)
+    turns, rest, safe = given / TURN, given % TURN, whole / TURN
+    _take_turns(reducer, total, load, first, safe, parts.width)
+    _take_turns(reducer, total, guarded, first + safe * (TURN * parts.width), turns - safe, parts.width)
+    if parts.chunks == 1:  # several have whole turns
+        with k._if(rest > 0) if reducer.key else nullcontext():  # users' neutral values may change something
+            _take_turn(reducer, total, guarded, first + turns * (TURN * parts.width), rest, parts.width)
+    return total
+
+
+def _started(reducer: Reducer, load: Load, first: Any) -> Item:
+    """Variables for what is reduced; they hold nothing yet, or what is at the first position, which changes nothing."""
+    return tuple(map(k._var, (k._convert(reducer.neutral, reducer.held),) if reducer.operation else load(first)))
+
+
+def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: Any, width: int) -> None:
+    """Reduce so many turns, of every `width`-th value from the first on, into variables."""
+    if isinstance(turns, int) and turns == 1:
+        _take_turn(reducer, total, load, first, TURN, width)
+    elif not isinstance(turns, int) or turns:
+        with k._for(turns) as t:
+            _take_turn(reducer, total, load, first + t * (TURN * width), TURN, width)
+
+
+def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: Any, width: int) -> None:
+    """Reduce a turn of so many values into variables. What is added has one of its own: its error is that of fewer in a row.
+
+    It is a loop, so that the text has what is reduced once, however long that is; compilers expand it where it is short.
+    """
+    part = (k._var(k._convert(reducer.neutral, reducer.held)),) if reducer.operation else total
+    with k._for(count, unroll=min(count, reducer.in_a_row) if isinstance(count, int) else False) as j:
+        take(reducer, part, load(first + j * width))
+    if reducer.operation:
+        take(reducer, total, part)
+
+
+def _guarded(reducer: Reducer, load: Load, at: Any, count: Any) -> Item:
+    """What is at a position; behind the end nothing, or the last value, which changes nothing."""
+    item = load(k._min(at, count - 1))
+    return (k._where(at < count, item[0], k._convert(reducer.neutral, reducer.held)),) if reducer.operation else item
+
+
+def take(reducer: Reducer, total: Item, item: Item) -> None:
+    """Reduce variables and an item, into the variables."""
+    assign(total, reducer.combine(total, item))
+
+
+def assign(variables: Item, item: Item) -> None:
+    for variable, part in zip(variables, item, strict=True):
+        variable.assign(part)
+
+
+def pairwise(reducer: Reducer, items: Sequence[Item]) -> Item:
+    """Neighbours first: the error of n additions is that of log2(n) in a row (N. Higham, SIAM J. Sci. Comput. 14(4), 1993)."""
+    while len(items) > 1:
+        pairs = [reducer.combine(a, b) for a, b in zip(items[::2], items[1::2], strict=False)]
+        items = [*pairs, *items[len(pairs) * 2 :]]
+    return items[0]

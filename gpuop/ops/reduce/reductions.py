@@ -1,0 +1,172 @@
+"""Reductions of fields: which steps reduce which axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.base.errors import SemanticError
+from gpuop.base.finalizers import WeakKeys
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import is_big_tensor
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.types import MOST_TENSOR, FieldType, Shape
+from gpuop.ir.values import Call, Result
+from gpuop.ops.layout.axes import Axis, axes_of, of_kind, several
+from gpuop.ops.layout.layouts import permuted, reshaped
+from gpuop.ops.reduce import any_all
+from gpuop.ops.reduce.kernels import SHORT, Partial, by_elements, by_groups, by_threads
+from gpuop.ops.reduce.reducers import AT_ONCE, Reducer, reducer_of
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """What a reduction was made of."""
+
+    reducer: Reducer
+    field: Field
+    axes: tuple[int, ...]
+
+
+reductions: WeakKeys[Call, Reduced] = WeakKeys()  # the last call of each
+
+
+class EmptyError(SemanticError):
+    """There is no value to choose."""
+
+
+def reduced(name: str, field: Field, axis: Any) -> Field:
+    """A reduction that `reducer_of` knows over `array_shape`, as an operator of several kernels at most.
+
+    Raises:
+        SemanticError: an axis that is none, a dtype that has not such a reduction, or an empty axis where there is no value
+            to choose.
+    """
+    kind = field.type
+    if kind.dtype == "complex64" and name not in ("sum", "mean"):
+        raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
+    axes = axes_reduced(name, kind, axis)
+    reducer = reducer_of(name, kind, math.prod(kind.array_shape[a] for a in axes))
+    return reduced_by(reducer, field, axes, axis)
+
+
+def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Field:
+    """What a reducer makes of the values along axes, which are the user's `axis`."""
+    kind = field.type
+    if not math.prod(kind.array_shape[a] for a in axes) and not reducer.operation:
+        raise EmptyError(
+            f"{reducer.name} of a {kind} field: there is no value to choose along {_named(axis)}, which is empty"
+        )
+    left = _left(kind, axes)
+    if not kind.field_shape.points:
+        return _constant(reducer, left)
+    result = _steps(reducer, field, axes, axis is None)
+    if isinstance(result.node, Result):
+        reductions[result.node.call] = Reduced(reducer, field, tuple(axes))
+    return Field.of(result.node, kind=result.type.labelled(left.names)) if kind.names else result
+
+
+def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
+    """Grid axes first: they leave little, and what is left of tensors is at one point."""
+    kind = field.type
+    dimensions = len(kind.field_shape)
+    if len(kind.tensor_shape) > MOST_TENSOR and axes and axes[-1] >= dimensions:
+        return _in_two_axes(reducer, field, axes, flat)
+    grid, tensor = [a for a in axes if a < dimensions], [a - dimensions for a in axes if a >= dimensions]
+    given = Partial(field, step=kind.tensor_points if flat else 1)
+    if grid:
+        given = _over_grid(reducer, given, grid, not tensor)
+    if tensor or not grid:
+        given = _over_tensor(reducer, given, tensor)
+    return given.values
+
+
+def _in_two_axes(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
+    """Of tensors of more axes: those that stay are one, before one of those that are reduced."""
+    given, grid = axes_of(field.type), len(field.field_shape)
+    parts = [[a for a in range(grid, len(given)) if (a in axes) == gone] for gone in (False, True)]
+    field = permuted("transpose", field, [*range(grid), *parts[0], *parts[1]])
+    merged = [Axis(math.prod(given[a].extent for a in part), True) for part in parts if part]
+    field = reshaped("reshape", field, [*axes_of(field.type)[:grid], *merged])
+    result = _steps(reducer, field, [*(a for a in axes if a < grid), grid + len(merged) - 1], flat)
+    left = axes_of(result.type)[: len(result.field_shape)]
+    return reshaped("reshape", result, [*left, *(given[a] for a in parts[0])])
+
+
+def _over_grid(reducer: Reducer, given: Partial, axes: list[int], last: bool) -> Partial:
+    """Reduce grid axes, the last one first; all together where a work-group takes them at once."""
+    pending, block, chunked = list(axes), given.step, False
+    while pending:
+        grid = given.type.field_shape
+        together = math.prod(grid[a] for a in pending)
+        trailing = pending == list(range(len(grid)))[-len(pending) :]
+        fits = SHORT < together <= AT_ONCE and not (chunked and reducer.places)
+        taken = pending if trailing and fits else pending[-1:]
+        extent = math.prod(grid[a] for a in taken)
+        ends = last and taken == pending
+        given = replace(given, step=0 if chunked else block)
+        if taken == [len(grid) - 1] and extent > SHORT and any_all.are_stored(reducer, given):
+            given = any_all.by_rows(reducer, given, ends)
+        elif taken[-1] == len(grid) - 1 and extent > SHORT:
+            given = by_groups(reducer, given, len(taken), ends)
+        else:
+            given = by_threads(reducer, given, taken[0], ends)
+        block *= 1 if chunked else extent
+        chunked = len(given.type.field_shape) == len(grid)
+        if not chunked:
+            del pending[-len(taken) :]
+    return given
+
+
+def _over_tensor(reducer: Reducer, given: Partial, axes: list[int]) -> Partial:
+    shape = given.type.tensor_shape
+    kept = Shape(n for a, n in enumerate(shape) if a not in axes)
+    count = math.prod(shape[a] for a in axes)
+    strides = {(0,): (1, shape[-1]) if len(shape) == 2 else (0, 1), (1,): (count, 1), (0, 1): (0, 1), (): (1, 0)}
+    parts = given.type.planes // shape.points
+    outer, inner = (parts * stride for stride in strides[tuple(axes)])
+    return by_elements(reducer, replace(given, step=1), kept, count, (outer, inner, parts), True)
+
+
+# --- axes -------------------------------------------------------------------------------------------------------------
+
+
+def axes_reduced(name: str, kind: FieldType, axis: Any) -> list[int]:
+    """The axes to reduce, in order."""
+    dimensions = len(kind.array_shape)
+    if axis is None or (not dimensions and isinstance(axis, int) and axis in (0, -1)):  # as of NumPy's numbers
+        return list(range(dimensions))
+    if isinstance(axis, tuple) and name.startswith("arg"):
+        raise SemanticError(f"{name} takes one axis, or none for all of them, not a tuple")
+    return sorted(several(axis, dimensions, of_kind(kind)))
+
+
+def _named(axis: Any) -> str:
+    return "all axes together" if axis is None else f"axis {axis}"
+
+
+def _left(kind: FieldType, axes: list[int]) -> FieldType:
+    """The type of what is left when axes are taken away."""
+    split = len(kind.field_shape)
+    grid = Shape(n for a, n in enumerate(kind.field_shape) if a not in axes)
+    tensor = Shape(n for a, n in enumerate(kind.tensor_shape, split) if a not in axes)
+    names = [name for a, name in enumerate(kind.names) if a not in axes]
+    return FieldType(grid, tensor, kind.dtype).labelled(names)
+
+
+def _constant(reducer: Reducer, kind: FieldType) -> Field:
+    """What no values give: the neutral value, 0 of sums, and as the mean NaN."""
+    value = math.nan if reducer.name == "mean" else reducer.neutral + 0
+    out = kind.replace(dtype=reducer.result)
+
+    def body() -> None:
+        if is_big_tensor(out):
+            with k._forEachTensorElement(out.planes):
+                k._writeTensorElement(k._out0, value, k._tensorElement)
+        else:
+            for element in range(out.planes):
+                k._writeTensorElement(k._out0, value, element)
+
+    return library_call(reducer.name, (out,), [], body, (reducer, "empty"))[0]

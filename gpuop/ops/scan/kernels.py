@@ -1,0 +1,225 @@
+"""The kernels of scans: what an operation makes of the values of an axis up to each.
+
+An axis that is long is scanned in chunks, side by side: what each has becomes one value first, these are scanned, and then each
+chunk begins with what comes before it (G. Blelloch, Prefix sums and their applications, CMU-CS-90-190, 1990). Along the last axis
+32 threads have a chunk, and scan four times as many values at a time; along others a thread has one, as neighbours read side by
+side there. The chunks follow from the shape alone, so results are equal on every device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
+from gpuop.ops.layout.gather import own_place
+from gpuop.ops.reduce.kernels import BUSY, NARROW, SHORT, WIDE, Partial, by_groups, by_threads, planes_of
+from gpuop.ops.reduce.reducers import LONG, TURN, Reducer, Split, split
+
+Operation = Callable[[Any, Any], Any]
+NAMES = {"sum": "cumsum", "prod": "cumprod"}
+IN_A_ROW = 4  # neighbouring values that one of several threads takes at a time
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """A step: which axis of which field is scanned, in which chunks.
+
+    Attributes:
+        inclusive: whether a value counts for its own place.
+        last: whether the result is of the reducer's dtype; else it is of what the reducer holds.
+    """
+
+    reducer: Reducer
+    field: Field
+    axis: int
+    parts: Split
+    inclusive: bool
+    last: bool
+
+    @property
+    def operation(self) -> Operation:
+        assert self.reducer.operation is not None
+        return self.reducer.operation
+
+    @property
+    def type(self) -> FieldType:
+        held = "complex64" if self.field.dtype == "complex64" else self.reducer.held
+        return self.field.type.replace(dtype=self.reducer.result if self.last else held)
+
+    def place(self, own: list[Any], at: Any) -> list[Any]:
+        """The point at a position of the axis; `own` are the coordinates on other axes."""
+        return [*own[: self.axis], at, *own[self.axis :]]
+
+    def load(self, own: list[Any], at: Any) -> Any:
+        point = self.place(own, k._min(at, self.parts.count - 1))
+        return k._convert(
+            k._readTensorElement(self.field, *point, k._tensorElement, border="unchecked"), self.reducer.held
+        )
+
+    def store(self, own: list[Any], at: Any, value: Any) -> None:
+        """Write what the values up to a position make: there, or if they are exclusive at the next place."""
+        at = at if self.inclusive else at + 1
+        with k._if(at < self.parts.count):
+            k._writeTensorElement(k._out0, value, *self.place(own, at), k._tensorElement)
+
+    def start(self, own: list[Any], before: Field | None, chunk: Any, first: Any) -> Any:
+        """A variable for what comes before a chunk; of the first one that is neutral, and the result where it is exclusive."""
+        neutral = k._convert(self.reducer.neutral, self.reducer.held)
+        if not self.inclusive:
+            with k._if(first == 0):
+                k._writeTensorElement(k._out0, neutral, *self.place(own, 0), k._tensorElement)
+        if before is None:
+            return k._var(neutral)
+        return k._var(k._readTensorElement(before, *self.place(own, chunk), k._tensorElement, border="unchecked"))
+
+    def call(self, before: Field | None, body: Callable[[], None], out: FieldType, *key: Any) -> Field:
+        fields = [self.field, *([] if before is None else [before])]
+        told = (self.reducer, self.axis, self.parts, self.inclusive, *key)
+        return library_call(NAMES.get(self.reducer.name, self.reducer.name), (out,), fields, body, told, whole=True)[0]
+
+
+def along_grid(reducer: Reducer, field: Field, axis: int, inclusive: bool, last: bool = True) -> Field:
+    """Scan along an axis of the grid."""
+    grid = field.field_shape
+    rows = axis == len(grid) - 1 and grid[axis] > SHORT
+    if rows:
+        parts = rows_of(grid[axis])
+    elif math.prod(grid) >= BUSY * grid[axis]:
+        parts = Split(grid[axis], 1, grid[axis], 1)
+    else:
+        parts = split(grid[axis], 1, LONG, TURN)
+    step = Scanned(reducer, field, axis, parts, inclusive, last)
+    before = None
+    if parts.chunks > 1:
+        before = along_grid(reducer, _totals(step) if rows else _columns(step), axis, False, False)
+    return _by_lanes(step, before) if rows else _by_threads(step, before)
+
+
+def rows_of(count: int) -> Split:
+    """The chunks of a row, of whole turns."""
+    parts = split(count, NARROW, LONG, IN_A_ROW)
+    return Split(count, NARROW, -(-parts.share // IN_A_ROW) * IN_A_ROW, parts.chunks)
+
+
+def _columns(step: Scanned) -> Field:
+    return by_threads(step.reducer, Partial(step.field), step.axis, False).values
+
+
+def _totals(step: Scanned) -> Field:
+    """What each chunk of a row makes; the operations of users' need not be commutative, so these are scanned."""
+    if not step.reducer.key:
+        return by_groups(step.reducer, Partial(step.field), 1, False, step.parts).values
+    return _by_lanes(step, None, totals=True)
+
+
+def _by_threads(step: Scanned, before: Field | None) -> Field:
+    """Each thread scans a chunk, for one point of the other axes."""
+    parts, grid = step.parts, list(step.type.field_shape)
+    grid[step.axis] = parts.chunks
+
+    def body() -> None:
+        k._globalThreads(Shape(grid), planes_of(step.type))
+        own = list(own_place(len(grid)))
+        chunk = own.pop(step.axis)
+        first = chunk * parts.share
+        total = step.start(own, before, chunk, first)
+        with k._for(parts.share) as j:
+            total.assign(step.operation(total, step.load(own, first + j)))
+            step.store(own, first + j, total)
+
+    return step.call(before, body, step.type, "threads")
+
+
+def _by_lanes(step: Scanned, before: Field | None, totals: bool = False) -> Field:
+    """Threads side by side scan a chunk of a row; a work-group has several chunks or rows.
+
+    Args:
+        totals: only the last value of each chunk is wanted.
+    """
+    parts, kept = step.parts, Shape(step.type.field_shape[:-1])
+    threads = (*kept, parts.chunks * parts.width) if kept else (parts.chunks, parts.width)
+    out = Shape((*kept, parts.chunks if totals else parts.count))
+
+    def body() -> None:
+        k._globalThreads(threads, planes_of(step.type))
+        k._localThreads(min(WIDE // parts.width, 1 << max(threads[-2] - 1, 0).bit_length()), parts.width)
+        own = list(own_place(len(threads))[:-1] if kept else ())
+        chunk = k._groupColumn if kept else k._row
+        first = chunk * parts.size
+        total = step.start(own, before, chunk, first + k._localColumn)
+        with k._for(parts.share // IN_A_ROW) as t:
+            _turn(step, own, first + t * (IN_A_ROW * parts.width), total, not totals)
+        if totals:
+            with k._if(k._localColumn == 0):
+                k._writeTensorElement(k._out0, total, *own, chunk, k._tensorElement)
+
+    return step.call(before, body, step.type.replace(field_shape=out), "lanes", totals)
+
+
+def _turn(step: Scanned, own: list[Any], first: Any, total: Any, write: bool) -> None:
+    """Scan a few values of each thread: its own, then those of threads before it."""
+    operation, column = step.operation, k._localColumn
+    values = [step.load(own, first + column * IN_A_ROW)]
+    for j in range(1, IN_A_ROW):
+        values.append(operation(values[-1], step.load(own, first + column * IN_A_ROW + j)))
+    scanned = k._scanGroup(values[-1], operation, over="column")
+    if write:
+        others = operation(total, k._shuffleGroupUp(scanned, 1, over="column"))
+        start = k._where(column > 0, others, total)
+        _store(step, own, first, [operation(start, value) for value in values])
+    total.assign(operation(total, k._broadcastGroup(scanned, step.parts.width - 1, over="column")))
+
+
+def _store(step: Scanned, own: list[Any], first: Any, values: list[Any]) -> None:
+    """Write a turn's values. CUDA's threads exchange them first, as neighbours should write side by side."""
+    column = k._localColumn
+    with k._codegenIf(k._target.backend == "cuda"):
+        for j in range(IN_A_ROW):
+            place = j * step.parts.width + column
+            found = [k._shuffleGroup(value, place / IN_A_ROW, over="column") for value in values]
+            mine = found[0]
+            for i in range(1, IN_A_ROW):
+                mine = k._where(column % IN_A_ROW == i, found[i], mine)
+            step.store(own, first + place, mine)
+    with k._codegenElse():
+        for j, value in enumerate(values):
+            step.store(own, first + column * IN_A_ROW + j, value)
+
+
+def along_tensor(reducer: Reducer, field: Field, axis: int, inclusive: bool) -> Field:
+    """Scan along a tensor's axis: no other thread's values are needed, so it fuses."""
+    step = Scanned(reducer, field, axis, Split(1, 1, 1, 1), inclusive, True)
+    extents = field.type.parts
+    count, inner = extents[axis], math.prod(extents[axis + 1 :])
+
+    def scan(number: Any) -> None:
+        first = number // inner * (count * inner) + number % inner
+        total = k._var(k._convert(reducer.neutral, reducer.held))
+
+        def at(j: Any) -> None:
+            value = k._convert(k._readTensorElement(field, first + j * inner), reducer.held)
+            if not inclusive:
+                k._writeTensorElement(k._out0, total, first + j * inner)
+            total.assign(step.operation(total, value))
+            if inclusive:
+                k._writeTensorElement(k._out0, total, first + j * inner)
+
+        _each(count, field.type.planes, at)
+
+    return step.call(None, lambda: _each(field.type.planes // count, field.type.planes, scan), step.type, "elements")
+
+
+def _each(count: int, planes: int, body: Callable[[Any], None]) -> None:
+    """Numbers of elements: a loop's, unless tensors are small."""
+    if planes > SMALL_TENSOR:
+        with k._for(count) as number:
+            body(number)
+    else:
+        for number in range(count):
+            body(number)

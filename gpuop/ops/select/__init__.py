@@ -1,0 +1,1 @@
+"""Functions that choose values or places by conditions and indices."""

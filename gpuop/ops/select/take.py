@@ -1,0 +1,123 @@
+"""What integers of fields name: as indices, and at each place along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import BoundsError, SemanticError
+from gpuop.dsl.fields import services
+from gpuop.dsl.fields.field import Field
+from gpuop.ir.types import is_integer
+from gpuop.ops.layout.axes import Axis, a_field, axes_of, numbered, of_field, type_of
+from gpuop.ops.layout.gather import Place, Reading, gathered
+from gpuop.ops.layout.layouts import ravel
+from gpuop.ops.layout.shape_functions import broadcast_arrays
+from gpuop.ops.layout.slicing import index_of, sliced
+
+
+def indexed(field: Field, index: Any) -> Field:
+    """`field[index]`: a slice, or what Fields of integers name along the first axes, with integers for others of those.
+
+    Args:
+        index: that of `sliced`; or for each of the first axes of the grid an integer or a Field of integers, which broadcast.
+            A Field's indices that are out of bounds are those of the ends.
+
+    Returns:
+        A field with the axes of these Fields, and then those that have no index.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(i, Field) and _whole(i) for i in parts):
+        return sliced(field, index)
+    if not all(is_integer(i) or (isinstance(i, Field) and _whole(i)) for i in parts):
+        raise SemanticError(
+            "Fields of integers are indices with integers alone; `np.take(f, indices, axis)` takes along one axis"
+        )
+    if len(parts) > (rank := len(field.field_shape)):
+        raise SemanticError(f"{len(parts)} indices of Fields for a {field.type} field, whose grid has {rank} axes")
+    starts = [cut.start for cut in index_of(field, tuple(0 if isinstance(i, Field) else i for i in parts)).cuts]
+    given = broadcast_arrays(*(i for i in parts if isinstance(i, Field)))
+    count, extents = len(given[0].field_shape), field.field_shape
+    axes = [*axes_of(given[0].type), *axes_of(field.type)[len(parts) :]]
+    named = tuple(n for n, i in enumerate(parts) if isinstance(i, Field))
+
+    def value(at: Place, read: Reading) -> Any:
+        place = [*starts[: len(parts)], *at[count:]]
+        for n, each in zip(named, given, strict=True):
+            place[n] = _inside(Reading().at(each, at[:count]), extents[n])
+        return read.at(field, place)
+
+    out = type_of("this index", axes, field.dtype)
+    return gathered("index", out, [field, *given], value, (named, tuple(starts[: len(parts)])))
+
+
+def _inside(index: Any, extent: int) -> Any:
+    """A place on an axis: negative indices count from the end, and others are those of the ends."""
+    index = k._convert_int(index)
+    index = k._where(index < 0, index + extent, index)
+    return k._max(0, k._min(index, extent - 1))
+
+
+def _whole(field: Field) -> bool:
+    return np.dtype(field.type.array_dtype).kind in "iu" and field.dtype != "unorm8" and not field.tensor_shape
+
+
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Field:
+    """numpy.take_along_axis; a Field's indices that are out of bounds are those of the ends."""
+    field = a_field("take_along_axis", arr)
+    if axis is None:
+        field, axis = ravel(field), 0
+    n = numbered(axis, *of_field(field))
+    extent = field.type.array_shape[n]
+    given = _indices(field, indices, n, extent)
+    axes = _shared(field, given, n)
+    out, shape, theirs = type_of("take_along_axis", axes, field.dtype), field.type.array_shape, given.type.array_shape
+
+    def value(at: Place, read: Reading) -> Any:
+        index = Reading().at(given, [0 if m == 1 else c for m, c in zip(theirs, at, strict=True)])
+        place = [0 if m == 1 else c for m, c in zip(shape, at, strict=True)]
+        place[n] = _inside(index, extent)
+        return read.at(field, place)
+
+    return gathered("take_along_axis", out, [field, given], value, n)
+
+
+def _indices(field: Field, indices: Any, axis: int, extent: int) -> Field:
+    """Integers that have the field's axes. What is known is looked at."""
+    if isinstance(indices, Field):
+        given = indices
+    else:
+        known = np.asarray(indices)
+        outside = known[(known < -extent) | (known >= extent)] if known.dtype.kind in "iu" else known[:0]
+        if outside.size:
+            raise BoundsError(
+                f"take_along_axis: index {outside[0]} is out of bounds for axis {axis} with size {extent}"
+            )
+        given = Field(known)
+    if np.dtype(given.type.array_dtype).kind not in "iu" or given.dtype == "unorm8":
+        raise SemanticError(f"take_along_axis: indices are integers, not a {given.type} field")
+    if len(given.type.array_shape) != len(field.type.array_shape):
+        raise SemanticError(
+            f"take_along_axis: indices have the axes of a {field.type} field, not those of a {given.type} one"
+        )
+    if not extent and given.type.array_shape.points:
+        raise SemanticError(f"take_along_axis: axis {axis} of a {field.type} field is empty")
+    return given
+
+
+def _shared(field: Field, given: Field, axis: int) -> list[Axis]:
+    """The axes of the result: along the one the indices', along others both, of which one may have extent 1."""
+    made = list[Axis]()
+    for n, (own, other) in enumerate(zip(axes_of(field.type), given.type.array_shape, strict=True)):
+        if n != axis and own.extent != other and 1 not in (own.extent, other):
+            raise SemanticError(
+                f"take_along_axis: the extents of axis {n} differ, {own.extent} and {other}, and none is 1"
+            )
+        length = other if n == axis or own.extent == 1 else own.extent
+        made.append(Axis(length, own.tensor, own.name))
+    return made
+
+
+services.algebra["getitem"] = indexed

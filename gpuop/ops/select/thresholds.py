@@ -1,0 +1,57 @@
+"""Edges that are known, as values of the dtype that is compared with them: comparisons are then exact, and need no wider dtype."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpuop.dsl.fields.from_arrays import Array as Numbers
+
+
+def least(edges: Numbers, dtype: np.dtype[Any], above: bool = False) -> Numbers:
+    """For each edge the least value of a dtype that is no less, or `above` it; those above which there is none are left out.
+
+    NaN is greater than all numbers, as where NumPy sorts.
+    """
+    if dtype.kind != "f":
+        ends = np.iinfo(dtype)
+        low, high = int(ends.min), int(ends.max)
+        near = [max(e, low - 1) for e in edges.tolist() if e <= high]  # Python compares exactly
+        whole = [math.floor(e) + 1 if above else math.ceil(e) for e in near]
+        return np.array([max(n, low) for n in whole if n <= high], dtype)
+    exact = edges.astype(np.float64)
+    exact = exact[~np.isnan(exact)] if above else exact
+    with np.errstate(over="ignore"):
+        found = exact.astype(dtype)
+    found = np.where(found < exact, np.nextafter(found, dtype.type(np.inf)), found)
+    if above:
+        higher = np.nextafter(found, dtype.type(np.inf))
+        found = np.where(exact == np.inf, dtype.type(np.nan), np.where(found <= exact, higher, found))
+    return found.astype(dtype)
+
+
+def greatest(edge: Any, dtype: np.dtype[Any]) -> Numbers:
+    """The greatest value of a dtype that is no more than an edge: one, or none."""
+    if dtype.kind != "f":
+        ends = np.iinfo(dtype)
+        whole = min(math.floor(edge), int(ends.max)) if math.isfinite(edge) else int(ends.max) if edge > 0 else None
+        return np.array([] if whole is None or whole < ends.min else [whole], dtype)
+    with np.errstate(over="ignore"):
+        found = np.asarray(edge, np.float64).astype(dtype)
+    return np.atleast_1d(np.nextafter(found, dtype.type(-np.inf)) if float(found) > float(edge) else found)
+
+
+def first_at(edge: float, dtype: str, above: bool = False) -> int:
+    """The least integer of a dtype that is no less than an edge, or `above` it, where both are compared as double holds them.
+
+    One beyond the dtype's greatest where there is none.
+    """
+    ends = np.iinfo(dtype)
+    low, high = int(ends.min), int(ends.max) + 1
+    while low < high:
+        middle = (low + high) // 2
+        reached = float(middle) > edge if above else float(middle) >= edge
+        low, high = (low, middle) if reached else (middle + 1, high)
+    return low

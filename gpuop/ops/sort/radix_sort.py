@@ -1,0 +1,248 @@
+"""The passes of sorting long rows by digits, the last one first (radix sort).
+
+A pass counts how often a digit has each value in each chunk of a row, adds up what comes before, and moves the values there, in
+their order (D. Knuth, The Art of Computer Programming 3, 5.2.5). Sorting is stable, so its result is one, and is computed in
+other ways on other targets: one thread has a chunk on CPUs. On GPUs a work-group puts tiles of it in order first, so that
+neighbours write side by side.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.dsl.operators.variants import either
+from gpuop.ir.types import FieldType
+from gpuop.ops.reduce.reducers import reducer_of
+from gpuop.ops.scan.kernels import along_grid
+from gpuop.ops.sort.keys import digit_of, digits_of, key_of
+from gpuop.ops.sort.tiles import PLACES, RankedTile, single
+
+# Bits of a digit; chunks that keep a device busy, and the values of one at least. On GPUs neighbours of a tile are to have equal
+# digits, so there are few.
+CPU_BITS, CPU_CHUNKS, CPU_LEAST = 11, 128, 32768
+GPU_BITS, GPU_CHUNKS, GPU_LEAST = 8, 2048, 4096
+AT_ONCE, TURN = 256, 4  # digits that a thread of a CPU finds ahead, and in a turn: compilers make a vector of so few
+LANES, EACH = 256, 16  # threads of GPUs that have a chunk, and their values of a tile
+MOST_HELD = 8  # bytes of a value in local memory, as long as there is room for so many
+COPIES, AHEAD = 8, 8  # of counts, and the values that a thread of a GPU reads before it counts them
+
+
+def by_digits(field: Field, places: bool, flat: bool, used: int | None = None) -> Field:
+    """Rows of values in order, or where each of them was; of one row a grid of one dimension, if it is to be flat.
+
+    Args:
+        used: how many of the lowest bits of keys differ, where that is known.
+    """
+    alone, together = (_passes(how, field, places, flat, used) for how in (_Alone, _Together))
+    return either(single(), alone, together)
+
+
+def _passes(how: type[_Pass], field: Field, places: bool, flat: bool, used: int | None) -> Field:
+    order: Field | None = None
+    bits, count = digits_of(field.type, how.constants()[0], used)
+    for n in range(count):
+        last = n == count - 1
+        made = how(field, order, n * bits, bits, not (places and last), places, flat and last).moved()
+        field, order = made[0], made[-1]
+    return field
+
+
+@functools.lru_cache
+def _number(value: int) -> Field:
+    """A number that kernels of one text take, so that they are compiled once."""
+    return Field(np.asarray(value, np.uint32))
+
+
+class _Pass(ABC):
+    """What a thread of a CPU, or the threads of a work-group, do with a chunk of a row.
+
+    Attributes:
+        order: the places where the values were before all passes; None in the first one.
+        shift: where the digit begins.
+        values, places: which of both are wanted.
+        flat: whether the result is a grid of one dimension.
+    """
+
+    def __init__(
+        self, field: Field, order: Field | None, shift: int, bits: int, values: bool, places: bool, flat: bool
+    ) -> None:
+        self.field, self.order, self.shift, self.bits = field, order, _number(shift), bits
+        self.values, self.places, self.flat = values, places, flat
+        self.rows, self.count = field.field_shape
+        self.radix = 1 << bits
+        _, chunks, self.size, self.lanes = self.constants()
+        while self.rows * self.count > chunks * self.size:
+            self.size *= 2
+        self.chunks = -(-self.count // self.size)
+
+    @staticmethod
+    @abstractmethod
+    def constants() -> tuple[int, int, int, int]:
+        """The bits of a digit, the chunks, the values of one, at least, and the threads that have one."""
+
+    @abstractmethod
+    def counted(self) -> None:
+        """Write how often there is each digit."""
+
+    @abstractmethod
+    def move(self) -> None:
+        """Write the values in the order of the digit."""
+
+    def moved(self) -> tuple[Field, ...]:
+        """The values in the order of a digit, and where they were."""
+        self.starts = self._starts()
+        kind = self.field.type.replace(field_shape=self.field.field_shape[self.flat :])
+        places = kind.replace(dtype="int32" if self.values else PLACES)
+        given = [self.field, self.shift, self.starts, *([] if self.order is None else [self.order])]
+        return self._called([kind] * self.values + [places] * self.places, given, self.move)
+
+    def _starts(self) -> Field:
+        """Where the values of each digit in each chunk go in a row: those of a digit are neighbours."""
+        out = FieldType((self.rows, self.radix * self.chunks), (), "int32")
+        counts = self._called([out], [self.field, self.shift], self.counted)[0]
+        adder = replace(reducer_of("sum", counts.type, 1), held="int32", result="int32")
+        return along_grid(adder, counts, 1, False)
+
+    def _called(self, types: list[FieldType], given: list[Field], told: Callable[[], None]) -> tuple[Field, ...]:
+        def body() -> None:
+            k._globalThreads(self.rows, self.chunks * self.lanes)
+            k._localThreads(1, self.lanes)
+            self.first = k._groupColumn * self.size
+            self.length = k._min(self.size, self.count - self.first)
+            self.from_bit = k._readTensor(self.shift)
+            told()
+
+        key = type(self), told.__name__, self.bits, self.values, self.places, self.order is None, self.flat
+        return library_call("sort", tuple(types), given, body, key, whole=True)
+
+    def value(self, at: Any) -> Any:
+        """A value of the chunk."""
+        return k._readTensor(self.field, k._row, self.first + at, border="unchecked")
+
+    def digit(self, value: Any) -> Any:
+        return digit_of(key_of(value, self.field.type), self.field.type, self.bits, self.from_bit)
+
+    def of_digit(self, digit: Any) -> Any:
+        """Where counts have that of a digit in the chunk."""
+        return digit * self.chunks + k._groupColumn
+
+    def start(self, digit: Any) -> Any:
+        """Where the first value of a digit goes."""
+        return k._readTensor(self.starts, k._row, self.of_digit(digit), border="unchecked")
+
+    def was(self, at: Any) -> Any:
+        """Where the value that is at a place of the chunk was."""
+        here = self.first + at
+        return here if self.order is None else k._readTensor(self.order, k._row, here, border="unchecked")
+
+    def write(self, value: Any, was: Any, place: Any) -> None:
+        there = (place,) if self.flat else (k._row, place)
+        if self.values:
+            k._writeTensor(k._out0, value, *there)
+        if self.places:
+            k._writeTensor(k._out1 if self.values else k._out0, was, *there)
+
+
+class _Alone(_Pass):
+    """One thread has a chunk."""
+
+    @staticmethod
+    def constants() -> tuple[int, int, int, int]:
+        return CPU_BITS, CPU_CHUNKS, CPU_LEAST, 1
+
+    def counted(self) -> None:
+        counts = k._intArray(self.radix)
+
+        def count(at: Any, digit: Any) -> None:
+            counts[digit] = counts[digit] + 1
+
+        self._one_by_one(count)
+        with k._for(self.radix) as d:
+            k._writeTensor(k._out0, counts[d], k._row, self.of_digit(d))
+
+    def move(self) -> None:
+        next_place = k._intArray(self.radix)  # of the values of each digit
+        with k._for(self.radix) as d:
+            next_place[d] = self.start(d)
+
+        def move(at: Any, digit: Any) -> None:
+            place = k._var(next_place[digit])
+            next_place[digit] = place + 1
+            self.write(self.value(at), self.was(at), place)
+
+        self._one_by_one(move)
+
+    def _one_by_one(self, each: Callable[[Any, Any], None]) -> None:
+        """Call a function with the place and the digit of each value. Digits are found before: of neighbours, in vectors."""
+        digits = k._intArray(AT_ONCE)
+        whole = self.length / AT_ONCE * AT_ONCE
+        with k._for(0, whole, AT_ONCE) as done:
+            with k._for(0, AT_ONCE, TURN) as j:
+                for n, digit in enumerate([self.digit(self.value(done + j + n)) for n in range(TURN)]):
+                    digits[j + n] = digit
+            with k._for(AT_ONCE) as j:
+                each(done + j, digits[j])
+        with k._for(whole, self.length) as at:
+            each(at, self.digit(self.value(at)))
+
+
+class _Together(_Pass):
+    """A work-group has a chunk."""
+
+    @staticmethod
+    def constants() -> tuple[int, int, int, int]:
+        return GPU_BITS, GPU_CHUNKS, GPU_LEAST, LANES
+
+    def counted(self) -> None:
+        """Neighbouring threads count apart, as many values may have one digit."""
+        apart = self.radix + 1  # so that counts of a digit are in different banks
+        counts = k._local(k._intArray(COPIES * apart))
+        with k._for(k._localColumn, COPIES * apart, LANES) as d:
+            counts[d] = 0
+        k._syncThreadsLocal()
+        with k._for(k._localColumn, self.length, LANES, unroll=AHEAD) as at:
+            k._atomic_inc(k._pointerTo(counts[k._localColumn % COPIES * apart + self.digit(self.value(at))]))
+        k._syncThreadsLocal()
+        with k._for(k._localColumn, self.radix, LANES) as d:
+            total = counts[d]
+            for n in range(1, COPIES):
+                total = total + counts[n * apart + d]
+            k._writeTensor(k._out0, total, k._row, self.of_digit(d))
+
+    def move(self) -> None:
+        """A tile after the other: neighbours in its order are neighbours in the row, where their digits are equal."""
+        held = np.dtype(self.field.type.array_dtype).itemsize + 4 * self.places
+        tile = RankedTile(LANES, EACH if held <= MOST_HELD else EACH // 2, self.bits)
+        starts = [k._var(self.start(k._min(digit, self.radix - 1))) for digit in tile.own_digits()]
+        values = k._local(k._tensorElementArray(self.field, tile.size))
+        places = k._local(k._intArray(tile.size)) if self.places else None
+        with k._for(0, self.length, tile.size) as done:
+            self._move_tile(tile, done, starts, values, places)
+
+    def _move_tile(self, tile: RankedTile, done: Any, starts: list[Any], values: Any, places: Any) -> None:
+        some = k._min(tile.size, self.length - done)
+        own = k._tensorElementArray(self.field, tile.each)
+        with k._for(tile.each, unroll=True) as j:
+            own[j] = self.value(k._min(done + tile.position(j), self.length - 1))
+        tile.rank(lambda j: k._where(tile.position(j) < some, self.digit(own[j]), self.radix - 1), starts)
+        with k._for(tile.each, unroll=True) as j:
+            place = tile.place(j)
+            values[place] = own[j]
+            if places is not None:
+                places[place] = self.was(k._min(done + tile.position(j), self.length - 1))
+        k._syncThreadsLocal()
+        with k._for(tile.each, unroll=True) as j:
+            at = j * LANES + k._localColumn
+            with k._if(at < some):
+                value = k._var(values[at])
+                self.write(value, places[at] if places is not None else None, tile.ahead(self.digit(value)) + at)
+        k._syncThreadsLocal()

@@ -1,0 +1,283 @@
+"""NumPy's functions that put values in order: sorts, and what stands at a place of the order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.fields.field import Field
+from gpuop.dsl.recorder.value import NUMBERS
+from gpuop.ir.types import FieldType
+from gpuop.ops.create.computed_fields import filled
+from gpuop.ops.elementwise.algebra import apply, astype, narrowed, where, widened
+from gpuop.ops.layout.axes import Axis, a_field, axes_of, numbered, of_field
+from gpuop.ops.layout.gather import Place, Reading, apart, flat, gathered
+from gpuop.ops.layout.join import stack
+from gpuop.ops.layout.layouts import ravel, reshaped
+from gpuop.ops.layout.slicing import sliced
+from gpuop.ops.reduce.functions import kept
+from gpuop.ops.reduce.reductions import axes_reduced
+from gpuop.ops.sort.radix_sort import by_digits
+from gpuop.ops.sort.row_sorts import LONGEST, by_rows
+from gpuop.ops.sort.tiles import PLACES
+
+KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
+# A quantile's place among n values: n q + first + q (1 - first - last) - 1 (R. Hyndman, Y. Fan, American Statistician 50, 1996)
+CONTINUOUS = {
+    "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0), "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8), "interpolated_inverted_cdf": (0.0, 1.0),
+}  # fmt: skip
+NEAR: dict[str, Callable[[float], float]] = {
+    "lower": math.floor, "higher": math.ceil, "midpoint": lambda at: 0.5 * (math.floor(at) + math.ceil(at)), "nearest": round,
+}  # fmt: skip
+VALUES = ("lower", "higher", "nearest")  # which choose one of the values
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _others(kind: FieldType, axes: Sequence[int]) -> list[int]:
+    return [n for n in range(len(kind.array_shape)) if n not in axes]
+
+
+def _rows(field: Field, axes: Sequence[int]) -> Field:
+    """The values of each place on the other axes as a row, in row-major order."""
+    shape, others = field.type.array_shape, _others(field.type, axes)
+    rows, count = math.prod(shape[n] for n in others), math.prod(shape[n] for n in axes)
+    if [*others, *axes] == list(range(len(shape))) and not field.tensor_shape:
+        return reshaped("sort", field, [Axis(rows), Axis(count)])
+    out = FieldType((rows, count), (), field.dtype)
+
+    def value(at: Place, read: Reading) -> Any:
+        place: list[Any] = [0] * len(shape)
+        for coordinate, named in zip(at, (others, axes), strict=True):
+            for n, own in zip(named, apart(coordinate, [shape[n] for n in named]), strict=True):
+                place[n] = own
+        return read.at(field, place)
+
+    return gathered("sort", out, [field], value, tuple(axes))
+
+
+def _unrows(rows: Field, kind: FieldType, axis: int) -> Field:
+    """Rows along an axis of a type's."""
+    out, others = kind.replace(dtype=rows.dtype), _others(kind, [axis])
+    if axis == len(kind.array_shape) - 1 and not kind.tensor_shape:
+        return rows if rows.type == out else reshaped("sort", rows, axes_of(kind))
+
+    def value(at: Place, read: Reading) -> Any:
+        return read.at(rows, [flat([at[n] for n in others], [kind.array_shape[n] for n in others]), at[axis]])
+
+    return gathered("sort", out, [rows], value, axis)
+
+
+def _sorted(rows: Field, places: bool = False, flat: bool = False) -> Field:
+    """The values of each row in order, or where each of them was; equal ones stay in their order.
+
+    Args:
+        flat: the only row may be a grid of one dimension, if that saves a copy.
+    """
+    count = rows.field_shape[1]
+    if count <= LONGEST:
+        return by_rows(rows, places)
+    return by_digits(rows, places, flat)
+
+
+def _ordered(name: str, a: Any) -> tuple[Field, Field]:
+    """The field, and its values in a dtype that is sorted."""
+    field = a_field(name, a)
+    if field.dtype == "complex64":
+        raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
+    return field, astype(field, "float32") if field.dtype in ("float16", "unorm8") else field
+
+
+# --- sorts ------------------------------------------------------------------------------------------------------------
+
+
+def sort(a: Any, axis: Any = -1, kind: Any = None) -> Field:
+    """numpy.sort."""
+    return _in_order("sort", a, axis, kind, False)
+
+
+def argsort(a: Any, axis: Any = -1, kind: Any = None) -> Field:
+    """numpy.argsort."""
+    return _in_order("argsort", a, axis, kind, True)
+
+
+def _in_order(name: str, a: Any, axis: Any, kind: Any, places: bool) -> Field:
+    field, values = _ordered(name, a)
+    if kind not in KINDS:
+        raise SemanticError(f"{name}: a kind is one of {', '.join(map(repr, KINDS[1:]))}, not {kind!r}; all are stable")
+    if axis is None:
+        field, values, axis = ravel(field), ravel(values), 0
+    number = numbered(axis, *of_field(field))
+    dtype = PLACES if places else field.dtype
+    if not field.field_shape.points:
+        return filled(field.type.replace(dtype=dtype), 0)
+    made = _sorted(_rows(values, [number]), places, len(field.type.array_shape) == 1)
+    return astype(_unrows(made, field.type, number), dtype)
+
+
+# --- places in the order ----------------------------------------------------------------------------------------------
+
+
+def median(a: Any, axis: Any = None, keepdims: bool = False) -> Field:
+    """numpy.median."""
+    return _statistics("median", a, axis, keepdims, [_middle])[0]
+
+
+def nanmedian(a: Any, axis: Any = None, keepdims: bool = False) -> Field:
+    """numpy.nanmedian."""
+    return _statistics("nanmedian", a, axis, keepdims, [_middle_number])[0]
+
+
+def quantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Field:
+    """numpy.quantile."""
+    return _quantiles("quantile", a, q, 1.0, axis, method, keepdims)
+
+
+def percentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Field:
+    """numpy.percentile."""
+    return _quantiles("percentile", a, q, 100.0, axis, method, keepdims)
+
+
+def nanquantile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Field:
+    """numpy.nanquantile."""
+    return _quantiles("nanquantile", a, q, 1.0, axis, method, keepdims, True)
+
+
+def nanpercentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Field:
+    """numpy.nanpercentile."""
+    return _quantiles("nanpercentile", a, q, 100.0, axis, method, keepdims, True)
+
+
+def _statistics(
+    name: str, a: Any, axis: Any, keepdims: bool, chosen: Sequence[Callable[[Field], Field]], of_values: bool = False
+) -> list[Field]:
+    """What each function chooses of rows of values in order; it is one `of_values` itself, or may lie between two."""
+    field, values = _ordered(name, a)
+    axes = axes_reduced(name, field.type, axis)
+    count = math.prod(field.type.array_shape[n] for n in axes)
+    if not count or not field.field_shape.points:
+        raise SemanticError(f"{name} of a {field.type} field: there is no value to choose")
+    rows = _sorted(_rows(values, axes))
+    if not of_values:
+        rows = widened(rows)
+    given = axes_of(field.type)
+
+    def result(made: Field) -> Field:
+        made = reshaped(name, made, [given[n] for n in _others(field.type, axes)])
+        made = astype(made, "float16") if field.dtype == "float16" else made if of_values else narrowed(made, field)
+        return kept(name, made, field, axis) if keepdims else made
+
+    return [result(choice(rows)) for choice in chosen]
+
+
+def _at(rows: Field, place: int) -> Field:
+    return sliced(rows, (slice(None), place))
+
+
+def _unless_nan(rows: Field, made: Field) -> Field:
+    """NaN where a row has one: then the last of it is."""
+    if np.dtype(rows.type.array_dtype).kind != "f":
+        return made
+    last = _at(rows, -1)
+    return where(apply("isnan", last), last, made)
+
+
+def _middle(rows: Field) -> Field:
+    count = rows.field_shape[1]
+    low, high = _at(rows, (count - 1) // 2), _at(rows, count // 2)
+    return _unless_nan(rows, low if count % 2 else apply("multiply", apply("add", low, high), 0.5))
+
+
+def _middle_number(rows: Field) -> Field:
+    """The median of what is not NaN, which stands before what is; NaN where all is."""
+    numbers = astype(apply("logical_not", apply("isnan", rows)).sum(axis=1), "int32")
+
+    def value(at: Place, read: Reading) -> Any:
+        count = read.at(numbers, at)
+        low, high = (read.at(rows, [*at, place], "clamp") for place in ((count - 1) / 2, count / 2))
+        return low * 0.5 + high * 0.5
+
+    return gathered("nanmedian", numbers.type.replace(dtype=rows.dtype), [rows, numbers], value, "middle", True)
+
+
+def _quantiles(
+    name: str, a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bool, numbers: bool = False
+) -> Field:
+    if method not in CONTINUOUS and method not in NEAR:
+        raise SemanticError(f"{name}: a method is one of {', '.join(map(repr, [*CONTINUOUS, *NEAR]))}, not {method!r}")
+    several = not isinstance(q, NUMBERS)
+    given = np.asarray(q if several and not isinstance(q, Field) else [q], object)
+    wanted = given.ravel()
+    if not wanted.size or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in wanted):
+        found = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
+        raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {found}")
+
+    def chosen(share: float) -> Callable[[Field], Field]:
+        if numbers and isinstance(a, Field) and a.dtype in ("float16", "float32", "float64"):
+            return lambda rows: _between_numbers(rows, share, method)
+        return lambda rows: _between(rows, _place(rows.field_shape[1], share, method))
+
+    made = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in VALUES)
+    if not several:
+        return made[0]
+    stacked = stack(made, 0)
+    return stacked if given.ndim < 2 else stacked.reshape((*given.shape, *stacked.shape[1:]))
+
+
+def _place(count: int, share: float, method: str) -> float:
+    """Where a quantile stands among so many values."""
+    if method in NEAR:
+        at = NEAR[method]((count - 1) * share)
+    else:
+        first, last = CONTINUOUS[method]
+        at = count * share + first + share * (1 - first - last) - 1
+    return min(max(at, 0.0), count - 1.0)
+
+
+def _between(rows: Field, place: float) -> Field:
+    """What stands at a place, or between two."""
+    low = math.floor(place)
+    part = place - low
+    one, two = _at(rows, low), _at(rows, math.ceil(place))
+    if not part:
+        return _unless_nan(rows, one)
+    apart_by = apply("subtract", two, one)
+    near = apply("subtract", two, apply("multiply", apart_by, 1 - part))
+    return _unless_nan(rows, near if part >= 0.5 else apply("add", one, apply("multiply", apart_by, part)))
+
+
+def _between_numbers(rows: Field, share: float, method: str) -> Field:
+    """A quantile of what is not NaN, which stands before what is; NaN where all is."""
+    numbers = astype(apply("logical_not", apply("isnan", rows)).sum(axis=1), "float64")
+
+    def value(at: Place, read: Reading) -> Any:
+        count = read.at(numbers, at)
+        place = _place_among(count, share, method)
+        low = k._floor(place)
+        part = k._convert(place - low, str(rows.dtype))
+        one, two = (read.at(rows, [*at, k._convert_int(n)], "clamp") for n in (low, k._ceil(place)))
+        apart_by = two - one
+        near = k._where(part < 0.5, one + apart_by * part, two - apart_by * (1 - part))
+        return k._where(part == 0, one, near)
+
+    out = numbers.type.replace(dtype=rows.dtype)
+    return gathered("nanquantile", out, [rows, numbers], value, (share, method), True)
+
+
+def _place_among(count: Any, share: float, method: str) -> Any:
+    """As `_place`, of a number that kernels compute."""
+    if method in CONTINUOUS:
+        first, last = CONTINUOUS[method]
+        at = count * share + first + share * (1 - first - last) - 1
+    else:
+        at = (count - 1) * share
+        low, high = k._floor(at), k._ceil(at)
+        at = {"lower": low, "higher": high, "midpoint": 0.5 * (low + high), "nearest": k._rint(at)}[method]
+    return k._fmax(0.0, k._fmin(at, count - 1))

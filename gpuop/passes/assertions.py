@@ -1,0 +1,85 @@
+"""Assertions become records in a report, which checked execution reads after a launch; otherwise they are dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from gpuop.base.errors import SemanticError
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Kernel, Output
+from gpuop.ir.nodes import Assert, Atomic, Block, Expr, FieldParam, If, Index, Stmt
+from gpuop.ir.types import INT, UINT, FieldType
+from gpuop.ir.visit import map_blocks, walk
+
+REPORT = "report"
+
+
+def drop_asserts(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=_each(kernel.body, lambda stmt: ()))
+
+
+def assertions(kernel: Kernel) -> tuple[Assert, ...]:
+    """Every assertion, in the order of the report's entries."""
+    return tuple(stmt for stmt in walk(kernel.body) if isinstance(stmt, Assert))
+
+
+def report_asserts(kernel: Kernel) -> Kernel:
+    """Add an output with an entry for each assertion: 1 + the number of the first thread that was seen to fail, else 0."""
+    found = assertions(kernel)
+    if not found:
+        return kernel
+    report = FieldParam(REPORT, FieldType(len(found), (), "uint32"))
+    entries = iter(range(len(found)))
+
+    def reported(stmt: Assert) -> Block:
+        head: list[Stmt] = []
+        then: list[Stmt] = []
+        fails = collector(head, stmt.loc).apply("not", stmt.cond)
+        b = collector(then, stmt.loc)
+        number: Expr = constant(0, UINT)
+        for axis in ("element", *kernel.domain.axes):
+            size = kernel.launched.extent(axis)
+            if size > 1:
+                position = b.cast(Index("global", axis), number.type, saturate=False)
+                number = b.apply("add", b.apply("mul", number, constant(size, UINT)), position)
+        args = (constant(0, UINT), b.apply("add", number, constant(1, UINT)))
+        then.append(Atomic("cmpxchg", report, (constant(next(entries), INT),), args, None, None, stmt.loc))
+        return (*head, If(fails, tuple(then), (), stmt.loc))
+
+    body = _each(kernel.body, reported)
+    return replace(kernel, body=body, outputs=(*kernel.outputs, Output(report, 0)))
+
+
+def _each(block: Block, f: Callable[[Assert], Block]) -> Block:
+    out: list[Stmt] = []
+    for stmt in block:
+        inner = map_blocks(stmt, lambda b: _each(b, f))
+        out += f(inner) if isinstance(inner, Assert) else (inner,)
+    return tuple(out)
+
+
+def failure(kernel: Kernel, report: Sequence[int]) -> SemanticError | None:
+    """What a report says, if any assertion of the (original) kernel failed."""
+    for stmt, entry in zip(assertions(kernel), report, strict=True):
+        if entry:
+            return failed(stmt, thread_of(kernel, int(entry)))
+    return None
+
+
+def failed(stmt: Assert, where: Mapping[str, int]) -> SemanticError:
+    point = ", ".join(f"{axis} {at}" for axis, at in where.items()) or "the only one"
+    said = f": {stmt.message}" if stmt.message else ""
+    return SemanticError(f"an assertion does not hold{said}; the first thread seen is {point}", stmt.loc)
+
+
+def thread_of(kernel: Kernel, entry: int) -> dict[str, int]:
+    """The position, by axis, of the thread that an entry of the report shows."""
+    number, where = entry - 1, {}
+    for axis in reversed(("element", *kernel.domain.axes)):
+        number, where[axis] = divmod(number, kernel.launched.extent(axis))
+    return {
+        axis: where[axis]
+        for axis in (*kernel.domain.axes, "element")
+        if axis != "element" or kernel.domain.elements > 1
+    }

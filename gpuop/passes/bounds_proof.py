@@ -1,0 +1,126 @@
+"""Whether each access of a lowered kernel is inside its array, as ranges and enclosing conditions show.
+
+What is read at places that are data is bordered or tested, so ranges show it too; what a user reads `unchecked`, and the places of
+a user's own arrays, are the user's promise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuop.ir.analysis.intervals import Range
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import Layout
+from gpuop.ir.nodes import Array, Atomic, Block, Expr, FieldParam, For, If, Load, Stmt, Store, While, Wide
+from gpuop.ir.types import FieldType
+from gpuop.ir.visit import values, walk_expr
+from gpuop.passes.symbolic_bounds import KnownBounds
+
+
+@dataclass(frozen=True)
+class Unproved:
+    """An access that is not shown to be inside.
+
+    Attributes:
+        does: "reads" or "writes".
+        found: the range that its place is known to have, along an axis of an array; of a field, the flat place.
+        extent: the range that is inside.
+    """
+
+    does: str
+    memory: FieldParam | Array
+    found: Range
+    extent: Range
+
+    def __str__(self) -> str:
+        return (
+            f"it {self.does} `{self.memory.hint}` at places {self.found[0]} … {self.found[1]} as far as ranges show, "
+            f"of {self.extent[0]} … {self.extent[1]}"
+        )
+
+
+def unproved(kernel: Kernel) -> list[Unproved]:
+    """The accesses of a lowered kernel, before it has vectors, that are not shown to be inside; extents must be known."""
+    return _Proof(kernel).run() if kernel.domain.threads and not kernel.named else []
+
+
+class _Proof:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.known = kernel, KnownBounds(kernel)
+        self.found: list[Unproved] = []
+
+    def run(self) -> list[Unproved]:
+        self.block(self.kernel.body)
+        return self.found
+
+    def block(self, block: Block) -> None:
+        for stmt in block:
+            self.stmt(stmt)
+
+    def stmt(self, stmt: Stmt) -> None:
+        if not isinstance(stmt, While):
+            for value in values(stmt):
+                self.loads(value)
+        match stmt:
+            case Store(memory=memory, index=index) | Atomic(memory=memory, index=index):
+                self.access("writes", memory, index)
+            case Wide(field=field, array=array, loads=loads, index=index, left=None):
+                size = array.type.dtype.bits // field.type.storage.bits
+                self.access("reads" if loads else "writes", field, index, array.elements * size)
+            case If(cond=cond, then=then, orelse=orelse):
+                with self.known.under(cond, True):
+                    self.block(then)
+                with self.known.under(cond, False):
+                    self.block(orelse)
+            case For(body=body):
+                with self.known.turning(stmt):
+                    self.block(body)
+            case While(head=head, cond=cond, body=body):
+                self.block(head)
+                self.loads(cond)
+                with self.known.under(cond, True):
+                    self.block(body)
+
+    def loads(self, expr: Expr) -> None:
+        for each in walk_expr(expr):
+            if isinstance(each, Load):
+                self.access("reads", each.memory, each.index)
+
+    def access(self, does: str, memory: FieldParam | Array, index: tuple[Expr, ...], count: int = 1) -> None:
+        if isinstance(memory, FieldParam):
+            inside = [places(self.kernel.layout(memory), memory.type)]
+        else:
+            inside = [(0, n - 1) for n in memory.extents]
+        for place, (low, high) in zip(index, inside, strict=True):
+            if not self.is_inside(place, low, high - count + 1):
+                found = self.known.bounds(place)
+                self.found.append(Unproved(does, memory, (found[0], found[1] + count - 1), (low, high)))
+
+    def is_inside(self, place: Expr, low: int, high: int) -> bool:
+        least, most = self.known.range(place)
+        if low <= least and most <= high:
+            return True
+        least, most = self.known.bounds(place)
+        return (low <= least and most <= high) or least > most or self.is_inside_either(place, low, high)
+
+    def is_inside_either(self, place: Expr, low: int, high: int) -> bool:
+        """Whether it is inside whichever one of some conditions holds."""
+        for conditions, holds in self.known.either:
+            found = list[Range]()
+            for cond in conditions:
+                with self.known.under(cond, holds):
+                    found.append(self.known.bounds(place))
+            if all(low <= least and most <= high for least, most in found):
+                return True
+        return False
+
+
+def places(layout: Layout, kind: FieldType) -> Range:
+    """The flat places of a field's elements, seen from its first one."""
+    if layout.row is None:
+        along = [(layout.element, kind.planes)]
+    else:
+        along = [*zip((layout.row, layout.element), kind.tensor_shape, strict=True)]
+    along += zip(layout.point, kind.field_shape, strict=True)
+    far = [step * (n - 1) for step, n in along]
+    return sum(min(n, 0) for n in far), sum(max(n, 0) for n in far)

@@ -1,0 +1,256 @@
+"""A thread handles several neighbouring points: all are loaded, then a loop runs the body for each, then all are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.extents import extent, shown_extents
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    GRID_AXES,
+    Apply,
+    Array,
+    Assign,
+    Block,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Pack,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+    Wide,
+    Write,
+)
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import INT, Shape, Type
+from gpuop.ir.visit import Copier, expressions
+from gpuop.passes.coarsening_factor import Place, PointsPerThread, elements, is_own, places, points_per_thread
+from gpuop.passes.flat_grid import flat_field, output_of
+
+WIDTH = 256  # threads of a work-group, where the lanes of a thread are a work-group apart
+COLUMN = Index("global", "column")
+
+
+def widen(kernel: Kernel) -> Kernel:
+    thread = points_per_thread(kernel)
+    return kernel if thread.count == 1 else Widening(kernel, thread).kernel()
+
+
+class Widening:
+    """Builds the kernel whose threads have several points."""
+
+    def __init__(self, kernel: Kernel, thread: PointsPerThread) -> None:
+        self.source = kernel
+        self.thread = thread
+        fields = [field for field in (*kernel.inputs, *kernel.written) if is_own(field) and thread.flat]
+        self.fields = {field: flat_field(field) for field in fields}
+        self.points = kernel.domain.shape.points if thread.flat else kernel.domain.extent("column")
+        read, written = places(kernel)
+        self.loaded = {place: self.array(place) for place in read}
+        self.stored = {place: self.array(place) for place in written}
+        self.rows = () if thread.flat else tuple(Index("global", axis) for axis in kernel.domain.axes[:-1])
+        self.first = Var("first", Type(INT))
+        self.left = Var("left", Type(INT))
+
+    def array(self, place: Place) -> Array:
+        """The private array that holds the lanes of an element."""
+        field, element = place
+        part = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
+        return Array(f"{field.hint}_lanes{part}", Type(field.type.storage), (self.thread.count,))
+
+    def kernel(self) -> Kernel:
+        """The kernel of fewer threads."""
+        source, spaced = self.source, self.thread.form == "spaced"
+        per_thread = self.thread.count
+        columns = -(-self.points // (WIDTH * per_thread)) * WIDTH if spaced else -(-self.points // per_thread)
+        shape = Shape(columns) if self.thread.flat else Shape(*source.domain.shape[:-1], columns)
+        arrays = [*self.loaded.values(), *self.stored.values()]
+        head: list[Stmt] = [*source.shared("constant"), *map(Declare, arrays)]
+        title = f"{per_thread} points of {'x'.join(shown_extents(source))}, {'256 apart' if spaced else 'neighbours'}"
+        head += [Comment(title), Let(self.first, self.first_point(collector(head)))]
+        if self.partial:
+            points = extent(source, "column") if source.named else constant(self.points, INT)
+            head.append(Let(self.left, Apply("sub", (points, Ref(self.first)), COLUMN.type)))
+        return replace(
+            source,
+            inputs=tuple(self.fields.get(field, field) for field in source.inputs),
+            outputs=tuple(output_of(o, self.fields) for o in source.outputs),
+            domain=Domain(shape, source.domain.elements),
+            body=(*head, *self.computed()),
+            points=source.domain.shape,
+            group=Shape(1, 1, WIDTH) if spaced else None,
+            per_thread=Shape(*(1 for _ in self.rows), per_thread),
+        )
+
+    def computed(self) -> Block:
+        """Loads, what is made of them, and stores."""
+        move = self.spaced if self.thread.form == "spaced" else self.either if self.open_end else self.wide
+        return (*move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
+
+    def beside(self, read: Read, lane: Expr, b: Builder) -> Expr | None:
+        """What a lane reads of other points, where it has been loaded."""
+        return None
+
+    @property
+    def partial(self) -> bool:
+        """Whether a vector at the end may have less lanes than others."""
+        known = self.points % self.thread.count if not self.source.named else 1
+        return self.thread.form == "vector" and known > 0 and not self.overlaps
+
+    @property
+    def open_end(self) -> bool:
+        """Whether nobody knows if the last thread's points are all there, and accesses at once are to be aligned."""
+        return bool(self.source.named) and self.thread.form == "wide"
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a vector at the end has lanes of the one before it instead, where nobody knows how many are left."""
+        return bool(self.source.named) and not self.open_end and not self.source.shared_memory
+
+    def first_point(self, b: Builder) -> Expr:
+        count = self.thread.count
+        if self.thread.form != "spaced":
+            first = Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
+            if not self.overlaps:
+                return first
+            return Apply("min", (b.bind(first), b.bind(extent(self.source, "column", count))), COLUMN.type)
+        group = b.apply("mul", Index("group", "column"), WIDTH * count)
+        return Apply("add", (group, Index("local", "column")), COLUMN.type)
+
+    def loop(self, body: Callable[[Var, list[Stmt]], Block]) -> For:
+        lane = Var("lane", Type(INT))
+        start, stop, step = (constant(n, INT) for n in (0, self.thread.count, 1))
+        return For(lane, start, stop, step, body(lane, []), self.thread.count, lanes=True)
+
+    def point(self, lane: Var, out: list[Stmt]) -> Expr:
+        """Where a lane is along the axis."""
+        step = WIDTH if self.thread.form == "spaced" else 1
+        along = collector(out).apply("mul", Ref(lane), step)
+        return collector(out, hint="point", temporary=False).apply("add", Ref(self.first), along)
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+        """Whole rows of lanes; a vector at the end may have less, and on GPUs users' arrays are read where they are not aligned."""
+        left = Ref(self.left) if self.partial else None
+        anywhere = self.thread.form == "vector" or self.thread.flat or self.open_end
+        each = {
+            (field, e): a
+            for (field, e), a in arrays.items()
+            if not anywhere and not self.source.layout(field).aligned(self.thread.count)
+        }
+        at_once: list[Stmt] = [
+            Wide(self.fields.get(field, field), array, loads, (*self.rows, Ref(self.first)), element, left)
+            for (field, element), array in arrays.items()
+            if (field, element) not in each
+        ]
+        return at_once + self.spaced(each, loads)
+
+    def either(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+        """At once what has one plane, if all points are there: other planes begin anywhere."""
+        out: list[Stmt] = []
+        single = {(field, e): a for (field, e), a in arrays.items() if field.type.planes == 1}
+        others = {place: a for place, a in arrays.items() if place not in single}
+        if single:
+            b = collector(out)
+            whole = b.apply("le", Ref(self.first), b.bind(extent(self.source, "column", self.thread.count)))
+            out.append(If(whole, tuple(self.wide(single, loads)), tuple(self.spaced(single, loads))))
+        return out + self.spaced(others, loads)
+
+    def spaced(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+        """One by one; lanes behind the last point load that, and store nothing."""
+
+        def body(lane: Var, out: list[Stmt]) -> Block:
+            point, b = self.point(lane, out), collector(out)
+            for (field, element), array in arrays.items():
+                there, planar = (*self.rows, point), None if field.type.planes == 1 else element
+                if loads:
+                    value = b.bind(Read(self.fields.get(field, field), array.type, there, planar))
+                    out.append(Store(array, (Ref(lane),), value))
+                else:
+                    value = b.bind(Load(array, (Ref(lane),), array.type))
+                    out.append(Write(self.fields.get(field, field), value, there, planar))
+            return tuple(out)
+
+        return [self.loop(body)] if arrays else []
+
+    # --- the body -----------------------------------------------------------------------------------------------
+
+    def body(self, lane: Var, out: list[Stmt]) -> Block:
+        """The user's, for one lane."""
+        copied = _Body(self, lane, self.positions(lane, out)).copy()
+        return (*out, *copied)
+
+    def positions(self, lane: Var, out: list[Stmt]) -> dict[Expr, Expr]:
+        """The expressions that replace the thread's position and the extents of the grid."""
+        used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
+        found: dict[Expr, Expr] = {e: extent(self.source, e.axis) for e in used if e.kind == "global_size"}
+        if len(found) == len(set(used)):
+            return found
+        point, b = self.point(lane, out), collector(out)
+        if self.thread.form == "spaced":
+            point = b.apply("min", point, self.points - 1)
+        at = _coordinates(b, point, self.source.domain) if self.thread.flat else {"column": point}
+        return found | {e: b.apply("add", at[e.axis], e.offset) for e in used if e not in found and e.axis in at}
+
+
+class _Body(Copier):
+    """The body with arrays in the place of fields."""
+
+    def __init__(self, widening: Widening, lane: Var, positions: dict[Expr, Expr]) -> None:
+        super().__init__(widening.source.body)
+        self.widening = widening
+        self.lane = (Ref(lane),)
+        self.positions = positions
+        for stmt in widening.source.shared("constant"):
+            del self.arrays[stmt.array]
+
+    def expr(self, expr: Expr) -> Expr:
+        return self.positions.get(expr, expr) if isinstance(expr, Index) else super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        match stmt:
+            case Declare(array=array) if array.space == "constant":
+                return ()
+            case Let(value=Read() as read) | Assign(value=Read() as read) if is_own(read.field):
+                out: list[Stmt] = []
+                b = collector(out, stmt.loc)
+                value = self.loaded(read, b) if read.point is None else self.widening.beside(read, *self.lane, b)
+                (copied,) = super().stmt(stmt if value is None else replace(stmt, value=value))
+                return (*out, copied)
+            case Write():
+                return self.written(stmt)
+        return super().stmt(stmt)
+
+    def loaded(self, read: Read, b: Builder) -> Expr:
+        arrays = [self.widening.loaded[read.field, e] for e in elements(read.field, read.element)]
+        loads = [Load(array, self.lane, array.type) for array in arrays]
+        return loads[0] if len(loads) == 1 else Pack(tuple(map(b.bind, loads)), read.type)
+
+    def written(self, write: Write) -> Block:
+        out: list[Stmt] = []
+        arrays = [self.widening.stored[write.field, e] for e in elements(write.field, write.element)]
+        values = collector(out, write.loc).lanes(self.expr(write.value))
+        stores = [Store(a, self.lane, v, write.loc) for a, v in zip(arrays, values, strict=True)]
+        return (*out, *stores)
+
+
+def _coordinates(b: Builder, point: Expr, domain: Domain) -> dict[str, Expr]:
+    """Where a point of the flat grid is along each axis."""
+    at: dict[str, Expr] = {}
+    for axis in reversed(domain.axes):
+        outermost = axis == domain.axes[0]
+        at[axis] = point if outermost else b.apply("mod", point, domain.extent(axis))
+        point = point if outermost else b.apply("div", point, domain.extent(axis))
+    return at

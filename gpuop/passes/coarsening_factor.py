@@ -1,0 +1,252 @@
+"""How many neighbouring points a thread handles, and in which form; and why it is only one.
+
+Several points, its lanes, a thread has only in kernels that read and write no points but the thread's own. It then accesses
+16 bytes of memory at a time, without which GPUs do not copy at full speed: four floats, sixteen bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpuop.base.config import config
+from gpuop.ir.axis_limit import MOST_COUNTED
+from gpuop.ir.build import constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import GRID_AXES, Assign, Const, Declare, Expr, FieldParam, Index, Let, Read, Stmt, Store, Write
+from gpuop.ir.types import HALF, INT
+from gpuop.ir.visit import expressions, walk
+from gpuop.passes.vectorization_legality import demand, obstacle
+
+ACCESS = 16  # bytes of a thread's widest access
+MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
+MOST_VALUES = 1024  # values that the copies of a body compute
+SMALL = 16  # on a CPU, a grid is small with a 16th of the threads that keep a GPU busy
+STREAMED = 1 << 25  # bytes: CPUs write outputs of this size past their caches, few of which hold as much
+LINE = 64  # bytes of a CPU's cache line
+MOST_PARTS = 4  # lines that a thread writes parts of in turns, which CPUs still write whole past their caches
+LONG_ROW = 2048  # columns: so many are enough for groups whose threads have points as far apart as these are wide
+ONE_BY_ONE = "the device handles points one by one as fast"
+
+Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
+
+
+@dataclass(frozen=True)
+class PointsPerThread:
+    """How many points a thread handles, and how.
+
+    Attributes:
+        count: points.
+        form: "scalar", one point; "wide", neighbours that are accessed at once; "spaced", points that are a work-group
+            apart, where accesses at once would not be aligned; "vector", neighbours in the vectors of a CPU.
+        flat: whether the points are counted along one axis.
+        reason: what stands against more lanes, or against wide ones.
+    """
+
+    count: int = 1
+    form: str = "scalar"
+    flat: bool = False
+    reason: str = ""
+
+
+def points_per_thread(kernel: Kernel) -> PointsPerThread:
+    """How many points a thread of a recorded kernel should handle on its target."""
+    refused = _refusal(kernel)
+    if refused:
+        return PointsPerThread(reason=refused)
+    assert kernel.target is not None
+    if kernel.target.vector_length > 1:
+        if is_small(kernel):
+            return PointsPerThread(reason="its grid is small, and vectors take longer to compile")
+        refused = (demand(kernel.body, streams(kernel)) if kernel.target.widening == "functions" else "") or obstacle(
+            kernel.body
+        )
+        return PointsPerThread(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
+    count, reason = lanes_of_accesses(kernel)
+    return PointsPerThread(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
+
+
+def is_small(kernel: Kernel, each: float = 1.0) -> bool:
+    """Whether a CPU is done with a grid sooner than its vectors are compiled, threads counting as so many; of what is compiled
+    once for all sizes nobody asks."""
+    assert kernel.target is not None
+    return not kernel.named and kernel.domain.threads * each * SMALL < kernel.target.least_threads
+
+
+def is_streamed(kernel: Kernel, field: FieldParam) -> bool:
+    """Whether vectors of an output are written past the caches: a line is not fetched first, which costs a third of the time."""
+    kind, size = field.type, field.type.storage.bits // 8
+    aligned = kind.planes == 1 or (not kernel.named and kind.field_shape.points * size % ACCESS == 0)
+    return (kernel.large if kernel.named else is_large(field)) and aligned and kind.storage is not HALF
+
+
+def streams(kernel: Kernel) -> bool:
+    return any(is_streamed(kernel, field) for field in kernel.written)
+
+
+def is_large(field: FieldParam) -> bool:
+    return field.type.nbytes >= STREAMED
+
+
+def streamed(kernel: Kernel) -> set[FieldParam]:
+    """The outputs whose vectors a lowered kernel writes past the caches."""
+    large = {field for field in kernel.written if is_streamed(kernel, field)}
+    stores = [s for s in walk(kernel.body) if isinstance(s, Store) and s.memory in large]
+    parts = [s for s in stores if s.value.type.lanes * s.value.type.dtype.bits // 8 < LINE]
+    few = stores if len(parts) <= MOST_PARTS else [s for s in stores if s not in parts]
+    return {s.memory for s in few if isinstance(s.memory, FieldParam)}
+
+
+def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPerThread:
+    """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
+    columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
+    if kernel.named and form == "wide":  # of a row, whose end may have fewer
+        return PointsPerThread(count, form, False, reason)
+    if kernel.named and columns < count:
+        return PointsPerThread(reason="its rows are too short for vectors")
+    if kernel.layouts or kernel.named:  # whose rows lie apart, or begin anywhere
+        if form == "wide" and columns % count:
+            if columns >= LONG_ROW:
+                return PointsPerThread(count, "spaced", False, f"{count} lanes do not divide rows of {columns}")
+            count = math.gcd(count, columns)
+        return PointsPerThread(count, form if count > 1 else "scalar", False, reason)
+    flat = points <= MOST_COUNTED and not (columns % count == 0 and _knows_positions(kernel))
+    aligned = math.gcd(count, points if flat else columns)
+    if form == "wide" and 1 < aligned >= count // 2:
+        return PointsPerThread(aligned, form, flat, reason)
+    if not flat and aligned < count:
+        return PointsPerThread(
+            reason=f"its {points} points are too many to count, and lanes do not divide rows of {columns}"
+        )
+    if form == "wide":
+        return PointsPerThread(count, "spaced", True, f"{count} lanes do not divide {points} points")
+    return PointsPerThread(count, form, flat, reason)
+
+
+def is_own(field: FieldParam) -> bool:
+    """Whether each thread has a point of its own in a field, and not one with all others."""
+    return not field.by_value and len(field.type.field_shape) > 0
+
+
+def elements(field: FieldParam, element: Expr | None) -> list[Expr]:
+    """The elements of a tensor that an access means."""
+    return [element] if element is not None else [constant(k, INT) for k in range(field.type.planes)]
+
+
+def places(kernel: Kernel) -> tuple[list[Place], list[Place]]:
+    """What a thread reads and what it writes at its own point, each once."""
+    here = (e for e in expressions(kernel.body) if isinstance(e, Read) and e.point is None)
+    reads = [(e.field, e.element) for e in here if is_own(e.field)]
+    writes = [(stmt.field, stmt.element) for stmt in kernel.body if isinstance(stmt, Write)]
+    read, written = (
+        list(dict.fromkeys((field, e) for field, element in found for e in elements(field, element)))
+        for found in (reads, writes)
+    )
+    return read, written
+
+
+# --- may it have lanes ------------------------------------------------------------------------------------------------
+
+
+def _refusal(kernel: Kernel) -> str:
+    if kernel.target is None or kernel.target.widening == "scalar":
+        return ONE_BY_ONE
+    if not config.widen:
+        return "GPUOP_WIDEN is 0"
+    if kernel.named and kernel.target.vector_length == 1 and (kernel.pin or not _is_row(kernel)):
+        return "its extents are arguments"
+    if not kernel.domain.shape:
+        return "its grid is one point"
+    if kernel.points is not None:
+        return "its points have been given to threads"
+    return others_points(kernel)
+
+
+def others_points(kernel: Kernel) -> str:
+    """Why it is more than a computation for each point: what threads have in common, or read and write beside their own point."""
+    found = [refusal_of_thread(kernel)]
+    found += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    return next(filter(None, found), "")
+
+
+def refusal_of_thread(kernel: Kernel) -> str:
+    """Why a thread's statements are not to be copied for several points, whatever they read."""
+    if refused := refused_layouts(kernel):
+        return refused
+    if tells_groups(kernel):
+        return "it can tell its work-groups"
+    return next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
+
+
+def refused_layouts(kernel: Kernel) -> str:
+    """Why threads do not have several points of an array of the user's: it begins anywhere, but columns must be neighbours."""
+    names = ", ".join(f"`{param.hint}`" for param, layout in kernel.layouts if not layout.in_rows())
+    return names and f"the user's memory of {names} does not lie in planes"
+
+
+def tells_groups(kernel: Kernel) -> bool:
+    """Whether a thread knows where it is in its work-group."""
+    of_group = (isinstance(e, Index) and e.kind not in ("global", "global_size") for e in expressions(kernel.body))
+    return kernel.group is not None or any(of_group)
+
+
+def unrepeatable(stmt: Stmt, kernel: Kernel) -> str:
+    """What keeps a statement from being copied for each point: what has no effect and writes no output may be copied."""
+    match stmt:
+        case Declare(array=array) if array.space == "local":
+            return "it has local memory"
+        case _ if stmt.effect:
+            return f"it has {type(stmt).__name__.lower()}s"
+        case Write(field=field, point=point, element=element):
+            if point is not None or field.type.field_shape != kernel.domain.shape:
+                return "it writes points that are not the thread's own"
+            if stmt not in kernel.body or not is_plain(field, element, kernel):
+                return "it does not write the same elements in every thread"
+    return ""
+
+
+def _read(read: Read, kernel: Kernel) -> str:
+    if read.point is not None or read.field.type.field_shape != kernel.domain.shape:
+        return "it reads points that are not the thread's own"
+    return "" if is_plain(read.field, read.element, kernel) else "it reads computed elements of tensors"
+
+
+def is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
+    """Whether it is known which element is meant: the thread's own, where the tensor has just as many."""
+    if isinstance(element, Index):
+        return element == Index("global", "element") and field.type.planes == kernel.domain.elements
+    return element is None or isinstance(element, Const)
+
+
+def _is_row(kernel: Kernel) -> bool:
+    """Whether its points are a row in gpuop's own memory: so every few of them are aligned, however many they are."""
+    return len(kernel.domain.shape) == kernel.domain.elements == 1 and not kernel.layouts
+
+
+def _knows_positions(kernel: Kernel) -> bool:
+    return any(isinstance(e, Index) and e.kind == "global" and e.axis in GRID_AXES for e in expressions(kernel.body))
+
+
+# --- how many ---------------------------------------------------------------------------------------------------------
+
+
+def lanes_of_accesses(kernel: Kernel) -> tuple[int, str]:
+    """Lanes that make the widest accesses; fewer, and why, where threads would be few or large."""
+    assert kernel.target is not None
+    sizes = [field.type.storage.bits // 8 for found in places(kernel) for field, _ in found]
+    if not sizes:
+        return 1, "it touches no field"
+    values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
+    limits = [
+        (MOST_VALUES // max(values, 1), f"its body computes {values} values"),
+        (MOST_HELD // sum(sizes), f"a point is {sum(sizes)} bytes"),
+    ]
+    if not kernel.named:
+        limits.insert(
+            0, (kernel.domain.threads // kernel.target.least_threads, "more lanes would leave too few threads")
+        )
+    count = ACCESS // max(sizes)
+    least, reason = min(limits, key=lambda limit: limit[0])
+    if least >= count:
+        return count, ""
+    return 1 << max(least, 1).bit_length() - 1, reason

@@ -1,0 +1,186 @@
+"""The threads that do something together: a work-group's, those along one of its axes, or so many in a row of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gpuop.base.errors import Loc, SemanticError
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import GRID_AXES, Const, Expr, Index
+from gpuop.ir.target_expressions import Extent
+from gpuop.ir.types import BOOL, INT
+
+WARP = 32  # threads that exchange values without memory, where they can; orders of operations are by so many everywhere
+
+
+@dataclass(frozen=True)
+class PartOfGroup:
+    """The part of a work-group that a thread is in. Its threads are numbered in row-major order, and the grid has all of them.
+
+    Attributes:
+        size: how many threads it has at most.
+        which: its number among the parts of the work-group, of which there are `parts`.
+        number: the thread's own.
+        members: how many threads it has.
+        inside: whether the thread is one of them; None where no other ever comes here.
+        aligned: whether threads of successive numbers are side by side in the work-group, and so are parts.
+    """
+
+    size: int
+    parts: int
+    which: Expr
+    number: Expr
+    members: Expr
+    inside: Expr | None
+    aligned: bool
+
+    @property
+    def in_warp(self) -> bool:
+        """Whether all of it lies in one warp."""
+        return self.aligned and self.size <= WARP and (self.parts == 1 or self.size & (self.size - 1) == 0)
+
+    @property
+    def of_warps(self) -> bool:
+        """Whether it begins where a warp does."""
+        return self.aligned and self.size > WARP and (self.parts == 1 or self.size % WARP == 0)
+
+    @property
+    def width(self) -> int:
+        """Lanes of a warp that have a part."""
+        return min(WARP, 1 << (self.size - 1).bit_length())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of memory that has a value for each thread of the work-group."""
+        return (self.size,) if self.parts == 1 else (self.parts, self.size)
+
+    def place(self, number: Expr) -> tuple[Expr, ...]:
+        """Of the value of a thread in that memory."""
+        return (number,) if self.parts == 1 else (self.which, number)
+
+    def has(self, last: int) -> bool:
+        """Whether all parts are known to have more threads than `last`."""
+        return isinstance(self.members, Const) and last < int(self.members.value)
+
+
+def check_threads(over: int, threads: int, loc: Loc | None = None) -> None:
+    """Raises SemanticError where a work-group of so many threads is no whole number of parts."""
+    if over < 1 or threads % over:
+        raise SemanticError(
+            f"`over={over}` makes no equal parts of a work-group of {threads} threads; "
+            f"give a divisor of {threads}, or the name of an axis",
+            loc,
+        )
+
+
+def part_of(kernel: Kernel, over: Extent | str, b: Builder, loc: Loc | None) -> PartOfGroup:
+    """The parts of a kernel's work-groups, as `Collective.over` says, with the values that depend on the thread."""
+    group = _Group(kernel, b)
+    threads = math.prod(group.sizes.values())
+    if isinstance(over, str) and over:
+        return group.along(over)
+    assert isinstance(over, (int, str))
+    size = threads if isinstance(over, str) else over
+    if kernel.target is None:  # an estimate, for which work-groups are of any size
+        size = math.gcd(size, threads)
+    check_threads(size, threads, loc)
+    several = [axis for axis in GRID_AXES if group.sizes[axis] > 1]
+    if size == threads and len(several) <= 1:
+        return group.along(several[0] if several else "column")
+    return group.in_a_row(size, threads)
+
+
+class _Group:
+    """A kernel's work-group: its extents, and how many threads along each axis the grid has, where these may be fewer."""
+
+    def __init__(self, kernel: Kernel, b: Builder) -> None:
+        self.b = b
+        self.sizes = dict(zip(GRID_AXES, kernel.work_group, strict=True))
+        self.have: dict[str, Expr] = {}
+        for axis, size in self.sizes.items():
+            extent = kernel.domain.extent(axis)
+            self.have[axis] = constant(size, INT)
+            if size > 1 and extent % size:
+                before = b.apply("mul", Index("group", axis), size)
+                self.have[axis] = b.apply("min", b.apply("sub", extent, before), size)
+        self.whole = kernel.whole
+
+    def local(self, axis: str) -> Expr:
+        return Index("local", axis) if self.sizes[axis] > 1 else constant(0, INT)
+
+    def along(self, axis: str) -> PartOfGroup:
+        """The threads along an axis that have the same place along the others."""
+        b, size = self.b, self.sizes[axis]
+        others = [other for other in GRID_AXES if other != axis]
+        which: Expr = constant(0, INT)
+        for other in others:
+            which = b.apply("add", b.apply("mul", which, self.sizes[other]), self.local(other))
+        parts = math.prod(self.sizes[other] for other in others)
+        later = GRID_AXES[GRID_AXES.index(axis) + 1 :]
+        aligned = all(self.sizes[other] == 1 for other in later)
+        return PartOfGroup(size, parts, which, self.local(axis), self.have[axis], self.inside(), aligned)
+
+    def inside(self) -> Expr | None:
+        """Whether the grid has the thread, where others run too."""
+        found: Expr | None = None
+        for axis, have in self.have.items():
+            if self.whole and not isinstance(have, Const):
+                test = self.b.apply("lt", self.local(axis), have)
+                found = test if found is None else self.b.apply("and", found, test)
+        return found
+
+    def in_a_row(self, size: int, threads: int) -> PartOfGroup:
+        """So many threads in row-major order. Where the grid ends in the group, those that it has are counted."""
+        b = self.b
+        place: Expr = constant(0, INT)
+        for axis in GRID_AXES:
+            place = b.apply("add", b.apply("mul", place, self.sizes[axis]), self.local(axis))
+        which = b.apply("div", place, size) if size < threads else constant(0, INT)
+        first = b.apply("mul", which, size)
+        end = b.apply("add", first, size)
+        ends = [axis for axis, have in self.have.items() if not isinstance(have, Const)]
+        number, members = b.apply("sub", place, first), constant(size, INT)
+        if not ends:
+            return PartOfGroup(size, threads // size, which, number, members, None, True)
+        if self.sizes["column"] % size == 0:
+            return self.of_a_row(size, threads, which)
+        before = self.counted(first)
+        inside = self.inside()
+        number = b.apply("sub", self.counted(place), before)
+        if inside is not None:
+            number = b.apply("choose", inside, number, 0)
+        members_left = b.apply("sub", self.counted(end), before)
+        row = len([axis for axis in GRID_AXES if self.sizes[axis] > 1]) == 1
+        return PartOfGroup(size, threads // size, which, number, members_left, inside, row)
+
+    def of_a_row(self, size: int, threads: int, which: Expr) -> PartOfGroup:
+        """So many threads of a row, of which those that the grid has come first."""
+        b, column, have = self.b, self.local("column"), self.have["column"]
+        number = b.apply("mod", column, size)
+        members: Expr = constant(size, INT)
+        if not isinstance(have, Const):
+            members = b.apply("min", b.apply("sub", have, b.apply("sub", column, number)), size)
+        return PartOfGroup(size, threads // size, which, number, members, self.inside(), True)
+
+    def counted(self, place: Expr) -> Expr:
+        """How many threads before a place in row-major order the grid has."""
+        b = self.b
+        column, rest = b.apply("mod", place, self.sizes["column"]), b.apply("div", place, self.sizes["column"])
+        row, layer = b.apply("mod", rest, self.sizes["row"]), b.apply("div", rest, self.sizes["row"])
+        layers, rows, columns = (self.have[axis] for axis in GRID_AXES)
+        in_layer, in_row = b.apply("lt", layer, layers), b.apply("lt", row, rows)
+        whole_rows = b.apply("choose", in_layer, b.apply("min", row, rows), 0)
+        more = b.apply("choose", b.apply("and", in_layer, in_row), b.apply("min", column, columns), 0)
+        before = b.apply("add", b.apply("mul", b.apply("min", layer, layers), rows), whole_rows)
+        return b.apply("add", b.apply("mul", before, columns), more)
+
+
+def conjunction(b: Builder, tests: list[Expr | None]) -> Expr:
+    """Whether all of the conditions hold, of those that there are."""
+    found: Expr = constant(True, BOOL)
+    for test in tests:
+        if test is not None:
+            found = test if isinstance(found, Const) else b.apply("and", found, test)
+    return found

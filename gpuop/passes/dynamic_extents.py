@@ -1,0 +1,203 @@
+"""Kernels lowered without knowing the extents of their grids, which they get as arguments.
+
+Passes ask how large things are in many places. What they make is taken for all extents of a range if it comes out the same at
+the ends of the range, for all extents together and for each by itself: what is decided by extents is decided by thresholds, as
+they grow. Where it does not, a kernel is compiled for each size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from gpuop.base.cache.disk_memo import KeptOnDisk
+from gpuop.base.lru import BoundedCache
+from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import GRID_AXES, Index
+from gpuop.ir.schedule_override import Pin
+from gpuop.ir.target import Target
+from gpuop.ir.text import content, identity
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import Shape
+from gpuop.ir.visit import expressions
+from gpuop.passes import lower, lowering, schedules, unscheduled
+from gpuop.passes.coarsening_factor import is_large, others_points
+from gpuop.passes.flat_grid import flat
+from gpuop.passes.lowering_cache import made_before
+
+LEAST = (2, 17, 33, 65, 129, 257)  # extents that ranges begin with: where these are small, other things are decided
+PARTS = (
+    1,
+    2,
+)  # of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that
+KEPT = 256
+NOWHERE = Domain(Shape())
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A kernel without its extents.
+
+    Attributes:
+        key: equal for kernels that differ in their extents alone.
+        kernel: as recorded, of the greatest extents of its range; None where it cannot do without them.
+        lowered: that kernel as it is printed; None where another process has lowered it.
+        values: the extents that it gets, in the order of its arguments.
+        grid: of its points, of these extents.
+        per_thread: the points that a thread has along each axis, as `Kernel.per_thread`.
+        least, most: the ends of the range of each of `values`.
+        reason: why it is compiled for each size, as the end of a sentence.
+    """
+
+    key: str = ""
+    kernel: Kernel | None = None
+    lowered: Kernel | None = None
+    values: tuple[int, ...] = ()
+    grid: Domain = NOWHERE
+    per_thread: Shape | None = None
+    least: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
+    reason: str = ""
+
+    @property
+    def threads(self) -> Domain:
+        """Those that are launched for `grid`."""
+        if self.per_thread is None:
+            return self.grid
+        shape = Shape(*(-(-n // each) for n, each in zip(self.grid.shape, self.per_thread, strict=True)))
+        return Domain(shape, self.grid.elements)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenRange:
+    """What is the same for all extents of a range; the range is empty where there is none."""
+
+    least: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
+    per_thread: Shape | None = None
+    kernel: Kernel | None = None
+    lowered: Kernel | None = None
+
+
+def _written(found: _OpenRange) -> list[Any]:
+    return [found.least, found.most, found.per_thread]
+
+
+def _read(facts: list[Any]) -> _OpenRange:
+    least, most, per_thread = facts
+    return _OpenRange(tuple(least), tuple(most), None if per_thread is None else Shape(per_thread))
+
+
+RANGES = KeptOnDisk("range", _written, _read)
+_ranges: BoundedCache[object, _OpenRange] = BoundedCache(KEPT)
+
+
+def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
+    """A recorded kernel as it runs on a target with its extents as arguments.
+
+    Not all sizes have one text: large outputs of CPUs are written otherwise, and what is too small for a schedule runs plain.
+
+    Args:
+        streamed: whether they are; else these sizes have the text of smaller ones.
+    """
+    refused = _refusal(kernel)
+    if refused:
+        return Opened(reason=refused)
+    kernel = flat(kernel) if _is_of_points(kernel) else kernel
+    large = streamed and target.vector_length > 1 and all(map(is_large, kernel.written))
+    extents, reason = extents_of(kernel), ""
+    values = tuple(extents.values.values())
+    kept = kernel.intermediates and target.vector_length > 1  # which no thread computes anew wherever it reads them
+    for pin in (None,) if kept else (None, Pin(schedules.PLAIN)):
+        open_ = replace(kernel, pin=pin, large=large)
+        greatest = resized(open_, extents, _most(extents))
+        key = content(greatest)
+        found = _ranges.find((key, target, lowering()), partial(_range, open_, target, extents, greatest))
+        if found.kernel is None:
+            reason = reason or "what its threads do depends on its extents"
+        elif outside := _outside(found, values):
+            reason = outside
+        else:
+            ends = found.least, found.most
+            return Opened(key, found.kernel, found.lowered, values, kernel.domain, found.per_thread, *ends)
+    return Opened(reason=reason)
+
+
+def _is_of_points(kernel: Kernel) -> bool:
+    """Whether it is computed for points of which nobody knows where they are: all grids of as many have one kernel."""
+    placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
+    return bool(kernel.domain.shape) and not placed and not kernel.layouts and not others_points(kernel)
+
+
+def _refusal(kernel: Kernel) -> str:
+    if not kernel.domain.threads:
+        return "its grid has no points"
+    if kernel.pin is not None:
+        return "its schedule is pinned"
+    if kernel.whole:
+        return "its surplus threads run too"
+    strided = next((param for param, _ in kernel.layouts if not is_regular(kernel, param)), None)
+    if strided is not None:
+        return f"`{strided.hint}` lies in strides of its own"
+    extents = extents_of(kernel)
+    if not extents.values:
+        return "its extents are 1"
+    grid = zip(extents.grids[None], kernel.domain.shape, strict=True)
+    *others, _ = [1, 1, 1, *(extents.most if name else n for name, n in grid)][-3:]
+    if max(others[0] * kernel.domain.elements, others[1]) > MOST_GROUPS:
+        return "its grid has more layers, elements or rows than launches have groups"
+    return ""
+
+
+def _outside(found: _OpenRange, values: Iterable[int]) -> str:
+    """Why these extents have another text; empty where they have this one."""
+    ranges = zip(values, found.least, found.most, strict=True)
+    n, least, most = next((each for each in ranges if not each[1] <= each[0] <= each[2]), (0, 0, 0))
+    return f"an extent is {n}, not within {least} to {most}" if most else ""
+
+
+def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -> _OpenRange:
+    """The range of a kernel, which `greatest` stands for on disk: it tells all that the range depends on."""
+    found = made_before(RANGES, greatest, target, partial(_searched, kernel, target, extents))
+    if not found.most:
+        return found
+    return replace(found, kernel=resized(kernel, extents, dict(zip(extents.values, found.most, strict=True))))
+
+
+def _searched(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
+    """The widest range for which the kernel is lowered alike."""
+    for part in PARTS:
+        most = _most(extents, part)
+        largest = _lowered(resized(kernel, extents, most), target)
+        if largest is None:
+            continue
+        known = identity(largest)
+        for least in LEAST[1:] if largest.per_thread else LEAST:  # two points are none for a thread that has several
+            ends = _ends(most, {name: least + k for k, name in enumerate(most)})
+            others = (_lowered(resized(kernel, extents, values), target) for values in ends)
+            if all(other is not None and identity(other) == known for other in others):
+                first = tuple(least + k for k in range(len(most)))
+                return _OpenRange(first, tuple(most.values()), largest.per_thread, lowered=largest)
+    return _OpenRange()
+
+
+def _lowered(kernel: Kernel, target: Target) -> Kernel | None:
+    """The kernel after all passes; None where nothing would keep its intermediates, and each were computed wherever it is read."""
+    kept = not kernel.intermediates or schedules.choice(unscheduled(kernel, target)) is not None
+    return lower(kernel, target) if kept else None
+
+
+def _most(extents: Extents, part: int = 1) -> dict[str, int]:
+    """The end of the range: another extent for each name, as equal ones mean something."""
+    return {name: extents.most // part - k for k, name in enumerate(extents.values)}
+
+
+def _ends(most: Mapping[str, int], least: Mapping[str, int]) -> list[Mapping[str, int]]:
+    """The other ends of a range: all extents are the least, or one is, or all but one, each combination once."""
+    found: list[Mapping[str, int]] = [least]
+    for name in most:
+        found += [{**most, name: least[name]}, {**least, name: most[name]}]
+    return [end for n, end in enumerate(found) if end != most and end not in found[:n]]

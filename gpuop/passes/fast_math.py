@@ -1,0 +1,160 @@
+"""What "fast" allows besides multiply-adds: functions that devices have in hardware, reciprocals, and joined constants."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from gpuop.base.errors import Loc
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.dead_code import without_dead_code
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Assign, Block, Cast, Const, Expr, Let, Ref, Stmt, Var
+from gpuop.ir.types import DOUBLE, FLOAT, Type
+from gpuop.ir.visit import expressions, map_blocks
+
+NATIVE = ("exp2", "log2", "sin", "cos", "tan", "sqrt")  # of float, as rows of the operator table
+BY_EXP2 = {"exp": 1 / math.log(2), "exp10": math.log2(10)}  # 2^(factor · x)
+BY_LOG2 = {"log": math.log(2), "log10": math.log10(2)}  # factor · log2 x
+
+
+def approximate(kernel: Kernel) -> Kernel:
+    """The kernel of an operator with functions and quotients that are less exact, and faster."""
+    return without_dead_code(replace(kernel, body=_Approximation(kernel.body).block(kernel.body)))
+
+
+class _Approximation:
+    """Goes through a body in order.
+
+    Attributes:
+        divisors: how often a value divides others.
+        made: what names that never change are bound to.
+    """
+
+    def __init__(self, body: Block) -> None:
+        self.divisors = Counter(e.args[1] for e in expressions(body) if isinstance(e, Apply) and e.op == "div")
+        self.made: dict[Var, Expr] = {}
+
+    def block(self, block: Block) -> Block:
+        out: list[Stmt] = []
+        for stmt in block:
+            stmt = map_blocks(stmt, self.block)
+            if isinstance(stmt, (Let, Assign)) and isinstance(stmt.value, Apply):
+                stmt = replace(stmt, value=self.value(Builder(partial(self.bind, out, stmt.loc)), stmt.value))
+            if isinstance(stmt, Let) and not stmt.var.mutable:
+                self.made[stmt.var] = stmt.value
+            out.append(stmt)
+        return tuple(out)
+
+    def bind(self, out: list[Stmt], loc: Loc | None, expr: Expr) -> Expr:
+        var = Var("t", expr.type, temporary=True)
+        out.append(Let(var, expr, loc))
+        self.made[var] = expr
+        return Ref(var)
+
+    def value(self, build: Builder, expr: Apply) -> Expr:
+        if expr.type.dtype not in (FLOAT, DOUBLE):
+            return expr
+        found = self.arithmetic(build, expr)
+        if found is None and expr.type.dtype is FLOAT:
+            found = self.native(build, expr)
+        return expr if found is None else found
+
+    # --- what is known of values --------------------------------------------------------------------------------
+
+    def number(self, expr: Expr) -> float | None:
+        """The constant that a value is, in all of its lanes."""
+        if isinstance(expr, Const):
+            return float(expr.value)
+        made = self.made.get(expr.var) if isinstance(expr, Ref) else expr
+        if isinstance(made, Cast):
+            return self.number(made.arg) if isinstance(made.arg, Const) else None
+        return self.number(made) if isinstance(made, (Const, Ref)) else None
+
+    def operands(self, expr: Expr, op: str) -> tuple[Expr, ...]:
+        """The operands of the operation that a value comes from; none of another, or where one may have changed since."""
+        made = self.made.get(expr.var) if isinstance(expr, Ref) else None
+        if not (isinstance(made, Apply) and made.op == op) or any(map(_may_change, made.args)):
+            return ()
+        return made.args
+
+    # --- arithmetic ---------------------------------------------------------------------------------------------
+
+    def arithmetic(self, build: Builder, expr: Apply) -> Expr | None:
+        if len(expr.args) != 2:
+            return None
+        first, second = expr.args
+        known, other = self.number(second), self.number(first)
+        match expr.op:
+            case "add" | "sub" if known == 0:
+                return first
+            case "add" if other == 0:
+                return second
+            case "mul" if known is not None:
+                return self.scaled(build, first, known)
+            case "mul" if other is not None:
+                return self.scaled(build, second, other)
+            case "div":
+                return self.quotient(build, expr)
+        return None
+
+    def scaled(self, build: Builder, x: Expr, factor: float) -> Expr:
+        """x times a constant; a constant that x has been multiplied by already joins it."""
+        number = build.cast(constant(factor, x.type.dtype), x.type)
+        if factor == 0:
+            return number
+        for inner in self.operands(x, "neg"):
+            return self.scaled(build, inner, -factor)
+        factors = self.operands(x, "mul")
+        for inner, known in (factors, factors[::-1]) if factors else ():
+            product = factor * (self.number(known) or 0.0)
+            if _is_normal(product, x.type):
+                return self.scaled(build, inner, product)
+        return Apply("mul", (x, number), x.type)
+
+    def quotient(self, build: Builder, expr: Apply) -> Expr | None:
+        """A product with the reciprocal of a constant, of a root, or of what divides others too; else a native quotient."""
+        first, second = expr.args
+        known = self.number(second)
+        if known and _is_normal(1 / known, expr.type):
+            return self.scaled(build, first, 1 / known)
+        for radicand in self.operands(second, "native_sqrt"):
+            return Apply("mul", (first, build.apply("rsqrt", radicand)), expr.type)
+        name = "native_divide" if expr.type.dtype is FLOAT else "div"
+        if self.divisors[second] > 1 and not _may_change(second):  # of equal reciprocals one is left
+            one = build.cast(constant(1, expr.type.dtype), expr.type)
+            return Apply("mul", (first, build.bind(Apply(name, (one, second), expr.type))), expr.type)
+        return replace(expr, op=name)
+
+    # --- functions ----------------------------------------------------------------------------------------------
+
+    def native(self, build: Builder, expr: Apply) -> Expr | None:
+        op, x = expr.op, expr.args[0]
+        if op in NATIVE:
+            return replace(expr, op=f"native_{op}")
+        if op in BY_EXP2:
+            return Apply("native_exp2", (build.bind(self.scaled(build, x, BY_EXP2[op])),), expr.type)
+        if op in BY_LOG2:
+            return self.scaled(build, build.apply("native_log2", x), BY_LOG2[op])
+        if op == "powr" or (op == "pow" and self.is_uneven(expr.args[1])):
+            power = build.apply("mul", build.apply("native_log2", x), expr.args[1])
+            return Apply("native_exp2", (power,), expr.type)
+        return None
+
+    def is_uneven(self, exponent: Expr) -> bool:
+        """Whether it is a constant that negative numbers have no power of."""
+        known = self.number(exponent)
+        return known is not None and math.isfinite(known) and not known.is_integer()
+
+
+def _may_change(expr: Expr) -> bool:
+    return isinstance(expr, Ref) and expr.var.mutable
+
+
+def _is_normal(value: float, type_: Type) -> bool:
+    limits = np.finfo(type_.dtype.numpy)
+    return bool(limits.tiny <= abs(value) <= limits.max)

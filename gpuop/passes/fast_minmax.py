@@ -1,0 +1,116 @@
+"""Minima and maxima of floats by one instruction each, where what they lead to shows that nothing else was asked for.
+
+`x < y ? y : x` is a comparison and a choice. NVIDIA's maximum is one instruction that gives NaN where either is NaN, and of
+zeros of both signs the positive one. So what a chain of extremes ends in tells: NaN, if anything was; else a value equal to the
+exact one, whose bits may differ only if it is a zero. A thread that finds neither, in any of the points that a loop does, is
+done. Else it looks whether anything was NaN or a negative zero, and if so does these points again as they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Array, Assign, Block, Comment, Const, Expr, For, If, Let, Ref, Stmt, Store, Var
+from gpuop.ir.types import BOOL, FLOAT, INT, Type
+from gpuop.ir.visit import Copier, loaded, map_blocks, values, walk_expr, written_by
+from gpuop.passes.simplify import extreme_of
+
+SINCE = 80  # CUDA's compute capability with such instructions
+FEWEST = 8  # extremes of a loop's body, so that doing it twice is worth its text
+EACH = 4  # of them for each value that is looked at
+NEGATIVE_ZERO = -(2**31)  # the bits of -0.0
+
+
+def quick_extremes(kernel: Kernel) -> Kernel:
+    if kernel.target is None or kernel.target.architecture < SINCE:
+        return kernel
+    return replace(kernel, body=_block(kernel.body))
+
+
+def _block(block: Block) -> Block:
+    out: list[Stmt] = []
+    for stmt in block:
+        chosen = _Choices(stmt.body) if isinstance(stmt, For) and _may_repeat(stmt.body) else None
+        if chosen is not None and chosen.pay:
+            assert isinstance(stmt, For)
+            out += _in_one_instruction(stmt, chosen)
+        else:
+            out.append(map_blocks(stmt, _block))
+    return tuple(out)
+
+
+def _may_repeat(body: Block) -> bool:
+    """Whether a loop's body may run again: it stores what it does not load, one statement after another."""
+    stored = {written_by(stmt) for stmt in body} - {None}
+    kinds = all(isinstance(stmt, (Let, Store, Comment)) for stmt in body)
+    return kinds and all(isinstance(memory, Array) for memory in stored) and stored.isdisjoint(loaded(body))
+
+
+class _Choices:
+    """The extremes of a body.
+
+    Attributes:
+        found: what each is as one instruction.
+        leaves: values that some are chosen from, and that are none of them.
+        ends: extremes that something else uses.
+    """
+
+    def __init__(self, body: Block) -> None:
+        made = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
+        self.found = {var: quick for var, value in made.items() if (quick := _quick(value, made)) is not None}
+        operands = dict.fromkeys(e for quick in self.found.values() for e in quick.args if isinstance(e, Ref))
+        self.leaves = [e for e in operands if e.var not in self.found]
+        others = [stmt for stmt in body if not (isinstance(stmt, Let) and stmt.var in self.found)]
+        wanted = _used(others)
+        used = _used(stmt for stmt in others if not (isinstance(stmt, Let) and stmt.var not in wanted))
+        self.ends = [var for var in self.found if var in used]
+
+    @property
+    def pay(self) -> bool:
+        return len(self.found) >= max(FEWEST, EACH * len(self.ends))
+
+
+def _quick(value: Expr, made: dict[Var, Expr]) -> Apply | None:
+    """The instruction that stands for a choice; of numbers with a zero none, as that is what many of them are."""
+    match value:
+        case Apply(op="choose", args=(Ref(var=test), a, b), type=Type(dtype=dtype, lanes=1)) if dtype is FLOAT:
+            order = made.get(test)
+            plain = all(isinstance(e, Ref) or (isinstance(e, Const) and abs(e.value) > 0) for e in (a, b))
+            return extreme_of(order, a, b) if plain and isinstance(order, Apply) else None
+    return None
+
+
+def _used(block: Iterable[Stmt]) -> set[Var]:
+    return {e.var for stmt in block for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)}
+
+
+def _in_one_instruction(loop: For, chosen: _Choices) -> Iterator[Stmt]:
+    odd, special = (Var(hint, Type(BOOL), mutable=True, temporary=True) for hint in ("odd", "special"))
+    (again,) = Copier((loop,)).copy()
+    quick = [
+        replace(stmt, value=chosen.found[stmt.var]) if isinstance(stmt, Let) and stmt.var in chosen.found else stmt
+        for stmt in loop.body
+    ]
+    b = collector(quick)
+    for var in chosen.ends:
+        usual = b.apply("or", b.apply("lt", Ref(var), 0.0), b.apply("gt", Ref(var), 0.0))
+        quick.append(Assign(odd, b.apply("or", Ref(odd), b.apply("not", usual))))
+    yield Let(odd, constant(False, BOOL))
+    yield replace(loop, body=tuple(quick))
+    look = _look(loop, chosen.leaves, special)
+    yield If(Ref(odd), (Let(special, constant(False, BOOL)), look, If(Ref(special), (Comment("as written"), again))))
+
+
+def _look(loop: For, leaves: list[Ref], special: Var) -> Stmt:
+    """A loop that finds out whether any of the values is NaN or a negative zero."""
+    body: list[Stmt] = [stmt for stmt in loop.body if isinstance(stmt, Let)]
+    b = collector(body)
+    for x in leaves:
+        negative = b.apply("eq", b.bits(x, Type(INT)), NEGATIVE_ZERO)
+        found = b.apply("or", b.apply("ne", x, x), negative)
+        body.append(Assign(special, b.apply("or", Ref(special), found)))
+    (copied,) = Copier((replace(loop, body=tuple(body)),)).copy()
+    return copied

@@ -1,0 +1,109 @@
+"""On GPUs, an expanded loop loads what all its turns need before it computes the first.
+
+Division, square roots and other functions are branches there, for operands that are rare, and compilers leave loads behind
+them: each turn would wait for its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.build import collector
+from gpuop.ir.dead_code import without_dead_code
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Array, Block, Declare, FieldParam, For, Let, Load, Ref, Stmt, Store, Var
+from gpuop.ir.ops import OPS
+from gpuop.ir.visit import (
+    Copier,
+    blocks,
+    bound,
+    changed,
+    effects,
+    expressions,
+    leaving,
+    loop_values,
+    map_blocks,
+    walk,
+    walk_expr,
+    written_by,
+)
+from gpuop.passes.coarsening_factor import MOST_HELD
+
+BRANCHING = ("div", "sqrt")  # of the operations that are rounded correctly
+
+
+def load_ahead(kernel: Kernel) -> Kernel:
+    if kernel.target is None or kernel.target.widening != "unrolled":
+        return kernel
+    body = _block(kernel.body)
+    return kernel if body == kernel.body else without_dead_code(replace(kernel, body=body))
+
+
+def _block(block: Block) -> Block:
+    out: list[Stmt] = []
+    for stmt in block:
+        inner = map_blocks(stmt, _block) if blocks(stmt) else stmt
+        out += _in_two(inner) if isinstance(inner, For) and _waits(inner) else (inner,)
+    return tuple(out)
+
+
+def _waits(loop: For) -> bool:
+    """Whether the turns of an expanded loop branch, and do nothing by which what is loaded could change."""
+    turns = loop_values(loop)
+    if turns is None or turns.step != 1 or turns.start != 0 or loop.unroll != len(turns) or len(turns) == 1:
+        return False
+    stores = any(isinstance(written_by(stmt), FieldParam) for stmt in walk(loop.body))
+    return not stores and not effects(loop.body) and not any(leaving(loop.body)) and _branches(loop.body)
+
+
+def _branches(block: Block) -> bool:
+    found = (e for e in expressions(block) if isinstance(e, Apply) and e.type.kind == "f")
+    return any(e.op in BRANCHING or OPS[e.op].ulp for e in found)
+
+
+def _in_two(loop: For) -> Block:
+    """A loop that loads, and one that computes with what it has loaded."""
+    turns = loop_values(loop)
+    assert turns is not None
+    needed, loads = _loads(loop)
+    arrays = {let.var: Array(f"{let.var.hint}_ahead", let.var.type, (len(turns),)) for let in loads}
+    if not arrays or sum(array.nbytes for array in arrays.values()) > MOST_HELD:
+        return (loop,)
+    counter = Var(loop.var.hint, loop.var.type, temporary=loop.var.temporary)
+    copier = Copier(needed, {loop.var: Ref(counter)})
+    first = [*copier.copy()]
+    for var, array in arrays.items():
+        value = collector(first).bind(Apply("loaded", (copier.expr(Ref(var)),), var.type))
+        first.append(Store(array, (Ref(counter),), value))
+    body = (
+        replace(stmt, value=Load(arrays[stmt.var], (Ref(loop.var),), stmt.var.type))
+        if isinstance(stmt, Let) and stmt.var in arrays
+        else stmt
+        for stmt in loop.body
+    )
+    return (
+        *map(Declare, arrays.values()),
+        replace(loop, var=counter, body=tuple(first)),
+        replace(loop, body=tuple(body)),
+    )
+
+
+def _loads(loop: For) -> tuple[Block, list[Let]]:
+    """The loads of fields that depend on the turn alone, with the statements that they need, in order."""
+    varying = changed(loop.body) | bound(loop.body)
+    known: dict[Var, set[Let]] = {loop.var: set()}
+    needed, loads = set[Let](), list[Let]()
+    for stmt in loop.body:
+        if not isinstance(stmt, Let) or stmt.var.mutable or stmt.var in changed(loop.body):
+            continue
+        parts = list(walk_expr(stmt.value))
+        if any(isinstance(e, Load) and isinstance(e.memory, Array) and e.memory.written for e in parts):
+            continue
+        used = {e.var for e in parts if isinstance(e, Ref) and e.var in varying}
+        if not all(var in known for var in used):
+            continue
+        known[stmt.var] = {stmt}.union(*(known[var] for var in used))
+        if isinstance(stmt.value, Load) and isinstance(stmt.value.memory, FieldParam):
+            loads.append(stmt)
+            needed |= known[stmt.var]
+    return tuple(stmt for stmt in loop.body if stmt in needed), loads

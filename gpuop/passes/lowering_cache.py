@@ -1,0 +1,30 @@
+"""What lowering a kernel comes to, where another process has found it before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from gpuop.base.cache.disk_memo import KeptOnDisk
+from gpuop.base.config import config
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.ir.text import content
+from gpuop.passes import PIPELINE, lowering, unscheduled
+from gpuop.passes.schedules import METHODS, choice
+
+V = TypeVar("V")
+SUITED = KeptOnDisk[bool]("suited", bool, bool)
+
+
+def made_before(kept: KeptOnDisk[V], kernel: Kernel, target: Target, make: Callable[[], V]) -> V:
+    """A value of a recorded kernel: from disk, unless somebody wants to see what passes do, or has changed what they are."""
+    steps, methods, settings = lowering()
+    if config.debug or config.verify or (steps, methods) != (PIPELINE, METHODS):
+        return make()
+    return kept.find((content(kernel), repr(target), repr(settings)), make)
+
+
+def suited(kernel: Kernel, target: Target) -> bool:
+    """Whether a schedule of the target suits a kernel."""
+    return made_before(SUITED, kernel, target, lambda: choice(unscheduled(kernel, target)) is not None)

@@ -1,0 +1,212 @@
+"""Integers in the narrowest types that hold them: registers have more lanes of these, and rings of rows are smaller.
+
+Users compute pixels of 8 and 16 bits in int. Where the ranges of what goes in show that a value fits fewer bits, it is computed
+in these: exactly, since nothing overflows there. Only what is made of narrow values is narrowed, never positions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpuop.base.config import config
+from gpuop.ir.analysis.intervals import LIMITS, Range, interval
+from gpuop.ir.build import Builder, collector
+from gpuop.ir.expansions.registry import expand
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Block, Cast, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
+from gpuop.ir.ops import MIRRORED
+from gpuop.ir.types import CHAR, SHORT, UCHAR, USHORT, DType, Type
+from gpuop.ir.visit import expressions, map_blocks, map_values, walk, with_operands
+from gpuop.passes.ranges import fits
+from gpuop.passes.saturation_bounds import ceilings
+from gpuop.passes.schedules import PLAIN
+
+NARROW = (UCHAR, CHAR, USHORT, SHORT)  # narrowest first
+EXACT = {"add", "sub", "mul", "and", "or", "xor", "min", "max"}  # of operands that the result's type holds
+MULTIPLIED = 16  # bits: vectors have no products of bytes
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """An atom that has a value, in a type that may be narrower than the value's own, and between which it lies."""
+
+    atom: Expr
+    range: Range
+
+
+def narrow(kernel: Kernel) -> Kernel:
+    """The kernel with narrower integers, where lanes of its target become vectors."""
+    if kernel.target is None or kernel.target.vector_length == 1 or config.schedule == PLAIN:
+        return kernel
+    narrowing = _Narrowing(kernel)
+    body = narrowing.block(kernel.body)
+    return replace(kernel, body=body, intermediates=tuple(narrowing.fields.get(p, p) for p in kernel.intermediates))
+
+
+class _Narrowing:
+    """Rewrites a body.
+
+    Attributes:
+        known: what stands for integers that are made of narrow ones.
+        ceilings: of sums, from where on values may be saturated.
+        fields: narrower intermediates.
+        ranges: of these, what is read of them.
+        written, fills: how often fields are written, and what is beyond their edges.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.intermediates = set(kernel.intermediates)
+        self.written = Counter(stmt.field for stmt in walk(kernel.body) if isinstance(stmt, Write))
+        self.fills: dict[FieldParam, list[int]] = {}
+        for e in expressions(kernel.body):
+            if isinstance(e, Read) and e.fill is not None and e.type.integer:
+                self.fills.setdefault(e.field, []).append(int(e.fill.value))
+        self.known: dict[Var, Narrow] = {}
+        self.ceilings = ceilings(kernel)
+        self.fields: dict[FieldParam, FieldParam] = {}
+        self.ranges: dict[FieldParam, Range] = {}
+
+    def block(self, block: Block) -> Block:
+        out: list[Stmt] = []
+        for stmt in block:
+            b = collector(out, stmt.loc)
+            if isinstance(stmt, Let) and not stmt.var.mutable and stmt.value.type.kind in "iub":
+                self.let(stmt, out, b)
+                continue
+            if isinstance(stmt, Write) and stmt.field in self.intermediates:
+                self.note(stmt)
+            if isinstance(stmt, Write) and stmt.field in self.fields:
+                field, value = self.fields[stmt.field], self.narrowed(stmt.value)
+                assert value is not None
+                stored = b.cast(value.atom, Type(field.type.element, stmt.value.type.lanes), saturate=False)
+                out.append(replace(stmt, field=field, value=stored))
+                continue
+            stmt = map_values(stmt, lambda e, b=b: self.expr(e, b))  # type: ignore[misc]
+            out.append(map_blocks(stmt, self.block))
+        return tuple(out)
+
+    def expr(self, expr: Expr, b: Builder) -> Expr:
+        """The expression of values in their own types."""
+        if isinstance(expr, Ref) and expr.var in self.known:
+            return b.cast(self.known[expr.var].atom, expr.type, saturate=False)
+        return with_operands(expr, lambda e: self.expr(e, b))
+
+    def let(self, stmt: Let, out: list[Stmt], b: Builder) -> None:
+        var, found = stmt.var, self.saturated(stmt, b) or self.value(stmt.value, b)
+        if found is None:
+            value = self.expr(stmt.value, b)
+            out.append(replace(stmt, value=value))
+            if var.type.integer and var.type.dtype in NARROW:
+                self.known[var] = Narrow(Ref(var), LIMITS[var.type.dtype])
+            return
+        value, range_ = found
+        if isinstance(value, Ref):
+            self.known[var] = Narrow(value, range_)
+            return
+        if value.type != var.type:
+            var = replace(var, type=value.type)
+        out.append(replace(stmt, var=var, value=value))
+        if var.type.integer:
+            self.known[stmt.var] = Narrow(Ref(var), range_)
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def narrowed(self, atom: Expr) -> Narrow | None:
+        if isinstance(atom, Const) and atom.type.integer:
+            return Narrow(atom, (int(atom.value), int(atom.value)))
+        return self.known.get(atom.var) if isinstance(atom, Ref) else None
+
+    def value(self, expr: Expr, b: Builder) -> tuple[Expr, Range] | None:
+        """The value in a narrower type, and its range; None where it stays as it is."""
+        match expr:
+            case Read(field=field) if field in self.fields:
+                kind = self.fields[field].type.element
+                fill = None if expr.fill is None else Const(expr.fill.value, Type(kind))
+                moved = with_operands(replace(expr, fill=None), lambda e: self.expr(e, b))
+                assert isinstance(moved, Read)
+                return replace(moved, field=self.fields[field], type=expr.type.of(kind), fill=fill), self.ranges[field]
+            case Cast(arg=arg, type=type_) if arg.type.kind == "b" and type_.integer and type_.dtype.bits > UCHAR.bits:
+                return Cast(self.expr(arg, b), type_.of(UCHAR), expr.saturate), (0, 1)
+            case Cast(arg=arg, type=type_) if (given := self.narrowed(arg)) and type_.integer:
+                return self.converted(given, expr)
+            case Lane(arg=arg, lane=lane) if given := self.narrowed(arg):
+                return Lane(given.atom, lane, given.atom.type.scalar), given.range
+            case Apply(op="choose", args=(test, *rest)) if all(found := [self.narrowed(a) for a in rest]):
+                return self.chosen(test, [n for n in found if n is not None], expr, b)
+            case Apply(op=op, args=args) if all(found := [self.narrowed(a) for a in args]):
+                return self.applied(op, [n for n in found if n is not None], expr, b)
+        return None
+
+    def converted(self, given: Narrow, cast: Cast) -> tuple[Expr, Range] | None:
+        """A conversion, which does nothing to a value that the wanted type holds."""
+        if fits(given.range, cast.type.dtype) and cast.arg.type.lanes == cast.type.lanes:
+            return given.atom, given.range
+        return None
+
+    def chosen(self, test: Expr, values: list[Narrow], expr: Apply, b: Builder) -> tuple[Expr, Range] | None:
+        type_ = common(values)
+        if type_ is None or type_.bits >= expr.type.dtype.bits:
+            return None
+        operands = [b.cast(v.atom, v.atom.type.of(type_), saturate=False) for v in values]
+        range_ = interval("choose", [(0, 1), *(v.range for v in values)], type_)
+        return Apply("choose", (self.expr(test, b), *operands), expr.type.of(type_)), range_
+
+    def applied(self, op: str, values: list[Narrow], expr: Apply, b: Builder) -> tuple[Expr, Range] | None:
+        """An operation on narrow values."""
+        if all(isinstance(v.atom, Const) for v in values):
+            return None
+        own, ranges = expr.args[0].type.dtype, [v.range for v in values]
+        result = interval(op, ranges, own)
+        if op in MIRRORED:
+            type_ = common(values)
+        elif op == "shr" and isinstance(values[1].atom, Const):
+            type_ = common(values[:1])
+            if type_ is None or not 0 <= ranges[1][0] < type_.bits:
+                return None
+        elif op in ("div", "mod") and ranges[0][0] >= 0 and ranges[1][0] > 0:
+            type_ = common(values)
+        elif op in EXACT:
+            type_ = common(values, [result], MULTIPLIED if op == "mul" else 0)
+        else:
+            return None
+        if type_ is None or type_.bits >= own.bits:
+            return None
+        operands = tuple(b.cast(v.atom, v.atom.type.of(type_), saturate=False) for v in values)
+        return Apply(op, operands, expr.type if op in MIRRORED else expr.type.of(type_)), result
+
+    def saturated(self, stmt: Let, b: Builder) -> tuple[Expr, Range] | None:
+        """A sum in a type that holds its terms and its ceiling, but not the sum."""
+        if stmt.var not in self.ceilings or not isinstance(stmt.value, Apply):
+            return None
+        values = [v for atom in stmt.value.args if (v := self.narrowed(atom))]
+        type_ = common(values, [(0, max(self.ceilings[stmt.var], 0))])
+        if len(values) < len(stmt.value.args) or type_ is None or type_.kind != "u":
+            return None
+        total = interval("add", [v.range for v in values], stmt.var.type.dtype)
+        if fits(total, type_):
+            return None
+        operands = [b.cast(v.atom, v.atom.type.of(type_), saturate=False) for v in values]
+        return expand(b, "add_sat", *operands), (total[0], LIMITS[type_][1])
+
+    # --- intermediates ------------------------------------------------------------------------------------------
+
+    def note(self, write: Write) -> None:
+        """Narrow an intermediate to what is written there."""
+        field, value = write.field, self.narrowed(write.value)
+        if value is None or self.written[field] > 1 or write.element is not None:
+            return
+        ends = [*value.range, *self.fills.get(field, [])]
+        low, high = min(ends), max(ends)
+        type_ = next((t for t in NARROW if fits((low, high), t)), None)
+        if type_ is not None and type_.bits < field.type.element.bits:
+            self.fields[field] = FieldParam(field.hint, field.type.replace(dtype=type_.name))
+            self.ranges[field] = low, high
+
+
+def common(values: Sequence[Narrow], more: Sequence[Range] = (), least: int = 0) -> DType | None:
+    """The narrowest type that holds all values, none of which becomes narrower; None where none does."""
+    ranges = [*(v.range for v in values), *more]
+    bits = max([least, *(v.atom.type.dtype.bits for v in values if not isinstance(v.atom, Const))])
+    return next((t for t in NARROW if t.bits >= bits and all(fits(r, t) for r in ranges)), None)

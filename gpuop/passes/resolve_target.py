@@ -1,0 +1,122 @@
+"""Target expressions become numbers, of each `_codegenIf` one branch is left, with nothing that only the others need, and
+collective operations become what the target has for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.base.errors import Loc, SemanticError
+from gpuop.ir.analysis.partial_groups import check_tiles
+from gpuop.ir.build import constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Array, Block, Break, Collective, Continue, Declare, Expr, For, If, Stmt
+from gpuop.ir.target import Target
+from gpuop.ir.target_expressions import GENERIC, SYMBOLIC, Extent, TargetConst, evaluate
+from gpuop.ir.visit import Copier, changed, fields_read, loaded, map_blocks, values, walk
+from gpuop.passes.collectives.lower import is_spelled, spell_collectives
+
+
+def resolve_target(kernel: Kernel) -> Kernel:
+    """The kernel for its target, or for a generic one where it has none.
+
+    Raises:
+        SemanticError: a table has no entry for the target, an extent is not positive, or tiles are not complete.
+    """
+    return spell_collectives(_decided(kernel) if is_open(kernel) else kernel)
+
+
+def _decided(kernel: Kernel) -> Kernel:
+    target = kernel.target or GENERIC
+    body = _chosen(kernel.body, target)
+    unused = _touched(kernel.body) - _touched(body)
+    body = tuple(s for s in body if not isinstance(s, Declare) or s.array not in unused)
+    unread = fields_read(kernel.body) - fields_read(body)
+    group = kernel.group and tuple(_extent(n, "an extent of a work-group", target, kernel.loc) for n in kernel.group)
+    resolved = replace(
+        kernel,
+        inputs=tuple(p for p in kernel.inputs if p not in unread),
+        layouts=tuple((p, layout) for p, layout in kernel.layouts if p not in unread),
+        body=_Resolving(body, target).copy(),
+        group=group,
+    )
+    if target is not GENERIC:
+        check_tiles(resolved)
+    return resolved
+
+
+def for_target(kernel: Kernel, target: Target) -> Kernel:
+    """A recorded kernel as it is for a target; the same object where that decides nothing."""
+    decides = is_open(kernel) or not is_spelled(kernel)
+    return replace(resolve_target(replace(kernel, target=target)), target=None) if decides else kernel
+
+
+def is_open(kernel: Kernel) -> bool:
+    """Whether anything is left for the target to decide."""
+    symbolic = any(isinstance(n, SYMBOLIC) for n in kernel.group or ())
+    return symbolic or any(map(_decides, walk(kernel.body)))
+
+
+def _decides(stmt: Stmt) -> bool:
+    extents: tuple[Extent, ...] = ()
+    if isinstance(stmt, Declare):
+        extents = stmt.array.shape
+    elif isinstance(stmt, For):
+        extents = (stmt.unroll,)
+    elif isinstance(stmt, Collective) and not isinstance(stmt.over, str):
+        extents = (stmt.over,)
+    return any(isinstance(v, TargetConst) for v in values(stmt)) or any(isinstance(n, SYMBOLIC) for n in extents)
+
+
+def _chosen(block: Block, target: Target) -> Block:
+    """The block with the branches that the target takes in the place of their conditions."""
+    out: list[Stmt] = []
+    for stmt in block:
+        if isinstance(stmt, If) and isinstance(stmt.cond, TargetConst):
+            out += _chosen(stmt.then if evaluate(stmt.cond.known, target) else stmt.orelse, target)
+        else:
+            out.append(map_blocks(stmt, lambda inner: _chosen(inner, target)))
+        if out and isinstance(out[-1], (Break, Continue)):
+            break  # what follows never runs
+    return tuple(out)
+
+
+def _touched(block: Block) -> set[object]:
+    """The arrays that are read or written."""
+    return {*loaded(block), *changed(block)}
+
+
+def _extent(given: Extent, what: str, target: Target, loc: Loc | None) -> int:
+    value = evaluate(given, target)
+    assert isinstance(value, int)
+    if value < 1 and target is not GENERIC:
+        at = getattr(given, "loc", None) or loc
+        raise SemanticError(f"{what} is at least 1, and for {target} `{given!r}` is {value}", at)
+    return max(value, 1)
+
+
+class _Resolving(Copier):
+    """A copy in which target expressions are numbers."""
+
+    def __init__(self, body: Block, target: Target) -> None:
+        super().__init__(body)
+        self.target = target
+        for stmt in walk(body):
+            if isinstance(stmt, Declare):
+                self.arrays[stmt.array] = self.sized(stmt.array, stmt.loc)
+
+    def sized(self, array: Array, loc: Loc | None) -> Array:
+        what = f"a dimension of array `{array.hint}`"
+        return replace(array, shape=tuple(_extent(n, what, self.target, loc) for n in array.shape))
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, TargetConst):
+            return constant(evaluate(expr.known, self.target), expr.type.dtype)
+        return super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        if isinstance(stmt, For) and isinstance(stmt.unroll, SYMBOLIC):
+            turns = evaluate(stmt.unroll, self.target)
+            stmt = replace(stmt, unroll=0 if turns is True else max(int(turns), 1))
+        if isinstance(stmt, Collective) and isinstance(stmt.over, SYMBOLIC):
+            stmt = replace(stmt, over=_extent(stmt.over, "`over=`", self.target, stmt.loc))
+        return super().stmt(stmt)

@@ -1,0 +1,48 @@
+"""The statements of a kernel at other points than the thread's own, for threads that have several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import GRID_AXES, Block, Declare, Expr, Index, Read, Stmt, Write
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.visit import Copier, expressions
+from gpuop.passes.coarsening_factor import is_own
+
+
+class Placed(Copier):
+    """The statements, or some of them, at a given position; what was at the thread's own point names it."""
+
+    def __init__(self, source: Kernel, found: Mapping[Index, Expr], body: Block | None = None) -> None:
+        super().__init__(source.body if body is None else body)
+        self.found = found
+        for stmt in source.shared("constant"):
+            self.arrays.pop(stmt.array, None)
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Index):
+            return self.found.get(expr, expr)
+        if isinstance(expr, Read) and expr.point is None and is_own(expr.field):
+            expr = replace(expr, point=own_point(len(expr.field.type.field_shape)))
+        return super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        if isinstance(stmt, Write) and stmt.point is None:
+            stmt = replace(stmt, point=own_point(len(stmt.field.type.field_shape)))
+        return super().stmt(stmt)
+
+
+def positions(kernel: Kernel, domain: Domain) -> list[Index]:
+    """What a kernel asks of its point, and the coordinates of one in a grid."""
+    used = [e for e in expressions(kernel.body) if isinstance(e, Index) and e.axis in GRID_AXES]
+    return list(dict.fromkeys([*used, *(Index("global", axis) for axis in domain.axes)]))
+
+
+def own_point(axes: int) -> tuple[Expr, ...]:
+    return tuple(Index("global", axis) for axis in GRID_AXES[3 - axes :])
+
+
+def without_tables(kernel: Kernel) -> Block:
+    return tuple(stmt for stmt in kernel.body if not (isinstance(stmt, Declare) and stmt.array.space == "constant"))

@@ -1,0 +1,296 @@
+"""The loops of threads that handle a piece of the grid each, and update copies of outputs."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from gpuop.ir.axis_limit import MOST_COUNTED
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    GRID_AXES,
+    Array,
+    Assign,
+    Atomic,
+    Barrier,
+    Block,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    Let,
+    Load,
+    Read,
+    Ref,
+    Stmt,
+    Var,
+    Wide,
+    Write,
+)
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import HALF, INT, Shape, Type
+from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.passes.coarsening_factor import ACCESS, Place, elements, is_own, is_plain, places
+from gpuop.passes.flat_grid import flat
+from gpuop.passes.schedules.common.grid_walk import named, numbered
+from gpuop.passes.schedules.common.private_outputs import PrivateOutputs
+
+GROUP = 256  # threads of a work-group on GPUs
+TURN = "turn"
+Positions = dict[str, Expr]  # where a point is along each axis, and whose turn it is, if that is known
+Inner = Callable[[Positions, list[Stmt]], None]
+
+
+class Strips(ABC):
+    """How a kernel with private outputs is made; `extents` has the axes of its grid."""
+
+    group: Shape
+
+    def __init__(self, kernel: Kernel, copies: int) -> None:
+        self.source, self.grid = kernel, kernel.domain.shape
+        self.extents = {axis: kernel.domain.extent(axis) for axis in kernel.domain.axes}
+        self.outputs = PrivateOutputs(kernel, copies)
+
+    def kernel(self) -> Kernel:
+        source = self.source
+        shape = Shape(self.threads(axis) for axis in source.domain.axes)
+        body = (*source.shared("constant"), Comment(self.title()), *self.outputs.declared(), *self.body())
+        return replace(
+            source,
+            domain=Domain(shape, source.domain.elements),
+            body=body,
+            group=self.group,
+            points=self.grid,
+        )
+
+    @abstractmethod
+    def threads(self, axis: str) -> int:
+        """Threads along an axis."""
+
+    @abstractmethod
+    def title(self) -> str:
+        """What a thread handles."""
+
+    @abstractmethod
+    def body(self) -> Block:
+        """What a thread does."""
+
+    @abstractmethod
+    def along(self, axis: str, inner: Inner, at: Positions, out: list[Stmt]) -> None:
+        """Visit the thread's points along an axis."""
+
+    def points(self, axes: tuple[str, ...], at: Positions, out: list[Stmt]) -> None:
+        """Loops over the thread's points, and the user's body in the innermost."""
+        if axes:
+            self.along(axes[0], lambda found, inner: self.points(axes[1:], found, inner), at, out)
+        else:
+            turn = self.turn(at, out)
+            out += PointOfStrip(self.source, self.outputs, at, turn, out).copy()
+
+    def turn(self, at: Positions, out: list[Stmt]) -> Expr:
+        """Which copy is updated at a point."""
+        return constant(0, INT)
+
+    @property
+    def shown(self) -> str:
+        return "x".join(map(str, self.grid))
+
+
+class OfGroups(Strips):
+    """A work-group has a copy in local memory: for GPUs. A thread's columns are a work-group apart.
+
+    Attributes:
+        held: what a thread reads of several neighbours at once, where it reads only its own points; they count as one column.
+    """
+
+    def __init__(self, kernel: Kernel, points: int) -> None:
+        lanes, columns = own_lanes(kernel), kernel.domain.extent("column")
+        super().__init__(flat(kernel) if columns % lanes else kernel, 0)
+        self.grid, kernel = kernel.domain.shape, self.source
+        self.held = places(kernel)[0] if lanes > 1 else []
+        self.lanes, points = lanes, max(points // lanes, 1)
+        self.extents["column"] //= lanes
+        width = min(GROUP, 1 << (self.extents["column"] - 1).bit_length())
+        rows = min(GROUP // width, 1 << (self.extents.get("row", 1) - 1).bit_length())
+        self.group = Shape(1, rows, width)
+        self.size = {"layer": 1, "row": rows, "column": width}
+        self.count = dict.fromkeys(self.extents, 1)  # points of a thread along each axis
+        for axis in ("row", "column", "layer"):
+            if axis in self.extents:
+                self.count[axis] = min(points, -(-self.extents[axis] // self.size[axis]))
+                points = -(-points // self.count[axis])
+
+    def threads(self, axis: str) -> int:
+        piece = self.count[axis] * self.size[axis]
+        return -(-self.extents[axis] // piece) * self.size[axis]
+
+    @property
+    def of_thread(self) -> int:
+        """The points that a thread handles."""
+        return math.prod(self.count.values()) * self.lanes
+
+    def title(self) -> str:
+        return f"{self.of_thread} points of {self.shown}, and a copy of what they update for a work-group"
+
+    def body(self) -> Block:
+        out: list[Stmt] = []
+        b = collector(out, hint="thread")
+        thread: Expr = Index("local", "column")
+        if self.size["row"] > 1:
+            thread = b.apply("add", b.apply("mul", Index("local", "row"), self.size["column"]), thread)
+        for field in self.outputs.fields:
+            out += self.outputs.cleared(field, thread, self.group.points)
+        out.append(Barrier("local"))
+        axes = sorted(self.source.domain.axes, key=lambda axis: self.count[axis] > 1)  # tests before loops
+        self.points(tuple(axes), {}, out)
+        self.rest(out)
+        out.append(Barrier("local"))
+        return (*out, *(self.outputs.joined(field, thread, self.group.points) for field in self.outputs.fields))
+
+    def points(self, axes: tuple[str, ...], at: Positions, out: list[Stmt]) -> None:
+        if axes or self.lanes == 1:
+            super().points(axes, at, out)
+            return
+        first = collector(out, hint="first", temporary=False).apply("mul", at["column"], self.lanes)
+        point = tuple({**at, "column": first}[axis] for axis in self.source.domain.axes)
+        held = {place: lanes_of(place, self.lanes) for place in self.held}
+        for (field, element), array in held.items():
+            out += [Declare(array), Wide(field, array, True, point, element)]
+
+        def lane(k: Expr, out: list[Stmt]) -> None:
+            here = {**at, "column": collector(out).apply("add", first, k)}
+            body = PointOfStrip(self.source, self.outputs, here, self.turn(here, out), out)
+            body.held, body.lane = held, k
+            out += body.copy()
+
+        out += numbered("lane", 0, self.lanes, lane)
+
+    def rest(self, out: list[Stmt]) -> None:
+        """The points behind the last lanes, which are few: one for each of the first threads."""
+        extent, point, thread = self.source.domain.extent("column"), list[Stmt](), Index("global", "column")
+        if count := extent % self.lanes:
+            at = collector(point, hint="column").apply("add", thread, extent - count)
+            super().points((), {"column": at}, point)
+            out.append(If(collector(out).apply("lt", thread, count), tuple(point)))
+
+    def along(self, axis: str, inner: Inner, at: Positions, out: list[Stmt]) -> None:
+        count, size, extent = self.count[axis], self.size[axis], self.extents[axis]
+        if count == 1:
+            out += self.one(inner, {**at, axis: Index("global", axis)}, axis, extent % size > 0)
+            return
+        b = collector(out, hint=f"first_{axis}")
+        first = b.apply("add", b.apply("mul", Index("group", axis), count * size), Index("local", axis))
+        whole, *pieces = (
+            self.turns(axis, inner, at, first, guarded)
+            for guarded in (False, True)[: 1 + (extent % (count * size) > 0)]
+        )
+        if pieces:  # loads wait for tests in the last groups alone
+            inside = collector(out).apply("lt", b.apply("add", first, (count - 1) * size), extent)
+            out.append(If(inside, (whole,), tuple(pieces)))
+        else:
+            out.append(whole)
+
+    def turns(self, axis: str, inner: Inner, at: Positions, first: Expr, guarded: bool) -> For:
+        """The loop over the thread's points along an axis."""
+        counter, body = Var("k", Type(INT)), list[Stmt]()
+        away = collector(body).apply("mul", Ref(counter), self.size[axis])
+        place = collector(body, hint=axis, temporary=False).apply("add", first, away)
+        body += self.one(inner, {**at, axis: place}, axis, guarded)
+        return For(counter, constant(0, INT), constant(self.count[axis], INT), constant(1, INT), tuple(body))
+
+    def one(self, inner: Inner, at: Positions, axis: str, guarded: bool) -> Block:
+        """What is done at a place along an axis, if that is inside of the grid."""
+        out, inside = list[Stmt](), list[Stmt]()
+        inner(at, inside)
+        if not guarded:
+            return tuple(inside)
+        test = collector(out).apply("lt", at[axis], self.extents[axis])
+        return (*out, If(test, tuple(inside)))
+
+
+def lanes_of(place: Place, lanes: int) -> Array:
+    return Array(f"{named(*place)}_lanes", Type(place[0].type.storage), (lanes,))
+
+
+def own_lanes(kernel: Kernel) -> int:
+    """How many neighbours a thread of a GPU reads at once: 16 bytes, where rows or the grid as one are aligned for that."""
+    reads = [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    own = all(e.point is None and is_plain(e.field, e.element, kernel) for e in reads)
+    gpu = kernel.target is not None and kernel.target.widening == "unrolled"
+    if not gpu or not own or not reads or any(e.field.type.storage is HALF for e in reads):
+        return 1
+    lanes = ACCESS // max(e.field.type.storage.bits // 8 for e in reads)
+    if not kernel.aligned(lanes):
+        return 1
+    return lanes if kernel.domain.extent("column") % lanes == 0 or _is_flat(kernel, reads, lanes) else 1
+
+
+def _is_flat(kernel: Kernel, reads: list[Read], lanes: int) -> bool:
+    """Whether threads may count points along one axis: they do not know where they are, and each field begins aligned."""
+    placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
+    placed |= any(isinstance(stmt, Write) and stmt.point is not None for stmt in walk(kernel.body))
+    planes = max(e.field.type.planes for e in reads)
+    return (
+        not placed
+        and not kernel.layouts
+        and planes == kernel.domain.elements == 1
+        and lanes**2 <= kernel.domain.shape.points <= MOST_COUNTED
+    )
+
+
+class PointOfStrip(Copier):
+    """The user's body at one point.
+
+    Attributes:
+        held: what the thread has read of several points, of which this one is a lane.
+    """
+
+    held: Mapping[Place, Array] = MappingProxyType({})
+    lane: Expr = constant(0, INT)
+
+    def __init__(self, kernel: Kernel, outputs: PrivateOutputs, at: Positions, turn: Expr, out: list[Stmt]) -> None:
+        super().__init__(kernel.body)
+        self.kernel, self.outputs = kernel, outputs
+        self.at, self.turn, self.head = at, turn, collector(out, hint="at")
+        for stmt in kernel.shared("constant"):
+            del self.arrays[stmt.array]
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Index) and expr.axis in GRID_AXES:
+            if expr.kind == "global_size":
+                return constant(self.kernel.domain.extent(expr.axis), INT)
+            if expr.axis in self.at:
+                at, away = self.at[expr.axis], expr.offset
+                return self.head.apply("sub" if away < 0 else "add", at, abs(away)) if away else at
+        if isinstance(expr, Read) and expr.point is None and not expr.field.by_value and expr.field.type.field_shape:
+            return super().expr(replace(expr, point=self.own(expr.field.type.field_shape), border="unchecked"))
+        return super().expr(expr)
+
+    def own(self, grid: Shape) -> tuple[Expr, ...]:
+        """The point itself."""
+        return tuple(Index("global", axis) for axis in GRID_AXES[3 - len(grid) :])
+
+    def stmt(self, stmt: Stmt) -> Block:
+        match stmt:
+            case Declare(array=array) if array.space == "constant":
+                return ()
+            case Let(value=Read() as read) | Assign(value=Read() as read) if self.held and is_own(read.field):
+                out: list[Stmt] = []
+                b = collector(out)
+                arrays = [self.held[read.field, e] for e in elements(read.field, read.element)]
+                value = b.pack([b.bind(Load(array, (self.lane,), array.type)) for array in arrays])
+                (copied,) = super().stmt(replace(stmt, value=value))
+                return (*out, copied)
+            case Write(field=field, point=None) if field.type.field_shape:
+                return super().stmt(replace(stmt, point=self.own(field.type.field_shape)))
+            case Atomic(memory=memory) if memory in self.outputs.fields:
+                (copied,) = super().stmt(stmt)
+                assert isinstance(copied, Atomic)
+                return self.outputs.update(copied, self.outputs.inside(stmt), self.turn)
+        return super().stmt(stmt)

@@ -1,0 +1,1 @@
+"""Schedules for CPUs: vectors, line buffers, loop interchange."""

@@ -1,0 +1,234 @@
+"""Vectors at the ends of rows, of whose reads some lanes may leave their fields.
+
+All vectors of a row lie alike in memory and are stored whole. At its ends, what is read beside a vector's own columns is put
+into a line of private memory first, each element through the border, from which vectors are loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from gpuop.ir.build import collector, constant
+from gpuop.ir.extents import extent
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Array,
+    Block,
+    Comment,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Index,
+    Load,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+)
+from gpuop.ir.types import INT, Type
+from gpuop.passes.coarsening_factor import elements
+from gpuop.passes.schedules.common.lane_positions import LanePlaces
+
+NEAR = 64  # columns, of which a vector has no more
+At = Callable[[Expr], Expr]  # what an expression is at a point of a copy
+
+
+@dataclass(frozen=True)
+class Line:
+    """The columns of a field that are read at the same other coordinates, through the same border.
+
+    Attributes:
+        part: which of several ranges of columns, which lie far apart.
+    """
+
+    field: FieldParam
+    across: tuple[Expr, ...]
+    element: Expr | None
+    border: str
+    fill: Const | None
+    part: int = 0
+
+
+class EdgeLines:
+    """The lines of a stage for a vector whose columns begin at `first`.
+
+    Those that are known before the stage runs are filled at the end of `head`; those at computed places where they are read.
+    """
+
+    def __init__(self, found: LinePlaces, lanes: int, first: Expr, lane: Expr, head: list[Stmt]) -> None:
+        self.found, self.lanes, self.first, self.lane, self.head = found, lanes, first, lane, head
+        self.arrays: dict[tuple[Line, int], tuple[Array, ...]] = {}
+
+    def takes(self, read: Read, row: int) -> bool:
+        return read in self.found.along and self.line(read, row)[0] in self.found.spans
+
+    def line(self, read: Read, row: int) -> tuple[Line, int]:
+        """The line of a read, and which row's it is where rows do not share them."""
+        part = self.found.parts.get(read, 0)
+        return (line_of(read, row, part), 0) if self.found.shared else (line_of(read, 0, part), row)
+
+    def load(self, read: Read, at: At, row: int, out: list[Stmt]) -> Expr:
+        """A vector of a line, for one of several rows that are computed together."""
+        key = line, _ = self.line(read, row)
+        assert read.point is not None
+        parts = elements(line.field, line.element)
+        known = all(isinstance(e, (Const, Index)) for e in (*line.across, *parts))
+        if key not in self.arrays or not known:
+            there = replace(line, across=tuple(map(at, read.point[:-1])))
+            self.fill(key, there, [at(part) for part in parts], self.head if known else out, known)
+        low, column, b = self.found.spans[line][0], read.point[-1], collector(out)
+        if isinstance(column, Index):
+            place = b.apply("add", self.lane, column.offset - low)
+        else:
+            place = b.apply("add", b.apply("sub", at(column), self.first), -low)
+        return b.pack([b.bind(Load(array, (place,), array.type)) for array in self.arrays[key]])
+
+    def fill(self, key: tuple[Line, int], there: Line, parts: list[Expr], out: list[Stmt], known: bool) -> None:
+        """Fill the arrays of a line; where it is not `known` before, among the statements of lanes."""
+        line, _ = key
+        (low, high), kind = self.found.spans[line], Type(line.field.type.storage)
+        if key not in self.arrays:
+            arrays = tuple(Array(f"{line.field.hint}_line", kind, (self.lanes + high - low,)) for _ in parts)
+            self.arrays[key] = arrays
+            self.head += map(Declare, arrays)
+        border = "clamp" if line.border == "unchecked" else line.border
+
+        def one(k: Expr, out: list[Stmt]) -> None:
+            b = collector(out)
+            column, place = b.apply("add", self.first, k), b.apply("add", k, -low)
+            for array, part in zip(self.arrays[key], parts, strict=True):
+                element = None if there.field.type.planes == 1 else part
+                read = Read(there.field, kind, (*there.across, column), element, border, there.fill)
+                out.append(Store(array, (place,), b.bind(read)))
+
+        beside = [(low, self.lanes + high)]
+        if low <= 0 <= high and line.field.type.field_shape[-1] >= self.found.columns:
+            beside = [(low, 0), (self.lanes, self.lanes + high)]
+            if known:
+                lane, inner = Var("lane", Type(INT)), list[Stmt]()
+                one(Ref(lane), inner)
+                out.append(counted(lane, 0, self.lanes, inner, lanes=True))
+            else:
+                one(self.lane, out)
+        for start, stop in beside:
+            k, inner = Var("k", Type(INT)), list[Stmt]()
+            one(Ref(k), inner)
+            if stop > start:
+                out.append(counted(k, start, stop, inner))
+
+
+def line_of(read: Read, row: int, part: int = 0) -> Line:
+    """The line of a read, so many rows further down."""
+    assert read.point is not None
+    across = tuple(lower(e, row) for e in read.point[:-1])
+    return Line(read.field, across, read.element, read.border, read.fill, part)
+
+
+def lower(at: Expr, rows: int) -> Expr:
+    """A coordinate so many rows further down."""
+    return replace(at, offset=at.offset + rows) if isinstance(at, Index) and at.axis == "row" else at
+
+
+class LinePlaces:
+    """What a stage, of a whole kernel, reads beside a vector's own columns, of so many rows together.
+
+    Attributes:
+        interior: the first column, and the one behind the last, where no read leaves its field.
+        along: the reads whose columns are those of the lanes, so far away: what is read elsewhere may lie in the same row.
+        spans: the least and the greatest offset of each line's columns; 0 is among them where it is near.
+        parts: which part of its line a read is of.
+        shared: whether the rows lie below one another, so that they share lines.
+    """
+
+    def __init__(
+        self,
+        stage: Kernel,
+        rows: int,
+        apart: Collection[FieldParam] = (),
+        shared: bool = True,
+        whole: Kernel | None = None,
+    ) -> None:
+        self.shared, self.whole = shared, whole or stage
+        places = LanePlaces(stage)
+        self.columns, self.interior = stage.domain.extent("column"), places.interior(apart)
+        self.spans: dict[Line, tuple[int, int]] = {}
+        self.along = {
+            read: (place.low, place.high)
+            for read, place in places.reads()
+            if read.field not in apart and place is not None and place.along
+            if place.low is not None and place.high is not None
+        }
+        reads = {
+            read: (low, high)
+            for read, (low, high) in self.along.items()
+            if low < 0 or high > 0 or read.field.type.field_shape[-1] < self.columns
+        }
+        self.parts = _parts(reads)
+        for read, (first, last) in reads.items():
+            for line in (line_of(read, row, self.parts[read]) for row in range(rows if shared else 1)):
+                near = first <= NEAR and last >= -NEAR
+                low, high = self.spans.get(line, (0, 0) if near else (first, last))
+                self.spans[line] = min(low, first), max(high, last)
+
+    def vector(self, first: Expr, lanes: int, copies: Copies) -> Block:
+        """The statements for a vector whose columns begin at `first`, all of which lie in the row."""
+        start, end = self.interior
+        if (start, end) == (0, self.columns):
+            return self.inside(first, lanes, copies)
+        if end - start < lanes:
+            return self.at_edge(first, lanes, copies)
+        out, within = list[Stmt](), list[Stmt]()
+        b, c = collector(out), collector(within)
+        last = b.bind(extent(self.whole, "column", self.columns - end + lanes))
+        tests = [b.apply("ge", first, start)] if start else []
+        tests += [b.apply("le", first, last)] if end < self.columns else []
+        inside = b.apply("and", *tests) if len(tests) > 1 else tests[0]
+        within += self.inside(c.apply("max", c.apply("min", first, last), start), lanes, copies)
+        edge = (Comment("neighbours may lie beyond an edge"), *self.at_edge(first, lanes, copies))
+        return (*out, If(inside, tuple(within), edge))
+
+    def inside(self, first: Expr, lanes: int, copies: Copies) -> Block:
+        return self.one_by_one(first, lanes, copies, True)
+
+    def one_by_one(self, first: Expr, lanes: int, copies: Copies, vectors: bool = False) -> Block:
+        lane, out = Var("lane", Type(INT)), list[Stmt]()
+        _interleave(copies(first, Ref(lane), None, out), out)
+        return (counted(lane, 0, lanes, out, lanes=vectors),)
+
+    def at_edge(self, first: Expr, lanes: int, copies: Copies) -> Block:
+        lane, out, head = Var("lane", Type(INT)), list[Stmt](), list[Stmt]()
+        _interleave(copies(first, Ref(lane), EdgeLines(self, lanes, first, Ref(lane), head), out), out)
+        return (*head, counted(lane, 0, lanes, out, lanes=True))
+
+
+def _parts(reads: Mapping[Read, tuple[int, int]]) -> dict[Read, int]:
+    """Reads by the parts of their lines, which are those of all rows: columns that are near one another are of one."""
+    parts: dict[Read, int] = {}
+    behind: dict[Line, tuple[int, int]] = {}
+    for read in sorted(reads, key=reads.__getitem__):
+        low, high = reads[read]
+        line = replace(line_of(read, 0), across=())
+        part, end = behind.get(line, (0, high))
+        part += low > end + NEAR
+        parts[read], behind[line] = part, (part, max(end, high))
+    return parts
+
+
+# a stage at a lane behind the first column: the statements of each row
+Copies = Callable[[Expr, Expr, EdgeLines | None, list[Stmt]], list[list[Block]]]
+
+
+def _interleave(copies: list[list[Block]], out: list[Stmt]) -> None:
+    """Statement by statement, so that what rows share and load is needed for a short time."""
+    for several in zip(*copies, strict=True):
+        out += (stmt for block in several for stmt in block)
+
+
+def counted(var: Var, start: int, stop: int, body: list[Stmt], lanes: bool = False) -> For:
+    first, end, step = (constant(n, INT) for n in (start, stop, 1))
+    return For(var, first, end, step, tuple(body), lanes=lanes)

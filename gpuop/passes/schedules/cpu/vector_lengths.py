@@ -1,0 +1,67 @@
+"""How many lanes the vectors of a kernel have: the more, the fewer bits all of these have, as many registers are filled.
+
+Only what has operators in vectors of any length counts, since OpenCL's functions know none of more than 16 lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Assign, Cast, Comment, Const, Expr, For, Index, Lane, Let, Pack, Read, Ref, Write
+from gpuop.ir.ops import MIRRORED
+from gpuop.ir.types import FLOAT, HALF, DType
+from gpuop.ir.visit import operands, values, walk
+from gpuop.passes.schedules.common.lane_positions import LanePlaces
+
+OPERATORS = {"add", "sub", "mul", "and", "or", "xor", "not", "shl", "shr", "min", "max", "choose", *MIRRORED}
+
+
+def vector_length(kernel: Kernel) -> int:
+    """The lanes of a kernel whose threads have neighbours in a row; 1 where its target has no vectors."""
+    assert kernel.target is not None
+    lanes, columns = kernel.target.vector_length, kernel.domain.extent("column")
+    places = LanePlaces(kernel)
+    computed = list(_computed(kernel, places))
+    if lanes == 1 or not _has_operators_only(kernel, computed) or places.anywhere():
+        return lanes
+    most = lanes * FLOAT.bits // max(FLOAT.bits // 4, *(kind.bits for kind in _kinds(kernel, computed)))
+    while lanes < most and 2 * lanes <= columns:
+        lanes *= 2
+    return lanes
+
+
+def _computed(kernel: Kernel, places: LanePlaces) -> Iterator[Expr]:
+    """What lanes compute: all but the places of reads in loops, and the bounds of these."""
+    looped = any(isinstance(stmt, For) for stmt in kernel.body)
+    for stmt in walk(kernel.body):
+        if not looped or not (isinstance(stmt, For) or (isinstance(stmt, Let) and stmt.var in places.places)):
+            pending = list(values(stmt))
+            while pending:
+                expr = pending.pop()
+                yield expr
+                pending += () if looped and isinstance(expr, Read) else operands(expr)
+
+
+def _kinds(kernel: Kernel, computed: Iterable[Expr]) -> Iterator[DType]:
+    """The types of what is computed, and stored; bools are masks of what is compared, and halves computed as floats."""
+    for e in computed:
+        if not isinstance(e, Index) and e.type.kind != "b":
+            yield FLOAT if e.type.dtype is HALF else e.type.dtype
+    for param in (*kernel.inputs, *kernel.written):
+        yield param.type.storage
+
+
+def _has_operators_only(kernel: Kernel, computed: Iterable[Expr]) -> bool:
+    return all(isinstance(stmt, Let | Assign | Write | Comment | For) for stmt in walk(kernel.body)) and all(
+        map(is_operator, computed)
+    )
+
+
+def is_operator(expr: Expr) -> bool:
+    match expr:
+        case Apply(op=op, args=args):
+            return op in OPERATORS and not any(isinstance(a, Index) for a in args)
+        case Cast(arg=arg, saturate=saturate):
+            return (not saturate or arg.type.kind == "b") and not isinstance(arg, Index)
+    return isinstance(expr, Ref | Const | Index | Read | Lane | Pack)

@@ -1,0 +1,240 @@
+"""Stencils in the vectors of CPUs: a thread has neighbours in a row, of several rows, which share what they load.
+
+Where windows reach along layers alone, a thread has the same row of several layers, as what others read of these is far in memory.
+
+Rows are common to a vector, and their borders stay as they are. Where no read along the row leaves its field, columns need no
+borders; elsewhere, vectors are loaded from lines that have been put together (`edge_vectors.py`). At the end of a row that is no
+multiple of them, and of the grid, vectors overlap. Where conditions say in which part of a row a point is, each part has its code.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+from gpuop.ir.analysis.footprints import footprints
+from gpuop.ir.build import collector, constant
+from gpuop.ir.extents import extent, shown_extents
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Assign, Block, Comment, Const, Expr, If, Index, Let, Read, Ref, Stmt, Var
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import INT, Shape, Type
+from gpuop.ir.visit import expressions, walk
+from gpuop.passes.coarsening_factor import MOST_VALUES, is_own, is_small, refusal_of_thread
+from gpuop.passes.schedules.common.instantiate import Placed, own_point, positions, without_tables
+from gpuop.passes.schedules.common.lane_positions import LanePlaces
+from gpuop.passes.schedules.common.method import Method, Parameters
+from gpuop.passes.schedules.common.row_parts import RowPart, parts_of_rows
+from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, LinePlaces, lower
+from gpuop.passes.schedules.cpu.vector_lengths import vector_length
+from gpuop.passes.vectorization_legality import doubles, halves, obstacle
+
+MOST_ROWS = 16  # of a thread: its statements are repeated for each
+WRITTEN_ONCE = "what a thread writes may not be written twice"
+COLUMN, ROW = Index("global", "column"), Index("global", "row")
+
+
+def refuse(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    if kernel.target.vector_length == 1:
+        return "the device has no vectors"
+    if kernel.intermediates:
+        return "it has stages"
+    if not any(isinstance(e, Read) and e.point is not None for e in expressions(kernel.body)):
+        return "it reads no points but its own"
+    wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    found = wrong or halves(kernel) or uncopied(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
+    if found:
+        return found
+    if kernel.domain.extent("column") < kernel.target.vector_length:
+        return "its rows are too short for vectors"
+    divided = not kernel.named and kernel.domain.extent("column") % vector_length(kernel) == 0
+    return WRITTEN_ONCE if kernel.shared_memory and not divided else ""
+
+
+def _places(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    parts = [part.kernel for part in parts_of_rows(kernel)]
+    return next(filter(None, (LanePlaces(each).obstacle(kernel.target.gathers) for each in parts or [kernel])), "")
+
+
+def unjoined(kernel: Kernel, each: float = 1.0) -> str:
+    """Why its threads are not to be joined, of which each counts as so many; those that are joined may overlap."""
+    return uncopied(kernel, each) or (WRITTEN_ONCE if kernel.shared_memory else "")
+
+
+def uncopied(kernel: Kernel, each: float = 1.0) -> str:
+    """Why a thread is not to do what others do too, where none of them writes the same point."""
+    if is_small(kernel, each):
+        return "its grid is small, and vectors take longer to compile"
+    return WRITTEN_ONCE if kernel.whole else refusal_of_thread(kernel)
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    """Rows of a thread: four where rows share what they load."""
+    counts = [rows for rows in (4, 2, 1, 8) if rows <= most_rows(kernel) and _divides(kernel, rows)]
+    if axis_of(kernel) == "layer":
+        counts.sort(reverse=True)
+    elif not _shares_rows(kernel):
+        counts.sort()
+    return tuple({"rows": rows} for rows in counts)
+
+
+def _divides(kernel: Kernel, rows: int) -> bool:
+    """Whether threads with so many rows write no point twice, where they must not."""
+    return not (kernel.shared_memory and kernel.domain.extent(axis_of(kernel)) % rows)
+
+
+def most_rows(kernel: Kernel) -> int:
+    """The rows of a thread, whose statements are repeated for each."""
+    values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, Let))
+    return min(max(MOST_VALUES // 2 // max(values, 1), 1), kernel.domain.extent(axis_of(kernel)))
+
+
+def axis_of(kernel: Kernel) -> str:
+    """The axis along which a thread has several points."""
+    near = footprints(kernel).values()
+    if len(kernel.domain.shape) < 3 or None in near:
+        return "row"
+    beside = any(f is not None and any((*f.low[-2:], *f.high[-2:])) for f in near)
+    return (
+        "layer"
+        if not beside and any(f is not None and len(f.low) > 2 and f.low[-3] < f.high[-3] for f in near)
+        else "row"
+    )
+
+
+def _shares_rows(kernel: Kernel) -> bool:
+    """Whether four rows load at most three quarters of what they would alone: more rows are more places in memory at a time."""
+    reads = {e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)}
+    places = {(e.field, e.point or own_point(len(e.field.type.field_shape)), e.element) for e in reads}
+    together = {
+        (field, tuple(lower(e, row) for e in point), part, row if any(isinstance(e, Ref) for e in point) else 0)
+        for field, point, part in places
+        for row in range(4)
+    }
+    return len(together) <= 3 * len(places)
+
+
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    most = min(parameters["rows"], MOST_ROWS, kernel.domain.extent(axis_of(kernel)))
+    return {"rows": next(rows for rows in range(most, 0, -1) if _divides(kernel, rows))}
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    return _VectorRows(kernel, vector_length(kernel), parameters["rows"]).kernel()
+
+
+class RowsOfVectors(ABC):
+    """A kernel whose threads have a vector of columns, of some rows.
+
+    Attributes:
+        rows: of a thread.
+        first, top: the column of the first lane, and the first row.
+    """
+
+    def __init__(self, kernel: Kernel, lanes: int, rows: int) -> None:
+        self.source, self.lanes, self.rows, self.axis = kernel, lanes, rows, axis_of(kernel)
+        self.first, self.top = Var("first", Type(INT)), Var("top", Type(INT))
+
+    def kernel(self) -> Kernel:
+        source, domain = self.source, self.source.domain
+        (start, behind), head, sizes = self.columns(), list[Stmt](), {"column": self.lanes, self.axis: self.rows}
+        head.append(Comment(f"{self.lanes} columns and {self.rows} {self.axis}s of {'x'.join(shown_extents(source))}"))
+        self.begin(self.first, COLUMN, self.lanes, behind, start, head)
+        if self.rows > 1:
+            self.begin(self.top, Index("global", self.axis), self.rows, 0, 0, head)
+        each = Shape(*(sizes.get(axis, 1) for axis in domain.axes))
+        shape = Shape(*(-(-n // many) for n, many in zip(domain.shape, each, strict=True)))
+        body = (*source.shared("constant"), *head, *self.body())
+        return replace(source, domain=Domain(shape, domain.elements), body=body, points=domain.shape, per_thread=each)
+
+    def begin(self, var: Var, thread: Index, many: int, behind: int, start: int, head: list[Stmt]) -> None:
+        """Where a thread begins along an axis: the last one where there are so many more before what is left out behind."""
+        b = collector(head)
+        last = b.bind(extent(self.source, thread.axis, behind + many))
+        first = Apply("min", (b.apply("mul", thread, many), last), Type(INT))
+        known = isinstance(last, Const)  # to be no less than the first one
+        head.append(
+            Let(var, first if known and not start else Apply("max", (b.bind(first), constant(start, INT)), Type(INT)))
+        )
+
+    @abstractmethod
+    def columns(self) -> tuple[int, int]:
+        """The first column of vectors, and how many are left out behind them."""
+
+    @abstractmethod
+    def body(self) -> Block:
+        """What a thread does with its rows."""
+
+
+class _VectorRows(RowsOfVectors):
+    def columns(self) -> tuple[int, int]:
+        return 0, 0
+
+    def body(self) -> Block:
+        found, first, parts = LinePlaces(self.source, self.rows), Ref(self.first), parts_of_rows(self.source)
+        if not parts:
+            return found.vector(first, self.lanes, self.copies)
+        known = not LanePlaces(self.source).obstacle()
+        beside = found.at_edge if known else found.one_by_one
+        body: Block = (Comment("columns of several parts"), *beside(first, self.lanes, self.copies))
+        for part in reversed(parts):
+            body = self.part(part, body)
+        return body
+
+    def part(self, part: RowPart, orelse: Block) -> Block:
+        """What a thread does whose columns all lie in a part, and in the fields that are read there."""
+        there, out = copy.copy(self), list[Stmt]()
+        there.source = part.kernel
+        found, b = LinePlaces(part.kernel, self.rows), collector(out)
+        start, last = max(part.start, found.interior[0]), min(part.end, found.interior[1]) - self.lanes
+        if last < start:
+            return orelse
+        tests = [b.apply("ge", Ref(self.first), start)] if start else []
+        tests += [b.apply("le", Ref(self.first), last)] if last + self.lanes < found.columns else []
+        test = b.apply("and", *tests) if len(tests) > 1 else tests[0]
+        return (*out, If(test, found.inside(Ref(self.first), self.lanes, there.copies), orelse))
+
+    def copies(self, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[list[Block]]:
+        return [self.copy(row, first, lane, lines, out) for row in range(self.rows)]
+
+    def copy(self, row: int, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[Block]:
+        """The statements for a row, and the column of a lane behind the first one."""
+        b = collector(out if lines is None else lines.head)
+        lanes = collector(out)
+        found: dict[Index, Expr] = {}
+        for index in positions(self.source, self.source.domain):
+            if index.kind == "global_size":
+                found[index] = extent(self.source, index.axis)
+            elif index.axis == self.axis and self.rows > 1:
+                found[index] = b.apply("add", Ref(self.top), row + index.offset)
+            elif index.axis == "column":
+                found[index] = lanes.apply("add", lanes.apply("add", first, index.offset), lane)
+        copier = _Row(self.source, found, row, lines)
+        return [copier.stmt(stmt) for stmt in without_tables(self.source)]
+
+
+class _Row(Placed):
+    """The statements at a given position."""
+
+    def __init__(self, source: Kernel, found: dict[Index, Expr], row: int, lines: EdgeLines | None) -> None:
+        super().__init__(source, found)
+        self.row, self.lines = row, lines
+
+    def stmt(self, stmt: Stmt) -> Block:
+        lines = self.lines
+        match stmt:
+            case Let(value=Read() as read) | Assign(value=Read() as read) if lines and lines.takes(read, self.row):
+                out: list[Stmt] = []
+                value = lines.load(read, self.expr, self.row, out)
+                return (*out, self.renamed(replace(stmt, value=value)))
+        return super().stmt(stmt)
+
+
+def least(x: Expr, y: int) -> Expr:
+    return Apply("min", (x, constant(y, INT)), Type(INT))
+
+
+VECTOR_ROWS = Method("vector rows", ("rows",), refuse, candidates, taken, apply, open=True)

@@ -1,0 +1,1 @@
+"""Schedules for GPUs: register windows, tiles in local memory, words of bytes."""

@@ -1,0 +1,133 @@
+"""Points of intermediates outside of the field: they have the values of the points inside that the border names.
+
+Threads compute stages for points outside too, which is not what a border means: that reads the value of another point. Copies
+put it right before a later stage reads. They stay within a thread's arrays, at places that are known: columns outside are met by
+the threads at the edges alone, rows outside by all threads of a warp at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Comment, Expr, If, Index, Load, Read, Stmt, Store, While
+from gpuop.ir.types import INT
+from gpuop.ir.visit import values, walk, walk_expr
+from gpuop.passes.coarsening_factor import elements
+from gpuop.passes.schedules.common.grid_walk import RowLoads, numbered
+from gpuop.passes.schedules.common.register_windows import MIRRORED, View, Windows, around
+
+INSIDE: dict[str, Callable[[int], int]] = {  # how far from the edge the point is that one so far outside stands for
+    "clamp": lambda k: 0,
+    "reflect": lambda k: k,
+    "symmetric": lambda k: k - 1,
+}
+
+
+def refused_stages(kernel: Kernel, windows: Windows) -> str:
+    """Why threads that walk cannot compute intermediates ahead; empty where they can."""
+    for view, reach in windows.reach.items():
+        if any(view.across) and (not view.shared or len(windows.stages) > 2):
+            return "other threads need what its stages compute"
+        if view.border == "wrap" and not _repeats(windows):
+            return "what its stages compute does not repeat itself beyond the edges"
+        for axis, (low, high) in ((windows.axis, reach.rows), ("column", reach.columns)):
+            if view.border != "wrap" and max(-low, high) >= kernel.domain.extent(axis):
+                return "its grid is smaller than its windows"
+    if any(isinstance(stmt, While) for stage in windows.stages[:-1] for stmt in walk(stage.body)):
+        return "its stages loop for as long as a value says"
+    return ""
+
+
+def _repeats(windows: Windows) -> bool:
+    """Whether intermediates outside have the values of the other end: all is read so, and nothing knows where it is."""
+    makers = windows.stages[:-1]
+    reads = ((n, read) for n, stage in enumerate(makers) for read in around(stage))
+    borders = {windows.view(n, read, e)[0].border for n, read in reads for e in elements(read.field, read.element)}
+    used = (
+        value for stage in makers for stmt in walk(stage.body) for value in values(stmt) if not isinstance(value, Read)
+    )
+    placed = any(isinstance(e, Index) and e.kind == "global" for value in used for e in walk_expr(value))
+    return not placed and borders <= {"wrap"}
+
+
+class Outside:
+    """Statements that put the points outside of views right."""
+
+    def __init__(self, kernel: Kernel, windows: Windows, loads: RowLoads) -> None:
+        self.windows, self.loads = windows, loads
+        self.rows, self.columns = kernel.domain.extent(windows.axis), kernel.domain.extent("column")
+
+    def in_row(self, views: list[View], at: Expr, k: Expr, out: list[Stmt]) -> None:
+        """Of the row `at`, the newest but for `k` others: its columns outside, and all of it where it is behind the last row."""
+        columns, rows = Copies(), Copies()
+        for view in views:
+            slot = collector(out).apply("add", k, self.windows.found[view].height - 1)
+            low, high = self.windows.reach[view].columns if not view.shared else (0, 0)
+            self._columns(view, slot, range(1, 1 - low), 1, columns)
+            self._columns(view, slot, range(1, high + 1), -1, columns)
+            below, mirrored = self.windows.reach[view].rows[1], view.border in MIRRORED
+            for n in range(1, 1 + (below if mirrored else min(below, 1))):
+                copies = rows["eq" if mirrored else "ge", self.rows - 1 + n]
+                back = collector(copies).apply("sub", slot, n + self._inside(view, n))
+                self._row(view, slot, back, copies)
+        columns.test(self.loads.column(collector(out), 0), out)
+        rows.test(at, out)
+
+    def above(self, views: list[View], first: Expr, late: Callable[[View], int], out: list[Stmt]) -> None:
+        """The rows before the first one: in the turn in which a view's reader comes to that, `late` others of the turn."""
+        rows = Copies()
+        for view in views:
+            low, before = self.windows.reach[view].rows[0], late(view)
+            for n in range(1, 1 - low):
+                copies = rows["eq", -self.windows.ahead[view.reader] - before]
+                there, here = before - low - n, before - low + self._inside(view, n)
+                self._row(view, constant(there, INT), constant(here, INT), copies)
+        rows.test(first, out)
+
+    def _columns(self, view: View, slot: Expr, outside: range, step: int, found: Copies) -> None:
+        """So many columns outside of the first or the last one, in each thread whose window they are in."""
+        lanes, width, left = (
+            self.loads.walk.columns,
+            self.loads.arrays[view].extents[1],
+            self.windows.found[view].columns[0],
+        )
+        threads = -(-(self.columns + self.loads.walk.slack) // lanes)
+        edge = 0 if step > 0 else self.columns - 1
+        for thread in range(threads):
+            first = lanes * (thread if step > 0 else threads - 1 - thread)
+            places = [tuple(edge + step * n - first - left for n in (-k, self._inside(view, k))) for k in outside]
+            places = [place for place in places if 0 <= place[0] < width]
+            if not places:
+                return
+            for there, here in places:
+                self._copy(view, slot, constant(there, INT), slot, constant(here, INT), found["eq", first])
+
+    def _inside(self, view: View, k: int) -> int:
+        """How far from the edge the point is that one so far outside stands for."""
+        return 0 if view.fill is not None else INSIDE[view.border](k)
+
+    def _row(self, view: View, there: Expr, here: Expr, out: list[Stmt]) -> None:
+        def one(column: Expr, out: list[Stmt]) -> None:
+            self._copy(view, there, column, here, column, out)
+
+        out += numbered("column", 0, self.loads.arrays[view].extents[1], one)
+
+    def _copy(self, view: View, row: Expr, column: Expr, from_row: Expr, from_column: Expr, out: list[Stmt]) -> None:
+        array = self.loads.arrays[view]
+        value = view.fill or collector(out).bind(Load(array, (from_row, from_column), array.type))
+        out.append(Store(array, (row, column), value))
+
+
+class Copies(dict[tuple[str, int], list[Stmt]]):
+    """What is copied where a comparison of a place with a number holds."""
+
+    def __missing__(self, key: tuple[str, int]) -> list[Stmt]:
+        self[key] = []
+        return self[key]
+
+    def test(self, place: Expr, out: list[Stmt]) -> None:
+        for (comparison, number), copies in self.items():
+            condition = collector(out).apply(comparison, place, number)
+            out.append(If(condition, (Comment("outside"), *copies)))

@@ -1,0 +1,233 @@
+"""Stencils on GPUs: a thread walks down a few columns, and what it read for one row serves it for the next ones.
+
+Each value is read once by a thread, 16 bytes at a time where rows lie so; what its window holds stays in registers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Assign, Let, While
+from gpuop.ir.types import Shape
+from gpuop.ir.visit import expressions
+from gpuop.ir.visit import walk as statements
+from gpuop.passes.coarsening_factor import ACCESS, tells_groups, unrepeatable
+from gpuop.passes.schedules.common.grid_walk import Walk, power_of_two
+from gpuop.passes.schedules.common.method import Method, Parameters
+from gpuop.passes.schedules.common.register_windows import OWN, View, Window, Windows, refused_reads, windows_of
+from gpuop.passes.schedules.gpu.ghost_points import refused_stages
+from gpuop.passes.schedules.gpu.interior import rolled
+
+ROWS = (64, 32, 16, 8)  # that a thread walks
+GROUP = 128  # threads of a work-group
+MOST_WIDE = 256  # of them along columns
+MOST_TURN = 16  # rows of a turn, whose statements are repeated
+MOST_COLUMNS = 16  # that one access takes, of bytes
+MOST_HELD = 112  # registers for windows: beyond these a thread has fewer columns
+MOST_STAGED = 144  # of kernels with intermediates, which fewer columns make compute more of them twice
+MOST_AGAIN = 1.6  # times the values that are needed, which threads with columns beyond their own may compute: tiles are faster then
+MOST_VALUES = 2048  # values that the copies of a body compute
+MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
+AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
+MOST_IN_TURN = 1000  # values that a turn of more rows than one computes
+WORDS = 2  # times as many rows of kernels on words of bytes, which wait for memory all the more
+FEW_COLUMNS = 4  # beyond these, most of what a thread does for a row is done for each of its columns
+NARROW = (
+    8  # threads that rows have at least whose threads begin at aligned places: those at the ends have fewer columns
+)
+MOST_IN_CYCLE = 1400  # values that the turns of a cycle compute
+MOST_UNROLLED = 2400  # values that a loop of the interior computes, whose rows are without conditions
+SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
+REGISTERS = 1 << 16  # of a GPU's multiprocessor
+SPARE = 28  # of a thread, besides those of its windows
+AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes; bytes cost twice
+DEEP = "its stages build on one another"
+
+
+@lru_cache(maxsize=64)  # several methods ask for it in turn
+def unfit(kernel: Kernel) -> str:
+    """Why no thread can walk over its points."""
+    assert kernel.target is not None
+    if kernel.target.widening != "unrolled":
+        return "only GPUs have the registers for rows"
+    if len(kernel.domain.shape) < 2:
+        return "its grid has no rows"
+    if tells_groups(kernel) or kernel.whole:
+        return "it can tell its work-groups"
+    for stmt in statements(kernel.body):
+        if found := unrepeatable(stmt, kernel):
+            return found
+    if found := refused_reads(kernel):
+        return found
+    shared = {output.over for output in kernel.outputs}
+    if any(view.field in shared and window != OWN for view, window in windows_of(kernel).found.items()):
+        return "it updates what neighbours read"
+    return ""
+
+
+def refuse(kernel: Kernel) -> str:
+    windows = None if (reason := unfit(kernel)) else windows_of(kernel)
+    if windows is None or (reason := refused_stages(kernel, windows)):
+        return reason
+    if len(windows.stages) > 2:  # tiles are faster then
+        return DEEP
+    if held(windows.found, 1, 1) > MOST_HELD:
+        return f"its windows take {held(windows.found, 1, 1)} registers"
+    if (again := computed(windows, piece(kernel, windows)[0]) / computed(windows, 0)) > MOST_AGAIN:
+        return f"its threads would compute {again:.1f} times the values that are needed"
+    return "" if candidates(kernel) else "walking would leave too few threads"
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    assert kernel.target is not None
+    windows, domain, least = windows_of(kernel), kernel.domain, kernel.target.least_threads
+    columns, turn = piece(kernel, windows)
+    while columns > 1 and domain.threads < least * columns * ROWS[-1]:
+        columns //= 2
+    extent = domain.extent(windows.axis)
+    threads = {rows: domain.threads // columns // extent * -(-extent // rows) for rows in ROWS}
+    halo = max(window.height - 1 for window in windows.found.values()) + max(windows.early)
+    again = halo * (STAGED_AGAIN if kernel.intermediates else AGAIN * (1 + (columns > 4)))
+    fit = [rows for rows in ROWS if threads[rows] >= least and rows >= max(windows.early)]
+    best = sorted(
+        fit, key=lambda rows: (1 + again / rows) * (1 + least / threads[rows])
+    )  # few threads leave a device idle
+    turns = dict.fromkeys((turn, 1, 2))
+    return tuple({"columns": columns, "rows": rows, "turn": n, "width": GROUP} for rows in best for n in turns)
+
+
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    windows, extent = windows_of(kernel), kernel.domain.extent("column")
+    columns = min(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS)
+    access = access_of(kernel, columns)
+    cycle = cycle_of(kernel, access)
+    turn = min(parameters["turn"], MOST_TURN) if access > 1 else 1
+    if cycle > 1:
+        turn = min(1 << turn.bit_length() - 1, cycle)
+    whole = math.lcm(turn, cycle) * unrolled(windows, columns, math.lcm(turn, cycle))
+    rows = min(parameters["rows"] // whole, -(-kernel.domain.extent(windows.axis) // whole))
+    rows = max(rows, -(-max(windows.early) // whole), 1) * whole
+    most = GROUP // 2 if windows.axis == "layer" else MOST_WIDE  # rows beside one another share what they read
+    width = min(1 << parameters["width"].bit_length() - 1, power_of_two(-(-extent // columns)), most)
+    return {"columns": columns, "rows": rows, "turn": turn, "width": width}
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    windows, (columns, rows, turn, width) = windows_of(kernel), (parameters[name] for name in ROLL.parameters)
+    access = access_of(kernel, columns)
+    cycle, (slack, shift) = cycle_of(kernel, access), shifts(kernel, access)
+    step = math.lcm(turn, cycle)
+    turns = unrolled(windows, columns, step)
+    threads = GROUP if windows.axis == "row" else 2 * GROUP
+    group = Shape(1, max(threads // width, 1), width)
+    walk = Walk(windows.axis, rows, turn, columns, access, cycle, shift, slack, group, step // turn)
+    inner = replace(walk, unrolled=walk.unrolled * turns, interior=True)
+    if not is_split(kernel, walk):
+        return rolled(kernel, walk, None)
+    most = held(windows_of(kernel, slack, shift).found, columns, turn) + SPARE
+    resident = REGISTERS // (group.points * most) if kernel.intermediates and shift else 0
+    return replace(rolled(kernel, walk, inner), resident=resident)
+
+
+def is_split(kernel: Kernel, walk: Walk) -> bool:
+    """Whether warps in the interior go a way of their own: where borders cost more than comparing rows, and warps are many."""
+    many = kernel.domain.extent(walk.axis) > 2 * walk.rows
+    many &= kernel.domain.extent("column") > 2 * walk.warp * walk.columns
+    return many and (bool(kernel.intermediates) or walk.shift > 0 or walk.columns > FEW_COLUMNS)
+
+
+def unrolled(windows: Windows, columns: int, step: int) -> int:
+    """How often a loop of the interior does some rows, so that rows that move up cost nothing: registers change their names."""
+    times = math.lcm(step, *(window.height for window in windows.found.values())) // step
+    values = computed(windows, columns) * columns * step * times
+    return times if len(windows.stages) > 1 and values <= MOST_UNROLLED else 1
+
+
+def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
+    """The columns that a thread handles, and the rows of a turn: what one wide access takes, unless registers are scarce.
+
+    Where it is not known how rows are aligned, threads have a column each, or as many as divide a row, and more rows at a time.
+    """
+    found, most = windows.found, MOST_STAGED if kernel.intermediates else MOST_HELD
+    widest = max(f.type.storage.bits // 8 for f in (*kernel.written, *(view.field for view in windows.inputs())))
+    values, count = computed(windows, 0), max(ACCESS // widest, 1)
+    while count > 1 and (held(found, count, 1) > most or values * count > MOST_VALUES):
+        count //= 2
+    extent = kernel.domain.extent("column")
+    if any(shifts(kernel, access_of(kernel, count))):
+        columns = count
+        narrow = extent // NARROW
+        while columns > 1 and (
+            columns > narrow or values * columns * cycle_of(kernel, access_of(kernel, columns)) > MOST_IN_CYCLE
+        ):
+            columns //= 2
+        shifted = windows_of(kernel, *shifts(kernel, access_of(kernel, columns))).found
+        alike = not kernel.intermediates or cycle_of(kernel, access_of(kernel, columns)) == 1
+        turn = AHEAD if windows.axis == "row" and alike else 1
+        while turn > 1 and (held(shifted, columns, turn) > most or values * columns * turn > MOST_IN_TURN):
+            turn //= 2
+        if columns > 1 and held(shifted, columns, 1) <= most:
+            return columns, turn
+    columns = math.gcd(count, extent)
+    columns = columns if kernel.aligned(columns) else 1
+    turn = MOST_AT_ONCE if columns == 1 else count // columns
+    longer = WORDS if any(isinstance(e, Apply) and e.op == "bytes_of" for e in expressions(kernel.body)) else 1
+    if columns == count > 1 and windows.axis == "row":
+        turn = AHEAD * longer
+    if columns == 1 and values > SHARED:
+        columns = min(2, count)
+    while turn > 1 and (held(found, columns, turn) > most or values * max(columns, 2) * turn > MOST_IN_TURN * longer):
+        turn //= 2
+    return columns, turn
+
+
+def access_of(kernel: Kernel, columns: int) -> int:
+    """How many of so many columns are accessed at once: 1 where it is not known how rows are aligned."""
+    domain = kernel.domain
+    if domain.extent("column") % columns == 0 and kernel.aligned(columns):
+        return columns
+    given = (layout for field, layout in kernel.layouts if field in kernel.written)
+    known = all(domain.extent("column") % columns == 0 and layout.aligned(columns) for layout in given)
+    known &= all(n.in_rows() and n.behind is not None and n.row is None for _, n in kernel.layouts)
+    planes = max(field.type.planes for field in kernel.written)
+    loops = any(isinstance(stmt, While) for stmt in statements(kernel.body))
+    return columns if known and len(domain.shape) == 2 and domain.elements == planes == 1 and not loops else 1
+
+
+def cycle_of(kernel: Kernel, access: int) -> int:
+    """After how many rows so many columns are aligned alike."""
+    rows = [layout.point[-2] for _, layout in kernel.layouts if len(layout.point) > 1]
+    return access // math.gcd(access, kernel.domain.extent("column"), *rows)
+
+
+def shifts(kernel: Kernel, access: int) -> tuple[int, int]:
+    """The most by which columns of outputs and of inputs differ that begin where accesses of so many are aligned.
+
+    Stages compute for all columns of outputs; where a kernel has some, outputs are stored in halves if need be.
+    """
+    if kernel.domain.extent("column") % access == 0:
+        return 0, 0 if kernel.aligned(access) else access - 1
+    return (access // 2 if kernel.intermediates and access > 2 else access) - 1, access - 1
+
+
+def held(windows: dict[View, Window], columns: int, turn: int) -> int:
+    """Registers that the rows of windows take, of a thread of some columns that goes some rows at a time."""
+    return sum(
+        (window.height + turn - 1) * (columns + window.halo) * max(view.field.type.storage.bits // 32, 1)
+        for view, window in windows.items()
+    )
+
+
+def computed(windows: Windows, columns: int) -> float:
+    """The values that are computed for each column, of so many of a thread; those that are needed, of 0."""
+    total = 0.0
+    for stage, (low, high) in zip(windows.stages, windows.beyond, strict=True):
+        values = sum(stmt.var.type.lanes for stmt in statements(stage.body) if isinstance(stmt, (Let, Assign)))
+        total += values * (1 + (high - low) / columns if columns else 1)
+    return max(total, 1.0)
+
+
+ROLL = Method("roll", ("columns", "rows", "turn", "width"), refuse, candidates, taken, apply)

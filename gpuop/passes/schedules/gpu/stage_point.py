@@ -1,0 +1,136 @@
+"""What a walking thread computes at one point of a stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    GRID_AXES,
+    Array,
+    Assign,
+    Block,
+    Declare,
+    Expr,
+    FieldParam,
+    Index,
+    Let,
+    Load,
+    Pack,
+    Read,
+    Stmt,
+    Store,
+    Write,
+)
+from gpuop.ir.types import INT
+from gpuop.ir.visit import Copier
+from gpuop.passes.coarsening_factor import elements
+from gpuop.passes.schedules.common.grid_walk import RowLoads
+from gpuop.passes.schedules.common.register_windows import Windows, is_placed
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a thread computes a point.
+
+    Attributes:
+        row: of the turn.
+        behind: how many rows the turn is behind one in which columns are aligned.
+        lane: which of the stage's columns.
+        column: how many that is behind the thread's first one.
+        at: the row of the grid.
+    """
+
+    row: Expr
+    behind: Expr
+    lane: Expr
+    column: Expr
+    at: Expr
+
+
+class PointOfStage(Copier):
+    """The body of a stage at one point, with arrays in the place of fields: a view's of what is read, those of `stored`, or the
+    views of later stages, of what is written.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        number: int,
+        memory: tuple[Windows, RowLoads],
+        stored: dict[tuple[FieldParam, Expr], Array],
+        place: Spot,
+        out: list[Stmt],
+    ) -> None:
+        self.windows, self.loads = memory
+        super().__init__(self.windows.stages[number].body)
+        self.domain, self.number, self.stored, self.place = kernel.domain, number, stored, place
+        self.is_last = number == len(self.windows.stages) - 1
+        self.known, self.head = {self.windows.axis: place.at}, collector(out, hint="at")
+        if self.loads.walk.around is not None:
+            beside = self.loads.walk.beside
+            self.known[beside] = self.loads.across(self.head, beside)
+        for stmt in kernel.shared("constant"):
+            self.arrays.pop(stmt.array, None)
+
+    def position(self, axis: str) -> Expr:
+        """Where the point is along an axis."""
+        if axis == "column" and axis not in self.known:
+            self.known[axis] = self.loads.column(self.head, self.place.column)
+        return self.known.get(axis, Index("global", axis))
+
+    def expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Index) and expr.axis in GRID_AXES:
+            extent = self.domain.extent(expr.axis)
+            if expr.kind == "global_size":
+                return constant(extent, INT)
+            at, walk = self.position(expr.axis), self.loads.walk
+            outside = not walk.interior and (not self.is_last or walk.slack)
+            if outside and expr.axis in self.known:  # is computed too, but nobody wants to know what
+                at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
+            return self.head.apply("add", at, expr.offset)
+        return super().expr(expr)
+
+    def stmt(self, stmt: Stmt) -> Block:
+        match stmt:
+            case Declare(array=array) if array.space == "constant":
+                return ()
+            case Let(value=Read() as read) | Assign(value=Read() as read) if is_placed(read):
+                out: list[Stmt] = []
+                (copied,) = super().stmt(replace(stmt, value=self.loaded(read, collector(out, stmt.loc))))
+                return (*out, copied)
+            case Write() if self.stored or not self.is_last:
+                return self.written(stmt)
+            case Write():
+                point = tuple(self.position(axis) for axis in self.domain.axes)
+                return (replace(stmt, value=self.expr(stmt.value), point=point),)
+        return super().stmt(stmt)
+
+    def loaded(self, read: Read, b: Builder) -> Expr:
+        loads = [b.bind(self.load(read, element, b)) for element in elements(read.field, read.element)]
+        return loads[0] if len(loads) == 1 else Pack(tuple(loads), read.type)
+
+    def load(self, read: Read, element: Expr, b: Builder) -> Load:
+        view, row, column = self.windows.view(self.number, read, element)
+        window, array = self.windows.found[view], self.loads.arrays[view]
+        slot = b.apply("add", self.place.row, row + self.windows.ahead[self.number] - window.rows[0])
+        behind = b.apply("add", b.apply("add", self.place.behind, slot), window.rows[0])
+        phase = self.loads.phase(b, view, behind)
+        place = b.apply("add", self.place.column, column - window.columns[0])
+        return Load(array, (slot, b.apply("add", place, phase)), array.type)
+
+    def written(self, write: Write) -> Block:
+        """To what is stored at once, or to each view of what a stage makes."""
+        out: list[Stmt] = []
+        b = collector(out, write.loc)
+        values = b.lanes(self.expr(write.value))
+        for element, value in zip(elements(write.field, write.element), values, strict=True):
+            if self.is_last:
+                out.append(Store(self.stored[write.field, element], (self.place.lane,), value, write.loc))
+                continue
+            for view in self.windows.views(self.number):
+                if (view.field, view.element) == (write.field, element) and not view.shared:
+                    slot = b.apply("add", self.place.row, self.windows.found[view].height - 1)
+                    out.append(Store(self.loads.arrays[view], (slot, self.place.lane), value, write.loc))
+        return tuple(out)

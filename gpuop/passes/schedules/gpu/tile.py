@@ -1,0 +1,140 @@
+"""Stages on GPUs: a work-group computes a tile of points, and keeps what they and their neighbours need in local memory.
+
+Each stage is computed for the tile and for as much around it as the next ones read, by all threads of the group; then these
+wait for one another.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import lru_cache
+
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Declare, Index, Write
+from gpuop.ir.visit import effects, expressions, walk
+from gpuop.passes.scalarize import by_element
+from gpuop.passes.schedules.common.method import Method, Parameters
+from gpuop.passes.schedules.gpu.tile_chain import TileChain
+from gpuop.passes.schedules.gpu.tile_kernel import Tiled
+from gpuop.passes.schedules.gpu.tile_regions import THREADS, Tiles
+
+ROWS = (8, 16, 32, 64)
+COLUMNS = (32, 64, 128, 256)
+WITH_HALO = (28, 56)  # about 32 by 64 points with what is around them, which threads share out evenly
+TALL, LANES = 8, 4  # rows, or columns, that a thread computes together
+LONG = 8  # points that a window reaches from its first to its last, from which on more rows pay
+HELD = 40  # values that a thread should hold of windows
+MOST_TALL = 32
+MOST_LOCAL = 49152  # bytes of a group
+FREE_LOCAL = 22528  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
+CACHED = 5.0  # operations that a GPU does in the time in which it reads a byte from its cache, which 16 KiB more double
+FAR = 12.0  # from layers that no other thread of the group reads
+STORED = 16.0  # and from memory
+
+
+def refuse(kernel: Kernel) -> str:
+    assert kernel.target is not None
+    if kernel.target.widening != "unrolled":
+        return "only GPUs have local memory of their own"
+    if not kernel.domain.shape or kernel.domain.elements > 1:
+        return "its grid is not one of points"
+    if kernel.group is not None or kernel.whole or any(map(_tells_groups, expressions(kernel.body))):
+        return "it can tell its work-groups"
+    if effects(kernel.body) or any(map(_is_odd, walk(kernel.body))):
+        return "it does more than to compute its own points"
+    chain = _chain(kernel)
+    if chain.refused or not chain.kept:
+        return chain.refused or "no thread needs what others compute or read"
+    if any(output.over is not None for output in kernel.outputs):
+        return "it updates what neighbours read"
+    best = next(iter(candidates(kernel)), None)
+    if best is None:
+        return "a tile of its stages does not fit in local memory"
+    tiles = Tiles(chain, **best, wide=_is_wide(kernel, LANES))
+    again = tiles.computed - sum(part.work for part in chain.parts) + FAR * tiles.bytes_beside
+    stored = sum(param.type.storage.bits // 8 * param.type.planes for param in kernel.intermediates)
+    if kernel.intermediates and again > 2 * STORED * stored:
+        return "to compute stages around tiles, of layers that no thread keeps, would take longer than to read them from memory"
+    return ""
+
+
+@lru_cache(maxsize=16)
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    assert kernel.target is not None
+    chain, wide, domain = _chain(kernel), _is_wide(kernel, LANES), kernel.domain
+    most, busy = min(kernel.target.local_memory_bytes, MOST_LOCAL), kernel.target.least_threads / THREADS
+    costs: dict[tuple[int, int], float] = {}
+    tall = _tall(chain) if wide else TALL
+    shapes = [*itertools.product([n for n in ROWS if n >= tall], COLUMNS), WITH_HALO]
+    for rows, columns in shapes if len(domain.shape) > 1 else [(1, n) for n in COLUMNS]:
+        tiles = Tiles(chain, rows, columns, tall, LANES, wide)
+        if tiles.nbytes <= most and (rows, columns) == _large_enough(tiles, kernel):
+            groups = domain.threads / (rows * columns)
+            read = CACHED * tiles.bytes_read * (1 + max(0, tiles.nbytes - FREE_LOCAL) / 16384)
+            costs[rows, columns] = (tiles.cost + read) * max(1.0, busy / groups)
+    best = sorted(costs, key=lambda shape: (costs[shape], shape))
+    return tuple({"rows": rows, "columns": columns, "tall": tall, "lanes": LANES} for rows, columns in best)
+
+
+def _tall(chain: TileChain) -> int:
+    """The rows that a thread computes together: twice as many share more, where their windows are few values."""
+    down = [(part.reach(-2), len(part.kernel.written)) for part in chain.parts if part.reach(-2)]
+    few = all(reach >= LONG and (2 * TALL + reach) * written <= HELD for reach, written in down)
+    return 2 * TALL if down and few else TALL
+
+
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    assert kernel.target is not None
+    lanes = next(n for n in (8, 4, 2, 1) if n <= parameters["lanes"])
+    tall = min(parameters["tall"], MOST_TALL)
+    rows = parameters["rows"] if len(kernel.domain.shape) > 1 else 1
+    columns = -(-parameters["columns"] // lanes) * lanes
+    while (larger := _large_enough(_tiles(kernel, rows, columns, tall, lanes), kernel)) != (rows, columns):
+        rows, columns = larger
+    if _tiles(kernel, rows, columns, tall, lanes).nbytes > kernel.target.local_memory_bytes:
+        return candidates(kernel)[0]
+    return {"rows": rows, "columns": columns, "tall": tall, "lanes": lanes}
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    tiles = _tiles(kernel, *(parameters[name] for name in TILE.parameters))
+    return Tiled(tiles.chain.source, tiles).kernel()
+
+
+def _tiles(kernel: Kernel, rows: int, columns: int, tall: int, lanes: int) -> Tiles:
+    return Tiles(_chain(kernel), rows, columns, tall, lanes, _is_wide(kernel, lanes))
+
+
+@lru_cache(maxsize=16)
+def _chain(kernel: Kernel) -> TileChain:
+    """Its parts; of tensors that are computed element by element, a group computes one."""
+    planes = {param.type.planes for param in (*kernel.written, *kernel.intermediates)}
+    each = by_element(kernel) if len(planes) == 1 else None
+    return TileChain(each or kernel, _is_wide(kernel, LANES))
+
+
+def _is_wide(kernel: Kernel, lanes: int) -> bool:
+    """Whether places of several columns are aligned in memory."""
+    return kernel.aligned(lanes) and kernel.domain.extent("column") % lanes == 0
+
+
+def _large_enough(tiles: Tiles, kernel: Kernel) -> tuple[int, int]:
+    """The extents of tiles that hold what stands outside of the grid: as much as halos, unless there is but one tile."""
+    far = [max(region.computed.far[k] for region in tiles.regions) for k in (0, 1)]
+    found = []
+    for axis, size, reach in zip(("row", "column"), (tiles.rows, tiles.columns), far, strict=True):
+        step = tiles.tall if axis == "row" else tiles.lanes
+        found.append(size if kernel.domain.extent(axis) <= size else max(size, -(-reach // step) * step))
+    return found[0], found[1]
+
+
+def _tells_groups(expr: object) -> bool:
+    return isinstance(expr, Index) and expr.kind not in ("global", "global_size")
+
+
+def _is_odd(stmt: object) -> bool:
+    elsewhere = isinstance(stmt, Write) and stmt.point is not None
+    return elsewhere or (isinstance(stmt, Declare) and stmt.array.space == "local")
+
+
+TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, taken, apply)

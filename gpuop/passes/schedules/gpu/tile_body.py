@@ -1,0 +1,182 @@
+"""The body of a part at one point, with local memory and registers in the place of fields."""
+
+from __future__ import annotations
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.nodes import (
+    Apply,
+    Array,
+    Block,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    Index,
+    Lane,
+    Load,
+    Pack,
+    Read,
+    Stmt,
+    Store,
+    Write,
+)
+from gpuop.ir.types import BOOL, INT
+from gpuop.ir.visit import Copier
+from gpuop.passes.coarsening_factor import elements, is_own
+from gpuop.passes.schedules.gpu.tile_chain import TilePart, distance
+from gpuop.passes.schedules.gpu.tile_frame import Frame, TilePoint
+from gpuop.passes.schedules.gpu.tile_windows import StripWindows
+
+Lanes = dict[tuple[FieldParam, Expr], Array]
+
+
+class PointBody(Copier):
+    """A copy of the body.
+
+    Args:
+        windows: what the strip holds in registers.
+        stored: the arrays of values that are written at once.
+    """
+
+    def __init__(self, frame: Frame, part: TilePart, at: TilePoint, windows: StripWindows, stored: Lanes) -> None:
+        super().__init__(part.kernel.body)
+        self.frame, self.part, self.at = frame, part, at
+        self.windows, self.stored = windows, stored
+        self.pending: list[Stmt] = []  # what the statement that is being copied needs before it
+        for stmt in part.kernel.shared("constant"):
+            del self.arrays[stmt.array]
+
+    @property
+    def b(self) -> Builder:
+        return collector(self.pending, hint="at")
+
+    def stmt(self, stmt: Stmt) -> Block:
+        if isinstance(stmt, Declare) and stmt.array.space == "constant":
+            return ()
+        outer, self.pending = self.pending, []
+        copied = self._written(stmt) if isinstance(stmt, Write) else super().stmt(stmt)
+        before, self.pending = self.pending, outer
+        return (*before, *copied)
+
+    def expr(self, expr: Expr) -> Expr:
+        match expr:
+            case Index(kind="global_size", axis=axis) if axis != "element":
+                return constant(self.frame.source.domain.extent(axis), INT)
+            case Index(kind="global", axis=axis, offset=offset) if axis in self.at.real:
+                return self.b.apply("add", self.at.real[axis], offset)
+            case Apply(op="lt" | "ge", args=(Index() as at, Const() as bound)) if self._is_there(
+                expr.op, at, int(bound.value)
+            ):
+                return constant(False, BOOL)
+            case Read(field=field) if is_own(field) and field.type.field_shape == self.frame.source.domain.shape:
+                return self._read(expr)
+        return super().expr(expr)
+
+    def _is_there(self, op: str, at: Index, bound: int) -> bool:
+        """Whether a test for places beyond an edge is of one that the group reads, which reads none there."""
+        if not self.windows.inner or at.kind != "global" or at.axis not in self.at.real:
+            return False
+        low, high = self.part.span(self.frame.source.domain.axes.index(at.axis) - len(self.frame.source.domain.axes))
+        beyond = self.frame.source.domain.extent(at.axis) - 1
+        return at.offset - low >= bound if op == "lt" else beyond - high + at.offset < bound
+
+    # --- reads --------------------------------------------------------------------------------------------------
+
+    def _read(self, read: Read) -> Expr:
+        away = distance(read) if read.field in self.part.near else None
+        if away is not None:
+            held = self._held(read, away)
+            if held is not None:
+                return held
+        if read.field in self.frame.tiles.arrays:
+            return self._element(self._kept(read, away), read)
+        return self._far(read, away)
+
+    def _held(self, read: Read, away: tuple[int, ...]) -> Expr | None:
+        """The value, where it is in registers."""
+        if read.field in self.frame.tiles.arrays:
+            window = self.windows.found.get((read.field, None))
+            return (
+                None
+                if window is None
+                else self._element(self._from(window.array, window.rows, window.columns, away), read)
+            )
+        found = [self.windows.found.get((read.field, e)) for e in elements(read.field, read.element)]
+        loads = [self._from(w.array, w.rows, w.columns, away) for w in found if w is not None]
+        if not loads or len(loads) < len(found):
+            return None
+        return loads[0] if len(loads) == 1 else Pack(tuple(map(self.b.bind, loads)), read.type)
+
+    def _from(self, array: Array, rows: tuple[int, int], columns: tuple[int, int], away: tuple[int, ...]) -> Expr:
+        down = away[-2] if len(away) > 1 else 0
+        (row, lane), b = self.at.strip, self.b
+        return Load(
+            array, (b.apply("add", row, down - rows[0]), b.apply("add", lane, away[-1] - columns[0])), array.type
+        )
+
+    def _kept(self, read: Read, away: tuple[int, ...] | None) -> Expr:
+        """The value in local memory."""
+        array, region = self.frame.tiles.arrays[read.field], self.frame.tiles.of[read.field]
+        before = {"row": region.computed.rows[0], "column": region.computed.columns[0]}
+        index: dict[str, Expr] = {"row": constant(0, INT)}
+        for n, axis in enumerate(self.frame.axes, -len(self.frame.axes)):
+            if away is not None:
+                index[axis] = self.b.apply("add", self.at.tile[axis], away[n] + before[axis])
+            elif read.point is not None:
+                first = self.b.apply("sub", self.frame.first[axis], before[axis])
+                index[axis] = self.b.apply("sub", self.expr(read.point[n]), first)
+        return Load(array, (index["row"], index["column"]), array.type)
+
+    def _element(self, value: Expr, read: Read) -> Expr:
+        """What is read of a tensor; elements at computed places are chosen, as registers have no addresses."""
+        if read.element is None or value.type.lanes == 1:
+            return value
+        b = self.b
+        tensor = b.bind(value)
+        if isinstance(read.element, Const):
+            return Lane(tensor, int(read.element.value), read.type)
+        *others, last = (b.bind(Lane(tensor, k, read.type)) for k in range(value.type.lanes))
+        at, found = self.expr(read.element), last
+        for k, lane in reversed(list(enumerate(others))):
+            found = b.apply("choose", b.apply("le", at, k), lane, found)
+        return found
+
+    def _far(self, read: Read, away: tuple[int, ...] | None) -> Expr:
+        """The value in the field."""
+        inner, virtual = self.windows.inner, self.part.rule is not None and self.frame.tiles.chain.virtual
+        element = None if read.element is None else self.expr(read.element)
+        border, fill, point = read.border, read.fill, read.point
+        if point is None:
+            border, fill = ("wrap" if virtual else "unchecked"), None
+            where = self.frame.point(self.at.real)
+        else:
+            where = tuple(map(self.expr, point))
+        if inner and away is not None and not any(away[:-2]):
+            border, fill = "unchecked", None
+        return Read(read.field, read.type, where, element, border, fill)
+
+    # --- writes -------------------------------------------------------------------------------------------------
+
+    def _written(self, write: Write) -> Block:
+        value, b = self.expr(write.value), self.b
+        array = self.frame.tiles.arrays.get(write.field)
+        if array is not None:
+            return self._stored(array, value, write)
+        element = None if write.element is None else self.expr(write.element)
+        lanes = [self.stored.get((write.field, e)) for e in elements(write.field, element)]
+        kept = [each for each in lanes if each is not None]
+        if len(kept) < len(lanes):
+            return (Write(write.field, value, self.frame.point(self.at.grid), element, write.loc),)
+        values = b.lanes(value)
+        return tuple(Store(a, (self.at.strip[1],), v, write.loc) for a, v in zip(kept, values, strict=True))
+
+    def _stored(self, array: Array, value: Expr, write: Write) -> Block:
+        """The value goes to local memory; outside of the grid it may be a number."""
+        if self.at.inside and self.part.rule is not None and self.part.rule[1] is not None:
+            test = self.at.inside[0]
+            for more in self.at.inside[1:]:
+                test = self.b.apply("and", test, more)
+            value = self.b.apply("choose", test, value, self.part.rule[1])
+        value = self.b.cast(value, array.type, saturate=False)  # a number spreads over a vector
+        index = (self.at.region.get("row", constant(0, INT)), self.at.region["column"])
+        return (Store(array, index, value, write.loc),)

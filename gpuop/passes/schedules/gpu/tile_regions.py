@@ -1,0 +1,212 @@
+"""How much of each part of a chain a tile needs, who computes it, and where it lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuop.ir.analysis.footprints import Surrounding
+from gpuop.ir.nodes import Array, FieldParam
+from gpuop.ir.types import Type
+from gpuop.passes.schedules.gpu.tile_chain import MIRRORS, TileChain, TilePart, loaded
+
+Span = tuple[int, int]  # how many points before and behind those of the tile
+THREADS = 256  # of a work-group
+WARP = 32  # threads that run together
+WHOLE = 128  # bytes of memory that they read at once
+LINE = 64  # bytes of a row that are read in vain, as memory is read by lines
+LOADED = 4  # operations that a load costs
+WAITING = 0.15  # of an operation: what a thread costs that waits for others of its group
+SPARE = 4  # rows that a strip may have more than others
+MOST_HELD = 96  # values of a window: registers are few
+WINDOW = 64  # values of a window that a strip keeps in registers
+SMALL = 4  # bytes: narrower results are written several at a time
+
+
+@dataclass(frozen=True)
+class Halo:
+    """Points around a tile."""
+
+    rows: Span = (0, 0)
+    columns: Span = (0, 0)
+
+    def joined(self, other: Halo) -> Halo:
+        return Halo(_join(self.rows, other.rows), _join(self.columns, other.columns))
+
+    def around(self, near: Surrounding) -> Halo:
+        """What is read there."""
+        spans = [(max(-low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
+        rows = spans[-2] if len(spans) > 1 else (0, 0)
+        return Halo(_sum(self.rows, rows), _sum(self.columns, spans[-1]))
+
+    @property
+    def mirrored(self) -> Halo:
+        return Halo((max(self.rows),) * 2, (max(self.columns),) * 2)
+
+    @property
+    def far(self) -> tuple[int, int]:
+        return max(self.rows), max(self.columns)
+
+
+@dataclass(frozen=True)
+class Region:
+    """What a group computes of a part: the tile and a halo.
+
+    Attributes:
+        needed: the halo that others need, with as much before the tile as behind it where a border mirrors.
+        computed: the halo that strips cover: what lies in it beyond what is needed is never used.
+        strip: rows and columns that a thread computes together.
+        count: strips down and strips across.
+    """
+
+    needed: Halo
+    computed: Halo
+    strip: tuple[int, int]
+    count: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.count[0] * self.strip[0], self.count[1] * self.strip[1]
+
+
+class Tiles:
+    """The regions of all parts, and the local memory of the fields that are kept.
+
+    Args:
+        rows, columns: of a tile.
+        tall: rows of a strip that shares what it reads along columns, about the most of them.
+        lanes: columns of a strip that shares what it reads along rows, which are accessed at once.
+        wide: whether places of so many columns are aligned in memory.
+    """
+
+    def __init__(self, chain: TileChain, rows: int, columns: int, tall: int, lanes: int, wide: bool) -> None:
+        self.chain, self.rows, self.columns = chain, rows, columns
+        self.tall, self.lanes, self.wide = tall, lanes, wide
+        self.regions: list[Region] = []
+        self.arrays: dict[FieldParam, Array] = {}
+        self.of: dict[FieldParam, Region] = {}
+        needed = {param: Halo() for param in chain.kept}
+        computed = dict(needed)
+        aligned: set[FieldParam] = set()  # what strips of several columns read
+        for part in reversed(chain.parts):
+            made = [param for param in part.kernel.written if param in needed and part.rule is not None]
+            region = self._region(
+                part, [needed[p] for p in made], [computed[p] for p in made], not aligned.isdisjoint(made)
+            )
+            self.regions.insert(0, region)
+            aligned.update(part.near if region.strip[1] > 1 else ())
+            for field, near in part.near.items():
+                if field in needed:
+                    needed[field] = needed[field].joined(region.needed.around(near))
+                    computed[field] = computed[field].joined(region.computed.around(near))
+            for param in made:
+                self.of[param] = region
+                planes = param.type.planes if chain.source.domain.elements == 1 else 1
+                self.arrays[param] = Array(param.hint, Type(param.type.storage, planes), region.shape, "local")
+
+    def _region(self, part: TilePart, needed: list[Halo], computed: list[Halo], aligned: bool) -> Region:
+        need, covered = _union(needed), _union(computed)
+        if part.rule is not None and part.rule[0] in MIRRORS:
+            need = need.mirrored
+        covered = covered.joined(need)
+        rows, columns = self.strip(part)
+        down = self.rows + sum(covered.rows)
+        step = self.lanes if aligned else columns
+        left = -(-covered.columns[0] // step) * step
+        across = -(-(left + self.columns + covered.columns[1]) // step) * step
+        if rows > 1:
+            heights = [n for n in range(1, min(rows + SPARE, down) + 1) if part.rule is not None or down % n == 0]
+            rows = min(heights, key=lambda n: self._time(part, (n, columns), (down, across)))
+        count = -(-down // rows), across // columns
+        halo = Halo(
+            (covered.rows[0], count[0] * rows - self.rows - covered.rows[0]), (left, across - self.columns - left)
+        )
+        return Region(need, halo, (rows, columns), count)
+
+    def _time(self, part: TilePart, strip: tuple[int, int], shape: tuple[int, int]) -> float:
+        """The operations of a group for a part whose threads compute such strips: those of whole warps, and waiting."""
+        count = -(-shape[0] // strip[0]) * -(-shape[1] // strip[1])
+        warps, turns = -(-count // WARP) * WARP, -(-count // THREADS) * THREADS
+        return (warps + WAITING * turns) * self._work(part, strip)
+
+    def _work(self, part: TilePart, strip: tuple[int, int]) -> int:
+        """The operations of a thread for a strip."""
+        points, loads = strip[0] * strip[1], 0
+        for near in part.near.values():
+            rows, columns = loaded(near, self.lanes if strip[1] > 1 else 1)
+            held = (strip[0] + rows[1] - rows[0]) * (strip[1] + columns[1] - columns[0])
+            loads += held if held <= MOST_HELD else held * points
+        return points * part.work + LOADED * loads
+
+    def strip(self, part: TilePart) -> tuple[int, int]:
+        """The rows and columns that a thread computes together: along which windows reach, so that they share what they read."""
+        across, down = (part.reach(axis) for axis in (-1, -2))
+        if part.turns:
+            return 1, 1
+        if not across and not self.wide:
+            return self.tall, 1
+        if not down and (self.wide or across):
+            return 1, self.lanes
+        small = min((p.type.storage.bits // 8 for p in part.kernel.written), default=SMALL) < SMALL
+        if small and part.rule is None and self.wide and (down + self.tall) * (across + self.lanes) <= WINDOW:
+            return self.tall, self.lanes
+        return self.tall, 1
+
+    def is_aligned(self, part: TilePart, region: Region) -> bool:
+        """Whether rows of the tile, without what is beside it, begin and end with lines of memory that are read."""
+        read = [field for field in part.near if field not in self.arrays]
+        lines = all(self.columns * field.type.storage.bits // 8 % WHOLE == 0 for field in read)
+        return self.wide and region.strip[1] == 1 and bool(read) and lines and any(region.computed.columns)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays.values())
+
+    @property
+    def computed(self) -> float:
+        """The operations for a point of a tile, those for what is around it among them."""
+        each = zip(self.chain.parts, self.regions, strict=True)
+        return sum(part.work * math.prod(region.shape) for part, region in each) / (self.rows * self.columns)
+
+    @property
+    def cost(self) -> float:
+        """The operations of a group for a point of its tile, with loads, and with threads that wait or do nothing."""
+        each = zip(self.chain.parts, self.regions, strict=True)
+        return sum(self._time(part, region.strip, region.shape) for part, region in each) / (self.rows * self.columns)
+
+    @property
+    def bytes_read(self) -> float:
+        """Bytes of fields that a group reads for a point of its tile, by whole lines of the cache."""
+        return sum(nbytes * layers for nbytes, layers in self._reads())
+
+    @property
+    def bytes_beside(self) -> float:
+        """Those of them in other layers than the first, of which no thread has more than its own."""
+        return sum(nbytes * (layers - 1) for nbytes, layers in self._reads())
+
+    def _reads(self) -> Iterator[tuple[float, int]]:
+        """For each field that a part reads the bytes of a layer, for a point of the tile, and of how many layers they are read."""
+        for part, region in zip(self.chain.parts, self.regions, strict=True):
+            for field, near in part.near.items():
+                if field not in self.arrays:
+                    halo = region.computed.around(near)
+                    line = (self.columns + sum(halo.columns)) * field.type.storage.bits // 8 + LINE
+                    planes = field.type.planes if self.chain.source.domain.elements == 1 else 1
+                    layers = math.prod(b - a + 1 for a, b in zip(near.low[:-2], near.high[:-2], strict=True))
+                    yield (self.rows + sum(halo.rows)) * line * planes / (self.rows * self.columns), layers
+
+
+def _join(a: Span, b: Span) -> Span:
+    return max(a[0], b[0]), max(a[1], b[1])
+
+
+def _sum(a: Span, b: Span) -> Span:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _union(halos: list[Halo]) -> Halo:
+    made = Halo()
+    for halo in halos:
+        made = made.joined(halo)
+    return made

@@ -1,0 +1,270 @@
+"""Stencils of bytes on GPUs whose rows are no words: a thread computes four words, which lie where memory is aligned.
+
+At every point a neighbour is as far away in memory, whatever the width. So what a thread reads of a row lies at the same place of
+the aligned accesses that have it, and is shifted out of words by constants. Columns at the ends of rows have threads of their own,
+behind the others; at the edges of the grid rows are computed column by column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gpuop.ir.analysis.intervals import LIMITS
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Array,
+    Block,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Index,
+    Load,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Wide,
+    Write,
+)
+from gpuop.ir.types import INT, UCHAR, UINT, Shape, Type
+from gpuop.ir.visit import expressions
+from gpuop.passes.coarsening_factor import ACCESS
+from gpuop.passes.schedules.common.grid_walk import numbered
+from gpuop.passes.schedules.common.instantiate import Placed, positions, without_tables
+from gpuop.passes.schedules.common.method import Method, Parameters
+from gpuop.passes.schedules.gpu.roll import unfit
+from gpuop.passes.schedules.gpu.shifted_rows import ShiftedRows
+from gpuop.passes.swar.packed_lanes import LANES, Packed
+from gpuop.passes.swar.word_kernel import Value, WordKernel
+
+WORDS = ACCESS // LANES  # of a thread
+LONG = 8 * ACCESS  # columns at least: those at the ends of rows are few
+MOST_HELD = 64  # registers for what a thread reads
+GROUP = Shape(1, 8, 32)  # threads of a work-group, whose rows share what they read
+AT_ONCE = 4  # columns of a row at the edge whose loads do not wait for one another
+GAIN = 0.75  # statements of words are at most such a part of those for each byte
+WORD = Type(UINT)
+Line = tuple[FieldParam, tuple[int, ...]]  # a row that is read: of which field, how far away along the other axes
+Held = Mapping[
+    Line, tuple[Array, int]
+]  # the words that a thread has of a row, from which column behind its first one on
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The rows that a thread reads, and the columns of each, from the least to the greatest offset."""
+
+    found: dict[Line, tuple[int, int]]
+
+    @property
+    def halo(self) -> tuple[int, int]:
+        return max(0, *(-low for low, _ in self.found.values())), max(0, *(high for _, high in self.found.values()))
+
+
+def lines_of(kernel: Kernel) -> Lines | None:
+    """None where it reads otherwise than at constant distances."""
+    found: dict[Line, tuple[int, int]] = {}
+    for read in (e for e in expressions(kernel.body) if isinstance(e, Read)):
+        place = line_of(read)
+        if place is None:
+            return None
+        line, column = place
+        low, high = found.get(line, (column, column))
+        found[line] = min(low, column), max(high, column)
+    return Lines(found)
+
+
+def line_of(read: Read) -> tuple[Line, int] | None:
+    """The row of a read, and the column there."""
+    point = read.point or tuple(Index("global", "column") for _ in read.field.type.field_shape)
+    away = [at.offset for at in point if isinstance(at, Index)]
+    return ((read.field, tuple(away[:-1])), away[-1]) if away and len(away) == len(point) else None
+
+
+def refuse(kernel: Kernel) -> str:
+    if found := unfit(kernel):
+        return found
+    domain, target = kernel.domain, kernel.target
+    assert target is not None
+    if domain.extent("column") % LANES == 0 or domain.extent("column") < LONG:
+        return "its rows are words, or short"
+    fields = (*kernel.inputs, *kernel.written)
+    if domain.elements > 1 or any(f.type.dtype != "uint8" or f.type.planes > 1 or f.by_value for f in fields):
+        return "not all of its fields are planes of bytes"
+    if (
+        kernel.intermediates
+        or kernel.layouts
+        or kernel.shared_memory
+        or any(o.fill is not None for o in kernel.outputs)
+    ):
+        return "its fields are not all in memory of their own"
+    if without_tables(kernel) != kernel.body:
+        return "it has tables"
+    lines = lines_of(kernel)
+    if lines is None or max(lines.halo) > ACCESS:
+        return "it reads far away"
+    if domain.threads < target.least_threads * ACCESS:
+        return "wide accesses would leave too few threads"
+    held = {line: (Array("row", WORD, (3 * WORDS,)), -ACCESS) for line in lines.found}
+    if len(held) * 2 * WORDS > MOST_HELD:
+        return "what it reads takes too many registers"
+    words = WordsOfThread(
+        kernel, held, {f: Array("lanes", WORD, (WORDS,)) for f in kernel.written}, constant(0, INT)
+    ).block()
+    return "" if words and len(words) <= GAIN * LANES * len(kernel.body) else "words would not make it faster"
+
+
+def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
+    return ({"columns": ACCESS},)
+
+
+def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+    return {"columns": ACCESS}
+
+
+def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
+    return replace(RaggedWords(kernel).kernel(), group=GROUP)
+
+
+class WordsOfThread(WordKernel):
+    """What is computed of one of a thread's words, whose neighbours are in arrays."""
+
+    def __init__(self, kernel: Kernel, held: Held, results: Mapping[FieldParam, Array], number: Expr) -> None:
+        super().__init__(kernel)
+        self.held, self.results, self.number = held, results, number
+        self.loaded: dict[tuple[Array, int], Expr] = {}
+
+    def block(self) -> Block | None:
+        """None of what is not understood."""
+        return tuple(self.out) if all(map(self.stmt, self.source.body)) else None
+
+    def read(self, read: Read) -> list[Value] | None:
+        place = line_of(read)
+        assert place is not None
+        (array, first), column = self.held[place[0]], place[1]
+        return [self.lanes.beside(lambda k: (self.held_word(array, k),), 8, column - first, LIMITS[UCHAR])]
+
+    def held_word(self, array: Array, word: int) -> Expr:
+        if (array, word) not in self.loaded:
+            self.loaded[array, word] = self.b.bind(Load(array, (self.b.apply("add", self.number, word),), WORD))
+        return self.loaded[array, word]
+
+    def write(self, stmt: Write) -> bool:
+        values = self.value(stmt.value) or []
+        words = [v for v in values if isinstance(v, Packed) and v.range[1] <= LIMITS[UCHAR][1]]
+        if len(words) == 1:
+            self.out.append(Store(self.results[stmt.field], (self.number,), words[0].form(8)[0], stmt.loc))
+        return len(words) == 1
+
+
+class RaggedWords(ShiftedRows):
+    """Builds what a thread does.
+
+    Attributes:
+        lines: what it reads.
+        vectors: threads of a row that have sixteen columns.
+        ends: columns at the ends of rows that have threads of their own.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel, ACCESS)
+        found = lines_of(kernel)
+        assert found is not None
+        self.lines = found
+        self.loaded, self.stored = {}, {}
+        self.vectors = -(-(self.columns + ACCESS - 1) // ACCESS)
+        self.ends = tuple(n + ACCESS - 1 for n in found.halo)
+        self.points = (self.vectors + sum(self.ends)) * ACCESS
+
+    def computed(self) -> Block:
+        out, thread, behind = list[Stmt](), list[Stmt](), list[Stmt]()
+        left, right = self.lines.halo
+        test = self.within(left, self.columns - right, thread)
+        rows = self.inner_rows(collector(out))
+        vector = (If(rows, (*thread, If(test, self.words())), self.one_by_one()),)
+        self.at_end(behind)
+        first = collector(out).apply("lt", Index("global", "column"), self.vectors)
+        return (*out, If(first, vector, (If(rows, tuple(behind)),)))
+
+    def inner_rows(self, b: Builder) -> Expr:
+        """Whether all rows that are read are inside, and another one behind them, which the last access may reach."""
+        tests = []
+        for n, axis in enumerate(self.source.domain.axes[:-1]):
+            away = [across[n] for _, across in self.lines.found]
+            last = self.source.domain.extent(axis) - 1 - max(0, *away) - (axis == "row")
+            tests += [b.apply("ge", Index("global", axis), -min(away))] if min(away) < 0 else []
+            tests.append(b.apply("le", Index("global", axis), last))
+        for test in tests[1:]:
+            tests[0] = b.apply("and", tests[0], test)
+        return tests[0]
+
+    def at_end(self, out: list[Stmt]) -> None:
+        """What one of the threads behind those of a row does."""
+        b, (left, right) = collector(out), self.ends
+        number = b.apply("sub", Index("global", "column"), self.vectors)
+        moved = b.apply("choose", b.apply("lt", number, left), 0, self.columns - left - right)
+        self.at_column(b.apply("add", number, moved), out)
+
+    def one_by_one(self) -> Block:
+        """The columns of a row at the edge of the grid; for those that are not there the last one, so that all load at once."""
+
+        def one(lane: Expr, out: list[Stmt]) -> None:
+            b = collector(out)
+            self.at_column(
+                b.apply("min", b.apply("max", b.apply("add", Ref(self.first), lane), 0), self.columns - 1), out
+            )
+
+        (loop,) = numbered("lane", 0, self.thread.count, one)
+        assert isinstance(loop, For)
+        return (replace(loop, unroll=AT_ONCE),)
+
+    def at_column(self, column: Expr, out: list[Stmt]) -> None:
+        used = positions(self.source, self.source.domain)
+        found = {e: at for e in used if (at := self.position(e, column, collector(out))) is not None}
+        out += Placed(self.source, found).copy()
+
+    # --- words ------------------------------------------------------------------------------------------------------
+
+    def words(self) -> Block:
+        out: list[Stmt] = []
+        held = {line: self.held(line, out) for line in self.lines.found}
+        results = {field: Array(f"{field.hint}_words", WORD, (WORDS,)) for field in self.source.written}
+        out += map(Declare, results.values())
+
+        def one(number: Expr, out: list[Stmt]) -> None:
+            block = WordsOfThread(self.source, held, results, number).block()
+            assert block is not None
+            out += block
+
+        out += numbered("word", 0, WORDS, one)
+        point: tuple[Expr, ...] = (*self.rows, Ref(self.first))
+        return (*out, *(Wide(field, array, False, point) for field, array in results.items()))
+
+    def held(self, line: Line, out: list[Stmt]) -> tuple[Array, int]:
+        """Load the aligned accesses that have what is read of a row."""
+        (field, across), domain = line, self.source.domain
+        low, high = self.lines.found[line]
+        far = sum(n * math.prod(domain.shape[k:]) for k, n in enumerate(across, 1))
+        first = (far + low) // ACCESS * ACCESS - far
+        last = -(-(far + high + ACCESS) // ACCESS) * ACCESS - far
+        row, b = Array(f"{field.hint}_row", WORD, ((last - first) // LANES,)), collector(out, hint="at")
+        out.append(Declare(row))
+        for start in range(first, last, ACCESS):
+            piece = Array(f"{field.hint}_piece", WORD, (WORDS,))
+            place = b.apply("add", Ref(self.first), start + far)  # so many columns on, whichever row it is in
+            out += [Declare(piece), Wide(field, piece, True, (*self.rows, place))]
+
+            def kept(k: Expr, out: list[Stmt], piece: Array = piece, start: int = start) -> None:
+                b = collector(out)
+                out.append(Store(row, (b.apply("add", k, (start - first) // LANES),), b.bind(Load(piece, (k,), WORD))))
+
+            out += numbered("k", 0, WORDS, kept)
+        return row, first
+
+
+RAGGED_WORDS = Method("ragged words", ("columns",), refuse, candidates, taken, apply)

@@ -1,0 +1,227 @@
+"""Four integers of 8 or 16 bits in one or two words, and arithmetic on all of them at once: no lane ever reaches into the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gpuop.ir.analysis.intervals import Range, interval
+from gpuop.ir.build import Builder, constant
+from gpuop.ir.nodes import Const, Expr
+from gpuop.ir.types import UINT
+
+LANES = 4  # columns in a word of bytes
+ONES = {8: 0x01010101, 16: 0x00010001}  # of which a multiple is a number in all lanes
+MOST = {8: 0xFF, 16: 0xFFFF}
+ODD, HIGH = 0x4341, 0x7351  # bytes of two words: the odd ones of the first, with 0 between; those of both
+HALVES = 0x5432  # the high half of the first, the low one of the second
+Words = tuple[Expr, ...]  # a word of four bytes; or one with the even lanes and one with the odd ones, 16 bits each
+
+
+@dataclass
+class Packed:
+    """Four integers that are not negative, in the forms that were asked for.
+
+    Attributes:
+        range: the least and the greatest that they can be.
+        bits: of a lane in the form that there is at first; of numbers 0, for they have any.
+        make: makes the words of a form.
+    """
+
+    range: Range
+    bits: int
+    make: Callable[[int], Words]
+    forms: dict[int, Words] = field(default_factory=dict)
+
+    def form(self, bits: int) -> Words:
+        if bits not in self.forms:
+            self.forms[bits] = self.make(bits)
+        return self.forms[bits]
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Four truths: the highest bits of lanes, whose other bits may be anything.
+
+    Attributes:
+        differs: lanes that are 0 where it holds, if that is how it was found; their highest bits are free.
+    """
+
+    bits: int
+    words: Words
+    differs: Words | None = None
+
+
+class PackedLanes:
+    """Builds the arithmetic; None of what cannot be done so."""
+
+    def __init__(self, b: Builder) -> None:
+        self.b = b
+        self.forms: dict[Words, Words] = {}  # of words, by the other form
+
+    def number(self, value: int) -> Packed | None:
+        if not 0 <= value <= MOST[16]:
+            return None
+        return Packed((value, value), 0, lambda bits: (splat(value, bits),) * (bits // 8))
+
+    def packed(self, bits: int, words: Words, range_: Range) -> Packed:
+        return Packed(range_, bits, lambda wanted: self.converted(words, wanted), {bits: words})
+
+    def converted(self, words: Words, wanted: int) -> Words:
+        """Bytes as pairs of 16 bits, or such pairs, which hold bytes, as those."""
+        b = self.b
+        if words not in self.forms and wanted == 16:
+            (word,) = words
+            self.forms[words] = b.apply("and", word, splat(255, 16)), self.bytes(word, uint(0), ODD)
+        elif words not in self.forms:
+            even, odd = words
+            self.forms[words] = (self.bytes(even, odd, 0x6240),)
+        return self.forms[words]
+
+    def bytes(self, x: Expr, y: Expr, selector: int) -> Expr:
+        """Four bytes of two words."""
+        return self.b.apply("bytes_of", x, y, uint(selector))
+
+    def beside(self, parts: Callable[[int], Words], held: int, column: int, range_: Range) -> Packed:
+        """Four columns from some column on of words that are held in a form: of two words the last bytes and the first ones,
+        where they are not aligned."""
+        first, shift = divmod(column, LANES)
+
+        def form(k: int, bits: int) -> Words:
+            return parts(k) if bits == held else self.converted(parts(k), bits)
+
+        def make(bits: int) -> Words:
+            if not shift:
+                return form(first, bits)
+            if bits == 8:
+                (word,), (following,) = form(first, bits), form(first + 1, bits)
+                return (self.bytes(word, following, 0x3210 + shift * 0x1111),)
+            (even, odd), (next_even, next_odd) = form(first, bits), form(first + 1, bits)
+            if shift == 1:
+                return odd, self.bytes(even, next_even, HALVES)
+            behind = self.bytes(odd, next_odd, HALVES)
+            return (self.bytes(even, next_even, HALVES), behind) if shift == 2 else (behind, next_even)
+
+        return Packed(range_, held, make)
+
+    def high(self, words: Words, bits: int) -> Words:
+        """The high bytes of pairs of 16 bits, in a form."""
+        even, odd = words
+        return (
+            (self.bytes(even, odd, HIGH),)
+            if bits == 8
+            else (self.bytes(even, uint(0), ODD), self.bytes(odd, uint(0), ODD))
+        )
+
+    def each(self, op: str, *operands: Words) -> Words:
+        return tuple(self.b.apply(op, *words) for words in zip(*operands, strict=True))
+
+    # --- arithmetic ---------------------------------------------------------------------------------------------
+
+    def apply(self, op: str, x: Packed, y: Packed) -> Packed | None:
+        """An operation of integers whose result no type limits."""
+        range_ = interval(op, [x.range, y.range], UINT)
+        constant_ = y.range[0] == y.range[1]
+        if range_[0] < 0 or range_[1] > MOST[16]:
+            return None
+        bits = 8 if max(x.bits, y.bits) <= 8 and max(range_[1], x.range[1], y.range[1]) <= MOST[8] else 16
+        if op in ("add", "sub", "and", "or", "xor"):
+            return self.packed(bits, self.each(op, x.form(bits), y.form(bits)), range_)
+        if op == "shl" and constant_ and y.range[0] < 16:
+            return self.apply("mul", x, self.power(y.range[0]))
+        if op == "mul" and (constant_ or x.range[0] == x.range[1]):
+            x, factor = (x, y.range[0]) if constant_ else (y, x.range[0])
+            return self.packed(bits, self.each("mul", x.form(bits), (uint(factor),) * (bits // 8)), range_)
+        if op == "shr" and constant_ and y.range[0] < x.bits:
+            return self.shifted(x, y.range[0], range_)
+        if op in ("min", "max"):
+            return self.packed(16, self.each(f"halves_{op}", x.form(16), y.form(16)), range_)
+        return None
+
+    def power(self, exponent: int) -> Packed:
+        found = self.number(1 << exponent)
+        assert found is not None
+        return found
+
+    def shifted(self, x: Packed, count: int, range_: Range) -> Packed:
+        """To the right; what comes from the next lane is masked out."""
+        words = x.form(x.bits)
+        if (x.bits, count) == (16, 8):
+            return Packed(range_, 16, lambda bits: self.high(words, bits))
+        moved = self.each("shr", words, (uint(count),) * len(words))
+        return self.packed(
+            x.bits, self.each("and", moved, (splat(MOST[x.bits] >> count, x.bits),) * len(words)), range_
+        )
+
+    def masked(self, x: Packed, most: int) -> Packed:
+        """The low bits."""
+        mask = self.number(most)
+        assert mask is not None
+        found = self.apply("and", x, mask)
+        assert found is not None
+        return found
+
+    # --- conditions ---------------------------------------------------------------------------------------------
+
+    def compared(self, op: str, x: Packed, y: Packed) -> Flags | None:
+        """A comparison of lanes whose highest bits are free: there the outcome of a subtraction is to be seen."""
+        if op in ("gt", "le"):
+            return self.compared({"gt": "lt", "le": "ge"}[op], y, x)
+        bits = next((n for n in (8, 16) if max(x.bits, y.bits) <= n and max(x.range[1], y.range[1]) < 1 << (n - 1)), 0)
+        if not bits:
+            return None
+        a, c = x.form(bits), y.form(bits)
+        if op in ("eq", "ne"):
+            found = self.equal(bits, self.each("xor", a, c))
+            return self.inverted(found) if op == "ne" else found
+        found = Flags(bits, self.each("sub", self.each("or", a, highest(bits)), c))  # x ≥ y
+        return self.inverted(found) if op == "lt" else found
+
+    def equal(self, bits: int, differs: Words) -> Flags:
+        return Flags(bits, self.each("sub", highest(bits), differs), differs)
+
+    def inverted(self, flags: Flags) -> Flags:
+        return Flags(flags.bits, self.each("xor", flags.words, highest(flags.bits)))
+
+    def combined(self, op: str, x: Flags, y: Flags) -> Flags:
+        bits = max(x.bits, y.bits)
+        if op == "and" and x.differs and y.differs and x.bits == y.bits:
+            return self.equal(bits, self.each("or", x.differs, y.differs))
+        return Flags(bits, self.each(op, self.flags(x, bits), self.flags(y, bits)))
+
+    def flags(self, x: Flags, bits: int) -> Words:
+        """Flags of bytes as those of 16 bits."""
+        if x.bits == bits:
+            return x.words
+        (word,) = x.words
+        return self.b.apply("shl", word, uint(8)), word
+
+    def truth(self, x: Flags) -> Packed:
+        """1 where it holds, 0 elsewhere."""
+        (word,) = x.words if x.bits == 8 else self.high(x.words, 8)
+        return self.packed(8, self.each("and", self.each("shr", (word,), (uint(7),)), (splat(1, 8),)), (0, 1))
+
+    def chosen(self, test: Flags, x: Packed, y: Packed) -> Packed:
+        """x where the test holds, else y."""
+        range_ = min(x.range[0], y.range[0]), max(x.range[1], y.range[1])
+        bits = 8 if range_[1] <= MOST[8] and max(x.bits, y.bits) <= 8 else 16
+        truth = self.truth(test).form(bits)
+        mask = self.each("mul", truth, (uint(MOST[bits]),) * len(truth))
+        if y.range == (0, 0):
+            return self.packed(bits, self.each("and", x.form(bits), mask), range_)
+        differs = self.each("and", self.each("xor", x.form(bits), y.form(bits)), mask)
+        return self.packed(bits, self.each("xor", y.form(bits), differs), range_)
+
+
+def uint(value: int) -> Const:
+    return constant(value, UINT)
+
+
+def highest(bits: int) -> Words:
+    """The highest bits of lanes."""
+    return (splat(1 << (bits - 1), bits),) * (bits // 8)
+
+
+def splat(value: int, bits: int) -> Const:
+    """A number in all lanes."""
+    return uint(value * ONES[bits])

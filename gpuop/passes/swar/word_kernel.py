@@ -1,0 +1,280 @@
+"""The kernel that a stencil of bytes is in words: its statements, without conditions and loops, and where its fields lie."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from gpuop.ir.analysis.intervals import LIMITS, Range
+from gpuop.ir.build import collector
+from gpuop.ir.dead_code import without_dead_code
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.layout import Layout
+from gpuop.ir.nodes import (
+    Apply,
+    Cast,
+    Comment,
+    Const,
+    Expr,
+    FieldParam,
+    Index,
+    Lane,
+    Let,
+    Pack,
+    Read,
+    Ref,
+    Stmt,
+    Var,
+    Write,
+)
+from gpuop.ir.ops import MIRRORED
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import BOOL, INT, UCHAR, UINT, Shape, Type
+from gpuop.ir.visit import walk
+from gpuop.passes.swar.packed_lanes import LANES, MOST, Flags, Packed, PackedLanes, Words, splat, uint
+
+BORDERS = ("clamp", "wrap", "fill", "unchecked")  # of words as of bytes, but for the edge that is repeated
+FIRST, LAST = {8: 0x0000, 16: 0x1010}, {8: 0x3333, 16: 0x3232}  # of a word: a lane at its ends, in all lanes
+Value: TypeAlias = Packed | Flags
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How a field lies in words: of bytes, or of pairs of 16 bits; and between which its values lie. Elements of four points may
+    alternate in as many words.
+    """
+
+    param: FieldParam
+    bits: int
+    range: Range
+    alternate: bool = False
+
+
+class WordKernel:
+    """Rewrites the statements of a body without conditions and loops.
+
+    Attributes:
+        fields: what takes the place of fields.
+        known: what is known of variables, by component.
+        words: that were read.
+        repeated: what takes the place of words that may lie beyond an edge.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.source = kernel
+        self.shape = Shape((*kernel.domain.shape[:-1], kernel.domain.shape[-1] // LANES))
+        self.fields = {f: self.stored(f, 8, LIMITS[UCHAR]) for f in (*kernel.inputs, *kernel.written)}
+        self.writes = Counter(stmt.field for stmt in walk(kernel.body) if isinstance(stmt, Write))
+        self.known: dict[Var, list[Value]] = {}
+        self.words: dict[Read, Expr] = {}
+        self.repeated: dict[Expr, Expr] = {}
+        self.out: list[Stmt] = [Comment(f"{LANES} columns in a word")]
+        self.b = collector(self.out)
+        self.lanes = PackedLanes(self.b)
+
+    def stored(self, field: FieldParam, bits: int, range_: Range) -> Stored:
+        planes = (*field.type.tensor_shape, 2) if bits == 16 else field.type.tensor_shape
+        kind = field.type.replace(field_shape=self.shape, tensor_shape=planes, dtype=UINT.name)
+        return Stored(FieldParam(field.hint, kind), bits, range_, not self.source.layout(field).in_rows())
+
+    def kernel(self) -> Kernel | None:
+        """None of what is not understood."""
+        source = self.source
+        for stmt in source.body:
+            if not self.stmt(stmt):
+                return None
+        outputs = (
+            replace(o, param=self.fields[o.param].param, over=o.over and self.fields[o.over].param)
+            for o in source.outputs
+        )
+        packed = replace(
+            source,
+            inputs=tuple(self.fields[f].param for f in source.inputs),
+            outputs=tuple(outputs),
+            intermediates=tuple(self.fields[f].param for f in source.intermediates),
+            domain=Domain(self.shape),
+            layouts=tuple((self.fields[f].param, in_words(layout)) for f, layout in source.layouts),
+            body=tuple(self.out),
+            packed=True,
+        )
+        return without_dead_code(packed)  # of pairs of words some need only one
+
+    def stmt(self, stmt: Stmt) -> bool:
+        match stmt:
+            case Comment():
+                self.out.append(stmt)
+                return True
+            case Let(var=var, value=value) if not var.mutable:
+                found = self.value(value)
+                if found is not None:
+                    self.known[var] = found
+                return found is not None
+            case Write(point=None):
+                return self.write(stmt)
+        return False
+
+    def write(self, stmt: Write) -> bool:
+        found = self.value(stmt.value)
+        values = [v for v in found or [] if isinstance(v, Packed)]
+        if not values:
+            return False
+        if stmt.field not in self.fields:
+            range_ = min(v.range[0] for v in values), max(v.range[1] for v in values)
+            bits = 8 if range_[1] <= MOST[8] else 16
+            if self.writes[stmt.field] > 1 or (bits == 16 and len(values) > 1):
+                return False
+            self.fields[stmt.field] = self.stored(stmt.field, bits, range_)
+        there = self.fields[stmt.field]
+        if max(v.range[1] for v in values) > MOST[there.bits]:
+            return False
+        words = [word for v in values for word in v.form(there.bits)]
+        self.out.append(replace(stmt, field=there.param, value=self.b.pack(words)))
+        return True
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def value(self, expr: Expr) -> list[Value] | None:
+        """The components of a value."""
+        match expr:
+            case Const(value=number) if expr.type.integer:
+                found = self.lanes.number(int(number))
+                return None if found is None else [found]
+            case Ref(var=var):
+                return self.known.get(var)
+            case Read():
+                return self.read(expr)
+            case Lane(arg=arg, lane=lane):
+                values = self.value(arg)
+                return None if values is None else [values[lane]]
+            case Pack(args=args):
+                return self.joined([self.value(a) for a in args])
+            case Cast(arg=arg):
+                values = self.value(arg)
+                return None if values is None else self.joined([self.cast(v, expr) for v in values])
+            case Apply(op=op, args=args):
+                operands = [self.value(a) for a in args]
+                given = [o for o in operands if o is not None]
+                if len(given) < len(operands):
+                    return None
+                count = max(map(len, given))
+                spread = [o * count if len(o) < count else o for o in given]
+                return self.joined([self.apply(op, list(v), expr) for v in zip(*spread, strict=True)])
+        return None
+
+    def joined(self, parts: list[list[Value] | None]) -> list[Value] | None:
+        found = [v for part in parts if part is not None for v in part]
+        return None if None in parts else found
+
+    def cast(self, value: Value, cast: Cast) -> list[Value] | None:
+        wanted = cast.type.dtype
+        if cast.type.lanes > 1 and cast.arg.type.lanes == 1:
+            return None
+        if isinstance(value, Flags):
+            return [value] if wanted is BOOL else [self.lanes.truth(value)] if wanted.kind in "iu" else None
+        if wanted.kind not in "iu":
+            return None
+        most = LIMITS[wanted][1]
+        if value.range[1] <= most:
+            return [value]
+        if not cast.saturate and wanted.kind == "u":
+            return [self.lanes.masked(value, most)]
+        limit = self.lanes.number(most)
+        clamped = None if limit is None or not cast.saturate else self.lanes.apply("min", value, limit)
+        return None if clamped is None else [clamped]
+
+    def apply(self, op: str, values: list[Value], expr: Apply) -> list[Value] | None:
+        """An operation, of one component."""
+        lanes, found = self.lanes, None
+        match op, values:
+            case "choose", [Flags() as test, Packed() as x, Packed() as y]:
+                found = lanes.chosen(test, x, y)
+            case "and" | "or" | "xor", [Flags() as x, Flags() as y]:
+                return [lanes.combined(op, x, y)]
+            case "not", [Flags() as x]:
+                return [lanes.inverted(x)]
+            case _, [Packed() as x, Packed() as y] if op in MIRRORED:
+                flags = lanes.compared(op, x, y)
+                return None if flags is None else [flags]
+            case _, [Packed() as x, Packed() as y]:
+                found = lanes.apply(op, x, y)
+        if found is not None and found.range[1] > LIMITS[expr.type.dtype][1]:  # it wraps in its own type
+            found = lanes.masked(found, LIMITS[expr.type.dtype][1]) if expr.type.kind == "u" else None
+        return None if found is None else [found]
+
+    # --- memory -------------------------------------------------------------------------------------------------
+
+    def read(self, read: Read) -> list[Value] | None:
+        there = self.fields.get(read.field)
+        fill = None if read.fill is None else int(read.fill.value)
+        if there is None or read.border not in BORDERS or (fill is not None and not 0 <= fill <= MOST[there.bits]):
+            return None
+        ends = (*there.range, *([] if fill is None else [fill]))
+        planes = read.field.type.planes
+        if read.element is not None and not isinstance(read.element, Const):
+            return None
+        chosen = range(planes) if read.element is None else [min(max(int(read.element.value), 0), planes - 1)]
+        return [self.lane_values(read, there, plane, (min(ends), max(ends))) for plane in chosen]
+
+    def lane_values(self, read: Read, there: Stored, plane: int, range_: Range) -> Packed:
+        """What four columns read."""
+        at = 0 if read.point is None else read.point[-1]
+
+        def parts(k: int) -> Words:
+            return tuple(self.word(read, there, plane, k, part) for part in range(there.bits // 8))
+
+        return self.lanes.beside(parts, there.bits, at.offset if isinstance(at, Index) else 0, range_)
+
+    def word(self, read: Read, there: Stored, plane: int, k: int, part: int) -> Expr:
+        """The word k words on; beyond an edge that is repeated, its last column in all lanes."""
+        word, bits = self.stored_word(read, there, plane, k, part), there.bits
+        if read.border != "clamp" or read.point is None or not k:
+            return word
+        if word not in self.repeated:
+            b, at = self.b, Index("global", "column", k)
+            edge = self.stored_word(read, there, plane, k, 0 if k < 0 else bits // 8 - 1)
+            last = self.lanes.bytes(edge, uint(0), FIRST[bits] if k < 0 else LAST[bits])
+            outside = b.apply("lt", at, 0) if k < 0 else b.apply("ge", at, self.shape[-1])
+            self.repeated[word] = b.apply("choose", outside, last, word)
+        return self.repeated[word]
+
+    def stored_word(self, read: Read, there: Stored, plane: int, k: int, part: int) -> Expr:
+        """A word of a plane as it is in memory, or as the border says."""
+        if there.alternate:
+            return self.picked([self.word_at(read, there, n, k) for n in range(there.param.type.planes)], plane)
+        return self.word_at(read, there, plane * (there.bits // 8) + part, k)
+
+    def picked(self, words: list[Expr], plane: int) -> Expr:
+        """The bytes of an element of four points, whose elements alternate in words."""
+        lanes = [divmod(plane + point * len(words), LANES) for point in range(LANES)]
+        first, *others = sorted({word for word, _ in lanes})
+        found, there = words[first], [byte for _, byte in lanes]
+        for number in others:
+            chosen = [LANES + byte if word == number else at for (word, byte), at in zip(lanes, there, strict=True)]
+            found, there = (
+                self.lanes.bytes(found, words[number], sum(at << 4 * n for n, at in enumerate(chosen))),
+                list(range(LANES)),
+            )
+        return found
+
+    def word_at(self, read: Read, there: Stored, number: int, k: int) -> Expr:
+        """The word of a number, of those that four points have."""
+        point = None if read.point is None else (*read.point[:-1], Index("global", "column", k))
+        if all(isinstance(at, Index) and not at.offset for at in point or ()):
+            read, point = replace(read, border="clamp", fill=None), None
+        element = None if there.param.type.planes == 1 else Const(number, Type(INT))
+        fill = None if read.fill is None else splat(int(read.fill.value), there.bits)
+        wanted = Read(there.param, Type(UINT), point, element, read.border, fill)
+        if wanted not in self.words:
+            self.words[wanted] = self.b.bind(wanted)
+        return self.words[wanted]
+
+
+def in_words(layout: Layout) -> Layout:
+    """The layout of the words that bytes are, whose rows are whole ones."""
+    along = layout.element if layout.in_rows() else LANES  # elements that alternate do so in words
+    return Layout(
+        (*(n // LANES for n in layout.point[:-1]), layout.point[-1]),
+        along // LANES,
+        behind=(layout.behind or 0) // LANES,
+    )

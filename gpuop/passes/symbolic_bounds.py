@@ -1,0 +1,452 @@
+"""What is known of integers at a place of a lowered kernel: of their ranges, and of sums under the conditions that enclose it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gpuop.ir.analysis.intervals import LIMITS, Range, interval
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Apply,
+    Array,
+    Assign,
+    Atomic,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    Var,
+    Wide,
+)
+from gpuop.ir.types import INT, LONG, UINT, ULONG
+from gpuop.ir.visit import walk
+from gpuop.passes.ranges import Ranges, fits
+
+DEEP = 4  # choices within choices of which conditions count, and bounds that one sum is taken apart by
+TRIED = 3000  # sums for one question: columns beyond the edges of strips take some 1,000
+MOST_SCALED = 1 << 12
+WIDE = (INT, LONG)
+WORDS = (UINT, ULONG)
+FLIPPED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque:
+    """A number of which nothing but its range is known."""
+
+    range: Range
+
+
+Key = Var | tuple[str, str] | Opaque  # a variable, a thread's position (kind and axis), or what has no name
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Multiples of numbers, and a constant."""
+
+    terms: dict[Key, int]
+    constant: int = 0
+
+    def plus(self, other: Sum, times: int = 1) -> Sum:
+        terms = dict(self.terms)
+        for key, n in other.terms.items():
+            terms[key] = terms.get(key, 0) + times * n
+        return Sum({key: n for key, n in terms.items() if n}, self.constant + times * other.constant)
+
+    def times(self, n: int) -> Sum:
+        return Sum({key: n * m for key, m in self.terms.items()} if n else {}, n * self.constant)
+
+
+class KnownBounds(Ranges):
+    """Ranges, as the conditions of enclosing statements narrow them; of variables and arrays that change, of all they may hold.
+
+    Attributes:
+        values: of variables that do not change, by what they were bound to.
+        narrowed: ranges of variables and positions, where a condition gives better ones.
+        limits: sums that are at most 0.
+        either: conditions of which one at least holds, or does not.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        self.values: dict[Var, Expr] = {}
+        self.narrowed: dict[Key, Range] = {}
+        self.limits: list[Sum] = []
+        self.seen: dict[Var, Range] = {}
+        self.sums: dict[Var, Sum] = {}
+        self.depth = self.tried = 0
+        self.either: tuple[tuple[tuple[Expr, ...], bool], ...] = ()
+        self.given: dict[Var | Array, list[Expr] | None] = {}  # what those that change may hold; None: anything
+        for stmt in walk(kernel.body):
+            self._note(stmt)
+
+    def _note(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let(var=var, value=value) | Assign(var=var, value=value) if value.type.kind in "iub":
+                if not var.mutable:
+                    self.values[var] = value
+                elif (found := self.given.setdefault(var, [])) is not None:
+                    found.append(value)
+            case Store(memory=Array() as array, value=value) if value.type.kind in "iu":
+                if (found := self.given.setdefault(array, [])) is not None:
+                    found.append(value)
+            case Wide(array=array, loads=True) | Atomic(memory=Array() as array):
+                self.given[array] = None
+            case For():
+                self.known[stmt.var] = LIMITS[INT]
+
+    # --- conditions -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def under(self, cond: Expr, holds: bool) -> Iterator[None]:
+        """What is known where a condition holds, or does not."""
+        before, either = (self.narrowed, self.limits, self.seen), self.either
+        self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), {}
+        self._suppose(cond, holds)
+        self.seen = {}
+        yield
+        (self.narrowed, self.limits, self.seen), self.either = before, either
+
+    @contextmanager
+    def turning(self, loop: For) -> Iterator[None]:
+        """What is known in a loop."""
+        self.known[loop.var] = self.counter(loop)
+        before = self.narrowed, self.limits, self.seen
+        self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), {}
+        counter, step = Ref(loop.var), self.range(loop.step)
+        if step[0] > 0:
+            self._at_most(counter, loop.stop, -1)
+            self._at_last(loop, step)
+            self._at_most(loop.start, counter, 0)
+        elif step[1] < 0:
+            self._at_most(loop.stop, counter, -1)
+            self._at_most(counter, loop.start, 0)
+        self.seen = {}
+        yield
+        self.narrowed, self.limits, self.seen = before
+
+    def _at_last(self, loop: For, step: Range) -> None:
+        """The counter's last value, where it is known how far behind the end that is."""
+        if step[0] != step[1]:
+            return
+        by, start = step[0], self.sum(loop.start)
+        far = self.sum(loop.stop).plus(start, -1)
+        if not far.terms and far.constant > 0:
+            limit = Sum({loop.var: 1}).plus(start, -1)
+            self._limit(Sum(limit.terms, limit.constant - (far.constant - 1) // by * by))
+        first, end = self._rest(start, by), self._rest(self.sum(loop.stop), by)
+        if by > 1 and first is not None and end is not None:
+            self._at_most(Ref(loop.var), loop.stop, -((end - first) % by or by))
+
+    def _rest(self, whole: Sum, by: int) -> int | None:
+        """What is left of a sum, divided by a number, if it is known."""
+        rest = whole.constant
+        for key, n in whole.terms.items():
+            if n % by:
+                value = self.values.get(key) if isinstance(key, Var) else None
+                if not isinstance(value, Apply) or value.op not in ("min", "max", "choose"):
+                    return None
+                found = {self._rest(self.sum(arm), by) for arm in value.args[value.op == "choose" :]}
+                known = found.pop()
+                if found or known is None:
+                    return None
+                rest += n * known
+        return rest % by
+
+    def _suppose(self, cond: Expr, holds: bool) -> None:
+        match cond:
+            case Ref(var=var) if var in self.values:
+                self._suppose(self.values[var], holds)
+            case Apply(op="not", args=(one,)):
+                self._suppose(one, not holds)
+            case Apply(op="and", args=args) if holds and cond.type.kind == "b":
+                for one in args:
+                    self._suppose(one, True)
+            case Apply(op="or", args=args) if not holds and cond.type.kind == "b":
+                for one in args:
+                    self._suppose(one, False)
+            case Apply(op="or") | Apply(op="and") if cond.type.kind == "b":
+                self.either = (*self.either, (cond.args, holds))
+            case Apply(op=op, args=(a, b)) if op in FLIPPED and a.type.kind in "iu":
+                self._compare(op if holds else FLIPPED[op], a, b)
+
+    def _compare(self, op: str, a: Expr, b: Expr) -> None:
+        signed = self._signed(a)
+        if signed is not None and op in ("lt", "le"):  # an integer below 0 is a large number
+            low, high = self.range(b)
+            if low >= 0 and high <= LIMITS[INT][1]:
+                self._at_most(Const(0, signed.type), signed, 0)
+                self._at_most(signed, Const(high, signed.type), -1 if op == "lt" else 0)
+        if op in ("gt", "ge"):
+            op, a, b = {"gt": "lt", "ge": "le"}[op], b, a
+        if op in ("lt", "eq", "le"):
+            self._at_most(a, b, -1 if op == "lt" else 0)
+        if op == "eq":
+            self._at_most(b, a, 0)
+
+    def _signed(self, expr: Expr) -> Expr | None:
+        """What was made unsigned."""
+        while isinstance(expr, Ref) and expr.var in self.values:
+            expr = self.values[expr.var]
+        return expr.arg if isinstance(expr, Cast) and expr.type.dtype in WORDS and expr.arg.type.dtype in WIDE else None
+
+    def _at_most(self, a: Expr, b: Expr, by: int) -> None:
+        """a ≤ b + by."""
+        low, high = self.range(a)[0], self.range(b)[1]
+        self._narrow(a, (low, high + by))
+        self._narrow(b, (low - by, high))
+        limit = self.sum(a).plus(self.sum(b), -1)
+        self._limit(Sum(limit.terms, limit.constant - by))
+        for side, op in ((a, "max"), (b, "min")):  # the greater one of two is at most so much: so are both
+            value = self._value(side)
+            if isinstance(value, Apply) and value.op == op:
+                for arm in value.args:
+                    self._at_most(*((arm, b) if op == "max" else (a, arm)), by)
+
+    def _limit(self, limit: Sum) -> None:
+        """A sum is at most 0, so each term is no more than the others leave."""
+        self.limits.append(limit)
+        ends = {key: self.extremes(key) for key in limit.terms}
+        least = limit.constant + sum(n * ends[key][n < 0] for key, n in limit.terms.items())
+        for key, n in limit.terms.items():
+            if isinstance(key, Opaque):
+                continue
+            low, high = ends[key]
+            left = n * (low if n > 0 else high) - least
+            found = (low, min(high, left // n)) if n > 0 else (max(low, -(left // -n)), high)
+            if found != (low, high):
+                self.narrowed[key] = found
+                self.seen = {}
+
+    def _narrow(self, expr: Expr, to: Range) -> None:
+        if isinstance(expr, Ref) and not expr.var.mutable:
+            low, high = self.range(expr)
+            self.narrowed[expr.var] = max(low, to[0]), min(high, to[1])
+            self.seen = {}
+
+    # --- ranges -----------------------------------------------------------------------------------------------------
+
+    def exact(self, expr: Expr) -> Range:  # noqa: C901 - a case for each operation
+        match expr:
+            case Ref(var=var):
+                if var not in self.seen:
+                    self.seen[var] = self._of(var)
+                return self.seen[var]
+            case Index(kind=kind, axis=axis, offset=offset):
+                low, high = super().exact(Index(kind, axis))
+                found = self.narrowed.get((kind, axis), (low, high))
+                return max(low, found[0]) + offset, min(high, found[1]) + offset
+            case Apply(op="choose", args=(cond, a, b)) if expr.type.kind in "iu" and self.depth < DEEP:
+                return self._chosen(cond, a, b)
+            case Cast(arg=arg, type=kind) if kind.dtype in WIDE and self._is_wrapped(arg):
+                found = self.range(arg)
+                return found if fits(found, kind.dtype) else self._unwrapped(arg)
+            case Apply(op="sub", args=(a, b)) if self._rounds_down(a, b):
+                low, high = self.range(a)
+                mask = self.range(b)[1]
+                return (low & ~mask, high & ~mask) if low >= 0 else (low - mask, high)
+            case Load(memory=Array(space="private" | "local") as array) if (
+                expr.type.kind in "iu" and expr.type.lanes == 1
+            ):
+                return self._held(array)
+            case Apply(op="hidden", args=(a,)):
+                return self.range(a)
+            case Apply(op="xor", args=(a, b)) if expr.type.kind == "i" and self.range(b) == (-1, -1):
+                low, high = self.range(a)
+                return -1 - high, -1 - low
+            case Apply(op="and", args=(a, b)) if expr.type.kind == "i":
+                masks = [high for low, high in map(self.range, (a, b)) if low >= 0]
+                return (0, min(masks)) if masks else LIMITS[expr.type.dtype]
+        return super().exact(expr)
+
+    def _of(self, var: Var) -> Range:
+        if var in self.values:
+            found = self.range(self.values[var])
+        elif var.mutable:
+            return self._held(var)
+        else:
+            found = self.known.get(var, LIMITS[var.type.dtype])
+        low, high = self.narrowed.get(var, found)
+        return max(low, found[0]), min(high, found[1])
+
+    def _held(self, what: Var | Array) -> Range:
+        """All that a variable or an array may hold that changes: what is anywhere bound or stored to it."""
+        values, kind = self.given.get(what), what.type.dtype
+        if not values:
+            return LIMITS[kind]
+        before = self.narrowed, self.limits, self.seen
+        self.narrowed, self.limits, self.seen = {}, [], {}
+        self.given[what] = None  # what depends on itself may be anything
+        found = [self.range(value) for value in values]
+        self.given[what] = [
+            Const(low, what.type) for low in (min(low for low, _ in found), max(high for _, high in found))
+        ]
+        self.narrowed, self.limits, self.seen = before
+        return min(low for low, _ in found), max(high for _, high in found)
+
+    def _chosen(self, cond: Expr, a: Expr, b: Expr) -> Range:
+        self.depth += 1
+        found = list[Range]()
+        for arm, holds in ((a, True), (b, False)):
+            with self.under(cond, holds):
+                low, high = self.range(arm)
+            if low <= high:  # else nothing comes there
+                found.append((low, high))
+        self.depth -= 1
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
+
+    def _value(self, expr: Expr) -> Expr:
+        while isinstance(expr, Ref) and expr.var in self.values:
+            expr = self.values[expr.var]
+        return expr
+
+    def _is_wrapped(self, expr: Expr) -> bool:
+        """Whether it is arithmetic of integers that were made unsigned, so that it wraps."""
+        found = self._value(expr)
+        if not (isinstance(found, Apply) and found.op in ("add", "sub", "mul") and found.type.dtype in WORDS):
+            return False
+        return all(self._signed(arg) is not None or isinstance(self._value(arg), Const) for arg in found.args)
+
+    def _unwrapped(self, expr: Expr) -> Range:
+        """The range of what wraps, if no type limited it."""
+        found = self._value(expr)
+        assert isinstance(found, Apply)
+        args = [self.range(self._signed(arg) or self._value(arg)) for arg in found.args]
+        return interval(found.op, args, LONG)
+
+    def _rounds_down(self, a: Expr, b: Expr) -> bool:
+        """Whether a - b is a rounded down to a multiple of a power of two."""
+        masked = self._value(b)
+        if not (isinstance(masked, Apply) and masked.op == "and" and isinstance(masked.args[1], Const)):
+            return False
+        mask = int(masked.args[1].value)
+        same = self.sum(a).plus(self.sum(masked.args[0]), -1)
+        return mask >= 0 and mask & (mask + 1) == 0 and not same.terms and same.constant == 0
+
+    # --- sums -------------------------------------------------------------------------------------------------------
+
+    def extremes(self, key: Key) -> Range:
+        match key:
+            case Opaque(range=found):
+                return found
+            case Var():
+                return self.exact(Ref(key))
+        return self.exact(Index(*key))
+
+    def sum(self, expr: Expr) -> Sum:
+        """The expression as multiples of what is no sum."""
+        match expr:
+            case Const(value=value) if expr.type.kind in "iu":
+                return Sum({}, int(value))
+            case Stride(field=field, what=what, value=value) if field not in self.open or what == "tensorElements":
+                return Sum({}, value)
+            case Index(kind=kind, axis=axis, offset=offset):
+                return Sum({(kind, axis): 1}, offset)
+            case Ref(var=var) if not var.mutable:
+                if var not in self.sums:
+                    found = self._taken_apart(self.values[var]) if var in self.values else None
+                    self.sums[var] = Sum({var: 1}) if found is None else found
+                return self.sums[var]
+        return self._taken_apart(expr) or Sum({Opaque(self.range(expr)): 1})
+
+    def _taken_apart(self, expr: Expr) -> Sum | None:
+        match expr:
+            case Const() | Stride() | Index() | Ref(var=Var(mutable=False)):
+                return self.sum(expr) if not isinstance(expr, Stride) or expr.field not in self.open else None
+            case Apply(op="add" | "sub" as op, args=(a, b)) if expr.type.dtype in WIDE:
+                return self.sum(a).plus(self.sum(b), 1 if op == "add" else -1)
+            case Apply(op="neg", args=(a,)) if expr.type.dtype in WIDE:
+                return self.sum(a).times(-1)
+            case Apply(op="hidden", args=(a,)) if expr.type.dtype in WIDE:
+                return self.sum(a)
+            case Apply(op="xor", args=(a, b)) if expr.type.dtype in WIDE and self.range(b) == (-1, -1):
+                return Sum({}, -1).plus(self.sum(a), -1)
+            case Apply(op="mul", args=(a, b)) if expr.type.dtype in WIDE:
+                x, y = self.sum(a), self.sum(b)
+                return x.times(y.constant) if not y.terms else y.times(x.constant) if not x.terms else None
+            case Apply(op="shl", args=(a, Const(value=n))) if expr.type.dtype in WIDE:
+                return self.sum(a).times(1 << int(n))
+            case Cast(arg=arg, type=kind) if kind.dtype is LONG and arg.type.dtype is INT:
+                return self.sum(arg)
+        return None
+
+    def bounds(self, expr: Expr) -> Range:
+        """The range of an integer, as sums that conditions limit show it too."""
+        low, high = self.range(expr)
+        whole = self.sum(expr)
+        self.tried = 0
+        return max(low, -self.most(whole.times(-1), DEEP)), min(high, self.most(whole, DEEP))
+
+    def most(self, whole: Sum, depth: int) -> int:
+        """What a sum is at most."""
+        self.tried += 1
+        best = whole.constant
+        for key, n in whole.terms.items():
+            best += n * self.extremes(key)[n > 0]
+        if depth and self.tried < TRIED:
+            for limit in (*self.limits, *self._of_operations(whole)):
+                scale, times = _common(whole, limit)
+                if times:
+                    best = min(best, self.most(whole.times(scale).plus(limit, -times), depth - 1) // scale)
+            for key, n in whole.terms.items():
+                best = min(best, self._of_cases(whole, key, n, depth - 1, best))
+        step = math.gcd(*whole.terms.values())
+        return whole.constant + (best - whole.constant) // step * step if step else best
+
+    def _of_cases(self, whole: Sum, key: Key, n: int, depth: int, best: int) -> int:
+        """What a sum is at most where a term of it is one of two numbers."""
+        value = self.values.get(key) if isinstance(key, Var) else None
+        if not isinstance(value, Apply) or value.op not in ("min", "max", "choose"):
+            return best
+        if value.op != "choose":
+            if (value.op == "min") == (n > 0):
+                return best
+            return max(self.most(whole.plus(Sum({key: 1}), -n).plus(self.sum(arm), n), depth) for arm in value.args)
+        cond, *arms = value.args
+        found = []
+        for arm, holds in zip(arms, (True, False), strict=True):
+            with self.under(cond, holds):
+                found.append(self.most(whole.plus(Sum({key: 1}), -n).plus(self.sum(arm), n), depth))
+        return max(found)
+
+    def _of_operations(self, whole: Sum) -> Iterator[Sum]:
+        """What is at most 0 because of what its terms are."""
+        for key in whole.terms:
+            value = self.values.get(key) if isinstance(key, Var) else None
+            if isinstance(value, Apply) and value.op in ("and", "mod", "div", "min", "max"):
+                yield from self._of_operation(key, value)
+
+    def _of_operation(self, key: Key, value: Apply) -> Iterator[Sum]:
+        a, b = value.args
+        own, first = Sum({key: 1}), self.sum(a)
+        if value.op == "min":
+            yield from (own.plus(first, -1), own.plus(self.sum(b), -1))
+        elif value.op == "max":
+            yield from (first.plus(own, -1), self.sum(b).plus(own, -1))
+        elif self.range(a)[0] >= 0 and value.op in ("and", "mod"):
+            yield own.plus(first, -1)
+        elif self.range(a)[0] >= 0 and isinstance(b, Const) and int(b.value) > 0:
+            over = own.times(int(b.value))
+            yield over.plus(first, -1)
+            yield Sum(first.plus(over, -1).terms, first.constant - int(b.value) + 1)
+
+
+def _common(whole: Sum, limit: Sum) -> tuple[int, int]:
+    """How many times a limit goes into how many times the sum, where it takes a term away; 0 where it does not."""
+    for key, n in limit.terms.items():
+        m = whole.terms.get(key, 0)
+        if m and (m > 0) == (n > 0):
+            scale = abs(n) // math.gcd(m, n)
+            if scale <= MOST_SCALED:
+                return scale, m * scale // n
+    return 1, 0

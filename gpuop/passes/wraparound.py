@@ -1,0 +1,59 @@
+"""Integers wrap, as NumPy's do: arithmetic that could overflow a signed type, which C leaves undefined, is done unsigned.
+
+The ranges of thread positions, counters, constants and narrow types show where nothing can overflow: there the text stays
+plain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuop.ir.analysis.intervals import LIMITS, Range
+from gpuop.ir.build import Builder, collector
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Apply, Block, Cast, Expr, Let, Stmt
+from gpuop.ir.types import INT, LONG, UINT, ULONG, USHORT, Type
+from gpuop.ir.visit import map_blocks
+from gpuop.passes.ranges import Ranges, fits
+
+UNSIGNED = {INT: UINT, LONG: ULONG}
+OVERFLOWS = {"add", "sub", "mul", "neg", "shl"}
+
+
+def wrap_integers(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=_Wrapping(kernel).block(kernel.body))
+
+
+class _Wrapping:
+    def __init__(self, kernel: Kernel) -> None:
+        self.ranges = Ranges(kernel)
+
+    def block(self, block: Block) -> Block:
+        out: list[Stmt] = []
+        for stmt in block:
+            met = stmt
+            if isinstance(stmt, Let) and stmt.value.type.kind in "iu":
+                met = self.let(stmt, collector(out, stmt.loc))
+            self.ranges.meet(stmt)
+            out.append(map_blocks(met, self.block))
+        return tuple(out)
+
+    def let(self, stmt: Let, b: Builder) -> Let:
+        """The binding, computed in an unsigned type where the signed one could overflow."""
+        expr = stmt.value
+        if isinstance(expr, Apply) and expr.op in OVERFLOWS and _overflows(expr, self.ranges.exact(expr)):
+            return replace(stmt, value=_wrapped(b, expr))
+        return stmt
+
+
+def _overflows(expr: Apply, found: Range) -> bool:
+    if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
+        return expr.type.dtype is USHORT and expr.op == "mul" and found[1] > LIMITS[INT][1]
+    return not fits(found, expr.type.dtype)
+
+
+def _wrapped(b: Builder, expr: Apply) -> Expr:
+    unsigned = Type(UNSIGNED.get(expr.type.dtype, UINT))
+    args = [b.cast(a, unsigned, saturate=False) for a in expr.args]
+    done = b.apply("sub", 0, *args) if expr.op == "neg" else b.apply(expr.op, *args)
+    return Cast(done, expr.type, saturate=False)

@@ -1,0 +1,54 @@
+"""Copies, told to who observes: where they are enqueued, and how long they take by the device's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gpuop.base.trace import HostSpan, observers
+from gpuop.runtime.base.backend import Backend
+
+
+class CopySpan(HostSpan):
+    """A copy that is enqueued inside a `with`: an "upload", a "download", or a "copy" on the device.
+
+    Args:
+        waits: whether the host waits for it.
+
+    Attributes:
+        ran: gains what `Backend.span` takes of the copy.
+        observed: whether anybody wants to know.
+    """
+
+    __slots__ = ("copy", "queue", "ran")
+
+    def __init__(self, copy: str, queue: Backend, waits: bool = True) -> None:
+        super().__init__("wait" if waits else "enqueue")
+        self.copy, self.queue = copy, queue
+        self.ran: list[Any] = []
+
+    @property
+    def observed(self) -> bool:
+        return self.began > 0
+
+    def __enter__(self) -> CopySpan:
+        for observer in tuple(observers):
+            observer.begin(self.queue)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        if self.began:
+            ended = self._end()
+            for observer in tuple(observers) if failed[0] is None else ():
+                observer.copied(self.copy, self.queue, self.ran, self.began, ended)
+
+
+@contextmanager
+def between_marks(copy: str, queue: Backend, waits: bool = True) -> Iterator[None]:
+    """A copy that is enqueued inside a `with`, where only marks around it have the device's time."""
+    with CopySpan(copy, queue, waits) as span:
+        span.ran += [queue.record()] if span.observed else []
+        yield
+        span.ran += [queue.record()] if span.observed else []

@@ -1,0 +1,102 @@
+"""Calls of drivers that may take long run in threads of their own, so that signals come through while one waits for them."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import os
+import sys
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast
+
+from gpuop.runtime.base.interruptible_event import Done
+from gpuop.runtime.base.trace import note_compiling
+
+T = TypeVar("T")
+PATIENCE = 5.0  # seconds without a word
+
+
+class _Call:
+    """A call that a thread of its own makes: what it returned or raised, once it is done."""
+
+    def __init__(self, key: Hashable, action: Callable[[], Any], device: str, kernel: str, doing: str) -> None:
+        self.key, self.action, self.device, self.kernel, self.doing = key, action, device, kernel, doing
+        self.done = Done()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.told = not kernel
+        threading.Thread(target=self.run, name="gpuop calls a driver", daemon=True).start()
+
+    def run(self) -> None:
+        try:
+            self.result = self.action()
+        except BaseException as failed:  # noqa: BLE001 - who waits raises it
+            self.error = failed
+        with _starting:
+            _running.pop(self.key, None)
+        self.done.tell()
+
+    def tell(self) -> None:
+        """Say once that this takes long, and what the device has not finished either: drivers compile one by one."""
+        if not self.told:
+            self.told = True
+            before = [
+                c.kernel for c in list(_running.values()) if c.device == self.device and c.kernel and c is not self
+            ]
+            note_compiling(self.device, f"{self.doing} the kernel `{self.kernel}`", PATIENCE, before)
+
+
+_running: dict[Hashable, _Call] = {}
+_starting = threading.Lock()
+_abandoned = False  # whether a parent process loaded the drivers
+
+
+def patiently(
+    key: Hashable, action: Callable[[], T], device: str = "", kernel: str = "", doing: str = "compiling"
+) -> T:
+    """What a call returns or raises. Signals are handled meanwhile, and what their handlers raise comes out at once.
+
+    The call goes on then: who asks for the same `key` before it is done waits for that one.
+
+    Args:
+        device, kernel, doing: what is told when it takes longer than PATIENCE; nothing without a kernel.
+    """
+    with _starting:
+        call = _running.get(key)
+        if call is None:
+            call = _running[key] = _Call(key, action, device, kernel, doing)
+    if not call.done.wait(PATIENCE):
+        call.tell()
+        call.done.wait()
+    if call.error is not None:
+        raise call.error
+    return cast(T, call.result)
+
+
+def abandon() -> None:
+    """In a process that was forked: call no driver that the parent loaded, to release something neither."""
+    global _abandoned
+    _abandoned = True
+    ours = [thing for thing in gc.get_objects() if str(type(thing).__module__).split(".")[0] in ("gpuop", "pyopencl")]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(ours))
+
+
+def _leave() -> None:
+    """Drivers that still work are not taken down: they would crash, or wait.
+
+    No object is released any more, and what libraries do when a process ends is left out; Python's own end is as ever.
+    """
+    libc = ctypes.CDLL(None)
+    if (_running or _abandoned) and hasattr(
+        libc, "on_exit"
+    ):  # glibc's: the last one runs first, and gets the exit status
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(gc.get_objects()))
+        libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
+
+
+if sys.platform.startswith("linux"):
+    atexit.register(_leave)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)  # threads stay with the parent

@@ -1,0 +1,97 @@
+"""Arrays of CuPy, PyTorch, JAX, Numba and others on a CUDA device: borrowed, and lent, in the order of their streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import DeviceError
+from gpuop.ir.layout import row_major
+from gpuop.runtime.base import dlpack
+from gpuop.runtime.cuda.memory import LEGACY, CudaMemory
+
+MANAGED = 13  # DLDeviceType of memory that host and device share
+
+
+class Borrowed:
+    """Memory of an array of another library. It is given back when what is enqueued has used it."""
+
+    __slots__ = ("__weakref__", "array")
+
+    def __init__(self, memory: CudaMemory, array: dlpack.DLPackMemory) -> None:
+        self.array = array
+        memory.retire_after(self, array.owner)
+
+    def __int__(self) -> int:
+        return self.array.address
+
+
+def borrow(memory: CudaMemory, ordinal: int, array: Any) -> Borrowed:
+    """The memory of an array that has `__dlpack__` or `__cuda_array_interface__`; what is enqueued waits for its stream.
+
+    Raises:
+        DeviceError: it is on another device, or of a type that fields cannot have.
+    """
+    if hasattr(array, "__dlpack__"):
+        if type(array).__module__ == "cupy" and array.device.id == ordinal:
+            facts = array.__cuda_array_interface__
+            if "stream" in facts:  # through DLPack it asks the driver where it is, and makes an event
+                return Borrowed(memory, _by_interface(memory, ordinal, array, facts))
+        kind, number = map(int, array.__dlpack_device__())
+        if kind not in (dlpack.CUDA, MANAGED) or number != ordinal:
+            raise DeviceError(f"this array is not on {memory.name}: its DLPack device is {(kind, number)}")
+        try:
+            return Borrowed(memory, dlpack.take(array.__dlpack__(stream=memory.handle)))
+        except (BufferError, RuntimeError) as refused:
+            raise DeviceError(f"its library does not give this array's memory away: {refused}") from None
+    return Borrowed(memory, _by_interface(memory, ordinal, array, array.__cuda_array_interface__))
+
+
+def _by_interface(memory: CudaMemory, ordinal: int, array: Any, facts: Mapping[str, Any]) -> dlpack.DLPackMemory:
+    dtype, shape = np.dtype(facts["typestr"]), tuple(facts["shape"])
+    if facts.get("mask") is not None:
+        raise DeviceError("an array with a mask has no counterpart among fields")
+    if facts.get("stream"):
+        memory.follow(facts["stream"])
+    strides = facts.get("strides")
+    steps = tuple(n // dtype.itemsize for n in strides) if strides else row_major(shape)
+    address, read_only = facts["data"]
+    return dlpack.DLPackMemory(address or 0, shape, steps, dtype, (dlpack.CUDA, ordinal), read_only, array)
+
+
+class Lent:
+    """A buffer as other libraries take it: `__dlpack__` and `__cuda_array_interface__`."""
+
+    def __init__(self, memory: CudaMemory, array: dlpack.DLPackMemory) -> None:
+        self.memory, self.array = memory, array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.device
+
+    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
+        """A capsule; what the consumer's stream gets from now on waits for the values."""
+        consumer = LEGACY[1] if stream is None else int(stream)
+        if consumer != -1:
+            self.memory.lead(consumer)
+        return dlpack.give(self.array, self._returned(max(consumer, LEGACY[1])))
+
+    def _returned(self, consumer: int) -> Callable[[], None]:
+        """Memory that comes back is used again when the consumer's stream has done with it."""
+
+        def done() -> None:
+            try:
+                self.memory.follow(consumer)
+            except DeviceError:  # the stream is gone, and its work with it
+                self.memory.synchronize()
+
+        return done
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        a = self.array
+        return {
+            "version": 3, "shape": a.shape, "typestr": a.dtype.str, "data": (a.address, False),
+            "strides": tuple(n * a.dtype.itemsize for n in a.strides), "stream": self.memory.handle,
+        }  # fmt: skip

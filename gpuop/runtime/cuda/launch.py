@@ -1,0 +1,200 @@
+"""Launches on CUDA, with what a CUDA graph must know of them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.config import config
+from gpuop.codegen.c.dialect import Source, scalars_of
+from gpuop.codegen.cuda.dialect import grid_of
+from gpuop.runtime.base.backend import Argument, Launch, Part, keeping
+from gpuop.runtime.base.trace import note_launch
+from gpuop.runtime.cuda.driver import alone, returned
+from gpuop.runtime.cuda.memory import CudaMemory
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """A loaded module, by the driver's handle."""
+
+    handle: Any
+
+
+class LoadedFunction:
+    """A function of a loaded module, which is kept as long as one of its functions is.
+
+    Attributes:
+        idle: arguments that no launch is bound to.
+    """
+
+    def __init__(self, handle: Any, module: Module) -> None:
+        self.handle, self.module = handle, module
+        self.idle: list[Arguments] = []
+
+
+@lru_cache(maxsize=1024)
+def size_of(threads: tuple[int, int, int], group: tuple[int, int, int]) -> tuple[int, ...]:
+    """A launch's blocks, and threads of a block."""
+    return (*grid_of(threads, group), *group)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fill:
+    """Memory that holds one value before a launch; by 1, 2 or 4 bytes, of which 8 are two fills."""
+
+    address: int
+    value: int
+    size: int
+    count: int
+    pitch: int  # from one element to the next, in bytes
+
+
+def _fills(address: int, pattern: Any, count: int) -> list[Fill]:
+    """What fills `count` elements with a NumPy scalar."""
+    size = pattern.dtype.itemsize
+    if size < 8:
+        return [Fill(address, int(np.asarray(pattern).view(f"u{size}")), size, count, size)]
+    low, high = map(int, np.asarray(pattern).reshape(1).view(np.uint32))
+    if low == high:
+        return [Fill(address, low, 4, 2 * count, 4)]
+    return [Fill(address, low, 4, count, 8), Fill(address + 4, high, 4, count, 8)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelLaunch(Launch):
+    """A launch that can be a node of a graph.
+
+    Attributes:
+        parameters: makes CUDA's description of the launch, which points into `memory`.
+        memory: what must live as long as the launch: arguments and their addresses.
+        fills: come first.
+        reads, writes: addresses of buffers.
+        changed: what is called when a by-value argument has changed.
+    """
+
+    parameters: Callable[[], Any]
+    memory: Sequence[Any]
+    fills: Sequence[Fill]
+    reads: frozenset[int]
+    writes: frozenset[int]
+    changed: list[Callable[[], None]] = field(default_factory=list)
+
+
+class Arguments:
+    """The arguments of a kernel in memory, and the table of where they are, which CUDA takes."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.cells = (ctypes.c_uint64 * max(len(values), 1))()
+        base = ctypes.addressof(self.cells)
+        self.table = (ctypes.c_uint64 * max(len(values), 1))(*(base + 8 * k for k in range(len(values))))
+        self.address = ctypes.addressof(self.table)
+        for k, value in enumerate(values):
+            self.set(k, value)
+
+    def set(self, number: int, value: Any) -> None:
+        """An address, or a NumPy scalar."""
+        self.cells[number] = value if isinstance(value, int) else int.from_bytes(value.tobytes(), "little")
+
+
+def _fill(memory: CudaMemory, fill: Fill) -> None:
+    cu, stream = memory.cu, memory.cu_stream
+    with memory.active():
+        if fill.pitch == fill.size:
+            returned(getattr(cu, f"cuMemsetD{8 * fill.size}Async")(fill.address, fill.value, fill.count, stream))
+        else:
+            returned(cu.cuMemsetD2D32Async(fill.address, fill.pitch, fill.value, 1, fill.count, stream))
+
+
+def _fills_of(source: Source, arguments: Sequence[Argument]) -> list[Fill]:
+    return [
+        fill
+        for buffer, kind, value in source.filled(arguments)
+        for fill in _fills(int(buffer), kind.storage.numpy.type(value), kind.planes * kind.field_shape.points)
+    ]
+
+
+def fill_outputs(memory: CudaMemory, source: Source, arguments: Sequence[Argument]) -> None:
+    """What a launch does without its kernel."""
+    for fill in _fills_of(source, arguments):
+        _fill(memory, fill)
+
+
+def launch_once(memory: CudaMemory, source: Source, function: LoadedFunction, arguments: Sequence[Argument]) -> None:
+    """Launch with these arguments; where they are kept is used again, as a launch has taken them when it returns."""
+    flat, _ = source.flattened(arguments, int)
+    try:
+        values = function.idle.pop()
+    except IndexError:
+        values = Arguments(flat)
+    for number, value in enumerate(flat):
+        values.set(number, value)
+    if source.fills:
+        fill_outputs(memory, source, arguments)
+    size = size_of(source.threads, source.group)
+    (status,) = memory.cu.cuLaunchKernel(function.handle, *size, 0, memory.cu_stream, values.address, 0)
+    function.idle.append(values)
+    if status:
+        returned((status,))
+
+
+def kernel_launch(
+    memory: CudaMemory, source: Source, function: LoadedFunction, arguments: Sequence[Argument], timed: bool
+) -> KernelLaunch:
+    """A launch with these arguments.
+
+    Args:
+        timed: the parts around the kernel return events.
+    """
+    flat, starts = source.flattened(arguments, int)
+    values = Arguments(flat)
+    kept = (values, arguments, function)
+    buffers = [None if p.by_value else int(a) for p, a in zip(source.arguments, arguments, strict=True)]
+    fills = _fills_of(source, arguments)
+    changed: list[Callable[[], None]] = []
+
+    def adjust(position: int, scalars: Argument) -> None:
+        for k, scalar in enumerate(scalars_of(source.arguments[position], scalars), starts[position]):
+            values.set(k, scalar)
+        for tell in changed:
+            tell()
+
+    return KernelLaunch(
+        _parts(memory, source, kept, fills, timed),
+        adjust,
+        partial(_node, memory, function, size_of(source.threads, source.group), values.address),
+        kept,
+        fills,
+        frozenset(b for b in buffers[: source.inputs] if b is not None),
+        frozenset(b for b in buffers[source.inputs :] if b is not None),
+        changed,
+    )
+
+
+def _parts(
+    memory: CudaMemory, source: Source, kept: Sequence[Any], fills: Sequence[Fill], timed: bool
+) -> tuple[Part, ...]:
+    values, _, function = kept
+    word, address = ctypes.c_uint, ctypes.c_void_p
+    launch = alone("cuLaunchKernel", address, *[word] * 7, address, address, address)
+    sizes = (*size_of(source.threads, source.group), 0)
+    enqueue = keeping(kept, partial(launch, int(function.handle), *sizes, memory.handle, values.address, None))
+    before: list[Part] = [partial(_fill, memory, fill) for fill in fills]
+    if config.debug:
+        before.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))
+    around: list[Part] = [memory.mark] if timed else []
+    return (*before, *around, enqueue, *around)
+
+
+def _node(memory: CudaMemory, function: LoadedFunction, size: tuple[int, ...], table: int) -> Any:
+    """CUDA's description of the launch."""
+    node = memory.cu.CUDA_KERNEL_NODE_PARAMS()
+    node.func = function.handle
+    node.gridDimX, node.gridDimY, node.gridDimZ, node.blockDimX, node.blockDimY, node.blockDimZ = size
+    node.kernelParams = table
+    return node

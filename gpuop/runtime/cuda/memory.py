@@ -1,0 +1,315 @@
+"""A CUDA device's memory: the primary context, a pool, and for each stream what it frees, and staging for arrays of the host."""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import ctypes
+import gc
+import os
+import threading
+import weakref
+from collections import deque
+from contextlib import suppress
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import DeviceError
+from gpuop.base.finalizers import CALL
+from gpuop.ir.types import FieldType
+from gpuop.runtime.base.backend import Array, Buffer
+from gpuop.runtime.cuda.driver import Active, alone, returned
+from gpuop.runtime.cuda.page_locked import page_locked
+from gpuop.runtime.cuda.stream import UNTIMED, CudaMark, CudaStream
+
+LEGACY = (0, 1)  # the numbers of the legacy default stream; the second is DLPack's
+STAGE = 1 << 22  # bytes of each of two staging buffers: one is filled while the other is copied
+
+
+class Block:
+    """Memory of the device, given back when nobody refers to it any more. `int()` of it is its address."""
+
+    __slots__ = ("__weakref__", "address")
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+    def __int__(self) -> int:
+        return self.address
+
+
+class Taken:
+    """Memory of another stream's, kept until what is enqueued here has used it."""
+
+    __slots__ = ("__weakref__", "owner")
+
+    def __init__(self, owner: Buffer) -> None:
+        self.owner = owner
+
+    def __int__(self) -> int:
+        return int(self.owner)
+
+
+def _leave(context: Any, process: int) -> None:
+    """Let no context be current when the process ends: the exception of a signal's handler may have come before one was left."""
+    while os.getpid() == process and context.get_current() is not None:
+        context.pop()
+
+
+class CudaMemory:
+    """What is in the device's primary context, which CuPy, PyTorch and JAX use too.
+
+    It is current only while something of ours needs it: a user's own context is as it was afterwards, and none is left
+    when the process ends, which PyCUDA would not survive. Launches and copies go to one stream, in order; it waits for the
+    legacy default stream, and that for it. What a stream has allocated is freed in its order; another one that uses it keeps
+    it until that is done (`Taken`).
+    """
+
+    def __init__(self, name: str, ordinal: int) -> None:
+        import pycuda.driver as drv
+        from cuda.bindings import driver as cu
+
+        self.drv, self.cu, self.name, self.ordinal = drv, cu, name, ordinal
+        self.context = drv.Device(ordinal).retain_primary_context()
+        self._active = Active(self.context.push, drv.Context.pop)
+        if drv.Context.get_current() is None:
+            atexit.register(_leave, drv.Context, os.getpid())
+        self.retiring = threading.RLock()
+        self.retired: deque[tuple[CudaMark, Any]] = deque()  # marks, and what may be given back when they are reached
+        self.marks: list[CudaMark] = []  # that are reached and may be recorded again
+        self.streams: list[CudaMemory] = []  # what each of the device's streams has
+        self.free = alone("cuMemFreeAsync", ctypes.c_uint64, ctypes.c_void_p)
+        with self.active():
+            self.pool = self._make_pool(ordinal)
+            self._begin("normal")
+
+    def _begin(self, priority: str) -> None:
+        """Have a stream of its own, and what goes with it."""
+        self.lock = threading.RLock()
+        self.blocks: dict[weakref.ref[Block], int] = {}  # and their addresses
+        self.ended: deque[weakref.ref[Block]] = deque()  # those that nobody refers to
+        self.owners: dict[weakref.ref[Any], Any] = {}  # of others' memory, by what it is here
+        self.let_go: deque[weakref.ref[Any]] = deque()  # what it was, and nobody refers to
+        self.stream = CudaStream(self.cu, self._active, priority)
+        self.handle = self.stream.handle
+        self.cu_stream = self.cu.CUstream(self.handle)
+        self.staging = [(self.host_memory(STAGE), self._recorded()) for _ in range(2)]
+        self.copying = False  # through the staging buffers
+        self.event = returned(self.cu.cuEventCreate(UNTIMED))
+        self.streams.append(self)
+
+    def another(self, priority: str) -> CudaMemory:
+        """The same memory for another stream."""
+        other = copy.copy(self)
+        with self.active():
+            other._begin(priority)
+        return other
+
+    def active(self) -> Active:
+        """The context is current in this thread, inside a `with`."""
+        return self._active
+
+    # --- allocation ---------------------------------------------------------------------------------------------
+
+    def allocate(self, kind: FieldType) -> Block:
+        """DeviceError, with sizes, when caches are emptied and there is still no memory."""
+        size = max(kind.nbytes, 1)
+        address = self._from_pool(size)
+        if address is None:
+            gc.collect()  # buffers in cycles go back to the pool
+            self.trim()
+            address = self._from_pool(size)
+        if address is None:
+            total = self.drv.Device(self.ordinal).total_memory()
+            raise DeviceError(
+                f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; {self.free_bytes()} of the device's "
+                f"{total} are free)"
+            )
+        return self._owned(address)
+
+    def trim(self) -> None:
+        """Give back to the driver what nobody refers to; DeviceError for what failed."""
+        for each in self.streams:
+            each._retire_let_go()
+        self._synchronize_all()
+        with self.active():
+            self._release()
+            for each in self.streams:
+                each._give_back()
+        self._synchronize_all()
+        with self.active():
+            returned(self.cu.cuMemPoolTrimTo(self.pool, 0))
+
+    @property
+    def gpu(self) -> str:
+        """Which of the host's GPUs it is, whatever number it has in this process."""
+        return str(self.drv.Device(self.ordinal).pci_bus_id())
+
+    def free_bytes(self) -> int:
+        """What nobody on the device has taken."""
+        with self.active():
+            return int(self.drv.mem_get_info()[0])
+
+    def _from_pool(self, size: int) -> int | None:
+        self._retire_let_go()
+        with self.active():
+            if self.retired:
+                self._release()
+            self._give_back()
+            status, address = self.cu.cuMemAllocFromPoolAsync(size, self.pool, self.cu_stream)
+        if status == self.cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            return None
+        return int(returned((status, address)))
+
+    def _owned(self, address: int) -> Block:
+        """A block whose end is noted by a call of C's alone: a destructor of Python's would lose it to a signal's handler."""
+        block = Block(address)
+        self.blocks[weakref.ref(block, self.ended.append)] = address
+        return block
+
+    def _give_back(self) -> None:
+        """In the order of the stream: what is enqueued may still use it."""
+        with suppress(IndexError):  # no more have ended
+            deque(map(self.free, map(self.blocks.pop, iter(self.ended.popleft, None)), repeat(self.handle)), maxlen=0)
+
+    def _make_pool(self, ordinal: int) -> Any:
+        """A pool of the driver's that keeps what is freed; CUDA 11.2 brought them."""
+        cu, kinds = self.cu, self.cu.CUmemPool_attribute
+        props = cu.CUmemPoolProps()
+        props.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        props.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        props.location.id = ordinal
+        pool = returned(cu.cuMemPoolCreate(props))
+        kept = cu.cuuint64_t(2**64 - 1)
+        returned(cu.cuMemPoolSetAttribute(pool, kinds.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, kept))
+        return pool
+
+    # --- copies -------------------------------------------------------------------------------------------------
+
+    def send(self, array: Array, buffer: Buffer) -> None:
+        """Copy an array to the device; it may change afterwards."""
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        with self.lock, self.active():
+            self._begin_copying()
+            for n, start in enumerate(range(0, flat.size, STAGE)):
+                part = flat[start : start + STAGE]
+                stage, done = self.staging[n % 2]
+                done.wait()
+                stage[: part.size] = part
+                self.stream.send(stage.ctypes.data, int(buffer) + start, part.size)
+                self.stream.record(done)
+            self.copying = False
+
+    def receive(self, buffer: Buffer, array: Array) -> None:
+        """Fill a contiguous array from the device; waits."""
+        flat, starts = array.reshape(-1).view(np.uint8), range(0, array.nbytes, STAGE)
+        with self.lock, self.active():
+            self._begin_copying()
+            for n, start in enumerate([*starts, *range(flat.size, flat.size + STAGE, STAGE)]):
+                if start < flat.size:
+                    stage, done = self.staging[n % 2]
+                    done.wait()
+                    self.stream.receive(int(buffer) + start, stage.ctypes.data, min(STAGE, flat.size - start))
+                    self.stream.record(done)
+                if n:  # the one before has arrived while this one is on its way
+                    stage, done = self.staging[(n - 1) % 2]
+                    done.wait()
+                    part = flat[(n - 1) * STAGE : n * STAGE]
+                    part[:] = stage[: part.size]
+            self.copying = False
+
+    def _begin_copying(self) -> None:
+        if self.copying:  # it was interrupted: no event may tell when the last copy is done
+            self.stream.finish()
+        self.copying = True
+
+    def fetch(self, buffer: Buffer, array: Array) -> None:
+        """Enqueue a copy to a contiguous array of the host, which waits only where that is not page-locked."""
+        try:
+            with self.active():
+                self.stream.receive(int(buffer), array.ctypes.data, array.nbytes)
+        finally:
+            self.retire((buffer, array))
+
+    def bring(self, array: Array, buffer: Buffer) -> None:
+        """Enqueue the copy back; the same holds."""
+        try:
+            with self.active():
+                self.stream.send(array.ctypes.data, int(buffer), array.nbytes)
+        finally:
+            self.retire((buffer, array))
+
+    def host_memory(self, nbytes: int) -> Array:
+        """Page-locked bytes of the host, for all contexts."""
+        return page_locked(self.cu, self._active, nbytes)
+
+    def copy(self, source: Buffer, target: Buffer, nbytes: int) -> None:
+        with self.active():
+            self.stream.copy(int(source), int(target), nbytes)
+
+    def synchronize(self) -> None:
+        try:
+            with self.active():
+                self.stream.finish()
+        except DeviceError as failed:
+            raise DeviceError(f"{self.name}: {failed}; the device's memory is lost to this process") from None
+
+    def _synchronize_all(self) -> None:
+        for each in self.streams:
+            each.synchronize()
+
+    def mark(self) -> CudaMark:
+        """Reached when what is enqueued now is done."""
+        with self.active():
+            return self._recorded()
+
+    def _recorded(self) -> CudaMark:
+        return self.stream.record(self.stream.new_mark(0))
+
+    def retire(self, owner: Any) -> None:
+        """Keep somebody's memory until what is enqueued now is done."""
+        with self.retiring, self.active():
+            self._release()
+            mark = self.marks.pop() if self.marks else self.stream.new_mark(UNTIMED)
+            self.retired.append((self.stream.record(mark), owner))
+
+    def retire_after(self, thing: Any, owner: Any) -> None:
+        """Keep somebody's memory until nobody refers to a thing, and what is enqueued when the next one comes is done."""
+        self._retire_let_go()
+        self.owners[weakref.ref(thing, self.let_go.append)] = owner
+
+    def _retire_let_go(self) -> None:
+        """Retire what belonged to things that have ended: that is noted by a call of C's alone, like the ends of blocks."""
+        if not self.let_go:
+            return
+        with self.retiring, suppress(IndexError):  # a signal's handler was here meanwhile
+            known = repeat(self.let_go.popleft, len(self.let_go))
+            owners: list[Any] = []
+            self.retire(owners)
+            owners.extend(map(self.owners.pop, map(CALL, known)))
+
+    def _release(self) -> None:
+        """Let go of what is not needed any more."""
+        with self.retiring:
+            while self.retired and self.retired[0][0].reached():
+                self.marks.append(self.retired.popleft()[0])
+
+    # --- other streams ------------------------------------------------------------------------------------------
+
+    def follow(self, stream: int) -> None:
+        """What is enqueued from now on waits for what another stream has now."""
+        self._order(stream, self.handle)
+
+    def lead(self, stream: int) -> None:
+        """What another stream gets from now on waits for what is enqueued now."""
+        self._order(self.handle, stream)
+
+    def _order(self, first: int, second: int) -> None:
+        if first == second or first in LEGACY or second in LEGACY:  # the driver has ours and that one take turns
+            return
+        cu = self.cu
+        with self.lock, self.active():
+            returned(cu.cuEventRecord(self.event, first))
+            returned(cu.cuStreamWaitEvent(second, self.event, 0))

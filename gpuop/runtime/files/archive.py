@@ -1,0 +1,129 @@
+"""Zip files of ours, from anywhere: what they say of themselves is checked against what they hold before anything is read.
+
+Members lie as they are, not compressed, and side by side. So a file's length bounds what is read from it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import numpy as np
+
+from gpuop.base.cache.atomic_files import Path
+from gpuop.ir.types import BY_NUMPY, FieldType
+from gpuop.runtime.base.backend import Array
+
+MAGIC = b"\x93NUMPY\x01\x00"
+# As NumPy writes it of arrays in C's order. Evaluating what stands there, as NumPy does, takes far more for granted.
+HEADER = re.compile(
+    rb"\{'descr': '([<>|])([a-zA-Z]\d{1,9})', 'fortran_order': False, 'shape': \(([\d, ]{0,99})\), \} *\n"
+)
+LITTLE = "<|"
+NAMES = {np.dtype(name).str[1:]: name for name in (*BY_NUMPY, "complex64")}  # names of dtypes by NumPy's code
+
+
+class Damaged(Exception):
+    """What a file says does not hold; the message says what."""
+
+
+class Foreign(Damaged):
+    """It is no zip file, or it is cut off."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Archive]:
+    """The members of a file.
+
+    Raises:
+        Foreign, Damaged: it holds none, or not what it says.
+        OSError: it cannot be opened.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):  # to open a pipe waits for who writes to it
+        raise Foreign
+    with open(path, "rb") as file:
+        yield Archive(file)
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """What zipfile raises for files that others made, to which there is no limit."""
+    try:
+        yield
+    except Exception as wrong:  # noqa: BLE001
+        raise Damaged(str(wrong) or type(wrong).__name__) from None
+
+
+class Archive:
+    """Members by name."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        import zipfile
+
+        self._file = file
+        with _damaged():
+            whole = zipfile.is_zipfile(file)
+        if not whole:
+            raise Foreign
+        with _damaged():
+            self._zip = zipfile.ZipFile(file)
+        members = self._zip.infolist()
+        for member in members:
+            if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
+                raise Damaged(f"{member.filename} is compressed, and members are stored as they are")
+        length = file.seek(0, os.SEEK_END)
+        if sum(member.file_size for member in members) > length or any(member.file_size < 0 for member in members):
+            raise Damaged("its members are larger than the file")
+        self.names = [member.filename for member in members]
+        if len(set(self.names)) < len(members):
+            raise Damaged("it has members of one name")
+
+    def whole(self) -> bytes:
+        """The file."""
+        self._file.seek(0)
+        return self._file.read()
+
+    def read(self, name: str) -> bytes:
+        if name not in self.names:
+            raise Damaged(f"it has no {name}")
+        with _damaged():
+            return self._zip.read(name)
+
+    def array(self, name: str, kind: FieldType) -> Array:
+        """An array of a field's type."""
+        wanted = kind.array_dtype
+        order, code, shape, data = self._npy(name)
+        if code != wanted.str[1:] or shape != tuple(kind.array_shape):
+            found = NAMES.get(code, order + code)
+            raise Damaged(f"{name} is {found} of shape {shape}, for a {kind} field")
+        if len(data) != math.prod(shape) * wanted.itemsize:
+            raise Damaged(f"{name} has {len(data)} bytes, for a {kind} field")
+        array = np.frombuffer(data, order + code).reshape(shape).astype(wanted)
+        if kind.dtype == "bool" and (array.view(np.uint8) > 1).any():
+            raise Damaged(f"{name} has bytes that are no bools")
+        return array
+
+    def text(self, name: str) -> str:
+        """The text in an array of NumPy's that holds nothing else."""
+        order, code, shape, data = self._npy(name)
+        if code[0] != "U" or shape or len(data) != 4 * int(code[1:]):
+            raise Damaged(f"{name} is no text")
+        try:
+            return data.decode("utf-32-le" if order in LITTLE else "utf-32-be")
+        except UnicodeDecodeError as wrong:
+            raise Damaged(f"{name}: {wrong}") from None
+
+    def _npy(self, name: str) -> tuple[str, str, tuple[int, ...], bytes]:
+        """The byte order, dtype and shape of an array, and its bytes."""
+        data = self.read(name)
+        start = len(MAGIC) + 2
+        end = start + int.from_bytes(data[len(MAGIC) : start], "little")
+        header = HEADER.fullmatch(data[start:end])
+        if not data.startswith(MAGIC) or header is None:
+            raise Damaged(f"{name} is no array as NumPy's `save` writes it")
+        order, code, shape = (group.decode() for group in header.groups())
+        return order, code, tuple(map(int, re.findall(r"\d+", shape))), data[end:]

@@ -1,0 +1,57 @@
+"""Which programs on disk have a kernel: its own, or one that it was compiled in with others of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from gpuop.base.cache import blob_store
+from gpuop.codegen.c.dialect import Source
+from gpuop.runtime.base.program_text import ProgramText
+
+MOST = 4  # kernels of a program: a driver that loads it for one of them loads all
+
+
+class DiskPrograms:
+    """The programs of a device.
+
+    Args:
+        name: gives what `name` gives.
+    """
+
+    def __init__(self, name: Callable[[str], str]) -> None:
+        self._name = name
+
+    def name(self, text: str) -> str:
+        return self._name(text)
+
+    def texts(self, sources: Sequence[Source]) -> Iterator[ProgramText]:
+        new: list[Source] = []
+        known: dict[str, list[tuple[Source, str]]] = {}
+        for source in sources:
+            alone = blob_store.load(self.name(source.text)) is not None
+            found = None if alone else blob_store.load(self._member(source))
+            if found is not None:
+                whole, entry = found.decode().split()
+                known.setdefault(whole, []).append((source, entry))
+            elif alone or not source.shared:
+                yield ProgramText.of(source)
+            else:
+                new.append(source)
+        for whole, members in known.items():
+            text = blob_store.load(blob_store.key("text", whole))
+            if text is None:
+                new += [source for source, _ in members]
+            else:
+                yield ProgramText(text.decode(), *zip(*members, strict=True))
+        for k in range(0, len(new), MOST):
+            yield ProgramText.joined(new[k : k + MOST])
+
+    def note(self, program: ProgramText) -> None:
+        whole = self.name(program.text)
+        if blob_store.load(blob_store.key("text", whole)) is None:
+            blob_store.store(blob_store.key("text", whole), program.text.encode())
+            for source, entry in zip(program.sources, program.entries, strict=True):
+                blob_store.store(self._member(source), f"{whole} {entry}".encode())
+
+    def _member(self, source: Source) -> str:
+        return blob_store.key("member", self.name(source.text))

@@ -1,0 +1,108 @@
+"""What OpenCL drivers may take long for, through the C API: Python's lock is free meanwhile, and the caller may leave."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from gpuop.base.finalizers import End
+
+BINARY_SIZES, BINARIES, BUILD_FAILURE = 0x1165, 0x1166, -11  # CL_PROGRAM_…, CL_BUILD_PROGRAM_FAILURE
+
+
+@dataclass(frozen=True, eq=False)
+class OpenCLCode:
+    """A kernel of pyopencl's program.
+
+    Attributes:
+        entry: its name there.
+        idle: pyopencl's kernels that no launch is bound to: to make one takes far longer than to launch it.
+    """
+
+    program: Any
+    entry: str
+    idle: list[Any] = field(default_factory=list)
+
+    def kernel(self) -> Any:
+        """A kernel of pyopencl's that nobody else has."""
+        try:
+            idle = self.idle.pop()
+            return idle.left if isinstance(idle, End) else idle
+        except IndexError:
+            import pyopencl as cl
+
+            return cl.Kernel(self.program, self.entry)
+
+
+class BoundKernel:
+    """A kernel of pyopencl's while a launch is bound to it: other arguments are set only when nobody refers to that any more,
+    which is noted by a call of C's alone: what a signal's handler raises in a destructor of Python's is lost."""
+
+    __slots__ = ("__weakref__", "code", "ended", "kernel")
+
+    def __init__(self, code: OpenCLCode) -> None:
+        self.code, self.kernel = code, code.kernel()
+        self.ended = End(self, code.idle.append)
+        self.ended.left = self.kernel
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The loader that pyopencl is linked with."""
+    import pyopencl as cl
+
+    return ctypes.CDLL(cl._cl.__file__)
+
+
+def built(device: Any, program: Any, options: list[str]) -> Any:
+    """pyopencl's program, of its inner one, which has the text or a binary.
+
+    Raises:
+        RuntimeError: the driver refuses it; the message is its log.
+    """
+    import pyopencl as cl
+
+    devices = (ctypes.c_void_p * 1)(device.int_ptr)
+    given = ctypes.c_void_p(program.int_ptr), 1, devices, " ".join(options).encode(), None, None
+    status = _library().clBuildProgram(*given)
+    if status:
+        log = program.get_build_info(device, cl.program_build_info.LOG).strip("\0")
+        why = "" if status == BUILD_FAILURE else f"clBuildProgram gives {status}"
+        raise RuntimeError("\n".join(filter(None, (why, *log.splitlines()))))
+    return cl.Program(program)
+
+
+def resources(context: Any, device: Any, options: list[str], text: str, entry: str) -> str:
+    """What the driver says of a kernel, compiled anew: memory, work-groups, and its log.
+
+    Raises:
+        RuntimeError: as `built`.
+    """
+    import pyopencl as cl
+
+    program = built(device, cl._cl._Program(context, text), options)
+    of, what = cl.Kernel(program, entry).get_work_group_info, cl.kernel_work_group_info
+    private, local = of(what.PRIVATE_MEM_SIZE, device), of(what.LOCAL_MEM_SIZE, device)
+    most, multiple = of(what.WORK_GROUP_SIZE, device), of(what.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
+    log = program.get_build_info(device, cl.program_build_info.LOG).strip("\0\n ")
+    taken = f"{private} bytes of private memory, {local} bytes of local memory"
+    groups = f"work-groups of up to {most} threads, best in multiples of {multiple}"
+    return "\n".join([f"{taken}, {groups}", *(f"  {line}" for line in log.splitlines())])
+
+
+def binary_of(program: Any) -> bytes | None:
+    """The binary of a program for one device; None where the driver has none."""
+    handle, size = ctypes.c_void_p(program.int_ptr), ctypes.c_size_t()
+    info = _library().clGetProgramInfo
+    failed = info(handle, BINARY_SIZES, ctypes.sizeof(size), ctypes.byref(size), None)
+    data = ctypes.create_string_buffer(size.value)
+    pointer = ctypes.c_void_p(ctypes.addressof(data))
+    failed = failed or info(handle, BINARIES, ctypes.sizeof(pointer), ctypes.byref(pointer), None)
+    return None if failed or not size.value else data.raw
+
+
+def finish(queue: Any) -> None:
+    """Wait for a queue; what is wrong comes out at the next wait of pyopencl's."""
+    _library().clFinish(ctypes.c_void_p(queue.int_ptr))

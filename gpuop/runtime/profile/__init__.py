@@ -1,0 +1,1 @@
+"""Profiling: times of kernels and copies, and measured properties of devices."""

@@ -1,0 +1,158 @@
+"""How long a device takes for what kernels do, measured by small kernels and kept on disk.
+
+What every prediction needs is measured in a fraction of a second, a function when a kernel that calls it is predicted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from time import monotonic, perf_counter
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.cache import blob_store
+from gpuop.base.errors import GpuopError
+from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION
+from gpuop.ir.device_model import DeviceFacts
+from gpuop.ir.kernel import Kernel
+from gpuop.runtime.base.backend import Backend, Buffer, Launch
+from gpuop.runtime.profile.microbenchmarks import AROUND, CALLS, OPERATIONS, TAPS, atomics, calls, chains, copied, taps
+
+VERSION = "facts-2"  # what is measured, and how
+COPIED = {"cpu": (2**18, 2**21, 2**23), "gpu": (2**20, 2**23, 2**26)}  # floats: what caches hold, and more
+COMPUTED = {"cpu": 2**18, "gpu": 2**23}  # threads, of so short a time that others seldom come between
+UNKNOWN = 20.0  # operations that something takes as long as which cannot be measured
+ADDRESS = 4.0  # operations that find the place of a neighbour
+ROUNDS = 12
+AGREEING = 1.5  # times the least, which a quarter of the times may be at most
+AGAIN = 60.0  # seconds after which what others disturbed is measured once more
+LEAST = 1e-15  # seconds: clocks may say less
+
+Found = dict[str, Any]
+_known: dict[tuple[str, str], tuple[Found, float]] = {}  # by device and name; and until when it is believed
+
+
+def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
+    """The facts of a device; None of interpreters, and where they cannot be measured.
+
+    Args:
+        anew: forget what is known.
+    """
+    if backend.interprets:
+        return None
+    try:
+        base = _found(backend, "base", lambda: _base(backend), anew)
+    except (GpuopError, MemoryError):  # a device with little memory
+        return None
+    asked: set[str] = set()
+
+    def seconds(name: str) -> float:
+        if name in base:
+            return float(base[name])
+        again = anew and name not in asked
+        asked.add(name)
+        try:
+            return float(_found(backend, name, lambda: _one(backend, name, facts), again)["seconds"])
+        except (GpuopError, MemoryError):  # a device without doubles
+            return UNKNOWN * float(base[OPERATION])
+
+    facts = DeviceFacts(base["launch"], tuple((size, taken) for size, taken in base["copies"]), seconds)
+    return facts
+
+
+def disturbed(backend: Backend) -> bool:
+    """Whether something of what is known of a device is to be measured again."""
+    return any(until < math.inf for (device, _), (_, until) in _known.items() if device == _device(backend))
+
+
+def _device(backend: Backend) -> str:
+    return blob_store.key(VERSION, backend.name, repr(backend.target), backend.identity)
+
+
+def _found(backend: Backend, name: str, measure: Callable[[], tuple[Found, bool]], anew: bool) -> Found:
+    """What is known by a name, from memory, from disk, or measured: then kept, if its runs agree."""
+    device = _device(backend)
+    known, until = _known.get((device, name), ({}, 0.0))
+    if known and monotonic() < until and not anew:
+        return known
+    key = blob_store.key(device, name)
+    stored = None if anew else _read(blob_store.load(key), name)
+    found, agree = (stored, True) if stored is not None else measure()
+    if agree and stored is None:
+        blob_store.store(key, json.dumps(found).encode())
+    _known[device, name] = found, math.inf if agree else monotonic() + AGAIN
+    return found
+
+
+def _read(stored: bytes | None, name: str) -> Found | None:
+    """What was stored, if that is what this version stores: times above 0."""
+    try:
+        found = json.loads(stored or b"")
+        times = [found["seconds"]] if name != "base" else [found[n] for n in ("launch", OPERATION, NEIGHBOUR)]
+        if name == "base":
+            (first, *others) = found["copies"]
+            times += [number for size, seconds in (first, *others) for number in (size, seconds)]
+        return found if all(math.isfinite(t) and t > 0 for t in times) else None
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
+
+
+def _base(backend: Backend) -> tuple[Found, bool]:
+    sizes, threads = COPIED[backend.target.device], COMPUTED[backend.target.device]
+    made = [copied(1), *map(copied, sizes), chains(threads), taps(threads)]
+    (launch, *copies, arithmetic, near), agree = _seconds(backend, made)
+    operation = max((arithmetic - launch) / threads / OPERATIONS, LEAST)
+    neighbour = max((near - launch) / threads / TAPS - ADDRESS * operation, operation)
+    moved = [(8 * n, max(seconds - launch, LEAST)) for n, seconds in zip(sizes, copies, strict=True)]
+    return {"launch": max(launch, LEAST), "copies": moved, OPERATION: operation, NEIGHBOUR: neighbour}, agree
+
+
+def _one(backend: Backend, name: str, facts: DeviceFacts) -> tuple[Found, bool]:
+    """An operator's row and a type, or an atomic operation."""
+    threads = COMPUTED[backend.target.device]
+    op, _, dtype = name.partition(" ")
+    timed = atomics(threads) if name == ATOMIC else calls(threads, op, dtype)
+    (seconds,), agree = _seconds(backend, [timed])
+    per_thread = (seconds - facts.launch - facts.moving(2 * timed.inputs[0].type.nbytes)) / threads
+    if name == ATOMIC:
+        return {"seconds": max(per_thread, LEAST)}, agree
+    operation = facts.seconds(OPERATION)
+    if op == "add":
+        return {"seconds": max(per_thread / CALLS / (1 + AROUND), operation)}, agree
+    around = operation if dtype == "float32" else facts.seconds(f"add {dtype}")
+    return {"seconds": max(per_thread / CALLS - AROUND * around, operation)}, agree
+
+
+def _seconds(backend: Backend, timed: Sequence[Kernel]) -> tuple[list[float], bool]:
+    """The least time of each kernel, of runs in turns; and whether a quarter of the runs were about as short."""
+    measuring = backend.measuring()
+    bound = [_bound(measuring, each) for each in timed]
+    taken: list[list[float]] = [[] for _ in bound]
+    for _ in range(ROUNDS + 1):
+        for (launch, _buffers), times in zip(bound, taken, strict=True):
+            times.append(run_once(measuring, launch))
+    ordered = [sorted(times[1:]) for times in taken]  # the first run compiles and touches memory
+    return [times[0] for times in ordered], all(times[ROUNDS // 4] <= AGREEING * times[0] for times in ordered)
+
+
+def run_once(backend: Backend, launch: Launch) -> float:
+    """Seconds of a launch, by the device's clock where it has one."""
+    ran: list[Any] = []
+    backend.synchronize()
+    start = perf_counter()
+    backend.launch(launch.parts, ran)
+    backend.synchronize()
+    passed, events = perf_counter() - start, [each for each in ran if each is not None]
+    taken = backend.seconds(events) if events else None
+    return passed if taken is None else taken
+
+
+def _bound(backend: Backend, timed: Kernel) -> tuple[Launch, tuple[Buffer, Buffer]]:
+    """A launch, and its memory, which lives as long as this is kept."""
+    given = timed.inputs[0].type
+    planes = np.linspace(0, 1, given.field_shape.points).astype(given.storage.numpy)[None]
+    buffers = backend.upload(given, planes), backend.empty(timed.written[0].type)
+    return backend.bind(backend.compile(timed), buffers), buffers

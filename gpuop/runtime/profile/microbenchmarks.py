@@ -1,0 +1,83 @@
+"""The kernels that a device's facts are measured by: threads that copy, compute, read neighbours, call a function, add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.kernel import Kernel, Output
+from gpuop.ir.nodes import Atomic, Expr, FieldParam, Index, Read, Stmt, Write
+from gpuop.ir.ops import OPS
+from gpuop.ir.schedule_override import Pin
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import INT, FieldType, Shape, Type
+
+CHAINS, STEPS = 8, 32  # of multiplications and additions that wait for one another
+OPERATIONS = 2 * CHAINS * (STEPS + 1) - 1
+TAPS = 16
+CALLS = 8
+AROUND = 2  # operations beside each call
+BINS = 256
+
+Compute = Callable[[Builder, Expr, FieldParam], Expr]
+
+
+def copied(threads: int) -> Kernel:
+    return _kernel(threads, lambda b, x, field: x)
+
+
+def chains(threads: int) -> Kernel:
+    return _kernel(threads, _chains)
+
+
+def taps(threads: int) -> Kernel:
+    return _kernel(threads, _taps)
+
+
+def calls(threads: int, op: str, dtype: str) -> Kernel:
+    """Calls of a row of the operator table, of numbers between 0 and 1 and others near them."""
+
+    def compute(b: Builder, x: Expr, field: FieldParam) -> Expr:
+        total = x
+        for k in range(CALLS):
+            first = b.apply("mul", x, 1 - k / CALLS)
+            others = (3 if i in OPS[op].alone else b.apply("add", x, 0.5) for i in range(1, OPS[op].arity))
+            total = b.apply("add", total, b.apply(op, first, *others))
+        return total
+
+    return _kernel(threads, compute, dtype)
+
+
+def atomics(threads: int) -> Kernel:
+    """Additions to places that neighbouring threads do not share."""
+    source, result = FieldParam("x", FieldType(threads)), FieldParam("out0", FieldType(BINS, (), "int32"))
+    body: list[Stmt] = []
+    place = collector(body).apply("and", Index("global", "column"), BINS - 1)
+    body.append(Atomic("add", result, (place,), (constant(1, INT),)))
+    return Kernel("measured", (source,), (Output(result, 0),), Domain(Shape(threads)), tuple(body), pin=Pin("plain"))
+
+
+def _chains(b: Builder, x: Expr, field: FieldParam) -> Expr:
+    values = [b.apply("add", x, float(k)) for k in range(CHAINS)]
+    for _ in range(STEPS):
+        values = [b.apply("add", b.apply("mul", v, 0.5), x) for v in values]
+    total = values[0]
+    for value in values[1:]:
+        total = b.apply("add", total, value)
+    return total
+
+
+def _taps(b: Builder, x: Expr, field: FieldParam) -> Expr:
+    for k in range(1, TAPS + 1):
+        x = b.apply("add", x, b.bind(Read(field, x.type, (Index("global", "column", k - TAPS // 2),))))
+    return x
+
+
+def _kernel(threads: int, compute: Compute, dtype: str = "float32") -> Kernel:
+    kind = FieldType(threads, (), dtype)
+    source, result = FieldParam("x", kind), FieldParam("out0", kind)
+    body: list[Stmt] = []
+    b = collector(body)
+    own = b.bind(Read(source, Type(kind.storage)))
+    body.append(Write(result, b.cast(compute(b, own, source), own.type)))
+    return Kernel("measured", (source,), (Output(result),), Domain(Shape(threads)), tuple(body), pin=Pin("plain"))

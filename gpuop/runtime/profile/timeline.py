@@ -1,0 +1,278 @@
+"""`gp.profile`: every kernel and copy inside a `with`, whoever asks for it, by the device's clock, and what the host does."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from gpuop.base.errors import StaysHere
+from gpuop.base.reentrant import context
+from gpuop.base.trace import observers
+from gpuop.fusion.launch import PlannedLaunch
+from gpuop.fusion.plan import Plan
+from gpuop.fusion.report.plan_report import recomputed
+from gpuop.ir.kernel import Kernel, Launchable
+from gpuop.ir.text import content
+from gpuop.runtime.base.backend import Backend, Launch, Part
+from gpuop.runtime.compiled_iteration import CompiledIteration
+from gpuop.runtime.execute import Prepared, followers
+from gpuop.runtime.profile.launch_instrumentation import Noting, Ran
+from gpuop.runtime.profile.profiler import lines_of, predicted_ms
+from gpuop.runtime.profile.timeline_rows import HOST, KernelSum, LaunchTime, table_of, trace_of
+
+CLOCK = 5  # comparisons of the device's clock with the host's
+UNREAD = 4096  # launches that are noted before those are looked at that are done: their events take memory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Note:
+    """A launch or a copy that was enqueued; `began` and `ended` are the host's clock before and after."""
+
+    what: tuple[Plan, PlannedLaunch] | str  # a launch, or the name of a copy
+    queue: Backend
+    ran: Ran
+    began: float
+    ended: float
+
+
+class Timeline(StaysHere):
+    """What was launched and copied inside a `with gp.profile()`, and what the host did; prints as a table of its rows."""
+
+    stays = "a profile has marks of devices of this process; send its `rows` and `launches`, or `str(profile)`"
+
+    def __init__(self) -> None:
+        self._opened = perf_counter()
+        self._closed: float | None = None
+        self._notes: deque[_Note] = deque()
+        self._origins: dict[
+            Backend, tuple[Any, float]
+        ] = {}  # of devices: a mark, and the host's clock when it was reached
+        self._read: list[tuple[_Note, LaunchTime]] = []
+        self._host: list[tuple[LaunchTime, float]] = []  # with their own seconds
+        self._again: Counter[tuple[str, str]] = Counter()  # of pipelines, by their names and why
+        self._comparing = 0  # the thread that compares clocks
+        self._lock = threading.RLock()
+
+    # --- notes --------------------------------------------------------------------------------------------------
+
+    def begin(self, queue: Backend) -> None:
+        """Know what the device's clock shows."""
+        if queue.main not in self._origins:
+            self._comparing = threading.get_ident()
+            self._origins.setdefault(queue.main, _clock(queue))
+            self._comparing = 0
+
+    def host(self, name: str, began: float, ended: float, own: float) -> None:
+        thread = threading.current_thread()
+        if thread.ident != self._comparing:
+            start, passed = 1e3 * (began - self._opened), 1e3 * (ended - began)
+            self._host.append((LaunchTime(name, (), HOST, thread.name, start, passed, HOST), own))
+
+    def traced_again(self, name: str, reason: str) -> None:
+        self._again[name, reason] += 1
+
+    def copied(self, name: str, queue: Backend, ran: Ran, began: float, ended: float) -> None:
+        if threading.get_ident() != self._comparing:
+            self.add(_Note(name, queue, ran, began, ended))
+
+    def add(self, note: _Note) -> None:
+        self._notes.append(note)
+        if len(self._notes) % UNREAD == 0:
+            with self._lock:
+                while self._notes and all(map(self._notes[0].queue.reached, self._notes[0].ran)):
+                    self._read_next()
+
+    def _read_next(self) -> None:
+        note = self._notes.popleft()
+        began, seconds = note.began, note.ended - note.began
+        if note.ran:
+            mark, origin = self._origins[note.queue.main]
+            after, seconds = note.queue.span(note.ran, mark)
+            began = origin + after
+        times = note.queue.name, note.queue.queue_name, 1e3 * (began - self._opened), 1e3 * seconds
+        if isinstance(note.what, str):
+            self._read.append((note, LaunchTime(note.what, (), *times, "copy")))
+            return
+        _, step = note.what
+        operators = tuple(op.kernel.name for op in (*recomputed(step), *step.ops))
+        self._read.append((note, LaunchTime(step.kernel.name, operators, *times, lines=lines_of(step))))
+
+    def _wait(self) -> None:
+        """Wait for all that was noted."""
+        for queue in {note.queue for note in list(self._notes)}:
+            queue.synchronize()
+
+    def _all(self) -> list[tuple[_Note, LaunchTime]]:
+        """Everything that was noted of devices; waits."""
+        with self._lock:
+            noted = list(self._notes)  # others may add to them
+            self._wait()
+            for _ in noted:
+                self._read_next()
+            return list(self._read)
+
+    # --- what users see -----------------------------------------------------------------------------------------
+
+    @property
+    def launches(self) -> tuple[LaunchTime, ...]:
+        """The LaunchTimes of kernels and Python functions, in the order of their starts; waits for those that are not done."""
+        return tuple(span for span in self.spans if span.kind == "kernel")
+
+    @property
+    def spans(self) -> tuple[LaunchTime, ...]:
+        """All LaunchTimes, of copies and of the host too, in the order of their starts; waits for what is not done."""
+        found = [time for _, time in self._all()] + [time for time, _ in list(self._host)]
+        return tuple(sorted(found, key=lambda time: time.start_ms))
+
+    @property
+    def rows(self) -> tuple[KernelSum, ...]:
+        """The KernelSums: of kernels in the order of their first launches, of copies, of the host; waits for what is not done."""
+        groups: dict[Any, list[tuple[_Note, LaunchTime]]] = {}
+        for note, time in self._all():
+            groups.setdefault((time.device, time.operators, _identity(note)), []).append((note, time))
+        host: dict[str, list[float]] = {}
+        for time, own in list(self._host):
+            host.setdefault(time.name, []).append(1e3 * own)
+        device_rows = [_sum_of([time for _, time in group], group[0][0]) for group in groups.values()]
+        return *sorted(device_rows, key=lambda row: row.kind == "copy"), *(
+            KernelSum(name, (), HOST, len(ms), sum(ms), 0.0, HOST) for name, ms in host.items()
+        )
+
+    @property
+    def total_ms(self) -> float:
+        """The sum of all launches; what ran side by side counts twice."""
+        return sum(time.ms for time in self.launches)
+
+    @property
+    def wall_ms(self) -> float:
+        """The time that passed inside the `with`, until now where that is open."""
+        return 1e3 * ((self._closed or perf_counter()) - self._opened)
+
+    def __str__(self) -> str:
+        rows, wall = self.rows, self.wall_ms
+        devices = list(dict.fromkeys(row.device for row in rows))
+        tables = [table_of(name, [row for row in rows if row.device == name], wall) for name in devices]
+        return "\n\n".join(tables + self._retraced()) or "nothing"
+
+    def _retraced(self) -> list[str]:
+        """A paragraph of the pipelines that were traced once more for the same arguments, if any were."""
+        lines = [
+            f"pipeline `{name}` traced again{f' {n} times' * (n > 1)}: {why}" for (name, why), n in self._again.items()
+        ]
+        return ["\n".join(lines)] if lines else []
+
+    __repr__ = __str__
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the spans as a trace, which chrome://tracing and https://ui.perfetto.dev show: a track for each queue and thread.
+
+        Args:
+            path: of the file, as "trace.json".
+        """
+        Path(path).write_text(json.dumps(trace_of(self.spans)), encoding="utf-8")
+
+
+def _clock(queue: Backend) -> tuple[Any, float]:
+    """A mark, and the host's clock when it was reached: of some, that of which this is known best."""
+    queue.wait(queue.record())
+    tries = []
+    for _ in range(CLOCK):
+        before, mark = perf_counter(), queue.record()
+        queue.wait(mark)
+        tries.append((perf_counter() - before, before, mark))
+    passed, before, mark = min(tries, key=lambda each: each[0])
+    return mark, before + passed / 2
+
+
+def _identity(note: _Note) -> Any:
+    if isinstance(note.what, str):
+        return note.what
+    kernel = note.what[1].kernel
+    return (kernel.name, content(kernel)) if isinstance(kernel, Kernel) else kernel
+
+
+def _sum_of(times: list[LaunchTime], note: _Note) -> KernelSum:
+    first, count, predicted = times[0], len(times), 0.0
+    if not isinstance(note.what, str):
+        plan, step = note.what
+        predicted = count * predicted_ms(step.kernel, plan.limits, note.queue)
+    ms = sum(time.ms for time in times)
+    lines = dict.fromkeys(line for time in times for line in time.lines)
+    return KernelSum(first.name, first.operators, first.device, count, ms, predicted, first.kind, tuple(lines))
+
+
+# --- open ones ------------------------------------------------------------------------------------------------------
+
+_open: list[Timeline] = []
+
+
+class _Timed(Noting):
+    """A plan whose launches are noted in the timelines that are open; of an iteration, the launches of its turns."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        super().__init__(prepared, _Timed)
+
+    def waits(self, kernel: Launchable) -> bool:
+        return bool(kernel.where)
+
+    def bind(self, number: int, values: Any) -> Launch:
+        iteration = isinstance(self.programs[number], CompiledIteration)
+        return Prepared.bind(self, number, values) if iteration else super().bind(number, values)
+
+    def label(self, number: int) -> Part:
+        for timeline in _open:
+            timeline.begin(self.backend)
+        return self.backend.label(self.plan.launches[number].kernel.name)
+
+    def note(self, number: int, ran: Ran, began: float, ended: float) -> None:
+        step = self.plan.launches[number]
+        for timeline in _open:
+            timeline.add(_Note((self.plan, step), self.backend, ran, began, ended))
+            if ran and not self.waits(step.kernel):
+                timeline.host("enqueue", began, ended, ended - began)
+
+
+@context
+def profile() -> Iterator[Timeline]:
+    """Measure what takes time inside a `with`: kernels of fields, pipelines, graphs, iterations and bundles, copies, and the host.
+
+        with gp.profile() as times:
+            result = sharpen(image)
+            graph.step(100)
+        print(times)
+        times.save("trace.json")
+
+    Launches and copies of all threads are measured by the device's own clock, and by the host's how long this records operators,
+    converts arrays, prepares, plans, compiles, gives the device work and waits for it; what is left of the wall time is
+    "elsewhere": mostly the program's own Python. Evaluations and calls of pipelines are counted as "prepare", those of them that
+    were not planned before as "plan". Nothing waits for the
+    device but at the beginning and the end, and for Python functions among the kernels. Graphs launch their kernels one by one
+    meanwhile, on CUDA too, where NVTX ranges have the kernels' names if the package `nvtx` or the library of CUDA's toolkit is
+    there.
+
+    Returns:
+        A context manager, which gives a Timeline.
+
+    Raises:
+        DeviceError: from the end, where the device failed at a kernel.
+    """
+    timeline = Timeline()
+    _open.append(timeline)
+    observers.append(timeline)
+    followers.append(_Timed)
+    try:
+        yield timeline
+        timeline._wait()  # so that the wall time has all that the device did
+    finally:
+        followers.remove(_Timed)
+        observers.remove(timeline)
+        _open.remove(timeline)
+        timeline._closed = perf_counter()
+    timeline._all()

@@ -1,0 +1,99 @@
+"""GPUs that need none: kernels are planned and lowered as for one, and their printable form is interpreted and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpuop.codegen.generate import SHARED, WARP, target_named
+from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
+from gpuop.ir.extents import Extents, resized
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.target import Target
+from gpuop.ir.types import FieldType
+from gpuop.passes import lower
+from gpuop.passes.assertions import assertions, failure, report_asserts
+from gpuop.passes.dynamic_extents import opened
+from gpuop.runtime.base.backend import Argument, Launch
+from gpuop.runtime.base.device_limits import GroupLimits
+from gpuop.runtime.reference.device import Reference
+from gpuop.runtime.reference.gpu_threads import run_as_gpu
+
+CONSTANT = 65536  # bytes of constant memory of NVIDIA's GPUs
+THREADS, EXTENTS = 1024, (1024, 1024, 64)  # of their work-groups, at most
+OPENCL_WORDS = 4352 // 8 - 1  # arguments of their OpenCL
+TARGETS = {
+    "reference:sm_90": (target_named("cuda:sm_90"), CUDA_ARGUMENTS),
+    "reference:sm_75": (target_named("cuda:sm_75"), CUDA_ARGUMENTS),
+    "reference:gpu": (Target("opencl", simd_width=WARP, local_memory_bytes=SHARED, widening="unrolled"), OPENCL_WORDS),
+}  # by the names of devices: what they plan for, and how many arguments a kernel has
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A kernel as recorded, and as it is interpreted."""
+
+    recorded: Kernel
+    printable: Kernel
+
+
+class ReferenceGPU(Reference):
+    """Plans as a GPU does, and interprets what would be printed for it, thread by thread of each work-group."""
+
+    def __init__(self, name: str, checked: bool = False) -> None:
+        super().__init__(checked)
+        self.name = self.model = name
+        self.target, arguments = TARGETS[name]
+        self.limits = limits_of(self.target, arguments)
+        self.description = described(name)
+        memory = {"local": self.target.local_memory_bytes, "constant": CONSTANT}
+        self.groups = GroupLimits(name, self.description, THREADS, EXTENTS, memory)
+        self.max_work_group_size = THREADS
+
+    def check(self, kernel: Kernel) -> None:
+        self.groups.check_kernel(kernel)
+
+    def compile(self, kernel: Kernel) -> _Program:
+        self.check(kernel)
+        asserted = self.checked and kernel.domain.threads > 0
+        wanted = report_asserts(kernel) if asserted else kernel
+        printable = lower(self.opened(wanted), self.target)
+        self.check(printable)  # schedules choose work-groups of their own
+        return _Program(kernel, printable)
+
+    def opened(self, kernel: Kernel) -> Kernel:
+        """A kernel of dynamic fields as GPUs have it, whose text does not know the extents that it gets."""
+        found = opened(kernel, self.target) if kernel.dynamic else None
+        if found is None or found.kernel is None:
+            return kernel
+        grids = dict(found.kernel.named)
+        names = dict.fromkeys(name for each in grids.values() for name in each if name)
+        values = dict(zip(names, found.values, strict=True))
+        return resized(found.kernel, Extents(values, grids), values)
+
+    def bind(self, program: _Program, arguments: Sequence[Argument]) -> Launch:
+        recorded, printable = program.recorded, program.printable
+        if len(printable.outputs) == len(recorded.outputs):
+            return self.bound(printable, arguments)
+        kind = FieldType(len(assertions(recorded)), (), "uint32")
+        report = self.empty(kind)
+        launch = self.bound(printable, [*arguments, report])
+        return Launch((*launch.parts, partial(_raise_failed, recorded, report)), launch.adjust)
+
+    def run(self, kernel: Kernel, fields: dict[Any, Any]) -> None:
+        run_as_gpu(self.name, kernel, fields)
+
+
+def _raise_failed(kernel: Kernel, report: np.ndarray[Any, Any]) -> None:
+    error = failure(kernel, report.reshape(-1).tolist())
+    if error is not None:
+        raise error
+
+
+def described(name: str) -> str:
+    """What devices are called for people."""
+    return f"NumPy interpreter of what is made for {TARGETS[name][0]}, which checks each access to memory"

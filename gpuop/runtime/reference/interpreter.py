@@ -1,0 +1,292 @@
+"""The meaning of the IR, in NumPy: all threads of a chunk at once, masks for those that a branch excludes.
+
+A value is a list of lanes, each an array over the threads (or one number, where all threads agree). Both the recorded and
+the lowered form run, so that passes can be checked without a device.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.ir import numpy_semantics
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import (
+    Action,
+    Apply,
+    Argument,
+    Array,
+    Assert,
+    Assign,
+    Atomic,
+    Barrier,
+    Bits,
+    Block,
+    Break,
+    Cast,
+    Collective,
+    Comment,
+    Const,
+    Continue,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    If,
+    Index,
+    Lane,
+    Let,
+    Load,
+    Pack,
+    Print,
+    Read,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    Var,
+    While,
+    Wide,
+    Write,
+    assert_never,
+)
+from gpuop.ir.ops import OPS
+from gpuop.ir.target_expressions import TargetConst
+from gpuop.runtime.reference.array_memory import ArrayMemory, spread
+from gpuop.runtime.reference.positions import Positions, chunks
+
+Lanes = list[NDArray[Any]]
+Mask = NDArray[np.bool_]
+
+
+def run(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]], lowered: bool = False) -> None:
+    """Run a kernel over planes of its fields; outputs are written in place.
+
+    Args:
+        lowered: whether the kernel has been lowered; then threads run too that rounding up to whole groups adds, as on devices.
+    """
+    planes = {p: array.reshape(p.type.planes, -1).view(p.type.storage.numpy) for p, array in fields.items()}
+    for where in chunks(kernel, lowered or kernel.whole):
+        with np.errstate(all="ignore"):
+            Threads(kernel, where, ArrayMemory(where, planes, kernel, lowered)).block(kernel.body, None)
+
+
+def formatted(text: str, values: Sequence[Any]) -> str:
+    """C's printf: Python's % but for %a, of which Python makes something else."""
+    conversions = re.findall(r"%(?!%)[-+ #0-9.l]*([a-zA-Z])", text.replace("%%", ""))
+    shown = [value.hex() if letter in "aA" else value for letter, value in zip(conversions, values, strict=True)]
+    return re.sub(r"(%[-+ #0-9]*)(?:\.\d+)?[aA]", r"\1s", text) % tuple(shown)
+
+
+def _both(mask: Mask | None, turn: Mask | None) -> Mask | None:
+    """The threads that two masks have, of which None has all."""
+    if mask is None or turn is None:
+        return turn if mask is None else mask
+    return mask & turn
+
+
+class _Loop:
+    """The threads still in a loop, and those still in its turn."""
+
+    def __init__(self, count: int) -> None:
+        self.inside = np.ones(count, np.bool_)
+        self.turn = self.inside
+
+
+class Threads:
+    """Some threads of a kernel, all at the same statement; a mask tells which of them run it."""
+
+    def __init__(self, kernel: Kernel, where: Positions, memory: ArrayMemory) -> None:
+        self.kernel = kernel
+        self.where = where
+        self.count = where.count
+        self.memory = memory
+        self.vars: dict[Var, Lanes] = {}
+        self.loops: list[_Loop] = []
+        self.everyone: Mask = np.ones(self.count, np.bool_)
+        self.active = self.everyone
+
+    # --- statements ---------------------------------------------------------------------------------------------
+
+    def block(self, block: Block, mask: Mask | None) -> None:
+        known, active = False, mask
+        before: Mask | None = None
+        for stmt in block:
+            turn = self.loops[-1].turn if self.loops else None
+            if not known or turn is not before:  # masks are replaced, never changed
+                known, before, active = True, turn, _both(mask, turn)
+                if active is not None and not active.any():
+                    return
+            self.active = self.all(active)
+            self.stmt(stmt, active)
+
+    def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
+        match stmt:
+            case Let(var=var, value=value):
+                self.vars[var] = self.lanes(value)
+            case Assign(var=var, value=value):
+                new = self.lanes(value)
+                old = self.vars[var]
+                self.vars[var] = new if mask is None else [np.where(mask, n, o) for n, o in zip(new, old, strict=True)]
+            case If(cond=cond, then=then, orelse=orelse):
+                holds = self.truth(cond, self.active)
+                self.block(then, holds if mask is None else mask & holds)
+                self.block(orelse, ~holds if mask is None else mask & ~holds)
+            case For() | While():
+                self.loop(stmt, mask)
+            case Break():
+                self.loops[-1].inside = self.loops[-1].inside & ~self.all(mask)
+                self.loops[-1].turn = self.loops[-1].turn & ~self.all(mask)
+            case Continue():
+                self.loops[-1].turn = self.loops[-1].turn & ~self.all(mask)
+            case _:
+                self.effect(stmt)
+
+    def effect(self, stmt: Action) -> None:
+        match stmt:
+            case Declare(array=array):
+                self.memory.declare(array)
+            case Write(field=field, value=value, point=point, element=element):
+                self.memory.write(field, self.point(point), self.element(element), self.lanes(value), self.active)
+            case Store(memory=memory, index=index, value=value):
+                self.memory.store(memory, self.point(index) or [], self.lanes(value), self.active)
+            case Atomic():
+                self.atomic(stmt)
+            case Collective(var=var):
+                assert isinstance(stmt.over, int) and stmt.at is not None
+                at, own = self.all_of(stmt.at), self.all_of(stmt.value)
+                threads = self.kernel.work_group.points
+                if stmt.kind == "warp ballot":
+                    self.vars[var] = [self.where.ballot(own, stmt.over, threads)]
+                else:
+                    self.vars[var] = [own[self.where.lane(stmt.kind, at, stmt.over, threads)]]
+            case Wide():
+                self.wide(stmt)
+            case Print(format=text, args=args):
+                self.print(text, [self.all_of(a) for a in args])
+            case Barrier() | Assert() | Comment():
+                pass  # all threads take each statement together; assertions are for checked execution
+            case _:
+                assert_never(stmt)
+
+    def all_of(self, expr: Expr) -> NDArray[Any]:
+        """A scalar's value in each thread."""
+        return spread(self.lanes(expr)[0], self.count)
+
+    def atomic(self, stmt: Atomic) -> None:
+        args = [self.all_of(a) for a in stmt.args]
+        index, element = self.point(stmt.index) or [], self.element(stmt.element)
+        old = self.memory.atomic(stmt.op, stmt.memory, index, element, args, self.active, stmt.var is not None)
+        if stmt.var is not None:
+            self.vars[stmt.var] = [old]
+
+    def wide(self, stmt: Wide) -> None:
+        index, element, left = self.point(stmt.index) or [], self.element(stmt.element), self.element(stmt.left)
+        self.memory.wide(stmt.field, stmt.array, stmt.loads, index, element, left, self.active)
+
+    def print(self, text: str, args: list[NDArray[Any]]) -> None:
+        for thread in np.flatnonzero(self.active):
+            sys.stdout.write(formatted(text, [a[thread].item() for a in args]))
+
+    def point(self, point: tuple[Expr, ...] | None) -> list[NDArray[Any]] | None:
+        return None if point is None else [self.lanes(e)[0] for e in point]
+
+    def element(self, element: Expr | None) -> NDArray[Any] | None:
+        return None if element is None else self.lanes(element)[0]
+
+    def truth(self, cond: Expr, active: Mask) -> Mask:
+        return self.all_of(cond)
+
+    def all(self, mask: Mask | None) -> Mask:
+        return self.everyone if mask is None else mask
+
+    def loop(self, stmt: For | While, mask: Mask | None) -> None:
+        loop = _Loop(self.count)
+        loop.inside = loop.turn = self.all(mask)
+        self.loops.append(loop)
+        if isinstance(stmt, For):
+            start, stop, step = (self.all_of(e) for e in (stmt.start, stmt.stop, stmt.step))
+            counter, up, down = start.astype(np.int64), step > 0, step < 0
+        while True:
+            loop.turn = loop.inside
+            if isinstance(stmt, For):
+                holds = np.where(up, counter < stop, (counter > stop) & down)
+                self.vars[stmt.var] = [counter.astype(np.int32)]
+            else:
+                self.block(stmt.head, loop.turn)
+                holds = self.truth(stmt.cond, loop.turn)
+            loop.inside = loop.turn = loop.inside & holds
+            if not loop.inside.any():
+                break
+            self.block(stmt.body, loop.turn)
+            if isinstance(stmt, For):
+                counter = counter + step
+        self.loops.pop()
+
+    # --- expressions --------------------------------------------------------------------------------------------
+
+    def lanes(self, expr: Expr) -> Lanes:  # noqa: C901 - a case for each kind of node
+        match expr:
+            case Const(value=value, type=type_):
+                return [np.asarray(value, type_.dtype.numpy)]
+            case Ref(var=var):
+                return self.vars[var]
+            case Index():
+                return [self.index(expr)]
+            case Stride(value=value, type=type_):
+                return [np.asarray(value, type_.dtype.numpy)]
+            case Argument(field=field, plane=plane):
+                return [self.memory.fields[field][plane, 0]]
+            case Apply():
+                return self.apply(expr)
+            case Cast(arg=arg, type=type_, saturate=saturate):
+                cast = [numpy_semantics.convert(np.asarray(v), type_.dtype.numpy, saturate) for v in self.lanes(arg)]
+                return cast * type_.lanes if len(cast) < type_.lanes else cast
+            case Bits(arg=arg, type=type_):
+                return [np.ascontiguousarray(v).view(type_.dtype.numpy).reshape(np.shape(v)) for v in self.lanes(arg)]
+            case Lane(arg=arg, lane=lane):
+                return [self.lanes(arg)[lane]]
+            case Pack(args=args):
+                return [lane for a in args for lane in self.lanes(a)]
+            case Read(field=field, point=point, element=element):
+                return self.memory.read(expr, self.point(point), self.element(element), self.active)
+            case Load(memory=FieldParam() as field, index=index, type=type_, ahead=ahead) if type_.lanes > 1:
+                places = [self.lanes(i) for i in index]
+                if len(places[0]) > 1:
+                    return [self.memory.near(field, [offset], (0,), self.active)[0] for offset in places[0]]
+                return self.memory.near(field, [at for at, *_ in places], ahead or range(type_.lanes), self.active)
+            case Load(memory=Array() as array, index=index, type=type_, ahead=ahead) if type_.lanes > array.type.lanes:
+                first = self.point(index) or []
+                steps = ([*first[:-1], first[-1] + k] for k in ahead or range(type_.lanes))
+                return [self.memory.load(array, at, self.active)[0] for at in steps]
+            case Load(memory=memory, index=index):
+                return self.memory.load(memory, self.point(index) or [], self.active)
+            case TargetConst():
+                raise AssertionError(f"{expr.known!r} is left though the target is known")
+            case _:
+                assert_never(expr)
+
+    def index(self, index: Index) -> NDArray[Any]:
+        axis = index.axis
+        found: dict[str, Callable[[], Any]] = {
+            "global": lambda: self.where.at[axis] + index.offset,
+            "local": lambda: self.where.local[axis],
+            "group": lambda: self.where.group[axis],
+        }
+        extent = self.kernel.bounds(index)[0]
+        return np.asarray(found[index.kind]() if index.kind in found else extent, np.int32)
+
+    def apply(self, expr: Apply) -> Lanes:
+        row, operands = OPS[expr.op], [self.lanes(a) for a in expr.args]
+        out = []
+        for i in range(expr.type.lanes):
+            args = [v[i] for v in operands]
+            if not row.exact:
+                args = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in args]
+            out.append(np.asarray(row.numpy(*args)).astype(expr.type.dtype.numpy, copy=False))
+        return out

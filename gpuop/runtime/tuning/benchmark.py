@@ -1,0 +1,146 @@
+"""Which of several kernels that compute the same is the fastest on a device: they run, and the slow ones are soon given up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from time import monotonic
+
+import numpy as np
+
+from gpuop.base.errors import CompileError, DeviceError, UnsupportedError
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.types import FieldType
+from gpuop.passes.resolve_target import for_target
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
+from gpuop.runtime.base.host_arrays import array_of
+from gpuop.runtime.profile.device_facts import run_once
+
+RUNS, SHORT_RUNS = 4, 10  # of each, before it is compared; the first compiles
+LONG = 0.1  # seconds: how long the first run may take more than later ones
+FAR, SLOWER, NEAR = 5.0, 1.5, 1.1  # times the best: given up after the first run, after some runs; compared again
+SHORT = 2e-3  # seconds for which each runs, or as often as short ones do: what disturbs a run may take longer than it
+ROUNDS, SECONDS = 20, 0.1  # of those that are compared again: the most of each
+REFUSALS = (CompileError, DeviceError, UnsupportedError, MemoryError)
+
+
+@dataclass
+class Candidate:
+    """A kernel that takes part.
+
+    Attributes:
+        inputs: which of the arguments it takes.
+        seconds: what it takes; infinite where it does not run.
+        note: why it was left.
+    """
+
+    name: str
+    kernel: Kernel
+    inputs: tuple[int, ...]
+    seconds: float = math.inf
+    note: str = ""
+    launch: Launch | None = None
+    times: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        told = f"{1e3 * self.seconds:.4g} ms" if self.times else "not measured"
+        return f"{self.name or 'as predicted'}: {told}{', ' * bool(self.note)}{self.note}"
+
+
+@dataclass
+class Contest:
+    """Candidates, on a queue of a device with these arguments; `winner` is the fastest, the earlier one of equals.
+
+    Attributes:
+        until: when it ends, by `monotonic`; the first candidate runs in any case.
+        progress: gets a line for each candidate.
+        check: gets the candidate and the values of its outputs; gives a note where it is out for these.
+    """
+
+    backend: Backend
+    arguments: Sequence[Argument]
+    outputs: Sequence[FieldType]
+    until: float
+    progress: Callable[[str], None]
+    check: Callable[[Candidate, list[Array]], str]
+    best: float = math.inf
+
+    def winner(self, candidates: Sequence[Candidate]) -> Candidate | None:
+        """The fastest; None where none runs.
+
+        Raises:
+            CompileError, DeviceError: none runs; what the device has against the last one.
+        """
+        backend = self.backend.measuring()
+        buffers = [backend.empty(kind) for kind in self.outputs]
+        refusal = None
+        for candidate in candidates:
+            if self.best < math.inf and monotonic() > self.until:
+                candidate.note = "no time was left"
+                continue
+            try:
+                self._run(backend, candidate, buffers)
+            except REFUSALS as refused:
+                candidate.note, refusal = f"skipped: {str(refused).splitlines()[0]}", refused
+            self.progress(str(candidate))
+        running = [c for c in candidates if c.seconds < math.inf]
+        if not running and refusal is not None:
+            raise refusal
+        self._again(backend, [c for c in running if c.seconds <= NEAR * self.best])
+        return min(running, key=lambda c: c.seconds, default=None)
+
+    def _run(self, backend: Backend, candidate: Candidate, buffers: list[Buffer]) -> None:
+        program = backend.compile(for_target(candidate.kernel, backend.target))
+        given = [self.arguments[k] for k in candidate.inputs]
+        candidate.launch = backend.bind(program, [*given, *buffers])
+        first = run_once(backend, candidate.launch)
+        found = [
+            array_of(kind, backend.download(kind, buffer)) for kind, buffer in zip(self.outputs, buffers, strict=True)
+        ]
+        candidate.note = self.check(candidate, found)
+        if candidate.note:
+            return
+        candidate.times = [first]
+        if first < max(FAR * self.best, LONG):
+            candidate.times.append(run_once(backend, candidate.launch))
+            while self._goes_on(candidate.times):
+                candidate.times.append(run_once(backend, candidate.launch))
+        candidate.seconds = min(candidate.times)
+        if len(candidate.times) < RUNS and candidate.seconds > self.best:
+            candidate.note = "given up"
+        self.best = min(self.best, candidate.seconds)
+
+    def _goes_on(self, times: list[float]) -> bool:
+        if sum(times) < SHORT:
+            return len(times) < SHORT_RUNS
+        return len(times) < RUNS and min(times) < SLOWER * self.best
+
+    def _again(self, backend: Backend, near: Sequence[Candidate]) -> None:
+        """Measure those that are about as fast in turns, so that what disturbs one disturbs all."""
+        if len(near) < 2:
+            return
+        times: list[list[float]] = [[] for _ in near]
+        while len(times[0]) < ROUNDS and sum(times[0]) < SECONDS and (not times[0] or monotonic() < self.until):
+            for candidate, each in zip(near, times, strict=True):
+                assert candidate.launch is not None
+                each.append(run_once(backend, candidate.launch))
+        for candidate, each in zip(near, times, strict=True):
+            candidate.seconds = median(each)
+
+
+def alike(kind: FieldType, a: Array, b: Array) -> str:
+    """How far two results differ, as the end of a sentence; empty where only by the rounding of sums in another order."""
+    if np.array_equal(a, b, equal_nan=kind.array_dtype.kind in "fc"):
+        return ""
+    if kind.array_dtype.kind not in "fc":
+        return f"{np.count_nonzero(a != b)} of {a.size} values differ"
+    with np.errstate(all="ignore"):
+        wide = np.complex128 if kind.array_dtype.kind == "c" else np.float64
+        x, y = a.astype(wide), b.astype(wide)
+        tolerance = math.sqrt(np.finfo(kind.array_dtype).eps)
+        largest = max((np.abs(v[np.isfinite(v)]).max(initial=0) for v in (x, y)), default=0)
+        near = np.isclose(x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+    count = int(near.size - np.count_nonzero(near))
+    return f"{count} of {a.size} values differ" if count else ""

@@ -1,0 +1,1 @@
+"""Fields larger than a device or a machine: streams, Dask, MPI."""

@@ -1,0 +1,257 @@
+"""A pipeline over chunked arrays: which blocks there are, what each needs, and the graph of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, product
+from operator import getitem
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+
+from gpuop.fusion.windows.axis_blocks import AxisBlock, Chunks, GridBlocks
+from gpuop.fusion.windows.gather import pieces
+from gpuop.ir.types import FieldType
+from gpuop.scaleout.dask.block_program import (
+    BlockPlace,
+    BlockProgram,
+    Slices,
+    block_in,
+    block_of,
+    blocks_of,
+    joined,
+    known_after,
+    parts_and_blocks_of,
+    parts_in,
+    parts_of,
+    piece_of,
+)
+from gpuop.scaleout.dask.sliced_source import SlicedSource
+
+ALL = slice(None)
+FAN_IN = 8  # parts that a task joins
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class BlockArgument:
+    """An argument.
+
+    Attributes:
+        array: Dask's, with the axes in front that count images.
+        counted: whether it has images.
+        cut: whether it comes in windows.
+        source: what windows are read of, where they are no pieces of its chunks.
+    """
+
+    array: Any
+    counted: bool
+    cut: bool
+    source: SlicedSource | None = None
+
+
+@dataclass(frozen=True)
+class BlockMap:
+    """A pipeline over chunked arrays.
+
+    Attributes:
+        program: what computes blocks.
+        given: the arguments by name; the first one has the chunks of the results.
+        images: the chunks of the axes that count images.
+        chunks: those of the grid's axes.
+        cut: whether blocks are of parts of the grid; else each image is computed by itself.
+    """
+
+    program: BlockProgram
+    given: Mapping[str, BlockArgument]
+    images: tuple[Chunks, ...]
+    chunks: tuple[Chunks, ...]
+    cut: bool
+
+    @cached_property
+    def blocks(self) -> GridBlocks:
+        """What blocks are computed of: windows that are all alike."""
+        return GridBlocks(self.program.footprint, self.chunks if self.cut else ())
+
+    @cached_property
+    def starts(self) -> list[list[int]]:
+        """Where chunks of images begin along each axis, and the last one ends."""
+        return [[0, *accumulate(chunks)] for chunks in self.images]
+
+    @cached_property
+    def name(self) -> str:
+        keys = [given.array.name for given in self.given.values()]
+        return f"{self.program.pipeline.name}-{tokenize(self.program, keys, self.images, self.chunks)}"
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Blocks along each axis of the grid, where parts of it are computed."""
+        return tuple(map(len, self.blocks.axes))
+
+    @property
+    def at_once(self) -> bool:
+        """Whether blocks of results are computed with the last stage."""
+        return self.cut and self.program.footprint.at_once
+
+    def parted(self, kind: FieldType) -> bool:
+        """Whether blocks have parts of a result."""
+        return self.cut and kind.field_shape == self.program.footprint.grid
+
+    def chunks_of(self, kind: FieldType) -> tuple[Chunks, ...]:
+        """Those of a result."""
+        parts = self.chunks if self.parted(kind) else ()
+        return (*self.images, *parts, *((n,) for n in kind.array_shape[len(parts) :]))
+
+    # --- results ------------------------------------------------------------------------------------------------
+
+    def results(self) -> list[Any]:
+        """Dask's arrays of the results, with the axes in front that count images."""
+        name, tasks, kinds = self.name, self.tasks(), self.program.footprint.results
+        arrays = [given.array for given in self.given.values()]
+        whole = HighLevelGraph.from_collections(name, tasks, dependencies=arrays)
+        if self._is_single:
+            return [self._array(whole, name, kinds[0])]
+        found = []
+        for number, kind in enumerate(kinds):
+            own = f"{name}-{number}"
+            layers = {**whole.layers, own: dict(self._taken(own, number, kind))}
+            found.append(
+                self._array(HighLevelGraph(layers, {**whole.dependencies, own: {name}}), f"{name}-{number}", kind)
+            )
+        return found
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether a block is that of the only result."""
+        kinds = self.program.footprint.results
+        return len(kinds) == 1 and (self.parted(kinds[0]) or not self.cut)
+
+    def _taken(self, name: str, number: int, kind: FieldType) -> Iterator[tuple[Key, Any]]:
+        """The tasks that take one of several results; one of another grid is what the first block has."""
+        axes = len(self.chunks_of(kind)) - len(self.images)
+        for image in np.ndindex(*map(len, self.images)):
+            for block in np.ndindex(*self.counts) if self.parted(kind) else [(0,) * len(self.counts)]:
+                at = (*block, *(0,) * axes)[:axes] if self.parted(kind) else (0,) * axes
+                if self.at_once and self.parted(kind):
+                    of_grid = sum(map(self.parted, self.program.footprint.results[:number]))
+                    yield (name, *image, *at), (block_in, (f"{self.name}-both", *image, *block), of_grid)
+                else:
+                    yield (name, *image, *at), (getitem, (self.name, *image, *block), number)
+
+    def _array(self, graph: Any, name: str, kind: FieldType) -> Any:
+        chunks, first = self.chunks_of(kind), next(iter(self.given.values())).array
+        meta = np.empty_like(first._meta, shape=(0,) * len(chunks), dtype=kind.array_dtype)
+        return da.Array(graph, name, chunks, meta=meta)
+
+    # --- tasks --------------------------------------------------------------------------------------------------
+
+    def tasks(self) -> dict[Any, Any]:
+        """The tasks: of stages, one for each block, and those that cut pieces of chunks for them."""
+        name, footprint = self.name, self.program.footprint
+        tasks: dict[Any, Any] = {f"{name}-program": self.program}
+        cutting = _Cutting(f"{name}-piece", tasks)
+        several = (any(map(self.parted, footprint.results)) and not self.at_once) or not self.cut
+        more = (0,) * (len(self.chunks_of(footprint.results[0])) - len(self.images) - len(self.counts))
+        for image in np.ndindex(*map(len, self.images)):
+            known = None
+            for stage in range(len(footprint.stages) if self.cut else 0):
+                known = self._stage(tasks, image, stage, known, cutting)
+            for block in np.ndindex(*self.counts) if several else [(0,) * len(self.counts)]:
+                place, lists = self._block(image, block, cutting)
+                key = (name, *image, *block, *more) if self._is_single else (name, *image, *block)
+                task = block_of if self._is_single else blocks_of
+                tasks[key] = (task, f"{name}-program", place, known, *lists)
+        return tasks
+
+    def _stage(self, tasks: dict[Any, Any], image: Chunks, stage: int, known: Key | None, cutting: _Cutting) -> Key:
+        """The key of what stages have given, this one too: the root of a tree of what blocks give."""
+        name = f"{self.name}-stage{stage}"
+        level: list[Key] = []
+        for block in np.ndindex(*self.counts):
+            place, lists = self._block(image, block, cutting)
+            level.append((name, *image, *block))
+            if self.at_once and stage == len(self.program.footprint.stages) - 1:
+                both = (f"{self.name}-both", *image, *block)
+                tasks[both] = (parts_and_blocks_of, f"{self.name}-program", place, known, *lists)
+                tasks[level[-1]] = (parts_in, both)
+            else:
+                tasks[level[-1]] = (parts_of, f"{self.name}-program", place, stage, known, *lists)
+        height = 0
+        while len(level) > 1:
+            height += 1
+            groups = [level[k : k + FAN_IN] for k in range(0, len(level), FAN_IN)]
+            level = [(f"{name}-joined{height}", *image, k) for k in range(len(groups))]
+            tasks |= {key: (joined, group) for key, group in zip(level, groups, strict=True)}
+        root = (f"{name}-known", *image)
+        tasks[root] = (known_after, f"{self.name}-program", level[0], known)
+        return root
+
+    def _block(self, image: Chunks, block: Chunks, cutting: _Cutting) -> tuple[BlockPlace, list[list[Any]]]:
+        """A block, and the pieces of each argument: their keys, or what reads them."""
+        ends = self.blocks.at(block)
+        images = tuple(chunks[k] for chunks, k in zip(self.images, image, strict=True))
+        lists, shapes, places = list[list[Any]](), [], []
+        for given in self.given.values():
+            front, at = (images, image) if given.counted else ((), ())
+            own = given.array.shape[len(front) :]
+            if given.cut and self.cut:
+                if given.source is None:
+                    found = list(self._pieces(given, at, block, cutting))
+                else:
+                    found = list(self._read(given, given.source, at, ends))
+                shapes.append((*front, *(each.points for each in ends), *own[len(ends) :]))
+            else:
+                found = [((given.array.name, *at, *(0,) * len(own)), ())]
+                shapes.append((*front, *own))
+            lists.append([piece for piece, _ in found])
+            places.append(tuple(there for _, there in found))
+        start, stop = (tuple(each.computed[k] for each in ends) for k in (0, 1))
+        first, last = (tuple(each.wanted[k] for each in ends) for k in (0, 1))
+        return BlockPlace(start if self.cut else None, stop, first, last, images, tuple(shapes), tuple(places)), lists
+
+    def _read(
+        self, given: BlockArgument, source: SlicedSource, image: Chunks, ends: Sequence[AxisBlock]
+    ) -> Iterator[tuple[Any, Slices]]:
+        """What reads a window, with its place there; several parts where it goes on at the other end."""
+        starts = (self.starts[axis][k : k + 2] for axis, k in enumerate(image))
+        front = tuple(slice(*each) for each in starts)
+        behind = tuple(slice(0, n) for n in given.array.shape[len(front) + len(ends) :])
+        windows = (pieces(*each.window, n) for each, n in zip(ends, self.program.footprint.grid, strict=True))
+        for along in product(*windows):
+            taken = tuple(slice(first, last) for _, first, last in along)
+            there = tuple(slice(at, at + last - first) for at, first, last in along)
+            yield source.part((*front, *taken, *behind)), ((ALL,) * len(image) + there)
+
+    def _pieces(
+        self, given: BlockArgument, image: Chunks, block: Chunks, cutting: _Cutting
+    ) -> Iterator[tuple[Key, Slices]]:
+        """The keys of a window's pieces, each with its place in the window."""
+        front = (ALL,) * len(image)
+        tensor = given.array.ndim - len(image) - len(block)
+        for along in product(*(self.blocks.needed[axis][k] for axis, k in enumerate(block))):
+            key = (given.array.name, *image, *(piece.chunk for piece in along), *(0,) * tensor)
+            there = (*front, *(piece.there for piece in along))
+            extents = [chunks[piece.chunk] for chunks, piece in zip(self.chunks, along, strict=True)]
+            taken = tuple(piece.places for piece in along)
+            all_of_it = all((s.start, s.stop) == (0, n) for s, n in zip(taken, extents, strict=True))
+            yield (key if all_of_it else cutting.key(key, (*front, *taken))), there
+
+
+class _Cutting:
+    """The tasks that cut pieces of chunks, each once."""
+
+    def __init__(self, name: str, tasks: dict[Any, Any]) -> None:
+        self.name, self.tasks = name, tasks
+        self.known: dict[Any, Key] = {}
+
+    def key(self, chunk: Key, taken: Slices) -> Key:
+        told = (chunk, tuple((s.start, s.stop) for s in taken))
+        if told not in self.known:
+            self.known[told] = key = (self.name, len(self.known))
+            self.tasks[key] = (piece_of, chunk, taken)
+        return self.known[told]

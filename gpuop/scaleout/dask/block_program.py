@@ -1,0 +1,218 @@
+"""What workers do: windows are put together of pieces of chunks, and computed image after image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from gpuop.engine.jit.call import on_device
+from gpuop.engine.jit.pipeline import Pipeline
+from gpuop.engine.jit.window_call import takes_cores
+from gpuop.fusion.windows.buffer_pool import reused
+from gpuop.fusion.windows.footprint import Footprint
+from gpuop.fusion.windows.gather import together
+
+Slices = tuple[slice, ...]
+Points = tuple[int, ...]
+SPARE = 1.25  # times as much memory a block may have as its points need; else it is copied
+Known = Sequence[tuple[Any, ...]]  # what stages have given, for each image
+_computing = RLock()
+
+
+@dataclass(frozen=True)
+class BlockPlace:
+    """A block of the results.
+
+    Attributes:
+        start, stop: the points that are computed; None where each image is computed whole.
+        first, last: those that are wanted.
+        images: how many there are along each axis that counts them.
+        shapes: of what each argument is put together to.
+        places: for each argument, where its pieces go.
+    """
+
+    start: Points | None
+    stop: Points
+    first: Points
+    last: Points
+    images: Points
+    shapes: tuple[Points, ...]
+    places: tuple[tuple[Slices, ...], ...]
+
+    def wanted(self, result: Any, grid: Points) -> Any:
+        """The wanted points of a result on the grid: of what stages have given all are there."""
+        return result[tuple(map(slice, self.first, self.last))] if result.shape[: len(grid)] == grid else result
+
+
+@dataclass(frozen=True)
+class BlockProgram:
+    """A pipeline that computes blocks. Workers get it once, so that each compiles once.
+
+    Attributes:
+        footprint: of the pipeline, on one image.
+        names: of the arguments that are arrays.
+        counted: those of them that have images.
+        shared: those that are given whole.
+        device: where workers compute, if that is not their choice.
+        constants: the other arguments.
+    """
+
+    pipeline: Pipeline
+    footprint: Footprint
+    names: tuple[str, ...]
+    counted: frozenset[str]
+    shared: tuple[str, ...]
+    device: Any = None
+    constants: dict[str, Any] = field(default_factory=dict)
+
+    def results(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> list[Any]:
+        """A block of each result; of those of other grids all.
+
+        Args:
+            given: the pieces of each argument.
+        """
+        made: list[Any] = []
+        for number, (image, arrays) in enumerate(self._images(place, given)):
+            results = self._of_image(place, arrays, known[number] if known is not None else ())
+            made = _kept(made, place.images, image, results)
+        return made
+
+    def parts(self, place: BlockPlace, stage: int, known: Known | None, given: Sequence[Any]) -> list[Any]:
+        """What a block gives to a stage, for each image."""
+        found = []
+        for number, (_, arrays) in enumerate(self._images(place, given)):
+            before = known[number] if known is not None else ()
+            window = self._window(place, stage=stage, known=before)
+            found.append(self._alone(window, arrays))
+        return found
+
+    def at_once(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """What a block gives to the last stage, for each image, and a block of each result on the grid."""
+        parts, made = [], list[Any]()
+        for number, (image, arrays) in enumerate(self._images(place, given)):
+            before = known[number] if known is not None else ()
+            window = self._window(place, stage=len(self.footprint.stages) - 1, known=before)
+            part, results = self._alone(window.at_once, arrays)
+            parts.append(part)
+            made = _kept(made, place.images, image, results)
+        return parts, made
+
+    def _images(self, place: BlockPlace, given: Sequence[Any]) -> Iterator[tuple[Points, dict[str, Any]]]:
+        arrays = dict(zip(self.names, map(assembled, given, place.places, place.shapes), strict=True))
+        for image in np.ndindex(*place.images):
+            yield image, {n: a[image] if n in self.counted else a for n, a in arrays.items()}
+
+    def _of_image(self, place: BlockPlace, arrays: dict[str, Any], known: tuple[Any, ...]) -> list[Any]:
+        if place.start is None:
+            with on_device(self.device):
+                return _several(self.pipeline(**arrays, **self.constants))
+        found = _several(self._alone(self._window(place, known=known), arrays))
+        grid, kinds = self.footprint.grid, self.footprint.results
+        return [place.wanted(r, grid) if k.field_shape == grid else r for r, k in zip(found, kinds, strict=True)]
+
+    def _window(self, place: BlockPlace, **how: Any) -> Any:
+        assert place.start is not None
+        grid, computed = self.footprint.grid, (place.start, place.stop)
+        return self.pipeline.window(grid, place.first, place.last, self.shared, computed=computed, **how)
+
+    def _alone(self, window: Callable[..., Any], arrays: dict[str, Any]) -> Any:
+        """Compute a window: one at a time on a CPU, as each takes all cores, while others are read and written."""
+        with on_device(self.device), _computing if takes_cores() else nullcontext():
+            return window(**arrays, **self.constants)
+
+
+def _several(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def _kept(made: list[Any], images: Points, image: Points, results: Sequence[Any]) -> list[Any]:
+    """The results of a block's images, with those of one more."""
+    if not images and all(map(_is_tight, results)):
+        return list(results)
+    if not made:
+        made = [_new(r, (*images, *r.shape)) for r in results]
+    for whole, result in zip(made, results, strict=True):
+        whole[image] = result
+    return made
+
+
+def _is_tight(result: Any) -> bool:
+    """Whether a result has about as much memory as it needs, as points of a window have of all that were computed."""
+    return bool(getattr(result.base, "nbytes", 0) <= SPARE * result.nbytes)
+
+
+def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: Points) -> Any:
+    """One array of pieces, of their library; a piece that is all of it, and lies together, stays where it is."""
+    if len(pieces) == 1:
+        piece = pieces[0] if hasattr(pieces[0], "__dlpack__") else np.asarray(pieces[0])
+        return together(piece) if type(piece) is np.ndarray else piece
+    whole = _new(pieces[0], shape)
+    for piece, place in zip(pieces, places, strict=True):
+        whole[place] = piece
+    return whole
+
+
+def _new(like: Any, shape: Points) -> Any:
+    """An array of the same library and dtype; NumPy's in memory that was used before."""
+    return reused(shape, like.dtype) if type(like) is np.ndarray else np.empty_like(like, shape=shape)
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def piece_of(chunk: Any, taken: Slices) -> Any:
+    """Some points of a chunk; a small piece has memory of its own, so that it does not hold the chunk."""
+    piece = chunk[taken]
+    return piece.copy() if 2 * piece.nbytes <= chunk.nbytes else piece
+
+
+def block_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> Any:
+    """A block of the only result."""
+    return program.results(place, known, given)[0]
+
+
+def blocks_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> list[Any]:
+    """A block of each result."""
+    return program.results(place, known, given)
+
+
+def parts_and_blocks_of(
+    program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any
+) -> tuple[list[Any], list[Any]]:
+    """A leaf of the last stage's tree, and a block of each result on the grid."""
+    return program.at_once(place, known, given)
+
+
+def parts_in(found: tuple[list[Any], list[Any]]) -> list[Any]:
+    """The leaf of what `parts_and_blocks_of` gives."""
+    return found[0]
+
+
+def block_in(found: tuple[list[Any], list[Any]], number: int) -> Any:
+    """A result of what `parts_and_blocks_of` gives."""
+    return found[1][number]
+
+
+def parts_of(program: BlockProgram, place: BlockPlace, stage: int, known: Known | None, *given: Any) -> list[Any]:
+    """A leaf of a stage's tree."""
+    return program.parts(place, stage, known, given)
+
+
+def joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
+    """A node of a stage's tree: what several blocks give, for each image."""
+    first, *others = parts
+    found = list(first)
+    for other in others:
+        found = [tuple(a.joined(b) for a, b in zip(*each, strict=True)) for each in zip(found, other, strict=True)]
+    return found
+
+
+def known_after(program: BlockProgram, parts: Sequence[Any], before: Known | None) -> Known:
+    """What stages have given, the root of another one's tree included."""
+    given = [program.footprint.known([each]) for each in parts]
+    return given if before is None else [(*a, *b) for a, b in zip(before, given, strict=True)]

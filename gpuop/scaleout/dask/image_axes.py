@@ -1,0 +1,63 @@
+"""Which axes of an array are the function's, and which count images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuop.base.errors import SemanticError
+from gpuop.ir.types import is_integer
+
+
+@dataclass(frozen=True)
+class ImageAxes:
+    """The axes of the first array: those that count images, and those that the function gets, in its order."""
+
+    batch: tuple[int, ...]
+    image: tuple[int, ...]
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """The order in which images are counted first."""
+        return (*self.batch, *self.image)
+
+    def in_front(self, array: Any) -> Any:
+        """The array with the axes in front that count images. Arrays of other dimensions have none there to be moved."""
+        return array.transpose(self.first) if array.ndim == len(self.first) else array
+
+    def back(self, ndim: int) -> tuple[int, ...]:
+        """How a result of so many axes is transposed to have them where the first array has them, if that has as many."""
+        places = range(ndim)
+        return tuple(sorted(places, key=self.first.__getitem__) if ndim == len(self.first) else places)
+
+
+def image_axes(ndim: int, batch: Any, axes: Any, names: Sequence[str] = ()) -> ImageAxes:
+    """What `batch=` and `axes=` say of an array.
+
+    Args:
+        names: of its dimensions, if it has some.
+
+    Raises:
+        SemanticError: they are not such, or say both.
+    """
+    if not is_integer(batch) or not 0 <= batch <= ndim:
+        raise SemanticError(f"`batch=` is how many leading axes count images, from 0 to {ndim}, not {batch!r}")
+    if axes is None:
+        return ImageAxes(tuple(range(batch)), tuple(range(batch, ndim)))
+    if batch:
+        raise SemanticError("`axes=` are those that the function gets, and all others count images: leave out `batch=`")
+    given = axes if isinstance(axes, Iterable) and not isinstance(axes, str) else (axes,)
+    found = tuple(_axis(each, ndim, names) for each in given)
+    if len(set(found)) < len(found):
+        raise SemanticError(f"`axes=` has an axis twice: {axes!r}")
+    return ImageAxes(tuple(a for a in range(ndim) if a not in found), found)
+
+
+def _axis(given: Any, ndim: int, names: Sequence[str]) -> int:
+    if given in names:
+        return names.index(given)
+    if not is_integer(given) or not -ndim <= given < ndim:
+        there = f"{', '.join(map(repr, names))}, or " if names else ""
+        raise SemanticError(f"`axes=` are axes of the first array: {there}numbers below {ndim}, not {given!r}")
+    return int(given) % ndim

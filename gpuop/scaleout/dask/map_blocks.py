@@ -1,0 +1,273 @@
+"""`map_blocks`: arguments of a call as chunked arrays, cut alike; and `explain`, which says what would be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan, prod
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from gpuop.base.errors import SemanticError, described
+from gpuop.dsl.fields.from_arrays import is_array
+from gpuop.engine.jit.pipeline import Pipeline, pipeline
+from gpuop.fusion.windows.axis_blocks import GridBlocks, in_multiples
+from gpuop.fusion.windows.footprint import Footprint
+from gpuop.ir.types import FieldType
+from gpuop.scaleout.dask.block_map import BlockArgument, BlockMap
+from gpuop.scaleout.dask.block_program import BlockProgram, piece_of
+from gpuop.scaleout.dask.image_axes import ImageAxes, image_axes
+from gpuop.scaleout.dask.sliced_source import sliced_source
+from gpuop.scaleout.dask.xarray_labels import labelled
+
+MANY = 3.0  # points that are computed for each that is wanted, from which on chunks are told to be small
+
+
+def map_blocks(
+    function: Callable[..., Any],
+    *arrays: Any,
+    batch: int = 0,
+    axes: Any = None,
+    device: str | None = None,
+    rechunk: bool = True,
+    **constants: Any,
+) -> Any:
+    """Call a pipeline on chunked arrays, block by block, with the bits of one call on the whole.
+
+        smooth = gpuop.dask.map_blocks(denoise, volume)                # volume: dask.array.from_zarr(…)
+        smooth = gpuop.dask.map_blocks(denoise, movie, axes=(2, 3, 4)) # of (T, C, Z, Y, X): each volume by itself
+
+    Each block gets as much around it as all operators together read, and no more; at the ends of the grid the pipeline's own
+    borders do what they do. Nothing is computed until Dask computes. Blocks have the chunks of the first array.
+
+    Args:
+        function: a pipeline, or what `gp.pipeline` takes.
+        arrays: its arrays, Dask's, NumPy's or xarray's. Those of the grid's extents come in windows, others are given whole.
+        batch: how many leading axes count images, which are computed each by itself. Arrays without them are given to all.
+        axes: or which axes the function gets, in its order, by number (of xarray's, by name); all others count images.
+        device: the name of the device that workers compute on; None leaves it to each worker.
+        rechunk: whether axes that cannot be cut are put into one chunk, and chunks made to end where work-groups do.
+        constants: the function's other arguments, and arrays by their names.
+
+    Returns:
+        An array like the first one, or a tuple of them; reductions of it are Dask's, which are trees.
+
+    Raises:
+        SemanticError: what a call of the pipeline raises; or nothing can be cut, with the operator and its line.
+    """
+    mapped = _mapped(function, arrays, constants, batch, axes, device, rechunk)
+    kinds = mapped.blocks.program.footprint.results
+    results = [mapped.returned(*each) for each in zip(mapped.blocks.results(), kinds, strict=True)]
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def explain(
+    function: Callable[..., Any],
+    *arrays: Any,
+    batch: int = 0,
+    axes: Any = None,
+    device: str | None = None,
+    rechunk: bool = True,
+    **constants: Any,
+) -> str:
+    """What `map_blocks` would do with these arguments: halos, axes that stay whole and why, blocks, tasks, memory.
+
+    Args:
+        function, arrays, batch, axes, device, rechunk, constants: as of `map_blocks`.
+
+    Returns:
+        A str.
+
+    Raises:
+        SemanticError: as `map_blocks`.
+    """
+    blocks = _mapped(function, arrays, constants, batch, axes, device, rechunk).blocks
+    lines = [str(blocks.program.footprint)]
+    images = prod(sum(chunks) for chunks in blocks.images)
+    if blocks.images:
+        lines.append(f"{images} images in {prod(map(len, blocks.images))} blocks")
+    if blocks.cut:
+        lines += _windows(blocks)
+    tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
+    read = [f"`{name}`" for name, given in blocks.given.items() if given.source is not None]
+    computing, cutting = f"{len(tasks) - tasks.count(piece_of)} tasks compute", tasks.count(piece_of)
+    reading = f", which read windows of {', '.join(read)} themselves" * bool(read)
+    lines.append(computing + reading + f", {cutting} cut pieces of chunks" * (cutting > 0 or not read))
+    lines.append(f"a task has {_largest(blocks) / 2**20:.1f} MiB of arguments and results, at most")
+    return "\n".join(lines)
+
+
+def _windows(blocks: BlockMap) -> list[str]:
+    """What blocks are computed of."""
+    windows = "×".join(str(axis[0].points) for axis in blocks.blocks.axes)
+    line = (
+        f"{'×'.join(map(str, blocks.counts))} blocks, computed of windows of {windows} points, all alike: compiled once"
+    )
+    sizes = prod(len({*chunks}) for chunks in blocks.chunks)
+    if blocks.program.footprint.stages and sizes > 1:
+        line += f"; what is reduced is compiled for each of {sizes} sizes of blocks"
+    again = f"{blocks.blocks.overhead:.2f} points are computed for each that is wanted"
+    return [line, again + "; larger chunks need fewer" * (blocks.blocks.overhead > MANY)]
+
+
+def _largest(blocks: BlockMap) -> int:
+    """Bytes of a task's windows and results."""
+    images = prod(max(chunks) for chunks in blocks.images)
+    points = prod(axis[0].points for axis in blocks.blocks.axes)
+    total = 0
+    for given in blocks.given.values():
+        shape = given.array.shape[len(blocks.images) if given.counted else 0 :]
+        count = points * prod(shape[len(blocks.counts) :]) if given.cut and blocks.cut else prod(shape)
+        total += (images if given.counted else 1) * count * given.array.dtype.itemsize
+    for kind in blocks.program.footprint.results:
+        total += prod(max(chunks) for chunks in blocks.chunks_of(kind)) * np.dtype(kind.array_dtype).itemsize
+    return total
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """What a call comes to, and how its results are given."""
+
+    blocks: BlockMap
+    axes: ImageAxes
+    first: Any  # as the user gave it
+
+    def returned(self, array: Any, kind: FieldType) -> Any:
+        moved = array.transpose(self.axes.back(array.ndim))
+        if not _is_labelled(self.first):
+            return moved
+        grid = self.blocks.program.footprint.grid
+        known = len(self.axes.batch) + len(grid) * (kind.field_shape == grid)
+        return labelled(self.first, moved, self.axes, known)
+
+
+def _mapped(
+    function: Any,
+    arrays: Sequence[Any],
+    constants: Mapping[str, Any],
+    batch: Any,
+    axes: Any,
+    device: Any,
+    rechunk: bool,
+) -> _Mapped:
+    made = function if isinstance(function, Pipeline) else pipeline(function)
+    named = _named(made, arrays) | {n: value for n, value in constants.items() if _is_chunkable(value)}
+    if not named:
+        raise SemanticError(f"map_blocks of pipeline `{made.name}` wants arrays, at least one")
+    rest = {n: value for n, value in constants.items() if n not in named}
+    first = next(iter(named.values()))
+    dims = tuple(first.dims) if _is_labelled(first) else ()
+    found = image_axes(first.ndim, batch, axes, dims)
+    lazy = {n: found.in_front(_lazy(value)) for n, value in named.items()}
+    images = next(iter(lazy.values())).shape[: len(found.batch)]
+    count = len(images)
+    _check_extents(lazy, count)
+    counted = {n for n, a in lazy.items() if count and a.ndim > count and a.shape[:count] == images}
+    shapes = {n: (tuple(a.shape[count if n in counted else 0 :]), a.dtype) for n, a in lazy.items()}
+    footprint = made.footprint(**shapes, **rest)
+    parts = {n for n in lazy if shapes[n][0][: len(footprint.grid)] == footprint.grid}
+    cut = next(iter(lazy)) in parts and len(footprint.whole) < len(footprint.grid)
+    given, chunks = _chunked(lazy, counted, parts, count, footprint, cut, rechunk)
+    shared = tuple(n for n in lazy if n not in parts)
+    program = BlockProgram(made, footprint, tuple(lazy), frozenset(counted), shared, device, rest)
+    return _Mapped(BlockMap(program, given, chunks[:count], chunks[count:], cut), found, first)
+
+
+def _chunked(
+    lazy: Mapping[str, Any],
+    counted: set[str],
+    parts: set[str],
+    count: int,
+    footprint: Footprint,
+    cut: bool,
+    rechunk: bool,
+) -> tuple[dict[str, BlockArgument], tuple[tuple[int, ...], ...]]:
+    """The arguments in chunks that lie alike, and the chunks: of images, and of the grid's axes."""
+    grid, name = len(footprint.grid), next(iter(lazy))
+    first = lazy[name]
+    _check(first, count, footprint, cut, rechunk)
+    whole = range(grid) if not cut else footprint.whole
+    chunks = list(first.chunks[:count])
+    for a, (extent, each) in enumerate(_axes(first, count, grid)):
+        of, _ = footprint.multiples.get(a, (1, ""))
+        chunks.append((extent,) if a in whole else in_multiples(each, of))
+    given = {}
+    blocks = GridBlocks(footprint, chunks[count:] if cut else ())
+    for n, array in lazy.items():
+        images = chunks[:count] if n in counted else []
+        inner = chunks[count:] if cut and n in parts else []
+        source = sliced_source(array) if inner else None
+        if source is not None and source.is_worth(blocks, len(images)):
+            given[n] = BlockArgument(array, n in counted, True, source)
+            continue
+        more = [(m,) for m in array.shape[len(images) + len(inner) :]]
+        given[n] = BlockArgument(array.rechunk((*images, *inner, *more)), n in counted, n in parts)
+    return given, tuple(chunks)
+
+
+def _check_extents(lazy: Mapping[str, Any], count: int) -> None:
+    """Refuse arrays of which it is not known where blocks lie, and a first one that has none."""
+    for name, array in lazy.items():
+        if any(map(isnan, array.shape)):
+            raise SemanticError(f"`{name}` has chunks of unknown extents, which its `compute_chunk_sizes()` finds")
+    name, first = next(iter(lazy.items()))
+    if 0 in first.shape:
+        raise SemanticError(f"`{name}` has no points: its extents are {first.shape}; call the pipeline itself")
+    if first.ndim == count:
+        raise SemanticError(
+            f"all axes of `{name}` count images, which would be single points: leave the pipeline at least one, by `batch=` or "
+            "`axes=`"
+        )
+
+
+def _axes(array: Any, count: int, grid: int) -> list[tuple[int, tuple[int, ...]]]:
+    return list(zip(array.shape[count : count + grid], array.chunks[count : count + grid], strict=True))
+
+
+def _check(first: Any, count: int, footprint: Footprint, cut: bool, rechunk: bool) -> None:
+    """Refuse what would be computed in one piece, and chunks that cannot be if they are to stay."""
+    several = [a for a, chunks in enumerate(first.chunks[count:]) if len(chunks) > 1]
+    reasons = (
+        "; ".join(dict.fromkeys(footprint.whole.values())) or "its results are of another grid than its first array"
+    )
+    if several and not cut and not count:
+        raise SemanticError(
+            f"no axis can be cut: {reasons}. Map what comes before it, and rechunk what that gives for what comes after"
+        )
+    held = [a for a in several if not cut or a in footprint.whole]
+    if held and not rechunk:
+        raise SemanticError(f"axis {held[0]} must be in one chunk, which `rechunk=True` sees to: {reasons}")
+    for axis, (of, reason) in footprint.multiples.items() if cut and not rechunk else ():
+        if in_multiples(first.chunks[count + axis], of) != first.chunks[count + axis]:
+            raise SemanticError(
+                f"chunks of axis {axis} must end at multiples of {of}, which `rechunk=True` sees to: {reason}"
+            )
+
+
+def _named(made: Pipeline, arrays: Sequence[Any]) -> dict[str, Any]:
+    """Arrays by the names of the pipeline's arguments."""
+    names = list(made.signature.parameters)[len(made.receiver) + len(made.first) :]
+    if len(arrays) > len(names):
+        raise SemanticError(f"pipeline `{made.name}` takes {len(names)} arguments, not {len(arrays)}")
+    for name, array in zip(names, arrays, strict=False):
+        if not _is_chunkable(array):
+            raise SemanticError(
+                f"argument `{name}` of map_blocks is {described(array)}; arrays come first, all others by their names"
+            )
+    return dict(zip(names, arrays, strict=False))
+
+
+def _is_labelled(value: Any) -> bool:
+    """Whether it is an array of xarray's."""
+    return hasattr(value, "dims") and hasattr(value, "coords")
+
+
+def _is_chunkable(value: Any) -> bool:
+    return isinstance(value, da.Array) or _is_labelled(value) or is_array(value)
+
+
+def _lazy(value: Any) -> Any:
+    array = value.data if _is_labelled(value) else value
+    return array if isinstance(array, da.Array) else da.from_array(array, chunks=-1)

@@ -1,0 +1,94 @@
+"""What chunks of Dask's are parts of, an array of NumPy's or a store that has slices: blocks read windows of it themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from dask.array.core import getter, getter_inline, getter_nofancy, slices_from_chunks
+from dask.blockwise import Blockwise
+from dask.layers import ArraySliceDep
+
+from gpuop.fusion.windows.axis_blocks import GridBlocks
+from gpuop.fusion.windows.gather import pieces
+from gpuop.ir.types import is_integer
+
+Slices = tuple[slice, ...]
+GETTERS = (getter, getter_inline, getter_nofancy)  # what `da.from_array` has its chunks read by
+# times that windows may read points; where it were more, chunks are, and pieces are cut of them
+STORED, IN_MEMORY = 1.5, 3.0
+
+
+@dataclass(frozen=True)
+class SlicedSource:
+    """What has slices.
+
+    Attributes:
+        part: the task that reads some points; of an array of NumPy's these points.
+        units: how many points along each axis are read at once at least.
+        most: how often windows may read a point.
+    """
+
+    part: Callable[[Slices], Any]
+    units: tuple[int, ...]
+    most: float
+
+    def is_worth(self, blocks: GridBlocks, images: int) -> bool:
+        """Whether windows of these blocks read little more than all points once; so many axes in front count images."""
+        times = 1.0
+        for axis, chunks, of in zip(blocks.axes, blocks.chunks, self.units[images:], strict=False):
+            extent = sum(chunks)
+            parts = [part for block in axis for part in pieces(*block.window, extent)]
+            times *= sum(-(-last // of) - first // of for _, first, last in parts) / -(-extent // of)
+        return times <= self.most
+
+
+def sliced_source(array: Any) -> SlicedSource | None:
+    """What `da.from_array`, or `da.from_zarr`, has made an array of; None of what is computed, or read in other ways."""
+    layers = array.dask.layers
+    layer = layers.get(array.name)
+    if isinstance(layer, Blockwise):
+        return _of_store(array, layers, layer)
+    keys = product([array.name], *(range(len(each)) for each in array.chunks))
+    chunks = [layer.get(key) for key in keys] if layer is not None else [None]
+    first = chunks[0]
+    whole = first if getattr(first, "shape", None) == array.shape else getattr(first, "base", None)
+    if type(whole) is not np.ndarray or whole.shape != array.shape:
+        return None
+    places = slices_from_chunks(array.chunks)
+    if not all(_is_part(chunk, whole[place]) for chunk, place in zip(chunks, places, strict=True)):
+        return None
+    return SlicedSource(whole.__getitem__, (1,) * array.ndim, IN_MEMORY)
+
+
+def _is_part(chunk: Any, part: Any) -> bool:
+    return type(chunk) is np.ndarray and chunk.__array_interface__ == part.__array_interface__
+
+
+def _of_store(array: Any, layers: Any, layer: Blockwise) -> SlicedSource | None:
+    task: Any = getattr(layer, "task", None)  # as Dask has them since 2024.12
+    if getattr(task, "func", None) not in GETTERS or len(layer.indices) != 2:
+        return None
+    given, dep = layer.indices[0][0], layer.io_deps.get(layer.indices[1][0])
+    key = getattr(given, "key", None)
+    store = layers[key].get(key) if key in layers else given
+    units = _units(store)
+    if not isinstance(dep, ArraySliceDep) or units is None or tuple(store.shape) != array.shape:
+        return None
+    how = task.kwargs.get("asarray", True), task.kwargs.get("lock")
+    of = given if store is given else key
+    return SlicedSource(lambda place: (task.func, of, place, *how), units, STORED)
+
+
+def _units(store: Any) -> tuple[int, ...] | None:
+    """What a store reads at once; None if it does not say so."""
+    if isinstance(store, np.ndarray):
+        return (1,) * store.ndim
+    chunks = getattr(store, "chunks", ())
+    if chunks is None:
+        return (1,) * len(store.shape)
+    known = isinstance(chunks, tuple) and len(chunks) == len(getattr(store, "shape", ())) > 0
+    return chunks if known and all(is_integer(n) and n > 0 for n in chunks) else None

@@ -1,0 +1,23 @@
+"""Results with the names and coordinates of the array of xarray's that they are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuop.scaleout.dask.image_axes import ImageAxes
+
+
+def labelled(like: Any, array: Any, axes: ImageAxes, known: int) -> Any:
+    """A result as an array of xarray's; coordinates along what has other extents are left out.
+
+    Args:
+        known: how many of its axes are those of the first array, where images are counted first; tensors may be, too.
+    """
+    order = axes.back(array.ndim)
+    dims = [""] * array.ndim
+    for place, axis in enumerate(order):
+        same = axis < known or (array.ndim == like.ndim and array.shape[place] == like.shape[axes.first[axis]])
+        dims[place] = like.dims[axes.first[axis]] if same else f"dim_{place}"
+    sizes = dict(zip(dims, array.shape, strict=True))
+    coords = {name: each for name, each in like.coords.items() if all(sizes.get(d) == like.sizes[d] for d in each.dims)}
+    return type(like)(array, coords=coords, dims=dims, name=like.name, attrs=like.attrs)

@@ -1,0 +1,1 @@
+"""Graphs whose grid is spread over MPI ranks."""

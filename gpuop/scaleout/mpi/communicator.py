@@ -1,0 +1,65 @@
+"""The ranks of a program, of which all end when one fails: they would wait for it forever."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+from gpuop.base.errors import SemanticError, described
+
+NEEDED = ("Dup", "Get_rank", "Get_size", "Irecv", "Isend", "allgather", "barrier", "gather")
+HEARD = 0.5  # seconds: MPI's launchers may lose what is printed right before the end
+
+
+def communicator(comm: Any) -> Any:
+    """A duplicate of a communicator of mpi4py's, all whose ranks end where one fails.
+
+    Raises:
+        SemanticError: it is none.
+    """
+    if not all(hasattr(comm, name) for name in NEEDED):
+        raise SemanticError(
+            f"`comm` is a communicator of mpi4py's (`pip install mpi4py`), such as MPI.COMM_WORLD, not {described(comm)}"
+        )
+    _fail_together(comm)
+    return comm.Dup()
+
+
+def agreed(comm: Any, given: Mapping[str, object]) -> None:
+    """See that all ranks were given the same; others would wait for ever, or take each other's points for their own.
+
+    Raises:
+        SemanticError: by all ranks, where one was given something else.
+    """
+    told = comm.allgather({name: str(value) for name, value in given.items()})
+    for name, value in told[0].items():
+        for rank, other in enumerate(told):
+            if other[name] != value:
+                raise SemanticError(
+                    f"all ranks have the same graph and arguments, but rank 0 has {name} {value}, and rank {rank} {other[name]}"
+                )
+
+
+def _fail_together(comm: Any) -> None:
+    """Have an exception that nobody catches end the ranks of all the program, once it is printed; as `python -m mpi4py` does."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and isinstance(comm, mpi.Comm) and comm.Get_size() > 1:
+        _have_hook(mpi)
+
+
+@cache
+def _have_hook(mpi: Any) -> None:
+    told = sys.excepthook
+
+    def end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        told(kind, error, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        time.sleep(HEARD)
+        mpi.COMM_WORLD.Abort(1)
+
+    sys.excepthook = end

@@ -1,0 +1,288 @@
+"""A ComputeGraph on a grid of which each rank has a part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuop.base.cache.atomic_files import Path
+from gpuop.base.errors import SemanticError, StaysHere, described
+from gpuop.dsl.fields.field import Field
+from gpuop.engine.graphs.compute_graph import ComputeGraph
+from gpuop.engine.graphs.saving import read, write
+from gpuop.engine.graphs.stepper import times
+from gpuop.engine.graphs.window import GraphWindow
+from gpuop.ir.types import is_integer
+from gpuop.scaleout.mpi.communicator import agreed, communicator
+from gpuop.scaleout.mpi.exchange import Exchanging, exchanging
+from gpuop.scaleout.mpi.grid import RankGrid
+from gpuop.scaleout.mpi.window import RankWindow
+
+Array = NDArray[Any]
+SLOWER = 1.1  # times as long as the best, where more steps between exchanges are not tried any more
+
+
+class Domain(StaysHere):
+    """A ComputeGraph on a grid that is spread over ranks: each steps its part, on its own device, with the bits of the whole.
+
+        graph = heat()  # the same ComputeGraph on each rank
+        domain = gpuop.mpi.Domain(MPI.COMM_WORLD, graph)
+        domain.step(1000)
+        whole = domain.gather("u")  # on rank 0, None on the others
+
+    Its methods are called by all ranks together. A part is a window of the states with as much around it as `every` steps need
+    (`graph.footprint`), which stays in the device's memory; the points around it come from other ranks once in so many steps,
+    where that is faster while these are taken: what others need at their end is then computed first, and twice.
+    Parameters are each rank's own: set them alike. An exception that a rank does not catch ends all of them.
+
+    Args:
+        comm: a communicator of mpi4py's, of which a duplicate is used.
+        graph: a ComputeGraph, defined alike by all ranks; it keeps its own states, and need not run.
+        axes: the axes of the grid that are divided.
+        every: how many steps are taken between two exchanges; "auto": 1, 2, 4 … are measured, as long as that is hardly slower, by
+            steps from the initial states. So is, for any number, what others get computed first.
+
+    Attributes:
+        every: what was given, or chosen.
+
+    Raises:
+        SemanticError: more ranks than points, or what cannot be computed in parts, with the operator and its line.
+    """
+
+    stays = "a Domain is of all ranks together; each makes its own, and takes states from a file by `domain.save` and `domain.load`"
+
+    def __init__(self, comm: Any, graph: ComputeGraph, axes: Sequence[int] = (0,), every: int | str = "auto") -> None:
+        if not isinstance(graph, ComputeGraph):
+            raise SemanticError(f"`graph` is a ComputeGraph, not {described(graph)}")
+        if every != "auto" and (not is_integer(every) or int(every) < 1):
+            raise SemanticError(f'`every` is "auto" or a number of steps, 1 or more, not {every!r}')
+        self._comm, self._graph = communicator(comm), graph
+        needed = graph.footprint(1)
+        grid = needed.grid
+        agreed(self._comm, {"extents": grid, "`axes=`": axes, "`every=`": every, "halos of a step": needed.halo})
+        self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), _axes(axes, grid))
+        self.measured: dict[int, float] = {}
+        self.overlapped: dict[int, float] = {}
+        self._exchanging: Exchanging | None = None
+        self._part = self._chosen(None if every == "auto" else int(every))
+        self.every = self._window.steps
+
+    # --- the window -----------------------------------------------------------------------------------------------
+
+    @property
+    def _window(self) -> GraphWindow:
+        return self._part.window
+
+    def _parted(self, steps: int) -> RankWindow:
+        window = self._graph.window(*self._ranks.own(self._rank), steps, self._comm.allgather)
+        if self._exchanging is None:
+            self._exchanging = exchanging(self._comm, window.backend)
+        return RankWindow(self._comm, self._ranks, window, self._exchanging)
+
+    def _chosen(self, every: int | None) -> RankWindow:
+        """What is fastest on the slowest rank, with so many steps between exchanges, or as many as are best."""
+        part, several = self._parted(every or 1), self._ranks.ranks > 1
+        if several and every is None:
+            part = self._fastest(part)
+        if several and part.can_be_ahead():
+            part = self._overlapping(part, every)
+        if self.measured:
+            part.window.reset()
+        return part
+
+    def _fastest(self, best: RankWindow) -> RankWindow:
+        """That for as many steps between exchanges as take least time each; 1 is tried first."""
+        steps = 1
+        self.measured[steps] = best.seconds()
+        while self._reaches(2 * steps):
+            steps *= 2
+            other = self._parted(steps)
+            self.measured[steps] = other.seconds()
+            if self.measured[steps] < self.measured[best.window.steps]:
+                best = other
+            elif self.measured[steps] > SLOWER * self.measured[best.window.steps]:
+                break
+        return best
+
+    def _overlapping(self, part: RankWindow, every: int | None) -> RankWindow:
+        """That one, or one that computes first what others get, if that is faster; fewer steps are tried too."""
+        steps = part.window.steps
+        least, best = self.measured.get(steps) or part.seconds(), (part, False)
+        self.measured[steps] = least
+        while part.can_be_ahead():
+            part.be_ahead(True)
+            self.overlapped[steps] = seconds = part.seconds()
+            if seconds < least:
+                least, best = seconds, (part, True)
+            if seconds > SLOWER * least or every is not None or steps == 1:
+                break
+            steps //= 2
+            part = self._parted(steps)
+        best[0].be_ahead(best[1])
+        return best[0]
+
+    def _reaches(self, steps: int) -> bool:
+        """Whether halos of so many steps are no larger than the parts."""
+        needed = self._graph.footprint(steps)
+        divided = [axis for axis, count in enumerate(self._ranks.counts) if count > 1]
+        least = {axis: self._ranks.grid[axis] // self._ranks.counts[axis] for axis in divided}
+        return not any(axis in needed.whole or max(needed.halo[axis]) > least[axis] for axis in divided)
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    @property
+    def tick(self) -> int:
+        """Steps since the states that it started from."""
+        return self._window.tick
+
+    def step(self, n: int = 1, until: Field | str | None = None, every: int = 1) -> bool:
+        """All states take their `.next` values, n times, or until a condition holds.
+
+        Args:
+            n: how many steps; 0 or more.
+            until: a probed 0D field of bool, or a probe's name; steps end when it is true.
+            every: how many steps pass from one look at it to the next; the first look is after so many.
+
+        Returns:
+            Whether `until` was true.
+
+        Raises:
+            SemanticError: n is negative, or no integer; as of `gather`, or a condition that is no 0D bool.
+        """
+        left = times(n)
+        if until is None:
+            self._part.advance(left)
+            return False
+        if not is_integer(every) or every < 1:
+            raise SemanticError(f"`every` is a number of steps, 1 or more, not {every!r}")
+        while left:
+            now = min(left, every)
+            self._part.advance(now)
+            left -= now
+            if self._holds(until):
+                return True
+        return False
+
+    def _holds(self, until: Field | str) -> bool:
+        """What rank 0 finds: all go on alike."""
+        value = self._read(until)
+        if value.shape or value.dtype != bool:
+            what = f"{value.dtype} of {value.shape}" if value.shape else str(value.dtype)
+            raise SemanticError(f"`until` is a 0D field of bool, not {what}: probe a condition, as `u.max() < 1e-3`")
+        return bool(self._comm.allgather(bool(value))[0])
+
+    def gather(self, what: Field | str) -> Array | None:
+        """The whole of what is probed, as of `tick`.
+
+        Args:
+            what: a probed Field, or a probe's name.
+
+        Returns:
+            An array on rank 0, None on the others.
+
+        Raises:
+            SemanticError: it is not probed, or is not computed in parts.
+        """
+        return self._joined(self._read(what), self._window.probes[self._window.name_of(what)])
+
+    def _read(self, what: Field | str) -> Array:
+        self._part.refresh()
+        return self._window.read(what)
+
+    def save(self, path: Path) -> None:
+        """Write states and tick to a file, as `graph.save` does: any number of ranks can `load` it, and a graph by itself.
+
+        Rank 0 writes it, and has the whole in its memory.
+
+        Args:
+            path: of the file, which is replaced where it exists.
+
+        Raises:
+            OSError: it cannot be written.
+            SemanticError: another rank could not.
+        """
+        states = self._window.states
+        values = [self._joined(a, state.parted) for a, state in zip(self._window.values(), states, strict=True)]
+        whole = [(s.name, s.kind, a) for s, a in zip(states, values, strict=True) if a is not None]
+        self._all(lambda: write(path, self.tick, whole) if self._rank == 0 else None)
+
+    def load(self, path: Path) -> None:
+        """Take states and tick from a file that `save` of a Domain or a graph wrote; each rank reads it.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            SemanticError: as of `graph.load`, here or on another rank; nothing changes.
+            OSError: it cannot be opened.
+        """
+        tick, states = self._all(lambda: read(path, [(state.name, state.kind) for state in self._window.states]))
+        self._window.load(states, tick)
+
+    def _all(self, work: Callable[[], Any]) -> Any:
+        """What all ranks do, or none: where one fails, all raise."""
+        found, failed = None, None
+        try:
+            found = work()
+        except (SemanticError, OSError) as error:
+            failed = error
+        told = self._comm.allgather(None if failed is None else str(failed))
+        if failed is not None:
+            raise failed
+        for rank, text in enumerate(told):
+            if text is not None:
+                raise SemanticError(f"rank {rank}: {text}")
+        return found
+
+    def _joined(self, part: Array, parted: bool) -> Array | None:
+        """The whole on rank 0, None on the others."""
+        parts = self._comm.gather(np.asarray(part, order="C"), root=0)
+        if parts is None or not parted:
+            return None if parts is None else np.asarray(parts[0])
+        axes = len(self._ranks.grid)
+        whole = np.empty((*self._ranks.grid, *part.shape[axes:]), part.dtype)
+        for rank, array in enumerate(parts):
+            whole[tuple(map(slice, *self._ranks.own(rank)))] = array
+        return whole
+
+    # --- what is told ---------------------------------------------------------------------------------------------
+
+    @property
+    def recomputed(self) -> float:
+        """The share of points that are computed besides the ranks' own, of these."""
+        needed, ranks = self._window.footprint, self._ranks
+        windows = (needed.window(*ranks.own(rank)) for rank in range(ranks.ranks))
+        return sum(math.prod(b - a for a, b in ends) for ends in windows) / math.prod(ranks.grid) - 1
+
+    def explain(self) -> str:
+        """The parts, the halos, the share of points that are computed twice, and what was measured."""
+        counts = "×".join(map(str, self._ranks.counts))
+        halo = [f"axis {axis}: {before} before, {after} after" for axis, (before, after) in self._halos()]
+        lines = [
+            f"grid {'×'.join(map(str, self._ranks.grid))} in {counts} parts, one for each rank",
+            f"halos are exchanged every {self.every} steps, {'; '.join(halo)}" if halo else "no halos",
+            f"{self.recomputed:.1%} of the points are computed besides",
+        ]
+        gets, how = self._part.exchange.gets, self._part.how
+        sent = sum(kind.nbytes for regions in gets.values() for kind in self._window.parts(regions))
+        lines += [f"rank {self._rank} gets {sent} bytes of {len(gets)} ranks at each exchange, {how}"] if halo else []
+        for each, when in ((self.measured, ""), (self.overlapped, ", meanwhile")):
+            lines += [f"measured: every {n} steps{when}: {s * 1e3:.3g} ms a step" for n, s in each.items()]
+        return "\n".join(lines)
+
+    def _halos(self) -> list[tuple[int, tuple[int, int]]]:
+        """Those along the axes that are divided."""
+        return [(axis, self._window.footprint.halo[axis]) for axis, n in enumerate(self._ranks.counts) if n > 1]
+
+
+def _axes(axes: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
+    """The axes that are divided, counted from 0."""
+    given = (axes,) if is_integer(axes) else tuple(axes)
+    found = tuple(int(a) + (len(grid) if a < 0 else 0) for a in given if is_integer(a))
+    if len(found) != len(given) or not found or len({*found} & {*range(len(grid))}) != len(found):
+        raise SemanticError(f"`axes` are different axes of the grid {tuple(grid)}, as (0,), not {axes!r}")
+    return found

@@ -1,0 +1,139 @@
+"""How points around parts go from rank to rank: through memory of the host, by MPI's messages, or from GPU to GPU, by NCCL."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gpuop.engine.graphs.region_copies import bring_parts, fetch_parts
+from gpuop.engine.graphs.window import GraphWindow
+from gpuop.runtime.base.backend import Array, Backend, Buffer, Memory
+from gpuop.runtime.base.current_queue import queue_of
+from gpuop.runtime.cuda.device import Cuda
+from gpuop.runtime.cuda.nccl import Nccl, nccl_library, new_id
+from gpuop.scaleout.mpi.grid import Region
+from gpuop.scaleout.mpi.shared_memory import shared
+
+Routes = Mapping[int, list[Region]]  # for each other rank the regions that go there, or come from it
+COPYING = ("halos", "normal")  # a queue of each device
+SHARED, MESSAGES = "through memory that ranks of a host share", "by messages"
+
+
+class HostExchange:
+    """Through the hosts' memory, which is page-locked where that is faster; what a rank gives, others of its host read there.
+
+    A queue of the device's own copies, beside what the window's computes. All memory is there twice, for exchanges in turn: what
+    a rank has from another one in an exchange says too that the other has read all of the one before.
+
+    Args:
+        comm: a communicator of mpi4py's.
+        window: whose points are given, and brought up to date.
+        gives, gets: what goes to each rank, and comes from it.
+    """
+
+    def __init__(self, comm: Any, window: GraphWindow, gives: Routes, gets: Routes) -> None:
+        self.comm, self.window, self.gives, self.gets = comm, window, gives, gets
+        self.all = [region for regions in gets.values() for region in regions]
+        self.queue, self.turn = queue_of(window.backend, COPYING), 0
+        rooms, sizes = iter(window.room(self.all)), {rank: 2 * self._nbytes(gives[rank]) for rank in gives}
+        self.rooms = {rank: list(islice(rooms, len(window.parts(regions)))) for rank, regions in gets.items()}
+        out, into = shared(comm, sizes, gets.keys())
+        self.how = " and ".join(filter(None, [SHARED * bool(out or into), MESSAGES * (len(into) < len(gets))]))
+        self.out = {rank: self._turns(out.get(rank), gives[rank]) for rank in gives}
+        self.into = {rank: self._turns(into.get(rank), gets[rank]) for rank in gets}
+        others = gives.keys() | gets.keys()
+        self.told = {rank: self.out[rank] if rank in gives.keys() - out else _signal() for rank in others}
+        self.heard = {rank: self.into[rank] if rank in gets.keys() - into else _signal() for rank in others}
+        self.fetched = self.queue.record()
+
+    def _nbytes(self, regions: list[Region]) -> int:
+        return sum(kind.nbytes for kind in self.window.parts(regions))
+
+    def _turns(self, both: Array | None, regions: list[Region]) -> list[Array]:
+        """Memory for every other exchange, and for those between."""
+        backend, n = self.window.backend, self._nbytes(regions)
+        return np.split(backend.host_memory(2 * n) if both is None else backend.locked(both), [n])
+
+    def __call__(self) -> None:
+        self.give(self.window.packed)
+        self.get()
+
+    def give(self, packed: Callable[[list[Region]], list[Buffer]]) -> None:
+        """Have the device copy what others get, once it is computed; the host goes on.
+
+        Args:
+            packed: memory of the device with the points of regions.
+        """
+        backend, queue = self.window.backend, self.queue
+        given = {rank: packed(regions) for rank, regions in self.gives.items()}
+        queue.follow(backend.record())
+        for rank, buffers in given.items():
+            fetch_parts(queue, self.window.parts(self.gives[rank]), buffers, self.out[rank][self.turn])
+        self.fetched = queue.record()
+
+    def get(self) -> None:
+        """Wait until others have what was given, and have the device take what comes, behind what it has to do."""
+        comm, queue, window, turn = self.comm, self.queue, self.window, self.turn
+        coming = {rank: comm.Irecv(each[turn], source=rank) for rank, each in self.heard.items()}
+        queue.wait(self.fetched)
+        going = [comm.Isend(each[turn], dest=rank) for rank, each in self.told.items()]
+        for rank, request in coming.items():
+            request.Wait()
+            if rank in self.gets:
+                bring_parts(queue, window.parts(self.gets[rank]), self.rooms[rank], self.into[rank][turn])
+        window.backend.follow(queue.record())
+        window.place(self.all)
+        for request in going:
+            request.Wait()
+        self.turn = 1 - turn
+
+
+def _signal() -> list[Array]:
+    """What is sent where the points need not be."""
+    return [np.zeros(1, np.uint8)] * 2
+
+
+class NcclExchange:
+    """From one GPU's memory to the other's, in the order of the windows' streams: the host waits for nothing."""
+
+    how = "from GPU to GPU, by NCCL"
+
+    def __init__(self, nccl: Nccl, window: GraphWindow, gives: Routes, gets: Routes) -> None:
+        self.nccl, self.window, self.gives, self.gets = nccl, window, gives, gets
+        self.all = [region for regions in gets.values() for region in regions]
+
+    def __call__(self) -> None:
+        window = self.window
+        going = [(rank, each) for rank, regions in self.gives.items() for each in self._of(regions, window.packed)]
+        ranks = [rank for rank, regions in self.gets.items() for _ in window.parts(regions)]
+        coming = list(zip(ranks, self._of(self.all, window.room), strict=True))
+        self.nccl.exchange(going, coming)
+        window.place(self.all)
+
+    def _of(self, regions: list[Region], memory: Callable[[list[Region]], list[Any]]) -> list[Memory]:
+        return list(zip(self.window.parts(regions), memory(regions), strict=True))
+
+
+Exchanging = Callable[[GraphWindow, Routes, Routes], HostExchange | NcclExchange]
+
+
+def exchanging(comm: Any, backend: Backend) -> Exchanging:
+    """How ranks exchange points; all of them ask together, and have the same answer."""
+    nccl = _nccl(comm, backend)
+    return partial(HostExchange, comm) if nccl is None else partial(NcclExchange, nccl)
+
+
+def _nccl(comm: Any, backend: Backend) -> Nccl | None:
+    """NCCL, where it is installed for all ranks, and each has a GPU of its own."""
+    gpu = backend.memory.gpu if isinstance(backend, Cuda) and not backend.checked and nccl_library() else None
+    gpus = comm.allgather(None if gpu is None else (platform.node(), gpu))
+    if None in gpus or len({*gpus}) < len(gpus) or len(gpus) == 1:
+        return None
+    name = comm.allgather(new_id() if comm.Get_rank() == 0 else b"")[0]
+    assert isinstance(backend, Cuda)
+    return Nccl(backend.memory, len(gpus), comm.Get_rank(), name)

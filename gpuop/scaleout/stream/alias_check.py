@@ -1,0 +1,136 @@
+"""Where arrays lie, so that no result is written over what is still to be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import combinations
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.scaleout.stream.stacked_files import arrays_of
+from gpuop.scaleout.stream.stores import in_file, mapping
+
+WORK = 1 << 12  # how long it is looked for an address that two arrays have
+_LOCK = Lock()
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Where an array lies.
+
+    Attributes:
+        array: it, or the path of the file that is made for it.
+        path: of its file, or of its folder in a zarr; None: it has none that is known.
+        name: of an array in a file that has several.
+        anew: whether the file is made, whatever else is in it.
+    """
+
+    array: Any
+    path: str | None
+    name: str
+    anew: bool
+
+    @staticmethod
+    def of(given: Any) -> Whereabouts:
+        if isinstance(given, (str, os.PathLike)):
+            return Whereabouts(given, os.path.realpath(in_file(given)[0]), "", True)
+        mapped = mapping(given)
+        if mapped is not None:
+            return Whereabouts(given, _real(mapped.filename), "", False)
+        file = getattr(given, "file", None)
+        if file is not None:  # HDF5's
+            return Whereabouts(given, _real(getattr(file, "filename", None)), str(given.name), False)
+        store = getattr(given, "store", None)
+        root = getattr(store, "root", None) or getattr(store, "path", None)
+        if root is not None:  # zarr's
+            return Whereabouts(given, _real(os.path.join(root, given.path)), "", False)
+        return Whereabouts(given, _real(getattr(given, "path", None)), "", False)
+
+    def meets(self, other: Whereabouts) -> bool:
+        """Whether what is written to one is written over the other."""
+        a, b = self.array, other.array
+        if a is b:
+            return True
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            both = mapping(a), mapping(b)
+            if both[0] is None or both[1] is None or both[0]._mmap is both[1]._mmap:  # type: ignore[attr-defined]
+                return _overlapping(a, b)
+        if self.path is None or other.path is None or not _same(self.path, other.path):
+            return False
+        return self.anew or other.anew or self.name == other.name
+
+
+_WRITTEN: list[Whereabouts] = []  # of streams that are not done
+
+
+def check_apart(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
+    """Refuse results that would be written where sources, or one another, are.
+
+    Args:
+        sources: by the names of the pipeline's arguments.
+        outs: as they are given; None of those that get memory of their own.
+    """
+    made = [Whereabouts.of(out) for out in outs if out is not None]
+    for name, source in sources.items() if made else ():
+        for place in map(Whereabouts.of, arrays_of(source)):
+            out = next(filter(place.meets, made), None)
+            if out is not None:
+                raise SemanticError(
+                    f"`out=`{_said(out)} lies where `{name}` is read from, and windows that are read later would have results in "
+                    "them; stream to another array or file, and copy or rename that"
+                )
+    for a, b in combinations(made, 2):
+        if a.meets(b):
+            raise SemanticError(
+                f"two results of `out=` lie in the same place{_said(a)}; give each an array or file of its own"
+            )
+
+
+@contextmanager
+def writing_alone(outs: Sequence[Any]) -> Iterator[None]:
+    """Refuse results where another stream of this process, which is not done, writes: by whatever name, or in memory.
+
+    Args:
+        outs: as of `check_apart`.
+    """
+    made = [Whereabouts.of(out) for out in outs if out is not None]
+    with _LOCK:
+        for out in made:
+            if any(map(out.meets, _WRITTEN)):
+                raise SemanticError(
+                    f"another stream writes where `out=`{_said(out)} lies: wait until it is done, or give another array or file"
+                )
+        _WRITTEN.extend(made)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _WRITTEN[:] = [each for each in _WRITTEN if not any(each is own for own in made)]
+
+
+def _overlapping(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    try:
+        return np.shares_memory(a, b, max_work=WORK)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _real(path: Any) -> str | None:
+    return None if path is None else os.path.realpath(path)
+
+
+def _same(a: str, b: str) -> bool:
+    """Whether two paths are of one file, or one is in the folder of the other."""
+    if os.path.exists(a) and os.path.exists(b) and os.path.samefile(a, b):
+        return True
+    return os.path.commonpath([a, b]) in (a, b)
+
+
+def _said(out: Whereabouts) -> str:
+    return "" if out.path is None else f" ({out.path}{out.name and ':' + out.name})"

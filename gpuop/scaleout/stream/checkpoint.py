@@ -1,0 +1,199 @@
+"""What a stream has done, in a file beside its result: a line for each chunk, written behind it, and one for an image's values."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import IO, Any
+
+import numpy as np
+
+from gpuop.base.cache.file_locks import lock
+from gpuop.base.errors import SemanticError
+from gpuop.engine.jit.partial_reductions import WindowPart
+from gpuop.fusion.windows.footprint import Place
+from gpuop.runtime.base.backend import Array
+from gpuop.scaleout.stream.identity import differences
+from gpuop.scaleout.stream.stores import HDF5, IN_ZARR, file_of, in_file
+
+ENDING = ".gpuop-stream"
+Key = tuple[int, Place]  # a stage and a chunk
+
+
+def beside(out: Any) -> list[str]:
+    """The files that a stream has for a result, if that is in a file: the first one has what is noted.
+
+    They lie beside the file, or the zarr, that the result is in; a file of HDF5's has one for each array, and one by which only
+    one stream writes to it at a time.
+    """
+    file = file_of(out)
+    if file is None:
+        return []
+    path = os.path.realpath(file)
+    if found := IN_ZARR.fullmatch(path):
+        return [_beside(found[1], found[2])]
+    _, name, kind = in_file(out) if isinstance(out, (str, os.PathLike)) else ("", "", "")
+    return [_beside(path, name or "data"), _beside(path)] if kind in HDF5 else [_beside(path)]
+
+
+def _beside(path: str, name: str | None = None) -> str:
+    return path + (":" + name.replace("/", ":") if name else "") + ENDING
+
+
+def locked(path: str) -> IO[bytes]:
+    """A file that one stream has at a time.
+
+    Raises:
+        SemanticError: another one has it, or it is a link, which may lead anywhere.
+        OSError: there is no such folder.
+    """
+    if not os.path.isdir(folder := os.path.dirname(path)):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
+    while True:
+        file = _opened(path)
+        try:
+            lock(file)
+        except BlockingIOError:
+            file.close()
+            raise SemanticError(f"another process streams to this file: it has {path}") from None
+        except OSError:  # there are no locks
+            return file
+        if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            return file
+        file.close()  # who had it was done meanwhile, and removed it
+
+
+def _opened(path: str) -> IO[bytes]:
+    """A file to add lines to; whoever may write to the folder could have put a link in its place."""
+
+    def opener(path: str, flags: int) -> int:
+        return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+    try:
+        return open(path, "ab+", buffering=0, opener=opener)
+    except OSError:
+        if os.path.islink(path):
+            raise SemanticError(f"{path} is a link, and a stream notes what it has done in a file: remove it") from None
+        raise
+
+
+class Journal:
+    """The lines of a file that one process writes.
+
+    Args:
+        paths: of a file beside each result, which no other stream has meanwhile: the first one has the lines. Without any
+            nothing is kept.
+        told: what tells this stream from others, as text.
+        resume: what is done is noted for later streams too, and it is gone on where a file of the same stream ends,
+        there: if all results are there.
+
+    Attributes:
+        done: chunks that were written, with what they gave of a stage, or a checksum for each result; images, with their values.
+        noted: whether there are such.
+
+    Raises:
+        SemanticError: the file is of another stream, or another process writes to a result.
+    """
+
+    def __init__(self, paths: Sequence[str], told: Mapping[str, str], resume: bool, there: bool) -> None:
+        self.files, self.done, self.noted, self.stays = list[IO[bytes]](), dict[Key, Any](), False, resume
+        try:
+            for path in paths:
+                self.files.append(locked(path))
+            if paths:
+                self._begin(self.files[0], told, resume and there)
+        except BaseException:
+            self._let_go([file for file in self.files if not os.fstat(file.fileno()).st_size])
+            raise
+
+    def _begin(self, file: IO[bytes], told: Mapping[str, str], resume: bool) -> None:
+        file.seek(0)
+        first, *lines = file.read().split(b"\n")
+        if resume and lines:
+            _check(file.name, first, told)
+            self.noted = len(lines) > 1
+            for line in lines[:-1]:  # behind the last newline is what was not written whole
+                with suppress(
+                    ValueError, TypeError, RecursionError
+                ):  # a note that was damaged: its chunk is computed again
+                    stage, place, facts = json.loads(line)
+                    self.done[stage, tuple(place)] = facts
+            file.truncate(file.seek(0, os.SEEK_END) - len(lines[-1]))
+        else:
+            file.truncate(0)
+            file.write(json.dumps(told).encode() + b"\n")
+
+    @property
+    def resumed(self) -> bool:
+        """Whether something was done before."""
+        return bool(self.done)
+
+    def note(self, stage: int, place: Place, facts: Iterable[Any]) -> None:
+        """A chunk is done: one write, which is whole or not at all."""
+        if self.files:
+            self.noted = True
+            self.files[0].write(json.dumps([stage, place, list(facts)]).encode() + b"\n")
+
+    def note_parts(self, stage: int, place: Place, parts: Sequence[WindowPart]) -> None:
+        """A chunk of a stage is done, and these are what it gave."""
+        self.note(stage, place, map(_plain, parts))
+
+    def parts(self, stage: int, place: Place, like: Sequence[WindowPart]) -> tuple[WindowPart, ...]:
+        """What a chunk gave of a stage."""
+        return tuple(
+            replace(part, pieces=_pieces(plain)) for part, plain in zip(like, self.done[stage, place], strict=True)
+        )
+
+    def note_values(self, stage: int, image: Place, values: Sequence[Array]) -> None:
+        """What an image gives besides results on the grid is known."""
+        self.note(stage, image, map(_text, values))
+
+    def values(self, stage: int) -> Iterator[tuple[Place, list[Array]]]:
+        """The images of which that is known."""
+        return ((image, [*map(_array, texts)]) for (of, image), texts in self.done.items() if of == stage)
+
+    def close(self, finished: bool) -> None:
+        """Let go of the files; the first one is needed if something is done, and not all, or that is to be known later."""
+        self._let_go(self.files[1:] if self.noted and (self.stays or not finished) else self.files)
+
+    def _let_go(self, unneeded: Sequence[IO[bytes]]) -> None:
+        for file in unneeded:
+            os.unlink(file.name)
+        for file in self.files:
+            file.close()
+
+
+def _check(path: str, first: bytes, told: Mapping[str, str]) -> None:
+    """That a file, which begins so, is of the same stream."""
+    try:
+        others = differences(json.loads(first), told)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        others = "what it begins with"
+    if others:
+        raise SemanticError(
+            f"{path} is of another stream, as these differ: {others}; delete the result, or this file, and `resume=True` begins "
+            "anew"
+        )
+
+
+def _plain(part: WindowPart) -> list[Any]:
+    return [[region, [_text(array) for array in piece]] for region, piece in part.pieces.items()]
+
+
+def _text(array: Any) -> list[Any]:
+    array = np.asarray(array)
+    return [array.dtype.str, array.shape, base64.b64encode(array.tobytes()).decode()]
+
+
+def _array(text: Any) -> Array:
+    dtype, shape, values = text
+    return np.frombuffer(base64.b64decode(values), np.dtype(dtype)).reshape(shape)
+
+
+def _pieces(plain: Any) -> dict[Any, Any]:
+    return {tuple(map(tuple, region)): tuple(map(_array, piece)) for region, piece in plain}

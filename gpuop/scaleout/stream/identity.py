@@ -1,0 +1,147 @@
+"""What tells a stream from others: only the same one may go on where it ended. All of it is text."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from inspect import getclosurevars, unwrap
+from typing import Any
+
+import numpy as np
+
+from gpuop.base.errors import SemanticError
+from gpuop.ir.values import Leaf
+from gpuop.runtime.base.backend import Array
+from gpuop.runtime.devices import current
+from gpuop.scaleout.stream.alias_check import Whereabouts
+from gpuop.scaleout.stream.chunk_plan import StreamCut
+from gpuop.scaleout.stream.stacked_files import arrays_of
+from gpuop.scaleout.stream.stores import mapping
+
+PLAIN = (bool, int, float, complex, str, list, tuple, np.generic, type(None))  # constants that are told as they are
+MOST = 1 << 28  # bytes of an array in memory that are compared
+FEW = 16  # points along each axis, of arrays that are elsewhere
+SHORT = 9  # numbers that are shown
+DIGEST = "#"  # begins what no user would understand
+LONGEST = 60  # characters of a constant that are shown
+DETAIL = (
+    ": "  # in names, behind the fact that it explains: it is compared only where that differs, and told in its place
+)
+
+
+def stream_identity(asked: StreamCut, outs: Sequence[str]) -> dict[str, str]:
+    """Each fact by what users call it."""
+    program = "the program"
+    told = {program: _digest([repr([traced.program.key for traced, _ in asked.of.programs]).encode()])}
+    for name, value in asked.constants.items():
+        if isinstance(value, PLAIN):
+            told[f"{program}{DETAIL}`{name}=`"] = _shown(value)
+    told["the device"] = current().description
+    for number, (name, text, called) in enumerate(_captured(asked)):
+        name = name if name not in told else f"{name} {number}"
+        told[name] = text
+        if called:
+            told[f"{name}{DETAIL}the captured array `{called}`"] = text
+    for name, source in asked.named.items():
+        told[f"`{name}`"] = f"{'×'.join(map(str, source.shape))} {np.dtype(source.dtype)}"
+        values = f"the values of `{name}`"
+        told[values] = _digest(_values(each).encode() for each in arrays_of(source))
+        if written := max(filter(None, map(_written, arrays_of(source))), default=None):
+            told[f"{values}{DETAIL}a file of `{name}`"] = "{1}, written {0}".format(*written)
+    told["`chunks=`"] = "×".join(map(str, asked.chunking.chunk))
+    told["`out=`"] = " ".join(outs)
+    return told
+
+
+def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """What differs, in words."""
+    pairs = {name: (str(then.get(name, "none")), str(now.get(name, "none"))) for name in (*now, *then)}
+    differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    found = []
+    for name, (a, b) in differ.items():
+        fact, _, detail = name.partition(DETAIL)
+        explained = not detail and any(other.startswith(fact + DETAIL) for other in differ)
+        if fact in differ and not explained:
+            shown = detail or fact
+            found.append(shown if DIGEST in (a[:1], b[:1]) else f"{shown} ({a} then, {b} now)")
+    return ", ".join(found)
+
+
+def _shown(value: Any) -> str:
+    text = str(value) if isinstance(value, np.generic) else repr(value)
+    return text if len(text) <= LONGEST else _digest([text.encode()])
+
+
+def _captured(asked: StreamCut) -> Iterator[tuple[str, str, str]]:
+    """The values that the program has of its own, of Parameters and of arrays that it captures, and variables that have these."""
+    leaves = {
+        leaf.number: leaf
+        for traced, _ in asked.of.programs
+        for leaf in traced.program.leaves.values()
+        if isinstance(leaf, Leaf)
+    }
+    for leaf in leaves.values():
+        with suppress(SemanticError):  # an argument has none
+            value, _ = leaf.source.read()
+            kind = "Parameter" if leaf.source.role == "parameter" else "the captured array"
+            text = str(value.tolist()) if value.size <= SHORT else _digest(_blocks(value))
+            called = "" if leaf.name else _called(leaf, value, asked.pipeline.function)
+            yield f"{kind} `{leaf.name}`" if leaf.name else kind, text, called
+
+
+def _called(leaf: Leaf, value: Array, function: Any) -> str:
+    """The variable that a function has an array by, or a Field of it; empty where that is not known."""
+    try:
+        seen = getclosurevars(unwrap(function))
+    except TypeError:  # an object that is called
+        return ""
+    known = {**seen.globals, **seen.nonlocals}
+    return next(
+        (name for name, each in known.items() if getattr(each, "node", None) is leaf or _holds(each, value)), ""
+    )
+
+
+def _holds(given: Any, value: Array) -> bool:
+    """Whether a Field's values may be those of this array."""
+    same = isinstance(given, np.ndarray) and given.shape == value.shape
+    return same and np.array_equal(given.astype(value.dtype), value)
+
+
+def _values(source: Any) -> str:
+    """What is compared: of an array in memory all, unless it is large; of one in a file some, with its size and time."""
+    if isinstance(source, np.ndarray) and mapping(source) is None:
+        return _digest(_blocks(source[:: -(-source.nbytes // MOST)] if source.nbytes > MOST else source))
+    middle = tuple(slice(max(n - FEW, 0) // 2, (max(n - FEW, 0)) // 2 + FEW) for n in source.shape)
+    return _digest([_stamp(source).encode(), *_blocks(np.asarray(source[middle]))])
+
+
+def _stamp(source: Any) -> str:
+    """Of a file that nobody is known to write; of folders it says nothing."""
+    path, mode = Whereabouts.of(source).path, getattr(getattr(source, "file", None), "mode", "r")
+    if path is None or mode != "r" or not os.path.isfile(path):
+        return ""
+    found = os.stat(path)
+    return f"{found.st_size} {found.st_mtime_ns}"
+
+
+def _written(source: Any) -> tuple[str, str] | None:
+    """When such a file was written, and its path."""
+    if not (stamp := _stamp(source)):
+        return None
+    return str(datetime.fromtimestamp(int(stamp.split()[1]) / 1e9)), str(Whereabouts.of(source).path)
+
+
+def _blocks(array: Array) -> Iterator[Any]:
+    """An array's values, some at a time, so that none is copied as a whole."""
+    flags = ["external_loop", "buffered", "zerosize_ok"]
+    yield from np.nditer(array, flags, [["readonly", "contig"]], order="C", buffersize=1 << 16)  # type: ignore[call-overload]
+
+
+def _digest(parts: Any) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return DIGEST + digest.hexdigest()

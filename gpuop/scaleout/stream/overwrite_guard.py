@@ -1,0 +1,61 @@
+"""What results in files are not written over: what is no array that a result takes the place of."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from gpuop.base.errors import SemanticError
+
+OF_GROUPS = {"zarr.json", ".zgroup", ".zattrs", ".zmetadata"}  # files that a group of zarr's has itself
+SHOWN = 3
+
+
+def spare_in_zarr(path: str) -> None:
+    """SemanticError where a new array would replace a group with something in it, or a folder that is no zarr."""
+    if not os.path.lexists(path) or _is_array(path):
+        return
+    others = sorted(set(os.listdir(path)) - OF_GROUPS) if os.path.isdir(path) else [os.path.basename(path)]
+    if others:
+        raise SemanticError(
+            f"`out=` {path} is no array and has {_told(others)}: give an array in it, as `{path}/data`, or delete it first"
+        )
+
+
+def spare_in_hdf5(h5py: Any, path: str, name: str) -> None:
+    """SemanticError where a new dataset would replace others, or a group, or a file that is none of HDF5's."""
+    if not os.path.lexists(path) or not os.path.getsize(path):
+        return
+    if not h5py.is_hdf5(path):
+        raise SemanticError(f"`out=` {path} is there and no HDF5 file: give another path, or delete it first")
+    try:
+        with h5py.File(path, "r") as file:
+            replaced = file.get(name or "data")
+            inside = sorted(replaced) if isinstance(replaced, h5py.Group) else None
+            others = [] if name else sorted(set(file) - {"data"})
+    except OSError:  # cut off while it was written
+        return
+    if inside is not None:
+        raise SemanticError(
+            f"`out=` {path}:/{name or 'data'} is a group with {_told(inside)}: give the name of an array, or of none that is there"
+        )
+    if others:
+        raise SemanticError(
+            f"`out=` {path} is there and has {_told(others)}: name the array to write, as `{path}:/data`, or delete it first"
+        )
+
+
+def _is_array(path: str) -> bool:
+    if os.path.exists(os.path.join(path, ".zarray")):
+        return True
+    try:
+        with open(os.path.join(path, "zarr.json"), encoding="utf-8") as file:
+            return bool(json.load(file).get("node_type") == "array")
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _told(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:SHOWN])) or "nothing in it"
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
