@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 from gpuop.base.lazy import load
 
 if TYPE_CHECKING:  # for checkers and editors; at run time `NAMES` says the same
-    from gpuop import cog, dsl, fft, linalg, ndimage, random
+    from gpuop import cog as cog
+    from gpuop import dsl as dsl
+    from gpuop import fft as fft
+    from gpuop import linalg as linalg
+    from gpuop import ndimage as ndimage
+    from gpuop import random as random
     from gpuop.base.errors import (
         ArgumentError,
         CompileError,

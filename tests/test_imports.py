@@ -21,7 +21,7 @@ import gpuop as gp
 import gpuop.testing
 
 ROOT = Path(gp.__file__).parent.parent
-ALWAYS = {"gpuop", "gpuop.base.lazy"}
+ALWAYS = {"gpuop", "gpuop.base", "gpuop.base.lazy"}
 HEAVY = {"PIL", "cuda", "dask", "mpi4py", "networkx", "pycuda", "pyopencl", "scipy"}
 HOMES = {  # the packages of the library's functions
     name: function.__module__.rpartition(".")[0]

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 MOST_BITS = 128  # of integers that messages write out
-PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 WRITTEN_WITH = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # what a user's line calls by name
 PYTHON = os.path.dirname(os.__file__) + os.sep  # its standard library; other libraries may be installed below it
 CALLERS = ("dask", "distributed", "joblib", "toolz", "xarray")  # libraries that call what users give them
@@ -239,7 +239,7 @@ def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
     """What a module raises for a name that it has not: with a near one, or the `import` of what is a module of its own."""
     if name.startswith("_"):
         return AttributeError(f"module {module!r} has no attribute {name!r}")
-    if find_spec(f"{module}.{name}") is not None:
+    if "__path__" in vars(sys.modules[module]) and find_spec(f"{module}.{name}") is not None:
         return MissingError(f"{module}.{name} is a module: `import {module}.{name}`")
     return MissingError(f"{module} has no `{name}`{meant(name, known)}")
 

@@ -15,7 +15,6 @@ from enum import Flag, auto
 from typing import ClassVar, NoReturn, TypeAlias
 
 from gpuop.base.errors import Loc
-from gpuop.ir.combination import Combination
 from gpuop.ir.target_expressions import Extent, TargetConst, numbers
 from gpuop.ir.types import HALF, INT, FieldType, Type
 
@@ -308,6 +307,20 @@ class Barrier:
 
 
 SHUFFLES = ("warp shuffle", "warp up", "warp down", "warp ballot")  # what warps that exchange values have words for
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A function of two values that makes one of them, for collective operations; it uses nothing but its operands.
+
+    `name` is that of a function of gpuop's, as users know it, empty for one of theirs.
+    """
+
+    left: Var
+    right: Var
+    body: Block
+    result: Expr
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

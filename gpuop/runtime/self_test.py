@@ -110,7 +110,8 @@ def _wrong_wait(backend: Backend) -> str:
     x = (column - 30).astype(np.float32)
     results = _run(backend, _waits(), FieldType(WAITING, (len(WAITS),), "float32"), x[None])
     before = 3 * np.maximum(column % GROUP - 1, 0)
-    for text, want, got in zip(WAITS, (-x, -x * x, before, 3 * column[::-1] * (column > 2)), results, strict=True):
+    wanted: tuple[Any, ...] = (-x, -x * x, before, 3 * column[::-1] * (column > 2))
+    for text, want, got in zip(WAITS, wanted, results, strict=True):
         if not np.array_equal(got, want):
             bad = np.flatnonzero(got != want)
             return f"it computes {text} wrongly, {got[bad[0]]} instead of {want[bad[0]]} in thread {bad[0]}"

@@ -17,6 +17,7 @@ from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
     Array,
     Block,
+    Combination,
     Comment,
     Const,
     Declare,
@@ -112,7 +113,7 @@ def test_a_node_stays_the_same_object_where_nothing_changes(cls: type) -> None:
 
 def test_all_dataclasses_of_the_ir_are_in_its_unions() -> None:
     kinds = {cls for cls in vars(nodes).values() if is_dataclass(cls) and cls.__module__ == nodes.__name__}
-    assert kinds - {Var, FieldParam, Array} == {*EXPRESSIONS, *STATEMENTS} - {TargetConst}
+    assert kinds - {Var, FieldParam, Array, Combination} == {*EXPRESSIONS, *STATEMENTS} - {TargetConst}
 
 
 def test_every_statement_says_itself_what_its_effect_is() -> None:

@@ -19,7 +19,7 @@ from gpuop.base.config import IMPORTED
 from gpuop.base.errors import PACKAGE
 
 V = TypeVar("V")
-MAKERS = ("", "kept", "ir", "fusion", "passes", "codegen")  # folders of gpuop that all that is kept is made by
+MAKERS = ("base", "ir", "fusion", "passes", "codegen")  # folders of gpuop that all that is kept is made by
 SETTLED = 2.0  # seconds that a file must be older than gpuop's import: clocks of files are coarse, and importing takes a while
 
 

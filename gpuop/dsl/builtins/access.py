@@ -20,11 +20,10 @@ from gpuop.dsl.builtins.access_arguments import (
 )
 from gpuop.dsl.builtins.dimensions import by_name
 from gpuop.dsl.recorder.fill_values import Fill, of_element, uniform
-from gpuop.dsl.recorder.inout_fields import UpdatedField
 from gpuop.dsl.recorder.kernel_warnings import as_float
 from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.placeholders import COMPLEX
-from gpuop.dsl.recorder.recorder import Recorder, current
+from gpuop.dsl.recorder.recorder import Recorder, UpdatedField, current
 from gpuop.dsl.recorder.storage import fetch, stored
 from gpuop.dsl.recorder.value import NUMBERS, Operand, Value, atom, literal_atom
 from gpuop.ir.borders import Coordinate, inside

@@ -12,9 +12,8 @@ from gpuop.dsl.builtins.dimensions import brought, by_name, check_own, coordinat
 from gpuop.dsl.builtins.shared_memory import shown
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.fill_values import Fill, fill_of, numeric
-from gpuop.dsl.recorder.inout_fields import UpdatedField
 from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
-from gpuop.dsl.recorder.recorder import Recorder
+from gpuop.dsl.recorder.recorder import Recorder, UpdatedField
 from gpuop.dsl.recorder.value import Operand, Value, integer
 from gpuop.ir.borders import WORDS
 from gpuop.ir.build import constant

@@ -12,9 +12,8 @@ from gpuop.dsl.builtins.functions import generated as functions
 from gpuop.dsl.recorder.callables import check_two_values
 from gpuop.dsl.recorder.recorder import Scope, current
 from gpuop.dsl.recorder.value import Operand, Value, convert
-from gpuop.ir.combination import Combination
 from gpuop.ir.monoids import MONOIDS
-from gpuop.ir.nodes import Assign, Break, Continue, Expr, For, If, Index, Let, Load, Read, Ref, Var, While
+from gpuop.ir.nodes import Assign, Break, Combination, Continue, Expr, For, If, Index, Let, Load, Read, Ref, Var, While
 from gpuop.ir.types import Type
 from gpuop.ir.visit import bound, changed, expressions, walk, walk_expr
 

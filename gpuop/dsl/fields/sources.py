@@ -1,6 +1,6 @@
 """Where values of leaves come from without a device: arrays, parameters, the arguments of pipelines.
 
-The other kinds are `runtime/base/device_sources.py` (what is on a device already), `Frames` of `engine/graphs/sensors.py` (sensors),
+The other kinds are `runtime/base/device_sources.py` (values on a device), `Frames` of `engine/graphs/sensors.py` (sensors),
 and `NoValues` of `ir/values.py`, where the base class says what all of them answer.
 """
 

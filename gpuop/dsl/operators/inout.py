@@ -9,8 +9,7 @@ from typing import Any
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.recorder.inout_fields import UpdatedField
-from gpuop.dsl.recorder.recorder import Recorder
+from gpuop.dsl.recorder.recorder import Recorder, UpdatedField
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 

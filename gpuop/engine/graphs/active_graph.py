@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
-
-if TYPE_CHECKING:
-    from gpuop.engine.graphs.sensors import Actuator, Sensor
 
 _building = threading.local()
 
@@ -19,7 +16,7 @@ class Definition(Protocol):
 
     def set_next(self, state: Field, value: Any) -> None: ...
 
-    def join(self, part: Sensor | Actuator) -> None: ...
+    def join(self, part: object) -> None: ...
 
 
 def open_graphs() -> list[Definition]:
@@ -38,7 +35,7 @@ def set_next(state: Field, value: Any) -> None:
     graphs[-1].set_next(state, value)
 
 
-def join(part: Sensor | Actuator) -> None:
+def join(part: object) -> None:
     """Have a sensor or an actuator belong to the graph that is being defined."""
     graphs = open_graphs()
     if not graphs:

@@ -149,11 +149,11 @@ class ComputeGraph(GraphWindowing):
         _owner[leaf], self._states[leaf] = ref(self), value
         driven[leaf] = None
 
-    def join(self, part: Sensor | Actuator) -> None:
+    def join(self, part: object) -> None:
         """Have a sensor or an actuator; they are served in the order of their definition."""
         if isinstance(part, Actuator):
             self._actuators.append(part)
-        else:
+        elif isinstance(part, Sensor):
             _owner[part.leaf] = ref(self)
             self._sensors[part.leaf] = part.frames
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuop import ndimage
 from gpuop.dsl import *
 from gpuop.dsl.operators.decorator import operator
 from gpuop.lib.cog.structure import shift, transpose
 from gpuop.lib.cog.values import floating, grid_axes, reduceSum
+from gpuop.lib.ndimage.filters.correlation import correlate1d
 
 # --- gradients ----------------------------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ def _gradient(field: Any, inner: slice, frame: tuple[int, int]) -> Any:
 
 def centralGradient(field: Any) -> Any:
     """Half the difference of the points on both sides along each axis, as vectors; clamped at the border."""
-    slopes = [ndimage.correlate1d(floating(field), [-0.5, 0, 0.5], axis=k, mode="nearest") for k in grid_axes(field)]
+    slopes = [correlate1d(floating(field), [-0.5, 0, 0.5], axis=k, mode="nearest") for k in grid_axes(field)]
     return np.stack(slopes, axis=-1)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gpuop import ndimage
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl import *
 from gpuop.dsl.fields.field import Field
@@ -19,6 +18,8 @@ from gpuop.lib.cog import structure
 from gpuop.lib.cog.structure import BorderClamp, BorderCyclic, BorderFull, BorderValid, BorderZero, of_border
 from gpuop.lib.cog.values import complex as of_parts
 from gpuop.lib.cog.values import floating
+from gpuop.lib.ndimage.filters.extrema import maximum_filter, minimum_filter
+from gpuop.lib.ndimage.filters.ranks import median_filter
 
 OUTSIDE = {BorderClamp: "clamp", BorderZero: "zero", BorderCyclic: "wrap", BorderValid: "unchecked", BorderFull: "zero"}
 
@@ -187,17 +188,17 @@ def _paired(
 
 def medianFilter(field: Any) -> Any:
     """The median of 3 points along each axis, clamped at the border. Cog's is of 2D scalar fields."""
-    return ndimage.median_filter(field, 3, mode="nearest")
+    return median_filter(field, 3, mode="nearest")
 
 
 def localMax(field: Any, neighborhood: Any) -> Any:
     """The greatest of the points around each one where the neighborhood, an array of odd extents, is not 0; clamped."""
-    return ndimage.maximum_filter(field, footprint=np.asarray(neighborhood) != 0, mode="nearest")
+    return maximum_filter(field, footprint=np.asarray(neighborhood) != 0, mode="nearest")
 
 
 def localMin(field: Any, neighborhood: Any) -> Any:
     """The least of the points around each one where the neighborhood, an array of odd extents, is not 0; clamped."""
-    return ndimage.minimum_filter(field, footprint=np.asarray(neighborhood) != 0, mode="nearest")
+    return minimum_filter(field, footprint=np.asarray(neighborhood) != 0, mode="nearest")
 
 
 def localMaxPosition(field: Any, neighborhood: Any) -> Any:
@@ -231,7 +232,7 @@ def _place_of_extreme(field: Any, neighborhood: Any, least: bool) -> None:
 
 def nonMaximumSuppression(field: Any) -> Any:
     """0 where one of the 3 points along each axis is greater; for each element of the tensors."""
-    return field * (field >= ndimage.maximum_filter(field, 3, mode="nearest"))
+    return field * (field >= maximum_filter(field, 3, mode="nearest"))
 
 
 def orientedNonMaximumSuppression(field: Any, orientation: Any) -> Any:

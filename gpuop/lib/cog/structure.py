@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuop import ndimage
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl import *
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorator import operator
 from gpuop.ir.types import FieldType, Shape
 from gpuop.lib.cog.values import floating, grid_axes
+from gpuop.lib.ndimage.interpolation.functions import map_coordinates
 from gpuop.ops.create.computed_fields import zeros
 from gpuop.ops.create.evenly_spaced import arange
 from gpuop.ops.select.update import updated
@@ -173,7 +173,7 @@ def _ramps(shape: Shape) -> list[Any]:
 
 
 def _between(name: str, field: Any, place: Sequence[Any], border: str) -> Any:
-    return ndimage.map_coordinates(floating(field), place, order=1, mode=of_border(name, border, MODES))
+    return map_coordinates(floating(field), place, order=1, mode=of_border(name, border, MODES))
 
 
 @operator(outputs=lambda field, diameter: _of_windows(field, diameter))

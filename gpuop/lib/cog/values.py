@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import gpuop.ops.array_functions  # noqa: F401 - NumPy's functions take fields
-from gpuop import fft as transforms
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import an_array
+from gpuop.lib.fft import cosine_transforms, transforms
 from gpuop.ops.create.evenly_spaced import arange
 
 FLOATS = ("float16", "float32", "float64", "complex64")
@@ -228,12 +228,12 @@ def _last(field: Any) -> int:
 
 def dct(field: Any) -> Any:
     """The orthonormal cosine transform (type 2) over the grid, of any size. Cog's are of 256 to 2048, powers of 2."""
-    return transforms.dctn(field, norm="ortho")
+    return cosine_transforms.dctn(field, norm="ortho")
 
 
 def dctInverse(field: Any) -> Any:
     """The inverse of `dct`."""
-    return transforms.idctn(field, norm="ortho")
+    return cosine_transforms.idctn(field, norm="ortho")
 
 
 def dctTransposed(field: Any) -> Any:

@@ -1,8 +1,8 @@
 """The kernels that count values in bins, and that add up what belongs to them.
 
-Numbers of values are the same in whatever order they are counted, so threads count in the result, in copies of it where that is
-faster (`passes/schedules/common/privatize.py`). Sums of floats are not: a thread adds up a chunk of the values, one after another, and
-then the sums of the chunks are added. The chunks follow from the shape alone, so results are equal on every device.
+Counts do not depend on the order, so threads count in the result, or in copies of it where that is faster
+(`passes/schedules/common/privatize.py`). Sums of floats do: a thread adds up a chunk of the values, one after another, and then the
+sums of the chunks are added. The chunks follow from the shape alone, so results are equal on every device.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gpuop.ir.build import collector
-from gpuop.ir.combination import Combination
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Assign, Barrier, Collective, Expr, If, Let, Load, Ref, Stmt, Store, Var
+from gpuop.ir.nodes import Array, Assign, Barrier, Collective, Combination, Expr, If, Let, Load, Ref, Stmt, Store, Var
 from gpuop.ir.types import FLOAT, HALF, Type
 from gpuop.ir.visit import Copier
 from gpuop.passes.collectives.participants import WARP, conjunction, part_of
