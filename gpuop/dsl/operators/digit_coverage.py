@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from gpuop.ir.analysis.affine import Affine, affine, number, position
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Cast, Const, Expr, Index, Ref, Var
+from gpuop.ir.nodes import Apply, Cast, Expr, Index, Ref, Var
 from gpuop.ir.types import INT
 
 
@@ -24,16 +25,10 @@ class Digit:
     radix: int
 
 
-@dataclass(frozen=True)
-class DigitSum:
-    """Digits, each times a number above 0, and a number that is not below 0."""
-
-    parts: Mapping[Digit, int]
-    shift: int = 0
-
-    @property
-    def most(self) -> int:
-        return self.shift + sum(times * (digit.radix - 1) for digit, times in self.parts.items())
+def most(place: Affine) -> int:
+    """The greatest value of a sum of digits."""
+    digits: Mapping[Digit, int] = place.parts
+    return place.number + sum(times * (digit.radix - 1) for digit, times in digits.items())
 
 
 def reaches_all(kernel: Kernel, known: Mapping[Var, Expr], point: Sequence[Expr], grid: Sequence[int]) -> bool:
@@ -43,26 +38,27 @@ def reaches_all(kernel: Kernel, known: Mapping[Var, Expr], point: Sequence[Expr]
         known: the values of variables that do not change.
         point: a place, of each thread.
     """
-    reader, whole = _Reader(kernel, known), DigitSum({})
+    reader, whole = _Reader(kernel, known), number(0)
     for expr, extent in zip(point, grid, strict=True):
         place = reader.read(expr)
-        if place is None or place.most >= extent:
+        if place is None or most(place) >= extent:
             return False
-        moved = _times(whole, extent)
-        total = None if moved is None else _sum(moved, place)
-        if total is None:
+        moved = _merged(whole.times(extent))
+        total = None if moved is None else moved.combined("add", place)
+        merged = None if total is None else _merged(total)
+        if merged is None:
             return False
-        whole = total
+        whole = merged
     return _independent(whole) and _counts(whole, math.prod(grid))
 
 
-def _independent(place: DigitSum) -> bool:
+def _independent(place: Affine) -> bool:
     """Whether the digits have all combinations of their values among the threads."""
     digits = sorted(place.parts)
     return all(b.step % (a.step * a.radix) == 0 for a, b in pairwise(digits))
 
 
-def _counts(place: DigitSum, points: int) -> bool:
+def _counts(place: Affine, points: int) -> bool:
     """Whether each number below so many is the sum for some values of the digits."""
     reached = 1
     for times, radix in sorted((times, digit.radix) for digit, times in place.parts.items()):
@@ -76,39 +72,30 @@ class _Reader:
     def __init__(self, kernel: Kernel, known: Mapping[Var, Expr]) -> None:
         self.kernel, self.known = kernel, known
 
-    def read(self, expr: Expr) -> DigitSum | None:
-        """A number as digits; None where it is something else."""
+    def read(self, expr: Expr) -> Affine | None:
+        """A number as digits, each times a number above 0, and one that is not below 0; None where it is something else."""
+        return affine(expr, self._leaf, _merged, ("add", "mul"))
+
+    def _leaf(self, expr: Expr) -> Affine | None:
         match expr:
-            case Const(value=value) if expr.type.integer:
-                return DigitSum({}, int(value)) if value >= 0 else None
             case Index(kind="global", axis=axis, offset=offset) if axis != "element" and offset >= 0:
                 axes = self.kernel.domain.axes
                 step = math.prod(self.kernel.domain.extent(a) for a in axes[axes.index(axis) + 1 :])
-                return _merged({Digit(step, self.kernel.domain.extent(axis)): 1}, offset)
+                return position(Digit(step, self.kernel.domain.extent(axis)), offset)
             case Index():
                 low, high = self.kernel.bounds(expr)
-                return DigitSum({}, low) if low == high >= 0 else None
+                return number(low) if low == high else None
             case Ref(var=var) if var in self.known:
                 return self.read(self.known[var])
             case Cast(arg=arg, type=type_) if type_.kind == arg.type.kind == "i" and type_.dtype.bits >= INT.bits:
                 return self.read(arg)
-            case Apply(op="add" | "mul" | "div" | "mod" as op, args=(x, y)) if expr.type.lanes == 1:
+            case Apply(op="div" | "mod" as op, args=(x, y)) if expr.type.lanes == 1:
                 left, right = self.read(x), self.read(y)
-                return None if left is None or right is None else _applied(op, left, right)
+                return None if left is None or right is None or right.varies else _part(op, left, right.number)
         return None
 
 
-def _applied(op: str, x: DigitSum, y: DigitSum) -> DigitSum | None:
-    if op == "add":
-        return _sum(x, y)
-    if op == "mul" and not x.parts:
-        x, y = y, x
-    if y.parts:
-        return None
-    return _times(x, y.shift) if op == "mul" else _part(op, x, y.shift)
-
-
-def _part(op: str, x: DigitSum, n: int) -> DigitSum | None:
+def _part(op: str, x: Affine, n: int) -> Affine | None:
     """The quotient by a number, or the remainder, where each digit goes into one of them, or divides between the two."""
     if n < 1:
         return None
@@ -122,33 +109,23 @@ def _part(op: str, x: DigitSum, n: int) -> DigitSum | None:
             high[Digit(digit.step * lower, digit.radix // lower)] = 1
         else:
             low[digit] = times
-    rest = _merged(low, x.shift)
-    if rest is None or rest.most >= n:
+    rest = _merged(Affine(low, x.low, x.high))
+    if rest is None or most(rest) >= n:
         return None
-    return rest if op == "mod" else _merged(high, 0)
+    return rest if op == "mod" else Affine(high, 0, 0)
 
 
-def _times(x: DigitSum, n: int) -> DigitSum | None:
-    return _merged({digit: times * n for digit, times in x.parts.items()} if n else {}, x.shift * n)
-
-
-def _sum(x: DigitSum, y: DigitSum) -> DigitSum | None:
-    if not x.parts.keys().isdisjoint(y.parts):
-        return None
-    return _merged({**x.parts, **y.parts}, x.shift + y.shift)
-
-
-def _merged(parts: dict[Digit, int], shift: int) -> DigitSum | None:
-    """Neighbouring digits become one; None where int may not hold the sum."""
+def _merged(place: Affine) -> Affine | None:
+    """Neighbouring digits become one; None where int may not hold the sum, or something is below 0."""
     done: dict[Digit, int] = {}
     last: Digit | None = None
-    for digit in sorted(parts):
-        times = parts[digit]
+    for digit in sorted(place.parts):
+        times = place.parts[digit]
         if digit.radix == 1:
             continue
         if last is not None and digit.step == last.step * last.radix and times == done[last] * last.radix:
             times = done.pop(last)
             digit = Digit(last.step, last.radix * digit.radix)
         done[digit], last = times, digit
-    found = DigitSum(done, shift)
-    return found if found.most <= 2**31 - 1 else None
+    found = Affine(done, place.low, place.high)
+    return found if found.number >= 0 and most(found) <= 2**31 - 1 else None

@@ -8,10 +8,11 @@ what they go over. Places that are made of quotients and remainders of positions
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuop.dsl.operators.digit_coverage import reaches_all
+from gpuop.ir.analysis.affine import Affine, affine, number, position
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import (
     AXES,
@@ -35,14 +36,6 @@ from gpuop.ir.visit import expressions, loop_values, walk
 from gpuop.passes.simplify import simplify
 
 Key = tuple[str, str] | Var  # (kind, axis) of a thread's position, or a counter
-
-
-@dataclass(frozen=True)
-class AffinePlace:
-    """A coordinate: keys, each times a number, and `shift`; a constant has no keys."""
-
-    parts: Mapping[Key, int]
-    shift: int
 
 
 def writes_all(kernel: Kernel, field: FieldParam) -> bool:
@@ -109,9 +102,9 @@ class _Coverage:
         stop, step = self._place(loop.stop), self._place(loop.step)
         match loop.start:
             case Index(kind="global" | "local" as kind, axis=axis, offset=0) if stop is not None and step is not None:
-                if not stop.parts and not step.parts and step.shift == len(self._values((kind, axis))):
+                if not stop.varies and not step.varies and step.number == len(self._values((kind, axis))):
                     self.shared[loop.var] = kind, axis
-                    return range(stop.shift)
+                    return range(stop.number)
         return None
 
     def _write(self, write: Write, fixed: dict[Key, int]) -> None:
@@ -139,24 +132,21 @@ class _Coverage:
 
     # --- coordinates ------------------------------------------------------------------------------------------------
 
-    def _place(self, expr: Expr) -> AffinePlace | None:
-        """What a coordinate is made of; None where that is not understood."""
+    def _place(self, expr: Expr) -> Affine | None:
+        """What a coordinate is made of: keys, and a number; None where that is not understood."""
+        return affine(expr, self._leaf)
+
+    def _leaf(self, expr: Expr) -> Affine | None:
         match expr:
-            case Const(value=value) if expr.type.integer:
-                return AffinePlace({}, int(value))
             case Index(kind="global" | "group" | "local" as kind, axis=axis, offset=offset):
-                return AffinePlace({(kind, axis): 1}, offset)
+                return position((kind, axis), offset)
             case Index():
-                return AffinePlace({}, self.kernel.bounds(expr)[0] + expr.offset)
+                return number(self.kernel.bounds(expr)[0] + expr.offset)
             case Ref(var=var) if var in self.counters:
                 values = self.counters[var]
-                return AffinePlace({var: values.step}, values.start)
+                return Affine({var: values.step}, values.start, values.start)
             case Ref(var=var) if var in self.known:
                 return self._place(self.known[var])
-            case Apply(op="add" | "sub" as op, args=(left, right)):
-                return _sum(self._place(left), self._place(right), 1 if op == "add" else -1)
-            case Apply(op="mul", args=(left, right)):
-                return _product(self._place(left), self._place(right))
         return None
 
     def _equalities(self, cond: Expr) -> dict[Key, int] | None:
@@ -169,17 +159,17 @@ class _Coverage:
                 if first is not None and second is not None and _agree(first, second):
                     return first | second
             case Apply(op="eq", args=(left, right)):
-                place = _sum(self._place(left), self._place(right), -1)
+                place = affine(Apply("sub", (left, right), left.type), self._leaf)
                 if place is not None and len(place.parts) == 1:
                     ((key, times),) = place.parts.items()
-                    return {key: -place.shift * times} if isinstance(key, tuple) and abs(times) == 1 else None
+                    return {key: -place.number * times} if isinstance(key, tuple) and abs(times) == 1 else None
         return None
 
     # --- threads ----------------------------------------------------------------------------------------------------
 
-    def _spans(self, place: AffinePlace, extent: int) -> bool:
+    def _spans(self, place: Affine, extent: int) -> bool:
         """Whether the values of a coordinate reach from the first point of an axis to its last, without gaps."""
-        low, reached = place.shift, 1
+        low, reached = place.number, 1
         for key, times in sorted(place.parts.items(), key=lambda part: abs(part[1])):
             width = abs(times) * (len(self._values(key)) - 1)
             if abs(times) > reached:
@@ -213,24 +203,6 @@ class _Coverage:
         own = range(size) if "local" in free else range(held.get("local", 0), held.get("local", 0) + 1)
         inside = groups[0] >= 0 and own[0] >= 0 and own[-1] < size
         return "global" not in free and inside and groups[-1] * size + own[-1] < threads
-
-
-def _sum(left: AffinePlace | None, right: AffinePlace | None, sign: int) -> AffinePlace | None:
-    """left + sign × right, which have no key in common."""
-    if left is None or right is None or left.parts.keys() & right.parts.keys():
-        return None
-    return AffinePlace({**left.parts, **_times(right, sign).parts}, left.shift + sign * right.shift)
-
-
-def _product(left: AffinePlace | None, right: AffinePlace | None) -> AffinePlace | None:
-    """left × right, of which one is a constant."""
-    if left is None or right is None or (left.parts and right.parts):
-        return None
-    return _times(left, right.shift) if left.parts else _times(right, left.shift)
-
-
-def _times(place: AffinePlace, n: int) -> AffinePlace:
-    return AffinePlace({key: times * n for key, times in place.parts.items() if n}, place.shift * n)
 
 
 def _agree(first: dict[Key, int], second: dict[Key, int]) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpuop.ir.analysis.affine import Affine, affine, position
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Block, Const, Expr, FieldParam, For, Index, Let, Read, Ref, Var
+from gpuop.ir.nodes import Block, Const, Expr, FieldParam, For, Index, Let, Read, Ref, Var
 from gpuop.ir.visit import blocks, loop_values, values, walk_expr
 
 
@@ -33,15 +34,6 @@ class Surrounding:
         return not any(self.low) and not any(self.high)
 
 
-@dataclass(frozen=True)
-class _Range:
-    """Integers, relative to the thread's position along an axis, or to 0 where there is none."""
-
-    axis: str
-    low: int
-    high: int
-
-
 def footprints(kernel: Kernel) -> dict[FieldParam, Surrounding | None]:
     """The footprint of each field that has a grid; None where a read is at no constant distance, or on another grid."""
     found: dict[FieldParam, Surrounding | None] = {}
@@ -62,7 +54,7 @@ def _footprint(kernel: Kernel, read: Read, ranges: _Ranges) -> Surrounding | Non
     if read.point is None:
         return Surrounding((0,) * len(axes), (0,) * len(axes), frozenset())
     along = [ranges.of(coordinate) for coordinate in read.point]
-    if any(r is None or r.axis != axis for r, axis in zip(along, axes, strict=True)):
+    if any(r is None or axis not in r.parts for r, axis in zip(along, axes, strict=True)):
         return None
     low, high = (tuple(getattr(r, end) for r in along) for end in ("low", "high"))
     inside = not any(low) and not any(high)
@@ -73,7 +65,7 @@ class _Ranges:
     """What is known of integers: sums of positions, constants and counters with constant bounds."""
 
     def __init__(self) -> None:
-        self.known: dict[Var, _Range] = {}
+        self.known: dict[Var, Affine] = {}
 
     def reads(self, block: Block) -> Iterator[Read]:
         """Every read of a block, when its coordinates are known."""
@@ -81,30 +73,26 @@ class _Ranges:
             for value in values(stmt):
                 yield from (e for e in walk_expr(value) if isinstance(e, Read))
             if isinstance(stmt, Let) and not stmt.var.mutable:
-                self._note(stmt.var, stmt.value)
+                found = self.of(stmt.value)
+                if found is not None:
+                    self.known[stmt.var] = found
             counted = loop_values(stmt) if isinstance(stmt, For) else None
             if isinstance(stmt, For) and counted:
-                self.known[stmt.var] = _Range("", min(counted), max(counted))
+                self.known[stmt.var] = Affine({}, min(counted), max(counted))
             for inner in blocks(stmt):
                 yield from self.reads(inner)
 
-    def of(self, expr: Expr) -> _Range | None:
+    def of(self, expr: Expr) -> Affine | None:
+        return affine(expr, self._leaf, _near_one_position, ("add", "sub"))
+
+    def _leaf(self, expr: Expr) -> Affine | None:
         match expr:
-            case Const(value=value) if expr.type.integer:
-                return _Range("", int(value), int(value))
             case Index(kind="global", axis=axis, offset=offset):
-                return _Range(axis, offset, offset)
+                return position(axis, offset)
             case Ref(var=var):
                 return self.known.get(var)
         return None
 
-    def _note(self, var: Var, value: Expr) -> None:
-        match value:
-            case Apply(op="add" | "sub" as op, args=(x, y)):
-                a, b = self.of(x), self.of(y)
-            case _:
-                a, b, op = self.of(value), _Range("", 0, 0), "add"
-        if a is None or b is None or (a.axis and b.axis) or (op == "sub" and b.axis):
-            return
-        low, high = (a.low + b.low, a.high + b.high) if op == "add" else (a.low - b.high, a.high - b.low)
-        self.known[var] = _Range(a.axis or b.axis, low, high)
+
+def _near_one_position(found: Affine) -> Affine | None:
+    return found if len(found.parts) <= 1 and all(factor == 1 for factor in found.parts.values()) else None

@@ -7,64 +7,38 @@ known bounds, tell at which columns no read leaves its field.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
-from gpuop.ir.nodes import Apply, Array, Const, Declare, Expr, FieldParam, Index, Load, Read, Ref
+from gpuop.ir.analysis.affine import Affine, affine, position
+from gpuop.ir.nodes import Array, Declare, Expr, FieldParam, Index, Load, Read, Ref
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, operands
 from gpuop.passes.schedules.common.known_positions import KnownPlaces
 
-
-@dataclass(frozen=True)
-class Place:
-    """An integer that all lanes have in common, from `low` to `high` where that is known; or, `along`, the own column plus it."""
-
-    along: bool = False
-    low: int | None = None
-    high: int | None = None
-
-    @property
-    def is_exact(self) -> bool:
-        return self.low is not None and self.low == self.high
+COMMON = Affine({}, None, None)  # an integer that all lanes have in common
 
 
-COMMON = Place()
+class LanePlaces(KnownPlaces[Affine]):
+    """The places that lanes, which are neighbours in a row, have in common, or that are the own column and a number."""
 
+    def between(self, low: int, high: int) -> Affine:
+        return Affine({}, low, high)
 
-class LanePlaces(KnownPlaces[Place]):
-    """The places that lanes, which are neighbours in a row, have or do not have in common."""
+    def of(self, expr: Expr) -> Affine | None:
+        return affine(expr, self._leaf, _beside, ("add", "sub")) if expr.type == Type(INT) else self._leaf(expr)
 
-    def between(self, low: int, high: int) -> Place:
-        return Place(False, low, high)
-
-    def of(self, expr: Expr) -> Place | None:
+    def _leaf(self, expr: Expr) -> Affine | None:
         match expr:
-            case Const(value=value) if expr.type == Type(INT):
-                return Place(False, int(value), int(value))
             case Index(kind="global", axis="column", offset=offset):
-                return Place(True, offset, offset)
+                return position("column", offset)
             case Ref(var=var):
                 return self.places.get(var)
-            case Apply(op="add" | "sub" as op, args=(x, y)) if expr.type == Type(INT):
-                found = self.sum(self.of(x), self.of(y), op)
-                if found is not None:
-                    return found
             case Read(point=None):
                 return COMMON if expr.field.by_value else None
         return COMMON if all(map(self.is_common, operands(expr))) else None
 
     def is_common(self, expr: Expr) -> bool:
         place = self.of(expr)
-        return place is not None and not place.along
-
-    @staticmethod
-    def sum(x: Place | None, y: Place | None, op: str) -> Place | None:
-        if x is None or y is None or (y.along and (x.along or op == "sub")):
-            return None
-        if x.low is None or x.high is None or y.low is None or y.high is None:
-            return None if x.along or y.along else COMMON
-        low, high = (x.low + y.low, x.high + y.high) if op == "add" else (x.low - y.high, x.high - y.low)
-        return Place(x.along or y.along, low, high)
+        return place is not None and not place.varies
 
     def interior(self, apart: Collection[FieldParam] = ()) -> tuple[int, int]:
         """The first column, and the one behind the last, where no read along the row leaves its field, but for some fields."""
@@ -73,7 +47,7 @@ class LanePlaces(KnownPlaces[Place]):
             if (
                 read.field not in apart
                 and place is not None
-                and place.along
+                and place.varies
                 and place.low is not None
                 and place.high is not None
             ):
@@ -99,3 +73,8 @@ class LanePlaces(KnownPlaces[Place]):
         if not all(self.is_common(i) for e in loads for i in e.index):
             return "it looks up tables at places that differ between points"
         return ""
+
+
+def _beside(place: Affine) -> Affine | None:
+    """None where it varies otherwise than at a known distance from the own column."""
+    return place if not place.varies or (place.parts["column"] == 1 and place.low is not None) else None

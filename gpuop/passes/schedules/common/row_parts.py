@@ -58,9 +58,9 @@ def _side(found: LanePlaces, e: Expr) -> _Step | None:
     if not isinstance(e, Apply) or e.op not in AT_FIRST or e.type.lanes > 1:
         return None
     (x, y), op = map(found.of, e.args), e.op
-    if y is not None and y.along:
+    if y is not None and y.varies:
         x, y, op = y, x, TURNED[op]
-    if x is None or y is None or not x.along or y.along or not (x.is_exact and y.is_exact):
+    if x is None or y is None or not x.varies or y.varies or not (x.is_exact and y.is_exact):
         return None
     assert x.low is not None and y.low is not None
     behind, holds = AT_FIRST[op]
@@ -73,7 +73,7 @@ def _digit(found: LanePlaces, e: Expr, columns: int) -> _Step | None:
     if not isinstance(e, Apply) or e.op not in ("div", "mod") or e.type != Type(INT):
         return None
     x, y = map(found.of, e.args)
-    if x is None or y is None or not x.along or y.along or not (x.is_exact and y.is_exact):
+    if x is None or y is None or not x.varies or y.varies or not (x.is_exact and y.is_exact):
         return None
     assert x.low is not None and y.low is not None
     first, by, is_rest = x.low, y.low, e.op == "mod"

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuop.ir.analysis.affine import Affine, affine, position
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Const, Expr, FieldParam, Index, Let, Read, Ref, Var
+from gpuop.ir.nodes import Expr, FieldParam, Index, Let, Read, Ref, Var
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.coarsening_factor import is_own, is_plain
 
 Axes = tuple[
     tuple[str, bool], ...
 ]  # the grid's, of each coordinate of a read, and whether they are counted from their ends
-Line = tuple[str, int, int]  # an axis ("" for a number), a factor, and what is added
 
 
 def turned_axis(kernel: Kernel) -> str:
@@ -64,26 +64,21 @@ def _permuted(kernel: Kernel) -> dict[Read, Axes]:
 
 def _axis(at: Expr, known: Mapping[Var, Expr], kernel: Kernel) -> tuple[str, bool] | None:
     """The axis whose own coordinate this is, and whether it is counted from the end."""
-    axis, factor, more = _line(at, known) or ("", 0, 0)
-    ends = {1: 0, -1: kernel.domain.extent(axis) - 1} if axis else {}
-    return (axis, factor < 0) if ends.get(factor) == more else None
+    found = _line(at, known)
+    if found is None or len(found.parts) != 1:
+        return None
+    ((axis, factor),) = found.parts.items()
+    ends = {1: 0, -1: kernel.domain.extent(axis) - 1}
+    return (axis, factor < 0) if ends.get(factor) == found.number else None
 
 
-def _line(expr: Expr, known: Mapping[Var, Expr]) -> Line | None:
-    match expr:
-        case Index(kind="global", axis=axis, offset=offset):
-            return axis, 1, offset
-        case Const(value=value):
-            return "", 0, int(value)
-        case Ref(var=var) if var in known:
-            return _line(known[var], known)
-        case Apply(op="add" | "sub" | "mul" as op, args=(left, right)):
-            x, y = _line(left, known), _line(right, known)
-            if x is None or y is None:
-                return None
-            if op == "mul":
-                x, y = (y, x) if x[0] else (x, y)  # a number first
-                return None if x[0] else (y[0], y[1] * x[2], y[2] * x[2])
-            sign = 1 if op == "add" else -1
-            return None if x[0] and y[0] else (x[0] or y[0], x[1] + sign * y[1], x[2] + sign * y[2])
-    return None
+def _line(expr: Expr, known: Mapping[Var, Expr]) -> Affine | None:
+    def leaf(expr: Expr) -> Affine | None:
+        match expr:
+            case Index(kind="global", axis=axis, offset=offset):
+                return position(axis, offset)
+            case Ref(var=var) if var in known:
+                return _line(known[var], known)
+        return None
+
+    return affine(expr, leaf)

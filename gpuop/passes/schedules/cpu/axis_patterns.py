@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.ir.analysis.affine import joined_bounds
 from gpuop.ir.build import Builder
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, Index, Load, Read, Ref
@@ -154,9 +155,7 @@ class AxisPatterns(KnownPlaces[Along]):
         if not isinstance(expr, Apply) or expr.op not in ("add", "sub"):
             return None, None
         x, y = known
-        if x.low is None or x.high is None or y.low is None or y.high is None:
-            return None, None
-        return (x.low + y.low, x.high + y.high) if expr.op == "add" else (x.low - y.high, x.high - y.low)
+        return joined_bounds(expr.op, (x.low, x.high), (y.low, y.high))
 
     def is_common(self, expr: Expr) -> bool:
         found = self.of(expr)

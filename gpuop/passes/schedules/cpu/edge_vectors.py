@@ -160,7 +160,7 @@ class LinePlaces:
         self.along = {
             read: (place.low, place.high)
             for read, place in places.reads()
-            if read.field not in apart and place is not None and place.along
+            if read.field not in apart and place is not None and place.varies
             if place.low is not None and place.high is not None
         }
         reads = {

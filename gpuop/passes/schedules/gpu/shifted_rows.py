@@ -243,7 +243,7 @@ class ShiftedRows(Widening):
         top = [stmt.value for stmt in kernel.body if isinstance(stmt, (Let, Assign))]
         for read, place in LanePlaces(kernel).reads():
             kind, layout = read.field.type, kernel.layout(read.field)
-            if read not in top or place is None or not place.along or place.low is None or not place.is_exact:
+            if read not in top or place is None or not place.varies or place.low is None or not place.is_exact:
                 continue
             plain = kind.planes == 1 and read.border in ("clamp", "unchecked") and not self.ragged
             aligned = kind.field_shape[-1] % count == 0 and layout.aligned(count)
