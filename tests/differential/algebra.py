@@ -296,8 +296,11 @@ def evaluate(name: str, operands: tuple[Operand, ...]) -> Val:
 
 def _where(operands: tuple[Operand, ...]) -> Val:
     condition, *values = operands
-    known = tuple(v for v in values if isinstance(v, Val))
-    dtype = common(tuple(values)) if known else _alone(values)
+    if any(isinstance(v, Val) for v in values):  # beside fields, NumPy's scalars are plain numbers
+        values = [v.item() if isinstance(v, np.generic) else v for v in values]
+        dtype = common(tuple(values))
+    else:
+        dtype = _alone(values)
     arrays, order = aligned(operands, [typed(condition, "bool"), *(typed(v, dtype) for v in values)])
     return Val(result(operands, np.where(*arrays), order), order)
 
@@ -331,6 +334,8 @@ class Let(Step):
 
     def lines(self) -> list[str]:
         shown = [a if isinstance(a, str) else a.text for a in self.args]
+        if "**" in OPS[self.op].form:
+            shown = [f"({text})" if text.startswith("-") else text for text in shown]
         return [f"{self.name} = {OPS[self.op].form.format(*shown)}"]
 
     def run(self, env: Env) -> None:
