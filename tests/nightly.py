@@ -7,6 +7,9 @@ import secrets
 
 import pytest
 
+from tests.rotation import day
+
+QUARTERS = 4  # days that share the random programs of a night
 ALL, SEED = "GPUOP_TEST_ALL", "GPUOP_TEST_SEED"  # in the environment, so that processes which tests start have them
 
 
@@ -29,8 +32,13 @@ def first_seed() -> int:
 
 
 def seeds(first: int, count: int) -> range:
-    """The seeds of a test: always the same ones, or with --seed others."""
-    return range(first_seed() + first, first_seed() + first + count)
+    """The seeds of a test: by day a quarter of them, tomorrow the next; with --seed others."""
+    begin = first_seed() + first
+    if is_nightly():
+        return range(begin, begin + count)
+    few = -(-count // QUARTERS)
+    begin += min(day() % QUARTERS * few, count - few)
+    return range(begin, begin + few)
 
 
 def left_to_nightly(reason: str) -> None:

@@ -16,6 +16,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
 from gpuop.runtime import devices
 from gpuop.runtime.reference.device import Reference
+from tests import rotation
 from tests.as_gpus import AS_A_GPU
 from tests.conftest import Vectorized, Widened
 from tests.cuda_on_host.compiled import COMPILER
@@ -35,6 +36,7 @@ SEEDS = {"reference": 6, DEVICES[0]: 2}  # compiling takes longer than interpret
 FEWEST = 1
 EVERY_THIRD = 3  # of the kinds
 MOST_SEEDS = 100
+PLANTED = ("% of fields truncates", "a state is read late")
 
 
 @pytest.mark.parametrize("on", [*DEVICES, *AS_GPUS])
@@ -111,9 +113,11 @@ def test_every_schedule_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     raise AssertionError(f"no kernel suits {left}")
 
 
-@pytest.mark.parametrize("mistake", ["% of fields truncates", "a state is read late"])
+@pytest.mark.parametrize("mistake", PLANTED)
 def test_a_planted_mistake_is_found(mistake: str) -> None:
     """In a process of its own; `python -m tests.differential.plants` plants them all."""
+    if mistake not in rotation.share(PLANTED, 1):
+        left_to_nightly("the other mistake has its day")
     done = subprocess.run(
         [sys.executable, "-m", "tests.differential.plants", mistake], capture_output=True, text=True, check=False
     )

@@ -25,7 +25,7 @@ from tests.nightly import seeds
 
 from .files import BUNDLES, STATES, mutated
 
-FILES = 160  # of each format
+FILES = seeds(0, 160)  # of each format
 OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl") and d.problem is None]
 MOST_POINTS = 10**6
 
@@ -73,10 +73,10 @@ def test_states(tmp_path: Path) -> None:
     graph.step(3)
     graph.save(path)
     data, seen = path.read_bytes(), Counter[str]()
-    for seed in seeds(0, FILES):
+    for seed in FILES:
         path.write_bytes(mutated(data, STATES, random.Random(seed)))
         seen[load_states(graph, path)] += 1
-    assert 0 < seen["loaded"] < FILES / 2 and seen["SemanticError: is damaged"] > FILES / 5, seen
+    assert 0 < seen["loaded"] < len(FILES) / 2 and seen["SemanticError: is damaged"] > len(FILES) / 5, seen
 
 
 # --- bundles ------------------------------------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ def test_bundles(tmp_path: Path) -> None:
     data, seen = path.read_bytes(), Counter[str]()
     written = texts(gp.load_bundle(path))
     assert load_bundle(written, path) == ("called" if OPENCL else "called: DeviceError")
-    for seed in seeds(0, FILES):
+    for seed in FILES:
         path.write_bytes(mutated(data, BUNDLES, random.Random(seed)))
         seen[load_bundle(written, path)] += 1
-    loaded = FILES - sum(count for what, count in seen.items() if what.startswith("SemanticError"))
-    assert 0 < loaded < FILES / 2 and seen["SemanticError: is damaged"] > FILES / 2, seen
+    loaded = len(FILES) - sum(count for what, count in seen.items() if what.startswith("SemanticError"))
+    assert 0 < loaded < len(FILES) / 2 and seen["SemanticError: is damaged"] > len(FILES) / 2, seen
