@@ -16,15 +16,20 @@ from gpuop.ops.elementwise import numpy_functions
 from gpuop.ops.reduce import functions
 
 PAGE = Path(__file__).parent / "reference" / "numpy.md"
-HEAD = """# NumPy's functions of fields
+HEAD = """# NumPy functions of fields
 
-A field is an array to NumPy: of the grid's extents, then of the tensor's (`f.shape`), and axes are counted over all of
-them. These functions take fields, with NumPy's names, arguments and meaning; any other raises and says what to do. They give lazy
-fields, which are operators like others: what is written as a chain of them runs as few kernels, and a transpose is read in tiles
-where the device gains by it. Nothing is a view: what NumPy has as one, as `np.transpose`, `np.reshape` and `np.split`, is read in
-the kernel of what follows, and costs no pass of its own; only where it is itself a result is it copied.
+A field is an array to NumPy, with the extents of the grid, then of the tensor (`f.shape`); axes count over all of them.
+The functions below take fields, with the names, arguments and meaning of NumPy. Any other NumPy function raises, and
+says what to write. They return lazy fields and are operators like others: a chain of them runs as few kernels, and a
+transpose is read in tiles where the device gains by it. Nothing is a view: what is a view in NumPy, such as
+`np.transpose`, `np.reshape` and `np.split`, is read in the kernel of its consumer and costs no pass; it is copied only
+where it is itself a result.
 
 ```python
+import numpy as np
+import gpuop as gp
+
+image = np.random.default_rng(3).random((480, 640), np.float32)
 f, g = gp.ScalarField(image), gp.ScalarField(np.ones((480, 640), "f"))
 framed = np.pad(np.roll(f, 1, axis=0) - f, 2, mode="reflect")
 colours = np.dstack([f, g, f.T.reshape(480, 640)])                   # a field of vectors
@@ -33,47 +38,55 @@ ramp = gp.linspace(0, 1, 480)[:, np.newaxis] * gp.arange(640)        # grids bro
 patched = gp.updated(f, np.s_[2:5, ::2], 0.5)                        # what `f[2:5, ::2] = 0.5` would mean
 ```
 
-**Which axes are the tensor's.** An axis stays what it is, the grid's or the tensor's, wherever it goes; but the grid's come first,
-so a tensor's axis that comes to stand before one of the grid's is the grid's from then on. New axes are the grid's, unless they
-stand behind one of the tensor's; `np.stack` and `np.dstack` make a tensor's axis where the new one stands behind all of the
-grid's. `f.reshape(shape)` keeps tensors where the last axes of the shape hold just what a tensor holds, else all axes are the
-grid's. `f.with_tensor_order(1)` takes the last axis as the tensor's, and `f.with_tensor_order(0)` gives all axes to the grid.
+**Slices and reductions** of NumPy are operators: `sum`, `prod`, `mean`, `std`, `var`, `min`, `max`, `any`, `all`,
+`argmin` and `argmax`, along axes or over all, with `keepdims=` and masks (`f.mean(axis=0, where=f > 0)`), and
+`np.nansum`, `nanmean`, `nanmax` and their like. `gp.reduce(lambda a, b: _maxmag(a, b), f, 0.0, axis=1)` takes any
+function of two values. `f.cumsum(axis)`, `cumprod` and `gp.scan` are scans; `np.sort`, `argsort`, `median` and
+`percentile` work too. Where NumPy makes float64 of integers, fields make float32.
 
-**Names.** Where axes have names (`gp.ScalarField(batch, dims="img:chan:y:x")`), `axis=` takes them, as in
-`f.sum(axis=("y", "x"))` and `np.roll(f, 1, axis="x")`, and they stay with their axes; of a reshaped field those stay that stand
-before and behind what changes. Fields whose axes have other names do not go together, axes without a name go with any;
-`f.named("n:chan:y:x")` gives others.
+**Axes of the tensor.** An axis stays one of the grid or one of the tensor, wherever it goes. Grid axes come first, so
+moving a tensor axis in front of a grid axis turns it into a grid axis. New axes belong to the grid, unless they come
+after a tensor axis; `np.stack` and `np.dstack` make a tensor axis where the new one comes after all grid axes.
+`f.reshape(shape)` keeps tensors where the last axes of the shape hold exactly a tensor; otherwise all axes belong to
+the grid. `f.with_tensor_order(1)` makes the last axis the tensor's, `f.with_tensor_order(0)` gives all axes to the
+grid.
 
-**Broadcasting.** In host algebra grids broadcast as in NumPy: counted from the last axis, extents are equal, or 1, or missing.
-Tensors are equal, or one side has scalars. `np.broadcast_to` takes the axes of both.
+**Names.** Named axes (`gp.ScalarField(batch, dims="img:chan:y:x")`) may be used in `axis=`, as in
+`f.sum(axis=("y", "x"))` and `np.roll(f, 1, axis="x")`. Names stay with their axes; a reshaped field keeps the names
+before and after what changes. Fields with different names do not combine; unnamed axes combine with any.
+`f.named("n:chan:y:x")` renames.
 
-**Values.** Fields of several dtypes are joined in host algebra's common one, which is float32 where NumPy would turn integers into
-float64. Numbers that stand beside a field's must fit its dtype; those of a "unorm8" field are 0 to 1.
+**Broadcasting.** Grids broadcast as in NumPy: counted from the last axis, extents are equal, 1, or missing. Tensors are
+equal, or one side has scalars. `np.broadcast_to` takes the axes of both.
 
-**Truth values.** In arithmetic bools count as int32: `-f`, `f - g`, `f + g`, `np.sign`, `np.ptp` and `np.ediff1d` of fields of
-bools are int32, where NumPy raises or, of `+`, has `or`. `~f`, `f ^ g`, `f | g`, `f & g`, `np.diff` and extremes are bools, as by
-NumPy.
+**Dtypes.** Fields of several dtypes are joined in a common one, which is float32 where NumPy would turn integers into
+float64. Numbers beside a field must fit its dtype; those of a "unorm8" field are 0 to 1.
 
-**Steps.** Of integers of 32 and 64 bits sums and differences with floating numbers, remainders, comparisons, derivatives and
-interpolation are computed in float64, as by NumPy, and results are rounded once, to float32; a device without float64 computes
-them in float32. `.var`, `.std`, `.mean` of 64 bits, quantiles, `np.isclose`, `np.average`, `np.trapezoid` and `np.unwrap` of
-integers need float64: such a device refuses them, but of `f.astype("float32")`. Of float16 all steps are computed in float32.
+**Truth values.** In arithmetic bools count as int32: `-f`, `f - g`, `f + g`, `np.sign`, `np.ptp` and `np.ediff1d` of
+bool fields are int32, where NumPy raises or, for `+`, has `or`. `~f`, `f ^ g`, `f | g`, `f & g`, `np.diff` and extremes
+are bools, as in NumPy.
 
-**Sizes that follow from values.** Shapes are known before anything runs. `np.unique`, and `np.bincount` where its dtype does not
-say how many counts there are, evaluate their field when they are called, and give fields of the size that was found; where there
-are no values yet, in pipelines and of what graphs compute at each step, they raise. Up to 2¹⁵ values are sorted by the host.
-`np.histogram(f, n, (0, n - 1))` counts the integers from 0 to n - 1 anywhere.
+**Intermediate precision.** For integers of 32 and 64 bits, sums and differences with floating numbers, remainders,
+comparisons, derivatives and interpolation are computed in float64, as in NumPy, and rounded once, to float32; a device
+without float64 computes them in float32. `.var`, `.std`, `.mean` of 64 bits, quantiles, `np.isclose`, `np.average`,
+`np.trapezoid` and `np.unwrap` of integers need float64: such a device refuses them, except of `f.astype("float32")`.
+All steps of float16 are computed in float32.
 
-**Counts and sums.** Counts are exact. Weights are added in float64, as NumPy does, in chunks whose sizes follow from the shape
-and the number of bins: one after another in each chunk, and then the sums of the chunks, so bits are equal on all devices; they
-may differ from NumPy's in the last place. A value at an edge is in the bin that NumPy has it in.
+**Shapes that depend on values.** Shapes are known before anything runs. `np.unique`, and `np.bincount` where the dtype
+does not bound the counts, evaluate their field when they are called, and return fields of the resulting size. They
+raise where there are no values yet: in pipelines, and for what graphs compute at each step. Up to 2¹⁵ values are sorted
+by the host. `np.histogram(f, n, (0, n - 1))` counts the integers from 0 to n - 1 anywhere.
 
-**Speed.** `benchmarks/numpy_functions.py` measures some of them beside NumPy, and on CUDA beside CuPy. On two cores of a CPU, at
-4096² and 2²⁴, the length of a gradient takes 0.09 of NumPy's time, `np.select` 0.01, `np.allclose` 0.05, `np.interp` 0.13,
-`np.convolve` by 33 values 0.12, `np.round` 0.32, `np.maximum.accumulate` 0.47.
+**Counts and sums.** Counts are exact. Weights are added in float64, as in NumPy, in chunks that depend on the shape and
+the number of bins only: within each chunk in order, then the chunks. So bits are equal on all devices, and may differ
+from NumPy in the last place. A value at an edge is in the same bin as in NumPy.
 
-`gp.zeros`, `gp.ones`, `gp.full`, `gp.arange`, `gp.linspace` and `gp.meshgrid` are computed where they are used, and take no memory
-unless they are a result. `gp.updated` names places as slices do. They are in [api.md](api.md).
+**Speed.** `benchmarks/numpy_functions.py` measures some of them beside NumPy, and on CUDA beside CuPy. On two cores of
+a CPU, at 4096² and 2²⁴, the length of a gradient takes 0.09 of the time of NumPy, `np.select` 0.01, `np.allclose` 0.05,
+`np.interp` 0.13, `np.convolve` by 33 values 0.12, `np.round` 0.32, `np.maximum.accumulate` 0.47.
+
+`gp.zeros`, `gp.ones`, `gp.full`, `gp.arange`, `gp.linspace` and `gp.meshgrid` are computed where they are used, and
+take no memory unless they are a result ([names of `gp`](api.md)).
 """
 TAIL = """
 ## Elementwise

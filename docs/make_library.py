@@ -40,8 +40,9 @@ HEAD = """# The library's functions, one by one
 
 {count} functions: what they take, the kernels that they are, how far their results are from the reference's, and how long they
 take. The page is made by `docs/make_library.py` of the catalogue in `benchmarks/library`, of plans
-(`python -m benchmarks.library.plans`) and of measurements (`python -m benchmarks.library`). [library.md](library.md) says how the
-functions differ from SciPy's and NumPy's, and [numpy.md](numpy.md) lists all arguments of NumPy's.
+(`python -m benchmarks.library.plans`) and of measurements (`python -m benchmarks.library`). [ndimage](ndimage.md),
+[linalg](linalg.md), [fft](fft.md) and [random](random.md) describe the differences from SciPy and NumPy;
+[numpy.md](numpy.md) lists the arguments of NumPy functions.
 
 **The call** is what is measured. With SciPy's or NumPy's modules in the place of gpuop's, and CuPy's, it is theirs. `image`,
 `other`, `signed` and `holes` are float32, `whole`, `more`, `numbers` and `labels` int32, `mask` and `blobs` bool, `waves`,

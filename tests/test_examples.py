@@ -1,11 +1,8 @@
-"""The examples run and compute what NumPy, SciPy and scikit-image do; the README's Python runs and prints what it shows."""
+"""The examples run and compute what NumPy, SciPy and scikit-image do."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
-import linecache
 import re
 import subprocess
 import sys
@@ -25,14 +22,8 @@ from gpuop.base.config import config
 
 from .borders import MODES
 from .graphs.thread_ranks import on_ranks
-from .test_docs import compare
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
-SHOWN = re.compile(r"```(python|text|console)\n(.*?)```", re.S)
-LANES = re.compile(r"^ *(16 points per thread|predicted).*\n", re.M)  # lines that the reference lacks
-TIMES = re.compile(r"[\d.]+ ms")
-POINTS = re.compile(r"(?<=512 |per )thread")
 EXAMPLES = [
     "background_subtraction",
     "cielab",
@@ -630,75 +621,7 @@ def test_stream(name: str) -> None:
     assert np.abs(strips[3][:, 80:160] - 255 * change[..., None]).max() < 1
 
 
-# --- the README ------------------------------------------------------------------------------------------------------
-
-
-def run_readme(folder: Path) -> list[tuple[str, str]]:
-    """Its Python as one script, photo.py; each `text` block with what the block before it printed, and the plan at the end."""
-    script, pairs, printed, scope = folder / "photo.py", [], "", {"__name__": "__page__"}
-    written, plans = "", []
-    for kind, body in SHOWN.findall(README.read_text()):
-        if kind == "console":
-            plans.append((LANES.sub("", body).strip(), POINTS.sub("point", printed).strip()))
-            continue
-        if kind == "text":
-            pairs.append((body.strip(), printed.strip()))
-            continue
-        script.write_text(written + body)
-        linecache.checkcache(str(script))
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile("\n" * written.count("\n") + body, str(script), "exec"), scope)
-        written, printed = written + body, output.getvalue()
-    return [*pairs, plans[0]]
-
-
-def test_readme_runs_and_prints_what_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with gp.use_device("reference"):  # `explain` says what the device in use gains by
-        pairs = run_readme(tmp_path)
-    assert iio.imread("graded.png").shape == (512, 512, 3)
-    compare(README, pairs, request.config.getoption("--update-golden"))
-
-
-def test_readme_shows_lines_of_a_plan_of_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the second plan on the page, in their order; times are the device's."""
-    monkeypatch.chdir(tmp_path)
-    name = next((each.name for each in gp.devices() if "opencl:cpu" in each.aliases), None)
-    if name is None:
-        pytest.skip("there is no OpenCL for a CPU")
-    script, written, scope = tmp_path / "photo.py", "", {"__name__": "__page__"}
-    blocks = SHOWN.findall(README.read_text())
-    last = next(number for number, (_, body) in enumerate(blocks) if "def blur_rows" in body)
-    for number, (kind, body) in enumerate(blocks[: last + 1]):
-        if kind != "python":
-            continue
-        if number in (0, last):
-            script.write_text(written + body)
-            linecache.checkcache(str(script))
-            output = io.StringIO()
-            with gp.use_device(name), contextlib.redirect_stdout(output):
-                exec(compile("\n" * written.count("\n") + body, str(script), "exec"), scope)
-        written += body
-    (_, shown), printed = blocks[last + 1], iter(TIMES.sub("… ms", output.getvalue()).splitlines())
-    for line in TIMES.sub("… ms", shown).splitlines():
-        assert line in printed, f"{line!r}, of:\n{output.getvalue()}"
-
-
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
-def test_the_steepness_of_the_readme_is_that_of_any_picture(dtype: str, device: str) -> None:
-    """Differences of bytes are not bytes."""
-    (body,) = (body for _, body in SHOWN.findall(README.read_text()) if "def steepness" in body)
-    linecache.cache["steepness.py"] = (len(body), None, body.splitlines(True), "steepness.py")
-    scope = {"gp": gp, **{name: value for name, value in vars(gpuop.dsl).items() if name.startswith("_")}}
-    with contextlib.redirect_stdout(io.StringIO()):
-        exec(compile(body, "steepness.py", "exec"), scope)
-    picture = data.camera().astype(dtype)
-    padded = np.pad(picture.astype(np.float32), ((0, 0), (1, 1)), mode="symmetric")
-    found = scope["steepness"](gp.ScalarField(picture), "symmetric").numpy()
-    np.testing.assert_array_equal(found, np.abs(padded[:, 2:] - padded[:, :-2]))
+# --- the gallery ----------------------------------------------------------------------------------------------------
 
 
 def test_readme_and_gallery_show_every_example() -> None:

@@ -16,6 +16,7 @@ FILES = [
     for file in (ROOT / folder).rglob("*.py*")
     if file.suffix != ".pyc"
 ]
+RECIPES = [page for page in PAGES if page.parent.name == "adding" and page.name != "README.md"]
 FENCED = re.compile(r"```.*?```", re.DOTALL)
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)]*)\)")
 NAMED = re.compile(r"`((?:\w+/)*\w+\.pyi?)(?:: (\w+))?`")
@@ -40,6 +41,17 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), f"{path} does not exist"
         assert target.is_relative_to(ROOT), f"{path} is outside of the checkout"
         assert not anchor or anchor in _anchors(target), f"{path} has no heading #{anchor}"
+
+
+@pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.name)
+def test_recipes_show_code_that_exists(page: Path) -> None:
+    """Each line of an excerpt is a line of the file that its first line names."""
+    excerpts = re.findall(r"```py\n# (\S+)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert excerpts
+    for path, excerpt in excerpts:
+        lines = {line.strip() for line in (ROOT / path).read_text(encoding="utf-8").splitlines()}
+        for line in excerpt.splitlines():
+            assert line.strip() in lines, f"{path} has no line {line.strip()!r}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

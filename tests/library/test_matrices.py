@@ -64,14 +64,14 @@ def test_eigenvalues(size: int) -> None:
 
 
 def test_the_page_has_matrices_of_a_body() -> None:
-    """The structure tensor of docs/reference/library.md, as it stands there."""
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "library.md").read_text(encoding="utf-8")
+    """The structure tensor of docs/reference/linalg.md, as it stands there."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "linalg.md").read_text(encoding="utf-8")
     (block,) = (text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "eigh" in text)
     pixels = rng.random((12, 17), np.float32)
     scope = {**vars(gpuop.dsl), "gp": gp, "image": gp.ScalarField(pixels)}
-    linecache.cache["library.md"] = (len(block), None, block.splitlines(True), "library.md")
+    linecache.cache["linalg.md"] = (len(block), None, block.splitlines(True), "linalg.md")
     with gp.use_device("reference"):
-        exec(compile(block, "library.md", "exec"), scope)
+        exec(compile(block, "linalg.md", "exec"), scope)
         y, x = (scipy.ndimage.sobel(pixels, axis) for axis in (0, 1))
         tensors = np.stack([x * x, x * y, x * y, y * y], -1).reshape(12, 17, 2, 2)
         low, high = np.moveaxis(np.linalg.eigvalsh(scipy.ndimage.gaussian_filter(tensors, (2, 2, 0, 0))), -1, 0)
