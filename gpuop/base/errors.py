@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import math
 import os
@@ -9,16 +10,19 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import wraps
 from importlib.util import find_spec
 from types import FrameType
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
+Arguments = ParamSpec("Arguments")
+Gives = TypeVar("Gives")
 MOST_BITS = 128  # of integers that messages write out
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 WRITTEN_WITH = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # what a user's line calls by name
@@ -252,6 +256,37 @@ class UnsupportedError(SemanticError, TypeError):
     Args:
         message, loc: as of SemanticError.
     """
+
+
+class NearNames:
+    """What is asked for an attribute that it has not: the error names the near one."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # a checker is to say of a name that there is none
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self).__name__
+            if name.startswith("_"):  # Python and NumPy ask for these
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+            known = (each for each in dir(self) if not each.startswith("_"))
+            raise MissingError(f"{article(kind)} has no attribute {name!r}{meant(name, known)}")
+
+
+def naming_arguments(function: Callable[Arguments, Gives]) -> Callable[Arguments, Gives]:
+    """The function, which says of an argument that there is not which one is near."""
+    known, title = inspect.signature(function).parameters, function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def called(*args: Arguments.args, **named: Arguments.kwargs) -> Gives:
+        unknown = [name for name in named if name not in known]
+        if unknown:
+            raise UnsupportedError(
+                f"{title}: got an unexpected keyword argument {unknown[0]!r}{meant(unknown[0], known)}"
+            )
+        return function(*args, **named)
+
+    return called
 
 
 class BoundsError(SemanticError, IndexError, ValueError):

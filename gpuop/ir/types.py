@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError
+from gpuop.base.errors import NearNames, SemanticError
 from gpuop.ir.dims import Dims, folded, names_of, spelled
 from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
 
@@ -168,7 +168,7 @@ ShapeLike = int | Iterable[int]
 
 
 @dataclass(frozen=True)
-class FieldType:
+class FieldType(NearNames):
     """The immutable type of a field.
 
     Args:

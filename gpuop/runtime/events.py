@@ -11,14 +11,14 @@ from itertools import count
 from typing import Any
 from weakref import ref
 
-from gpuop.base.errors import GpuopError, StaysHere
+from gpuop.base.errors import GpuopError, NearNames, StaysHere
 from gpuop.base.finalizers import WeakKeys
 from gpuop.runtime.base.backend import Backend
 
 _numbers = count()
 
 
-class Event(StaysHere):
+class Event(StaysHere, NearNames):
     """Work that a device has been given. `await event` gives its result too, in asyncio, while other tasks run.
 
     Dropping an event drops nothing that is enqueued.

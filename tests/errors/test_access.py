@@ -165,7 +165,10 @@ def read_a_big_output():
     twice(BIG)
 
 
-@WRONGS.add("operator `returned` both writes outputs and returns a value; do one of them")
+@WRONGS.add(
+    "operator `returned` reads _out0 and returns a value, which is written after all else; keep the value in a variable, or "
+    "write it by `_writeTensor(_out0, v)` before it is read, and return nothing"
+)
 def read_an_output_that_is_returned():
     @gp.operator
     def returned(field):
@@ -321,6 +324,64 @@ def return_a_dict():
         return {"x": _readTensor(field)}  # here
 
     broken(SCALAR)
+
+
+@WRONGS.add("operator `twice` reads _out0 and returns a value, which is written after all else")
+def read_an_output_before_a_return():
+    @gp.operator(outputs="same")
+    def twice(field):
+        with _if(_readTensor(_out0, 0, 0) > 1):  # here
+            _assert(_row < 9)
+        return _readTensor(field)
+
+    twice(SCALAR)
+
+
+@WRONGS.add("_out0 cannot stand in a kernel; keep what you wrote in a variable, or read it by `_readTensor`")
+def output_on_the_left():
+    gp.operator(lambda f: _out0 * 2 + _readTensor(f))(SCALAR)  # here
+
+
+@WRONGS.add("an ArrayVariable cannot stand in a kernel; read its elements, as in `a[i]`")
+def array_in_arithmetic():
+    gp.operator(lambda f: -_floatArray(4) < 1)(SCALAR)  # here
+
+
+@WRONGS.add("`@=` assigns to variables, and an ArrayVariable is none; set its elements, as in `a[i] = v`")
+def array_that_is_assigned():
+    @gp.operator
+    def filled(f):
+        a = _floatArray(4)
+        a @= 1.0  # here
+        return _readTensor(f)
+
+    filled(SCALAR)
+
+
+@WRONGS.add("`@` is no product of kernel values; `_dot(a, b)` is that of two vectors")
+def product_of_values():
+    gp.operator(lambda f: _readTensor(f) @ _readTensor(f))(VECTOR3)  # here
+
+
+@WRONGS.add("`@` is no product of kernel values; `_dot(a, b)` is that of two vectors")
+def product_of_a_constant():
+    gp.operator(lambda f: _row @ 2)(SCALAR)  # here
+
+
+@WRONGS.add("a kernel value is no block; write `with _if(condition):`, or `with _while(condition):`")
+def condition_as_a_block():
+    @gp.operator
+    def wrong(f):
+        with _readTensor(f) > 0:  # here
+            pass
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("a Field is no block: `np.where(f > 0, a, b)` chooses between Fields")
+def fields_condition_as_a_block():
+    with SCALAR > 0:  # here
+        pass
 
 
 @WRONGS.add("operator `pair` returns 1 value, its declared outputs are 2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import gpuop as gp
@@ -186,6 +187,70 @@ def name_of_mpi():
     gpuop.mpi.Domian  # here
 
 
+@WRONGS.add("a ComputeGraph has no attribute 'explian'. Did you mean 'explain'?")
+def attribute_of_a_graph():
+    with gp.ComputeGraph() as graph:
+        graph.probe(SCALAR * 2, "twice")
+    graph.explian()  # here
+
+
+@WRONGS.add("an Operator has no attribute 'sorce'. Did you mean 'source'?")
+def attribute_of_an_operator():
+    gp.operator(lambda f: _readTensor(f)).sorce(SCALAR)  # here
+
+
+@WRONGS.add("a Pipeline has no attribute 'profle'. Did you mean 'profile'?")
+def attribute_of_a_pipeline():
+    gp.pipeline(lambda a: gp.ScalarField(a)).profle(ARRAY)  # here
+
+
+@WRONGS.add("an Event has no attribute 'wayt'. Did you mean 'wait'?")
+def attribute_of_an_event():
+    gp.submit(SCALAR * 2).wayt()  # here
+
+
+@WRONGS.add("a FieldType has no attribute 'replce'. Did you mean 'replace'?")
+def attribute_of_a_type():
+    SCALAR.type.replce(dtype="int32")  # here
+
+
+@WRONGS.add("a Field has no attribute 'shapee'; `.numpy()` gives an array. Did you mean 'shape'?")
+def attribute_of_a_field():
+    SCALAR.shapee  # here
+
+
+@WRONGS.add("operator: got an unexpected keyword argument 'outptus'. Did you mean 'outputs'?")
+def argument_of_the_decorator():
+    @gp.operator(outptus="same")  # here
+    def same(f):
+        return _readTensor(f)
+
+
+@WRONGS.add("pipeline: got an unexpected keyword argument 'dynamc'. Did you mean 'dynamic'?")
+def argument_of_the_decorator_of_pipelines():
+    gp.pipeline(lambda a: gp.ScalarField(a), dynamc=True)  # here
+
+
+@WRONGS.add("ComputeGraph: got an unexpected keyword argument 'devcie'. Did you mean 'device'?")
+def argument_of_a_graph():
+    gp.ComputeGraph(devcie="reference")  # here
+
+
+@WRONGS.add("einsum: axes that go together have extents 5 and 3")
+def extents_of_einsum():
+    np.einsum("ij,jk->ik", gp.zeros((4, 5)), gp.zeros((3, 2)))  # here
+
+
+@WRONGS.add("nan_to_num of a Field and a str: beside a Field are Fields and numbers")
+def text_for_nan():
+    np.nan_to_num(SCALAR, nan="0")  # here
+
+
+@WRONGS.add("select of a Field and a str: beside a Field are Fields and numbers")
+def text_for_a_choice():
+    np.select([SCALAR > 0], ["0"])  # here
+
+
 @pytest.mark.parametrize("wrong", WRONGS.all)
 def test_message_and_line(wrong):
     wrong.check()
@@ -200,3 +265,11 @@ def test_others_words_are_pythons():
     with pytest.raises(TypeError, match="unexpected keyword argument 'unrol'") as caught:
         gp.operator(lambda f: _readTensor(f) * _for(unrol=1))(SCALAR)
     assert not isinstance(caught.value, gp.GpuopError)
+
+
+def test_names_that_nothing_is_near_are_attribute_errors():
+    for each in (gp.ComputeGraph(), gp.operator(lambda f: f), gp.pipeline(lambda a: a), SCALAR.type):
+        assert not hasattr(each, "xyzzy") and not hasattr(each, "_private")
+        assert getattr(each, "__array_interface__", None) is None
+    with pytest.raises(TypeError, match="unexpected keyword argument 'xyzzy'"):
+        gp.operator(xyzzy=1)

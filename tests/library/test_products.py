@@ -206,3 +206,15 @@ def test_products_of_long_rows_lose_no_bits(shapes: Any) -> None:
     np.testing.assert_allclose(gp.linalg.matmul(one, two), want, rtol=5e-5)
     np.testing.assert_allclose(gp.linalg.einsum("ij,jk->ki", one, two), want.T, rtol=5e-5)
     np.testing.assert_allclose(gp.linalg.einsum("ij,jk->", one, two), want.sum(), rtol=5e-5)
+
+
+@pytest.mark.parametrize("subscripts", ["ij,jk->ik", "ij,jk->ki", "bij,bjk->bik"])
+@pytest.mark.parametrize("inner", [(1, 5), (5, 1), (1, 1)])
+def test_einsum_repeats_axes_of_extent_1(device, subscripts, inner):
+    terms, _, _ = subscripts.partition("->")
+    shapes = [
+        [{"i": 4, "k": 3, "b": 2}.get(letter, inner[n]) for letter in term] for n, term in enumerate(terms.split(","))
+    ]
+    a, b = (np.random.default_rng(1).integers(-4, 5, shape).astype("f") for shape in shapes)  # sums are exact
+    made = np.einsum(subscripts, gp.ScalarField(a), gp.ScalarField(b))
+    np.testing.assert_array_equal(made.numpy(), np.einsum(subscripts, a, b))

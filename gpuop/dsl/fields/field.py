@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gpuop.base.errors import MissingError, SemanticError, UnsupportedError, here
+from gpuop.base.errors import MissingError, SemanticError, UnsupportedError, here, meant
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.array_attributes import ArrayFacts
@@ -169,6 +169,7 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
                 raise AttributeError(name)
             raise MissingError(
                 f"a Field has no attribute {name!r}; {ATTRIBUTES.get(name, '`.numpy()` gives an array')}"
+                + ("" if name in ATTRIBUTES else meant(name, dir(self)))
             )
 
     # --- evaluation ---------------------------------------------------------------------------------------------
@@ -239,6 +240,14 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
 
     def __rmatmul__(self, other: Any) -> Field:
         return self._operate("matmul", other, self)
+
+    def __enter__(self) -> NoReturn:
+        raise UnsupportedError(
+            "a Field is no block: `np.where(f > 0, a, b)` chooses between Fields, and kernels have `with _if(_readTensor(f) > 0):`"
+        )
+
+    def __exit__(self, *exc: object) -> None:
+        """Python looks for it before it enters."""
 
     def __pos__(self) -> Field:
         return self

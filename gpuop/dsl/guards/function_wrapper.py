@@ -10,7 +10,7 @@ from operator import is_
 from types import FunctionType
 from typing import Any, ClassVar, SupportsIndex, TypeVar
 
-from gpuop.base.errors import SemanticError, UnsupportedError, described
+from gpuop.base.errors import NearNames, SemanticError, UnsupportedError, described
 from gpuop.dsl.recorder.error_hints import unannotated, with_near_name
 
 Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
@@ -22,7 +22,7 @@ BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 Made = TypeVar("Made", bound="Decorated")
 
 
-class Decorated:
+class Decorated(NearNames):
     """A function with another way to call it; in a class it is a method.
 
     Attributes:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, overload
 
-from gpuop.base.errors import SemanticError, UnsupportedError, described
+from gpuop.base.errors import SemanticError, UnsupportedError, described, naming_arguments
 from gpuop.dsl.guards.function_wrapper import Chosen, check_function
 from gpuop.dsl.operators.operator import MOST_BODIES, Operator
 from gpuop.dsl.operators.variants import Recording, together
@@ -157,6 +157,7 @@ def operator(
     inputs: Any = None,
     dynamic: Chosen = False,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
+@naming_arguments
 def operator(
     function: Callable[..., Any] | None = None,
     /,

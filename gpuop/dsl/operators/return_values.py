@@ -9,6 +9,7 @@ from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.builtins.access import _writeTensor, _writeTensorElement
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import is_array
+from gpuop.dsl.operators.body_checks import target
 from gpuop.dsl.operators.gpu_operator import slots_of
 from gpuop.dsl.operators.signature import is_open
 from gpuop.dsl.recorder.outputs import OutputRef
@@ -17,6 +18,7 @@ from gpuop.dsl.recorder.recorder import Recorder
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.value import NUMBERS, Value, literal_atom
 from gpuop.ir.dims import Dims
+from gpuop.ir.nodes import Atomic
 from gpuop.ir.types import BOOL, FLOAT, DType, FieldType, Shape
 from gpuop.ir.visit import walk
 
@@ -29,11 +31,7 @@ ARRAYS = "; what a Field holds at each point is `_readTensor(f)` there, and `f.n
 
 def write_returned(recorder: Recorder, returned: Any, fields: list[Field], declared: Any, default: Any) -> None:
     """Write the returned values at the thread's own point."""
-    if any(
-        getattr(stmt, "field", getattr(stmt, "memory", None)) in [s.param for s in recorder.outputs]
-        for stmt in walk(tuple(recorder.scopes[0].statements))
-    ):
-        raise SemanticError(f"operator `{recorder.name}` both writes outputs and returns a value; do one of them")
+    _check_unused(recorder)
     values = returned if isinstance(returned, (tuple, list)) else (returned,)
     for value in values:
         if isinstance(value, TargetExpression):
@@ -59,6 +57,22 @@ def write_returned(recorder: Recorder, returned: Any, fields: list[Field], decla
         )
     for k, value in enumerate(values):
         (_writeTensorElement if recorder.tensor else _writeTensor)(OutputRef(k), value)
+
+
+def _check_unused(recorder: Recorder) -> None:
+    """Raises SemanticError where the body writes outputs, or reads them: what it returns is written at its end."""
+    outputs = [slot.param for slot in recorder.outputs]
+    statements = list(walk(tuple(recorder.scopes[0].statements)))
+    if any(target(stmt) in outputs for stmt in statements):
+        raise SemanticError(f"operator `{recorder.name}` both writes outputs and returns a value; do one of them")
+    for stmt in statements:
+        if isinstance(stmt, Atomic) and stmt.memory in outputs:
+            shown = f"_{stmt.memory.hint}"
+            raise SemanticError(
+                f"operator `{recorder.name}` reads {shown} and returns a value, which is written after all else; keep the value in "
+                f"a variable, or write it by `_writeTensor({shown}, v)` before it is read, and return nothing",
+                stmt.loc,
+            )
 
 
 def _with_dtypes(recorder: Recorder, declared: Any, values: Sequence[Any], default: Any) -> None:

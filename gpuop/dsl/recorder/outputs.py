@@ -7,19 +7,25 @@ from typing import Any, ClassVar, NoReturn
 
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.recorder.fill_values import Fill
+from gpuop.dsl.recorder.no_number import NoNumber
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 
 
 @dataclass(frozen=True)
-class OutputRef:
+class OutputRef(NoNumber):
     """`_out0` … `_out9`: the outputs of the operator being recorded."""
 
     index: int
     advice: ClassVar[str] = "keep what you wrote in a variable, or read it by `_readTensor`"
+    assigned: ClassVar[str] = "write it, as in `_writeTensor(_out0, v)`"
 
     def __repr__(self) -> str:
         return f"_out{self.index}"
+
+    @property
+    def _shown(self) -> str:
+        return repr(self)
 
     def __setitem__(self, place: Any, value: Any) -> NoReturn:
         raise SemanticError(

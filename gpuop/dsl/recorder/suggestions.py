@@ -9,7 +9,7 @@ from gpuop.base.errors import here
 
 OTHERS = {
     "maximum": "_max(a, b)", "fmax": "_max(a, b)", "minimum": "_min(a, b)", "fmin": "_min(a, b)", "arctan2": "_atan2(a, b)",
-    "gamma": "_tgamma(x)", "deg2rad": "_radians(x)",
+    "gamma": "_tgamma(x)", "matmul": "_dot(a, b)", "deg2rad": "_radians(x)",
     "rad2deg": "_degrees(x)", "float_power": "_pow(a, b)", "bitwise_count": "_popcount(x)",
 }  # fmt: skip
 TWO = ("atan2", "copysign", "fmod", "hypot", "ldexp", "nextafter", "pow", "remainder")

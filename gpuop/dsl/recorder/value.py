@@ -39,6 +39,11 @@ NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
 
 
+PRODUCT = (
+    "`@` is no product of kernel values; `_dot(a, b)` is that of two vectors, and `@` that of Fields outside of kernels"
+)
+
+
 class Value(Arithmetic["Value"]):
     """A value of the device's: a scalar or a vector of 2 to 4 components."""
 
@@ -170,6 +175,17 @@ class Value(Arithmetic["Value"]):
         raise UnsupportedError(
             "a kernel value has no `len`: it is a number, or a vector of 2 to 4 components; a field has its `tensor_shape`"
         )
+
+    def __matmul__(self, other: Any) -> Value:
+        raise UnsupportedError(PRODUCT)
+
+    __rmatmul__ = __matmul__
+
+    def __enter__(self) -> NoReturn:
+        raise UnsupportedError("a kernel value is no block; write `with _if(condition):`, or `with _while(condition):`")
+
+    def __exit__(self, *exc: object) -> None:
+        """Python looks for it before it enters."""
 
     def __divmod__(self, other: Any) -> NoReturn:
         raise UnsupportedError("Python's `divmod` does not take kernel values; write `x // y` and `x % y`")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from gpuop.base.errors import SemanticError, article, here, warn
 from gpuop.dsl.recorder.components import SWIZZLE, component, lane_of
 from gpuop.dsl.recorder.kernel_warnings import as_float
+from gpuop.dsl.recorder.no_number import NoNumber
 from gpuop.dsl.recorder.recorder import Recorder, current
 from gpuop.dsl.recorder.value import Operand, Value, atom, convert, integer
 from gpuop.ir.nodes import Array, Assign, Expr, Load, Ref, Store
@@ -96,11 +99,12 @@ def in_scope(array: Array) -> Recorder:
     return recorder
 
 
-class ArrayVariable:
+class ArrayVariable(NoNumber):
     """An array of a thread's: `a[i, j]` reads, `a[i, j] = e` and `a[i, j] += e` write."""
 
     __slots__ = ("_array",)
-    advice = "read its elements, as in `a[i]`"  # for an array that is used as a value itself
+    advice: ClassVar[str] = "read its elements, as in `a[i]`"
+    assigned: ClassVar[str] = "set its elements, as in `a[i] = v`"
 
     def __init__(self, array: Array) -> None:
         self._array = array

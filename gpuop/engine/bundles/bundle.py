@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.cache.atomic_files import Path
-from gpuop.base.errors import SemanticError, described
+from gpuop.base.errors import NearNames, SemanticError, described
 from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.guards.function_wrapper import bind
@@ -89,7 +89,7 @@ def _recorded(name: str, arguments: Mapping[str, Field], results: Results, sizes
 _Ready = tuple[writing.Interface, Prepared, dict[int, Argument]]
 
 
-class Bundle:
+class Bundle(NearNames):
     """What `load_bundle` gives: called as the function that it was made of, with arrays or with Fields.
 
     It computes when it is called: graphs, pipelines and iterations have no bundles in them.

@@ -11,7 +11,7 @@ from types import TracebackType
 from weakref import ref
 
 from gpuop.base.config import config
-from gpuop.base.errors import DeviceError, GpuopError, SemanticError, described
+from gpuop.base.errors import DeviceError, GpuopError, SemanticError, described, naming_arguments
 from gpuop.base.finalizers import WeakKeys
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.names import name_of_argument
@@ -60,6 +60,7 @@ class ComputeGraph(GraphWindowing):
         CompileError, DeviceError: from the first step or reset, when it is compiled for its device.
     """
 
+    @naming_arguments
     def __init__(
         self, device: str | None = None, optimize: bool = True, checked: bool = False, precision: str | None = None
     ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.cache.atomic_files import Path, named, replacing
-from gpuop.base.errors import SemanticError, StaysHere
+from gpuop.base.errors import NearNames, SemanticError, StaysHere
 from gpuop.engine.graphs.inspection import Inspection
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array
@@ -23,7 +23,7 @@ MOST_LISTED = 12  # states that a message names
 Named = tuple[str, FieldType]  # a state: its name, which may be empty, and its type
 
 
-class Saving(Inspection, StaysHere):
+class Saving(Inspection, StaysHere, NearNames):
     """Has a graph's states written to files, and taken from them."""
 
     stays = (

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError, described
+from gpuop.base.errors import SemanticError, described, naming_arguments
 from gpuop.base.trace import HostSpan, traced_again
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
@@ -265,6 +265,7 @@ def pipeline(function: Callable[..., Any], /) -> Pipeline: ...
 def pipeline(
     *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = False
 ) -> Callable[[Callable[..., Any]], Pipeline]: ...
+@naming_arguments
 def pipeline(
     function: Any = None, /, *, precision: str | None = None, optimize: bool = True, dynamic: Chosen = False
 ) -> Any:

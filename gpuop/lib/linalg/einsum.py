@@ -8,7 +8,7 @@ from typing import Any
 from gpuop.base.errors import ArgumentError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
-from gpuop.lib.linalg.contractions import Contraction, contracted
+from gpuop.lib.linalg.contractions import Contraction, contracted, labelled_axes
 from gpuop.lib.linalg.products import matmul
 from gpuop.lib.linalg.split_k import aligned_sums, are_long_sums, by_matrices, summed_alone
 
@@ -38,7 +38,8 @@ def einsum(subscripts: Any, *operands: Any) -> Any:
 def _summed(a: Any, b: Any = None, c: Any = None, d: Any = None, *, subscripts: str) -> Any:
     fields = [as_field(x) for x in (a, b, c, d) if x is not None]
     what = parsed(subscripts, fields)
-    if _is_matmul(what) and what.output[-1] == what.inputs[1][-1]:
+    labelled_axes("einsum", fields, what)  # refuses extents that do not go together
+    if _is_matmul(what, fields) and what.output[-1] == what.inputs[1][-1]:
         return matmul(*fields)
     fields, what = summed_alone(fields, what)
     if are_long_sums(fields, what):
@@ -47,12 +48,14 @@ def _summed(a: Any, b: Any = None, c: Any = None, d: Any = None, *, subscripts: 
     return contracted("einsum", fields, what) if made is None else made
 
 
-def _is_matmul(what: Contraction) -> bool:
+def _is_matmul(what: Contraction, fields: Sequence[Field]) -> bool:
     """Whether the last axes are those of a product of two matrices, and others are broadcast."""
     if len(what.inputs) != 2 or min(map(len, (*what.inputs, what.output))) < 2:
         return False
     (*batch, m, inner), (*other, again, n) = what.inputs
     longest = max(batch, other, key=len)
+    if fields[0].type.array_shape[-1] != fields[1].type.array_shape[-2]:
+        return False  # an axis of extent 1 repeats
     aligned = [longest[len(longest) - len(each) :] == each for each in (batch, other)]
     return what.output == (*longest, m, n) and inner == again and inner not in what.output and all(aligned) and m != n
 

@@ -12,6 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, astype, common_dtype, narrowed, where, widened
+from gpuop.ops.elementwise.operands import beside
 from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS
 from gpuop.ops.layout.axes import a_field, whole_number
 from gpuop.ops.reduce.functions import called as reduction
@@ -28,6 +29,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Field:
     for condition in condlist:
         if (condition.dtype if isinstance(condition, Field) else np.asarray(condition).dtype) != np.bool_:
             raise SemanticError("select: conditions are bool fields, as comparisons give them")
+    beside("select", [*condlist, *choicelist, default])  # refuses what is none
     dtype = _dtype_of_all([*choicelist, default])
     found = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
@@ -215,6 +217,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         raise SemanticError("nan_to_num does not take complex64 fields; replace in `.real` and `.imag`")
     ends = np.finfo(field.type.array_dtype)
     high, low = (float(ends.max) if posinf is None else posinf), (float(ends.min) if neginf is None else neginf)
+    _, nan, high, low = beside("nan_to_num", (field, nan, high, low))
     found = where(apply("equal", field, float("inf")), high, field)
     found = where(apply("equal", field, float("-inf")), low, found)
     return where(apply("isnan", field), nan, found)

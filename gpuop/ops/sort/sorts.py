@@ -219,10 +219,18 @@ def _quantiles(
         found = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
         raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {found}")
 
+    if (
+        several
+        and name.endswith("quantile")
+        and method == "linear"
+        and all(isinstance(n, (int, np.integer)) for n in wanted)
+    ):
+        method = "lower"  # nothing lies between: NumPy takes values
+
     def chosen(share: float) -> Callable[[Field], Field]:
         if numbers and isinstance(a, Field) and a.dtype in ("float16", "float32", "float64"):
             return lambda rows: _between_numbers(rows, share, method)
-        return lambda rows: _between(rows, _place(rows.field_shape[1], share, method))
+        return lambda rows: _between(rows, _place(rows.field_shape[1], share, method), method)
 
     made = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in VALUES)
     if not several:
@@ -232,22 +240,23 @@ def _quantiles(
 
 
 def _place(count: int, share: float, method: str) -> float:
-    """Where a quantile stands among so many values."""
+    """Where a quantile stands among so many values; before the first or behind the last one it is that one."""
     if method in NEAR:
         at = NEAR[method]((count - 1) * share)
     else:
         first, last = CONTINUOUS[method]
         at = count * share + first + share * (1 - first - last) - 1
-    return min(max(at, 0.0), count - 1.0)
+    return at
 
 
-def _between(rows: Field, place: float) -> Field:
-    """What stands at a place, or between two."""
-    low = math.floor(place)
-    part = place - low
-    one, two = _at(rows, low), _at(rows, math.ceil(place))
-    if not part:
+def _between(rows: Field, place: float, method: str) -> Field:
+    """What stands at a place, or between two: NaN beside an infinity that it is not, as NumPy's, which multiplies it by 0."""
+    last = rows.field_shape[1] - 1
+    low = min(max(math.floor(place), 0), last)
+    part, one = place - low if 0 <= place < last else 0.0, _at(rows, low)
+    if method in VALUES or (not part and np.dtype(rows.type.array_dtype).kind != "f"):
         return _unless_nan(rows, one)
+    two = _at(rows, min(low + 1, last) if place >= 0 else 0)
     apart_by = apply("subtract", two, one)
     near = apply("subtract", two, apply("multiply", apart_by, 1 - part))
     return _unless_nan(rows, near if part >= 0.5 else apply("add", one, apply("multiply", apart_by, part)))
@@ -260,12 +269,12 @@ def _between_numbers(rows: Field, share: float, method: str) -> Field:
     def value(at: Place, read: Reading) -> Any:
         count = read.at(numbers, at)
         place = _place_among(count, share, method)
-        low = k._floor(place)
-        part = k._convert(place - low, str(rows.dtype))
-        one, two = (read.at(rows, [*at, k._convert_int(n)], "clamp") for n in (low, k._ceil(place)))
-        apart_by = two - one
+        low, next_one = (k._fmax(0.0, k._fmin(n, count - 1)) for n in (k._floor(place), k._floor(place) + 1))
+        part = k._convert(k._fmax(place - low, 0.0), str(rows.dtype))
+        one, two = (read.at(rows, [*at, k._convert_int(n)], "clamp") for n in (low, next_one))
+        apart_by = two - one  # as `_between`
         near = k._where(part < 0.5, one + apart_by * part, two - apart_by * (1 - part))
-        return k._where(part == 0, one, near)
+        return one if method in VALUES else near
 
     out = numbers.type.replace(dtype=rows.dtype)
     return gathered("nanquantile", out, [rows, numbers], value, (share, method), True)
@@ -280,4 +289,4 @@ def _place_among(count: Any, share: float, method: str) -> Any:
         at = (count - 1) * share
         low, high = k._floor(at), k._ceil(at)
         at = {"lower": low, "higher": high, "midpoint": 0.5 * (low + high), "nearest": k._rint(at)}[method]
-    return k._fmax(0.0, k._fmin(at, count - 1))
+    return at

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 
-from gpuop.base.errors import SemanticError
+from gpuop.base.errors import NearNames, SemanticError
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.launch import PlannedLaunch
 from gpuop.fusion.launch_frequency import Rate
@@ -71,7 +71,7 @@ class UploadTimes:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(NearNames):
     """The times of the kernels of a graph, or of a pipeline, in the order of their launches; prints as a table.
 
     Attributes:

@@ -1,0 +1,36 @@
+"""What is no number in a kernel, outputs and arrays: arithmetic with them as a whole says what to write."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from gpuop.base.errors import SemanticError, described
+
+
+class NoNumber:
+    """What has no arithmetic as a whole.
+
+    Attributes:
+        advice: what stands in a kernel instead.
+        assigned: how its values are set.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy's scalars leave arithmetic to the methods below
+    advice: ClassVar[str]
+    assigned: ClassVar[str]
+
+    @property
+    def _shown(self) -> str:
+        return described(self)
+
+    def _refused(self, *_: object) -> Any:
+        raise SemanticError(f"{self._shown} cannot stand in a kernel; {self.advice}")
+
+    def __imatmul__(self, other: object) -> Any:  # type: ignore[misc]  # it is no product
+        raise SemanticError(f"`@=` assigns to variables, and {self._shown} is none; {self.assigned}")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refused
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refused
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rlshift__ = _refused
+    __rshift__ = __rrshift__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __pos__ = __abs__ = __invert__ = _refused
