@@ -213,7 +213,7 @@ def test_products_of_long_rows_lose_no_bits(shapes: Any) -> None:
 def test_einsum_repeats_axes_of_extent_1(device, subscripts, inner):
     terms, _, _ = subscripts.partition("->")
     shapes = [
-        [{"i": 4, "k": 3, "b": 2}.get(letter, inner[n]) for letter in term] for n, term in enumerate(terms.split(","))
+        [{"i": 4, "k": 6, "b": 2}.get(letter, inner[n]) for letter in term] for n, term in enumerate(terms.split(","))
     ]
     a, b = (np.random.default_rng(1).integers(-4, 5, shape).astype("f") for shape in shapes)  # sums are exact
     made = np.einsum(subscripts, gp.ScalarField(a), gp.ScalarField(b))
