@@ -18,7 +18,10 @@ from gpuop.engine.jit.pipeline import Pipeline
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "how-to" / "port-from-other-systems.md"
 ROWS = {"B": 43, "K": 38, "C": 24, "J": 37}
-ROW = re.compile(r"^\| ([BKCJ]\d\d) \| (.+?) \| (.+?) \| (?:(in part: )?`(tests/[\w/]+\.py): (\w+)`|–) \|$", re.M)
+ROW = re.compile(
+    r"^\| ([BKCJ]\d\d) \| (.+?) \| (?:guide|code|both) \| (.+?) \| (?:(in part: )?`(tests/[\w/]+\.py): (\w+)`|–) \|$",
+    re.M,
+)
 HEAD = re.compile(r"Of 142 rows \d+ work, \d+ work in part, and \d+ are not there: .*; \d+ are missing\.")
 DEVICES = list(dict.fromkeys([gp.devices()[0].name, "reference"]))
 

@@ -13,7 +13,7 @@ from gpuop.base.cache.disk_memo import KeptOnDisk
 from gpuop.base.config import config
 from gpuop.fusion.cost import BALANCE, FUNCTION, LAUNCH, WEIGHTS
 from gpuop.fusion.report.kernel_time import duration, moved
-from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION
+from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION, VECTOR
 from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
@@ -34,8 +34,8 @@ def _facts(moved: float, kinds: Mapping[str, float], function: float) -> DeviceF
 
 
 FACTS: Mapping[str, DeviceFacts] = {
-    "cpu": _facts(BALANCE / 2, {OPERATION: 1.0, NEIGHBOUR: 40.0, ATOMIC: 800.0}, FUNCTION),
-    "gpu": _facts(BALANCE, {OPERATION: 1.0, NEIGHBOUR: 4.0, ATOMIC: 50.0}, FUNCTION / 2),
+    "cpu": _facts(BALANCE / 2, {OPERATION: 1.0, VECTOR: 1.0, NEIGHBOUR: 40.0, ATOMIC: 800.0}, FUNCTION),
+    "gpu": _facts(BALANCE, {OPERATION: 1.0, VECTOR: 1.0, NEIGHBOUR: 4.0, ATOMIC: 50.0}, FUNCTION / 2),
 }
 
 

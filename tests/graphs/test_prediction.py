@@ -210,6 +210,41 @@ def test_edges_are_left_out() -> None:
     assert work.threads * work.lanes["access"] == pytest.approx(3 * 2**20)
 
 
+@gp.operator
+def highest(f):
+    return _max(_readTensor(f), 0.5)
+
+
+@gp.operator
+def between(f):
+    x = _readTensor(f)
+    return _where((x > 0.25) & (x <= 0.5), 1.0, x)
+
+
+def test_a_comparison_counts_as_it_is_written() -> None:
+    """Of a maximum a CPU has one instruction; a comparison for something else is one, and so are what joins two and a choice."""
+    assert workload(kernel_of(highest(field()), CPU), CPU).lanes["operation"] == 16 * 1
+    assert workload(kernel_of(between(field()), CPU), CPU).lanes["operation"] == 16 * 4
+
+
+def test_comparisons_of_bytes_are_as_narrow_as_these() -> None:
+    """A vector has twice as many of them; that of what is true is stored as bytes."""
+    found = [workload(kernel_of(field(dtype=dtype) > 7, CPU), CPU) for dtype in ("uint8", "float32")]
+    assert [work.lanes["operation"] for work in found] == [16 / 2 + 16 / 2, 16 + 16 / 2]
+
+
+def test_operations_of_written_vectors_have_times_of_their_own() -> None:
+    """A compiler may make narrower ones of threads, as PoCL's does."""
+
+    def taken(target: Target, **seconds: float) -> float:
+        costs = {"vector operation": 1e-9, "operation": 1e-9} | {k.replace("_", " "): s for k, s in seconds.items()}
+        facts = DeviceFacts(0.0, ((10**9, 1e-9),), lambda kind: costs[kind])
+        return float(predictions(kernel_of(doubled(field()), target), target, facts)[0]["ms"])
+
+    assert taken(CPU, operation=2e-9) == taken(CPU) and taken(CPU, vector_operation=2e-9) > 1.9 * taken(CPU)
+    assert taken(PLAIN, vector_operation=2e-9) == taken(PLAIN) and taken(PLAIN, operation=2e-9) > 1.9 * taken(PLAIN)
+
+
 SCHEDULED = {
     ("vector rows", CPU): lambda: along(field()),
     ("line buffers", CPU): lambda: along(across(field())),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuop.base.config import config
-from gpuop.fusion.report.workload import NEIGHBOUR, OPERATION
+from gpuop.fusion.report.workload import NEIGHBOUR, OPERATION, VECTOR
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.devices import examined, open_device
 from gpuop.runtime.opencl import icd
@@ -55,6 +55,8 @@ def _measured(backend: Backend) -> Iterator[str]:
     one = facts.seconds(OPERATION)
     near = facts.seconds(NEIGHBOUR) / one
     yield f"{1e-9 / one:.3g} billion operations on float32 in a second; to read a neighbour takes {near:.3g} of them"
+    if backend.target.device == "cpu":
+        yield f"{1e-9 / facts.seconds(VECTOR):.3g} billion in vectors"
     for dtype in ("float32", "float64"):
         calls = (f"{name} {facts.seconds(f'{name} {dtype}') / one:.3g}" for name in FUNCTIONS)
         yield f"of {dtype}: {', '.join(calls)}"

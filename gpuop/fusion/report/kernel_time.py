@@ -6,7 +6,18 @@ other wholly. What threads do is counted in the kernel that will run, so a metho
 
 from __future__ import annotations
 
-from gpuop.fusion.report.workload import ACCESS, ATOMIC, BARRIER, FAR, NEIGHBOUR, OPERATION, Counts, Workload, workload
+from gpuop.fusion.report.workload import (
+    ACCESS,
+    ATOMIC,
+    BARRIER,
+    FAR,
+    NEIGHBOUR,
+    OPERATION,
+    VECTOR,
+    Counts,
+    Workload,
+    workload,
+)
 from gpuop.ir.analysis.stages import stages
 from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, Kernel
@@ -16,7 +27,7 @@ from gpuop.passes.schedules import PLAIN
 SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
 LINE = {"cpu": 64, "gpu": 32}  # bytes that memory gives at once
 LOADS = {"cpu": 1.0, "gpu": 3.0}  # operations that an access to near memory takes as long as
-CROWDED = {"cpu": 1.35, "gpu": 1.0}  # times as long as measured alone, operations take among others
+CROWDED = {"cpu": 1.2, "gpu": 1.0}  # times as long as measured alone, operations take among others
 ALONE = (NEIGHBOUR, ATOMIC)  # what is measured as it occurs
 SCALAR = 0.5  # of an operation on a vector's lanes, what one takes that is common to them
 WAITS = 32.0  # and a barrier
@@ -55,12 +66,13 @@ def _duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
 
 def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
     """Seconds of what threads do; fewer than a device has lanes take as long as those."""
-    known = {FAR: 0.0, ACCESS: LOADS[target.device], BARRIER: WAITS}
+    operation = facts.seconds(VECTOR if work.vectors and target.device == "cpu" else OPERATION)
+    known = {OPERATION: 1.0, FAR: 0.0, ACCESS: LOADS[target.device], BARRIER: WAITS}
 
     def seconds(kind: str, count: float) -> float:
         if kind in ALONE:
             return count * facts.seconds(kind)
-        one = known[kind] * facts.seconds(OPERATION) if kind in known else facts.seconds(kind)
+        one = known[kind] * operation if kind in known else facts.seconds(kind)
         return count * CROWDED[target.device] * one
 
     least = near = target.least_threads

@@ -30,6 +30,8 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.visit import blocks, loop_values, operands, times, walk, walk_expr
 
+COMPARISONS = ("lt", "le", "gt", "ge")
+
 
 class ThreadValues:
     """Learns from statements in the order of the text.
@@ -40,6 +42,8 @@ class ThreadValues:
         runs: how often a value changes.
         extents: what integers are less than, that begin at 0.
         positions: what is computed of positions and counters alone.
+        comparisons: what values are compared, by the variables that say which is less.
+        constants: the numbers that vectors have in all lanes.
         counted: the counters of loops that are expanded, and sums with them.
         guessed: how many loops around whose bounds are not known.
     """
@@ -51,6 +55,8 @@ class ThreadValues:
         self.runs: dict[Var, float] = {}
         self.extents: dict[Var, int] = {}
         self.positions: dict[Var, Expr] = {}
+        self.comparisons: dict[Var, set[Expr]] = {}
+        self.constants: dict[Var, Expr] = {}
         self.counted: set[Var] = set()
         self.guessed = 0
 
@@ -86,6 +92,10 @@ class ThreadValues:
             self.counted.add(loop.var)
 
     def note_value(self, var: Var, value: Expr) -> None:
+        if isinstance(value, Apply) and value.op in COMPARISONS:
+            self.comparisons[var] = self.each(value.args)
+        if isinstance(value, Cast) and isinstance(value.arg, Const):
+            self.constants[var] = value.arg
         if isinstance(value, Apply) and value.op in ("add", "min"):
             for x, y in (value.args, value.args[::-1]):
                 if isinstance(y, Const) and y.type.integer:
@@ -131,6 +141,19 @@ class ThreadValues:
 
     def is_counted(self, atoms: Iterable[Expr]) -> bool:
         return any(isinstance(e, Ref) and e.var in self.counted for e in atoms)
+
+    def is_extreme(self, expr: Apply) -> bool:
+        """Whether the lesser or the greater of two values is chosen."""
+        match expr:
+            case Apply(op="choose", args=(Ref(var=var), *chosen)):
+                return self.comparisons.get(var) == self.each(chosen)
+            case Apply(op="choose", args=(Apply(op=op, args=compared), *chosen)) if op in COMPARISONS:
+                return self.each(compared) == self.each(chosen)
+        return False
+
+    def each(self, exprs: Iterable[Expr]) -> set[Expr]:
+        """Values, without their order."""
+        return {self.constants.get(e.var, e) if isinstance(e, Ref) else e for e in exprs}
 
     def is_position(self, expr: Expr) -> bool:
         return not any(

@@ -29,14 +29,17 @@ from gpuop.ir.nodes import (
 )
 from gpuop.ir.ops import OPS
 from gpuop.ir.target import Target
-from gpuop.ir.types import DOUBLE
+from gpuop.ir.types import BOOL, DOUBLE
 from gpuop.ir.visit import blocks, operands, values, walk, walk_expr
 from gpuop.passes.regions.guard_domain import guard_domain
 
 OPERATION, ACCESS, NEIGHBOUR, FAR, ATOMIC, BARRIER = "operation", "access", "neighbour", "far", "atomic", "barrier"
+VECTOR = (
+    "vector operation"  # of a lane of a vector that gpuop has written, where a CPU's compiler might have made others
+)
 SLOW = {"div", "mod", "sqrt", "fmod", "native_divide"}  # of floats, beside functions within an error bound
 WEIGHTS = {"div": 8.0, "mod": 8.0}  # operations that those of integers take as long as
-EXTREMES = ("choose", "lt", "le", "gt", "ge")  # a CPU has an instruction for two of these
+MASK = 32  # bits of what a comparison in vectors leaves, where nothing narrower is with it
 WIDE = 4.0  # neighbouring elements that one access of a GPU takes
 NARROW = 3.0  # times as long as floats, elements of fewer bits take that a CPU gathers
 LINE = 16  # elements from one thread to the next, from which on each has a line of the memory to itself
@@ -121,15 +124,15 @@ class _Count:
         elif (kind := _kind(expr)) and not self.known.is_offset(expr):
             lanes = max(e.type.lanes for e in (expr, *operands(expr)))
             runs = self.known.varying(expr, runs) * self.weight(expr, kind)
-            if lanes > 1 and max(e.type.dtype.bits for e in (expr, *operands(expr))) < 32:
+            if lanes > 1 and _bits(expr) < 32:
                 runs /= 2
             self.add(kind, lanes, runs, self.known.stride(expr) == 0)
 
     def weight(self, expr: Expr, kind: str) -> float:
         if not isinstance(expr, Apply) or kind != OPERATION:
             return 1.0
-        if self.on_cpu and expr.op in EXTREMES:
-            return 0.5
+        if self.on_cpu and self.known.is_extreme(expr):
+            return 0.0  # a CPU has one instruction for it and its comparison, which counts
         return 1.0 if is_shift(expr) else WEIGHTS.get(expr.op, 1.0)
 
     def add(self, kind: str, lanes: int, runs: float, alike: bool) -> None:
@@ -167,6 +170,12 @@ class _Count:
                 self.lanes[ATOMIC if isinstance(memory, FieldParam) else ACCESS] += runs
             case Barrier():
                 self.lanes[BARRIER] += runs
+
+
+def _bits(expr: Expr) -> int:
+    """Of the widest element of a vector that an operation has to do with; what is true or false is as wide as the others."""
+    kinds = {e.type.dtype for e in (expr, *operands(expr))} - {BOOL}
+    return max((dtype.bits for dtype in kinds), default=MASK)
 
 
 def _kind(expr: Expr) -> str:

@@ -15,13 +15,24 @@ import numpy as np
 
 from gpuop.base.cache import blob_store
 from gpuop.base.errors import GpuopError
-from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION
+from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION, VECTOR
 from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import Kernel
 from gpuop.runtime.base.backend import Backend, Buffer, Launch
-from gpuop.runtime.profile.microbenchmarks import AROUND, CALLS, OPERATIONS, TAPS, atomics, calls, chains, copied, taps
+from gpuop.runtime.profile.microbenchmarks import (
+    AROUND,
+    CALLS,
+    OPERATIONS,
+    TAPS,
+    atomics,
+    calls,
+    chains,
+    copied,
+    taps,
+    vector_chains,
+)
 
-VERSION = "facts-2"  # what is measured, and how
+VERSION = "facts-3"  # what is measured, and how
 COPIED = {"cpu": (2**18, 2**21, 2**23), "gpu": (2**20, 2**23, 2**26)}  # floats: what caches hold, and more
 COMPUTED = {"cpu": 2**18, "gpu": 2**23}  # threads, of so short a time that others seldom come between
 UNKNOWN = 20.0  # operations that something takes as long as which cannot be measured
@@ -57,7 +68,7 @@ def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
         try:
             return float(_found(backend, name, lambda: _one(backend, name, facts), again)["seconds"])
         except (GpuopError, MemoryError):  # a device without doubles
-            return UNKNOWN * float(base[OPERATION])
+            return (1.0 if name == VECTOR else UNKNOWN) * float(base[OPERATION])
 
     facts = DeviceFacts(base["launch"], tuple((size, taken) for size, taken in base["copies"]), seconds)
     return facts
@@ -114,11 +125,12 @@ def _one(backend: Backend, name: str, facts: DeviceFacts) -> tuple[Found, bool]:
     """An operator's row and a type, or an atomic operation."""
     threads = COMPUTED[backend.target.device]
     op, _, dtype = name.partition(" ")
-    timed = atomics(threads) if name == ATOMIC else calls(threads, op, dtype)
+    special = {ATOMIC: atomics, VECTOR: vector_chains}
+    timed = special[name](threads) if name in special else calls(threads, op, dtype)
     (seconds,), agree = _seconds(backend, [timed])
     per_thread = (seconds - facts.launch - facts.moving(2 * timed.inputs[0].type.nbytes)) / threads
-    if name == ATOMIC:
-        return {"seconds": max(per_thread, LEAST)}, agree
+    if name in special:
+        return {"seconds": max(per_thread / (OPERATIONS if name == VECTOR else 1), LEAST)}, agree
     operation = facts.seconds(OPERATION)
     if op == "add":
         return {"seconds": max(per_thread / CALLS / (1 + AROUND), operation)}, agree

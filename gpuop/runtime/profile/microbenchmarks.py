@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel, Output
@@ -28,6 +29,16 @@ def copied(threads: int) -> Kernel:
 
 def chains(threads: int) -> Kernel:
     return _kernel(threads, _chains)
+
+
+def vector_chains(threads: int) -> Kernel:
+    """Chains of the sum with a neighbour, which a CPU's thread computes for the points of a vector."""
+
+    def compute(b: Builder, x: Expr, field: FieldParam) -> Expr:
+        right = b.bind(Read(field, x.type, (Index("global", "column", 1),)))
+        return _chains(b, b.apply("add", x, right), field)
+
+    return replace(_kernel(threads, compute), pin=Pin("vector rows"))
 
 
 def taps(threads: int) -> Kernel:
