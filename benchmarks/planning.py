@@ -151,13 +151,13 @@ def graphs(most: int) -> None:
     print("|---|---|---|---|---|---|---|")
     for build in kinds:
         for n in (most // 8, most // 4, most // 2, most):
-            start = time.perf_counter()
+            start = time.process_time()
             fields = build(n)
-            recorded = time.perf_counter()
+            recorded = time.process_time()
             numbered = program([f.node for f in fields])
-            done = time.perf_counter()
+            done = time.process_time()
             made = plan(numbered)
-            end = time.perf_counter()
+            end = time.process_time()
             times = f"{recorded - start:.3f} | {done - recorded:.3f} | {end - done:.3f}"
             ops = len(numbered.ops)
             each = f"{(end - start) / max(ops, 1) * 1e6:.0f}"
