@@ -4,9 +4,9 @@
 
 Of a stream of crops: what the first call takes, what others do that meet a size for the first time, and what calls of sizes do
 that were seen before (medians, in milliseconds of all processors together, which other programs change little), how many texts
-were compiled, and the ratio of the times of both streams as wholes. Of images of 1024² and 4096²: device times by the driver's events of both kinds of pipeline in turns, medians in
-microseconds with the spread of the middle half, and what the dynamic one takes over the static one. Both give the same bits,
-which is checked.
+were compiled, and the ratio of the times of both streams as wholes. Of images of 1024² and 4096²: device times by the driver's
+events of both kinds of pipeline in turns, medians in microseconds with the spread of the middle half, and what the dynamic one
+takes over the static one. Both give the same bits, which is checked.
 """
 
 from __future__ import annotations
