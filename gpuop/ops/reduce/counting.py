@@ -28,6 +28,8 @@ def histogram(
 ) -> tuple[Field, Field]:
     """numpy.histogram."""
     values = ordered("histogram", a_field("histogram", a))
+    if values.dtype in ("int64", "uint64") and _are_floats(bins, values):
+        values = astype(values, "float64")  # as NumPy compares them with such edges
     edges, found = _bins(values, bins, range)
     values = astype(values, "float32") if values.dtype == "float16" else values
     if weights is None:
@@ -40,6 +42,14 @@ def histogram(
     widths = astype(diff(edges), "float64")
     shares = apply("true_divide", astype(counts, "float64"), widths)
     return apply("true_divide", shares, astype(counts.sum(), "float64")), edges
+
+
+def _are_floats(bins: Any, values: Field) -> bool:
+    """Whether values are compared with edges as floating numbers: always with those that are computed."""
+    if isinstance(bins, (Field, np.ndarray, list, tuple)):
+        edges = np.dtype(bins.type.array_dtype) if isinstance(bins, Field) else np.asarray(bins).dtype
+        return edges.kind in "iuf" and np.result_type(edges, values.type.array_dtype).kind == "f"
+    return is_integer(bins)
 
 
 def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
