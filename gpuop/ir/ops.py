@@ -7,14 +7,16 @@ ULP, and what the guide says of it. A dialect lists only its exceptions. Functio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuop.ir import numpy_semantics, type_rules
 from gpuop.ir.type_rules import Rule
+from gpuop.ir.types import DType
 
 CHOICE = 3
 CALL = 16  # precedence of a call or an atom; C's other levels are below
@@ -50,6 +52,12 @@ class Row:
     ulp: float = 0.0
     double: float | None = None
     doc: str = ""
+
+    def computed(self, args: Sequence[Any], dtype: DType) -> NDArray[Any]:
+        """The operation on arrays of scalars; what devices do not round correctly is computed in float64, and rounded."""
+        if not self.exact:
+            args = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in args]
+        return np.asarray(self.numpy(*args)).astype(dtype.numpy, copy=False)
 
     @property
     def shown(self) -> str:

@@ -248,6 +248,15 @@ def mirrored_in_what_is_there(f):
     return tile[last - _localColumn]
 
 
+def shifted_among_what_is_there(f):
+    _localThreads(16)
+    tile = _local(_floatArray(16))
+    tile[_localColumn] = _readTensor(f)
+    _syncThreadsLocal()
+    at = _convert_int(_readTensor(f))
+    return tile[(at & 15) >> 2] + tile[(at & 1) << 2] + tile[(at & 1) | 2] + tile[(at & 1) ^ 3]
+
+
 def computed_among_what_is_there(f):
     """By remainders, masks, and the nearest of what there is."""
     _localThreads(16)
@@ -285,7 +294,7 @@ def chosen_away(f):
 
 
 LEGAL = [
-    computed_among_what_is_there, computed_under_a_condition,
+    computed_among_what_is_there, shifted_among_what_is_there, computed_under_a_condition,
     guarded_tree, guarded_by_a_break, one_thread_writes, one_thread_initialises_bins, all_load_what_is_there, own_elements,
     mirrored_in_what_is_there,
 ]  # fmt: skip

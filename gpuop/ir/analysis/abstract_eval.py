@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.ir import numpy_semantics
+from gpuop.ir.analysis.intervals import interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Bits, Cast, Const, Expr, Index, Lane, Load, Pack, Ref, Var
 from gpuop.ir.ops import OPS
@@ -54,32 +55,16 @@ def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
     return float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
 
 
-def _bounds(op: str, args: tuple[Known, ...]) -> tuple[Any, Any]:
-    """Between which values the result of an operation on integers lies; infinities where that is not understood."""
-    a, b = args[0], args[-1]
-    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-    natural = (a.low >= 0) & (b.low > 0)
-    match op:
-        case "add":
-            return a.low + b.low, a.high + b.high
-        case "sub":
-            return a.low - b.high, a.high - b.low
-        case "mul":
-            return np.minimum.reduce(corners), np.maximum.reduce(corners)
-        case "min" | "max":
-            take = np.minimum if op == "min" else np.maximum
-            return take(a.low, b.low), take(a.high, b.high)
-        case "choose":
-            return np.minimum(args[1].low, b.low), np.maximum(args[1].high, b.high)
-        case "mod":
-            most = np.minimum(np.where(natural, a.high, np.inf), b.high - 1)
-            return np.where(natural, 0, np.where(b.low > 0, -most, -np.inf)), np.where(b.low > 0, most, np.inf)
-        case "div":
-            return np.where(natural, 0, -np.inf), np.where(natural, a.high, np.inf)
-        case "and":
-            most = np.minimum(np.where(a.low >= 0, a.high, np.inf), np.where(b.low >= 0, b.high, np.inf))
-            return np.where(np.isfinite(most), 0, -np.inf), most
-    return np.full_like(a.low, -np.inf), np.full_like(a.low, np.inf)
+def _bounds(expr: Apply, args: Sequence[Known], wanted: Mask) -> tuple[Any, Any]:
+    """Between which values the result of an operation on integers lies, in the threads where it is wanted; infinities elsewhere."""
+    low, high = np.full(wanted.shape, -np.inf), np.full(wanted.shape, np.inf)
+    if wanted.any() and expr.type.integer and all(a.value.dtype.kind in "iub" for a in args):
+        ends = np.stack([end[wanted] for a in args for end in (a.low, a.high)])
+        distinct, which = np.unique(ends, axis=1, return_inverse=True)  # threads have few ranges
+        ranges = [[(int(a), int(b)) for a, b in zip(c[::2], c[1::2], strict=True)] for c in distinct.T.tolist()]
+        found = np.array([interval(expr.op, each, expr.type.dtype) for each in ranges], np.float64)
+        low[wanted], high[wanted] = found[which.reshape(-1)].T
+    return low, high
 
 
 Lanes = list[Known]
@@ -151,15 +136,10 @@ class Evaluation:
         return between(value, given.known, low, high)
 
     def apply(self, expr: Apply) -> Lanes:
-        row, operands = OPS[expr.op], [self.lanes(a) for a in expr.args]
         out = []
-        for args in zip(*operands, strict=True):
-            given = [
-                a.value.astype(np.float64) if not row.exact and a.value.dtype.kind == "f" else a.value for a in args
-            ]
-            value = np.asarray(row.numpy(*given)).astype(expr.type.dtype.numpy, copy=False)
-            bounds = _bounds(expr.op, args) if expr.type.integer else (-np.inf, np.inf)
-            out.append(between(value, self.decided(expr, args), *bounds))
+        for args in zip(*map(self.lanes, expr.args), strict=True):
+            value, known = OPS[expr.op].computed([a.value for a in args], expr.type.dtype), self.decided(expr, args)
+            out.append(between(value, known, *_bounds(expr, args, ~known)))
         return out
 
     def decided(self, expr: Apply, args: tuple[Known, ...]) -> Mask:

@@ -282,11 +282,5 @@ class Threads:
         return np.asarray(found[index.kind]() if index.kind in found else extent, np.int32)
 
     def apply(self, expr: Apply) -> Lanes:
-        row, operands = OPS[expr.op], [self.lanes(a) for a in expr.args]
-        out = []
-        for i in range(expr.type.lanes):
-            args = [v[i] for v in operands]
-            if not row.exact:
-                args = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in args]
-            out.append(np.asarray(row.numpy(*args)).astype(expr.type.dtype.numpy, copy=False))
-        return out
+        row, operands, dtype = OPS[expr.op], [self.lanes(a) for a in expr.args], expr.type.dtype
+        return [row.computed([v[i] for v in operands], dtype) for i in range(expr.type.lanes)]
