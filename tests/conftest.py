@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest import mock
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -41,7 +42,8 @@ FRESH = np.random.default_rng(17).bit_generator.state
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, GPU, VECTORIZED = "lowered", "sm_90", "vectorized"
 # These tests are of what lies above the drivers: a case runs on one form a day, on most days the best driver or the interpreter.
-ABOVE = ("tests.graphs.", "tests.library.", "tests.errors.")
+# What kernels and plans they count is that of these; other forms take them at night.
+PLANS = ("tests.graphs.", "tests.library.", "tests.errors.")
 # In these files drivers count all the same.
 DRIVERS_COUNT = {
     f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "pipeline_views", "state")
@@ -155,27 +157,34 @@ def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
         every = daily or module.startswith(CHEAP)
         taken = rotation.share((item.nodeid for item in items), len(items) if every else CASES)
         return [item for item in items if item.nodeid not in taken]
-    cases = {item: case_of(item) for item in items}
-    most = len(items) if daily else FORMS
+    cases = {(case_of(item), device_of(item)): item for item in items}
+    names, most = {case for case, _ in cases}, len(items) if daily else FORMS
     best, week = week_of(module, forms)
-    on_best = rotation.share(cases.values(), most) if best else set()
-    on_others = (
-        {case: rotation.form_of(case, week) for case in rotation.share(cases.values(), most, ahead=1)} if week else {}
-    )
-    return [
-        item
-        for item, case in cases.items()
-        if not (device_of(item) == best and case in on_best) and device_of(item) != on_others.get(case)
-    ]
+    taken = {(case, best) for case in rotation.share(names, most)} if best else set()
+    for case in rotation.share(names, most, ahead=1) if week else ():
+        form = rotation.form_of(case, week)
+        plans = module.startswith(PLANS) and form.endswith(AS_A_GPU)
+        taken.add((case, form if not plans or is_for_gpus(cases[case, form], form) else gp.devices()[0].name))
+    return [item for case, item in cases.items() if case not in taken]
+
+
+def is_for_gpus(item: pytest.Item, form: str) -> bool:
+    """Whether a case of graphs or the library is one of the quarter that drivers plan as for GPUs by day."""
+    turn = crc32(item.nodeid.replace(form, "").encode()) % 12
+    return turn < 2 if form == f"{gp.devices()[0].name}{AS_A_GPU}" else turn == 11
 
 
 def week_of(module: str, forms: list[str]) -> tuple[str, list[list[str]]]:
     """The form that takes cases each day, if any, and for each day of a week those of which one does."""
     best = gp.devices()[0].name
     others = sorted((form for form in forms if form != best), key=lambda form: form != "reference")
-    if module.startswith(ABOVE) and module not in DRIVERS_COUNT and {best, "reference"} < {*forms}:
-        rest = others[1:]
-        return "", [[best], ["reference"], [best], rest, [best], ["reference"], rest]
+    if best != "reference" and module.startswith(PLANS) and "reference" in forms:
+        second = [form for form in others if is_driver(form) and not form.endswith(AS_A_GPU) and form != ON_HOST]
+        gpus = [form for form in others if form.endswith(AS_A_GPU)] or ["reference"]
+        if module in DRIVERS_COUNT:
+            return best, [["reference"], second or ["reference"], gpus]
+        second = second if module.startswith("tests.library.") else []
+        return "", [[best], ["reference"], [best], second or ["reference"], [best], ["reference"], gpus]
     alone = rotation.WEEK - 1
     return best, [[form] for form in others[:alone]] + [others[alone:]] * (len(others) > alone)
 

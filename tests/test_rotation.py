@@ -41,12 +41,11 @@ def test_a_day_is_the_same_in_every_process(week: list[date]) -> None:
     assert sorted(rotation.share(CASES, 4)) == [CASES[k] for k in (11, 19, 20, 32, 34, 37)]
 
 
-@pytest.mark.parametrize("module", ["tests.conformance.test_reads", "tests.graphs.test_state"])
-def test_each_form_has_its_turn(week: list[date], monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+def test_each_form_has_its_turn(week: list[date], monkeypatch: pytest.MonkeyPatch) -> None:
     """Both drivers and each interpreter within a week; drivers that plan as for GPUs share a day, from week to week."""
     drivers = ["opencl:7", gp.devices()[0].name, "reference"]
     compiled = [f"opencl:7{AS_A_GPU}", f"{drivers[1]}{AS_A_GPU}", ON_HOST]
-    best, forms = week_of(module, [*dict.fromkeys(drivers), *INTERPRETERS, *compiled])
+    best, forms = week_of("tests.conformance.test_reads", [*dict.fromkeys(drivers), *INTERPRETERS, *compiled])
     assert best == gp.devices()[0].name
     for case in CASES:
         seen = set()
@@ -57,13 +56,15 @@ def test_each_form_has_its_turn(week: list[date], monkeypatch: pytest.MonkeyPatc
         assert seen >= {*drivers, *INTERPRETERS} - {best}
 
 
+@pytest.mark.skipif(gp.devices()[0].name == "reference", reason="there is no driver")
 def test_what_lies_above_drivers_has_one_form_a_day() -> None:
-    best, forms = week_of("tests.graphs.test_fusion", [gp.devices()[0].name, "reference", *INTERPRETERS])
-    if gp.devices()[0].name == "reference":
-        assert best == "reference"
-    else:
-        assert best == "" and len(forms) == rotation.WEEK
-        assert {name for names in forms for name in names} == {gp.devices()[0].name, "reference", *INTERPRETERS}
+    names = [gp.devices()[0].name, "reference", "opencl:7", f"opencl:7{AS_A_GPU}", *INTERPRETERS]
+    best, forms = week_of("tests.graphs.test_fusion", names)
+    assert best == "" and len(forms) == rotation.WEEK
+    assert {name for several in forms for name in several} == {*names[:2], names[3]}
+    best, forms = week_of("tests.library.test_half", names)
+    assert best == "" and {name for several in forms for name in several} == {*names[:4]}
+    assert week_of("tests.graphs.test_state", names) == (names[0], [["reference"], ["opencl:7"], [names[3]]])
 
 
 def test_a_case_that_runs_once_a_week_changes_its_form(week: list[date], monkeypatch: pytest.MonkeyPatch) -> None:
