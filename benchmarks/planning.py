@@ -2,7 +2,7 @@
 
     python benchmarks/planning.py [--most 10000] [--target opencl] [--size 1024] [NAME …]
 
-Recording, numbering and fusing are timed apart; nothing runs on a device. The last column is the time per operator,
+Recording, numbering and fusing are timed apart, in CPU time; nothing runs on a device. The last column is the time per operator,
 which stays the same where planning is linear. The second table is of pipelines made of small operators (those of
 `tests/composed.py`, or the named ones alone), with the passes, the verifier's part of these, and printing; medians in ms.
 """
@@ -146,6 +146,7 @@ def main() -> None:
 
 
 def graphs(most: int) -> None:
+    plan(program([chain(3)[0].node]))  # imports networkx
     kinds: tuple[Callable[[int], list[gp.Field]], ...] = (chain, tree, diamonds, layers, states)
     print("| graph | operators | kernels | record, s | number, s | fuse, s | µs per operator |")
     print("|---|---|---|---|---|---|---|")

@@ -97,7 +97,16 @@ ROOMS = {  # the same, for folders in a room: those of the room that they may im
     **{f"ops/{kind}": {"ops"} | {f"ops/{k}" for k in KINDS} for kind in KINDS},
 }
 WAIT = {  # packages that only these files may import, and only inside functions
-    "networkx": {"engine/graphs/inspection.py"},
+    "networkx": {
+        "fusion/groups.py",
+        "fusion/topological_order.py",
+        "fusion/program.py",
+        "fusion/recompute.py",
+        "fusion/report/networks.py",
+        "fusion/report/plan_report.py",
+        "fusion/fission.py",
+        "fusion/register_split.py",
+    },
     "PIL": {"engine/show/raster.py"},
     "pyopencl": {
         "runtime/opencl/device.py",

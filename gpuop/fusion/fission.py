@@ -15,7 +15,7 @@ from gpuop.fusion.cost import work
 from gpuop.fusion.cross_thread import access_of
 from gpuop.fusion.intermediates import footprints_of, is_plain
 from gpuop.fusion.kernel_limits import Limits
-from gpuop.fusion.program import Op, Program
+from gpuop.fusion.program import Op, Program, network_of
 from gpuop.fusion.recompute import CHEAP
 from gpuop.fusion.register_split import Piece
 from gpuop.fusion.typical_devices import predicted
@@ -78,13 +78,11 @@ class Severing:
 
     def _parts(self, ops: Sequence[Op], odd: Sequence[Op]) -> tuple[list[Op], list[Op]]:
         """What comes before the operators that have no vectors, and the rest; cut where less goes through memory."""
-        after: dict[int, Op] = {}
-        made = {value for op in odd for value in op.outputs}
-        for op in ops:
-            if op in odd or not made.isdisjoint(op.inputs):
-                after[op.number] = op
-                made.update(op.outputs)
-        before = {op.number: op for op in ops if op.number not in after}
+        import networkx as nx
+
+        behind = {number for layer in nx.bfs_layers(network_of(ops), [op.number for op in odd]) for number in layer}
+        after = {op.number: op for op in ops if op.number in behind}
+        before = {op.number: op for op in ops if op.number not in behind}
         for op in reversed(list(before.values())):
             fewer = {n: each for n, each in before.items() if n != op.number}
             if _reads_neighbours(op) or any(set(op.outputs) & set(each.inputs) for each in fewer.values()):

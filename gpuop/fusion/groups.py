@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from gpuop.fusion.cross_thread import needs_other_threads
 from gpuop.fusion.kernel_limits import Limits
-from gpuop.fusion.program import Op, Program
+from gpuop.fusion.program import Op, Program, connect
 from gpuop.fusion.topological_order import Order
 from gpuop.ir.analysis.size import size
 from gpuop.ir.kernel import Kernel, Launchable
@@ -34,6 +34,8 @@ class Groups:
             those with work-groups of their own, and the number of the operator that was recorded first.
         staged: the groups in which operators read values of others at other points.
         owed: by group: how many wanted values it makes, which go to memory whatever is fused.
+        network: the operators as they are now, as of `Program.network`.
+        order: the groups, which are its condensation.
         of: the group of an operator, by its number.
         maker, using, users: by value: the operator that makes it, those that read it (by number), and how many these are.
         words: by value passed by value: how many argument slots of 8 bytes it takes.
@@ -60,7 +62,8 @@ class Groups:
         self.members = {op.number: [op] for op in program.ops}
         self.of = {op.number: op.number for op in program.ops}
         self.maker = {value: op for op in program.ops for value in op.outputs}
-        self.order = Order({op.number: self._makers(op) for op in program.ops})
+        self.network = program.network  # until an operator is replaced
+        self.order = Order(self.network)
         self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}
         self.users = Counter(value for op in program.ops for value in set(op.inputs))
         self.wanted = frozenset(program.wanted)
@@ -97,10 +100,6 @@ class Groups:
                 for user in self.readers[outer][value]:
                     yield self.maker[value], user, value
 
-    def _makers(self, op: Op) -> set[int]:
-        """The groups that an operator needs."""
-        return {self.of[self.maker[value].number] for value in op.inputs if value in self.maker}
-
     def replace(self, old: Op, new: Op) -> None:
         """Put an operator with other inputs in the place of one that is still a group of its own."""
         group = old.number
@@ -121,13 +120,26 @@ class Groups:
         self.size[group] = size(new.fusible.body)
         self.readers[group] = {value: [new] for value in new.inputs}
         self.inputs[group] = frozenset(new.inputs)
-        self.order.need(group, self._makers(new))
+        self._change()
+        self.network.remove_edges_from([(maker, group) for maker in self.network.predecessors(group)])
+        connect(self.network, new, self.maker)
+        self.network.nodes[group]["operator"] = new
+        self.order.need(group, {self.of[maker] for maker in self.network.predecessors(group)})
+
+    def _change(self) -> None:
+        """Let the operators' graph be one that is not the program's."""
+        import networkx as nx
+
+        if nx.is_frozen(self.network):
+            self.network = self.network.copy()
 
     def drop_dead(self) -> None:
         """Leave out groups whose values nobody reads from memory."""
         for group in sorted(self.members, key=self.order.place.__getitem__, reverse=True):
             if not self.needed(self.members[group]):
                 for op in self.members.pop(group):
+                    self._change()
+                    self.network.remove_node(op.number)
                     for value in set(op.inputs):
                         del self.using[value][op.number]
                 self.order.remove(group)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from gpuop.base.errors import Loc
@@ -63,6 +64,9 @@ class Op:
         return f"{self.kernel.name}#{self.number}"
 
 
+Network = Any  # a networkx.DiGraph; networkx is imported with the first plan
+
+
 @dataclass(frozen=True)
 class Cycle:
     """How a program that is evaluated at every step of a ComputeGraph goes on from one step to the next.
@@ -95,6 +99,13 @@ class Program:
     names: dict[int, str]
     cycle: Cycle | None = None
     dynamic: frozenset[int] = frozenset()
+
+    @cached_property
+    def network(self) -> Network:
+        """The operators as the graph that fusion works on, which nobody may change."""
+        import networkx as nx
+
+        return nx.freeze(network_of(self.ops))
 
     @property
     def layouts(self) -> dict[int, Layout]:
@@ -158,6 +169,35 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
     dynamic = frozenset(v for node, v in values.items() if node.dynamic and v in kept)
     key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids, dynamic)
     return Program(leaves, ops, ids, types, key, _names(values, needed), dynamic=dynamic)
+
+
+def network_of(ops: Collection[Op]) -> Network:
+    """Operators as nodes, by number and in their order, with the attribute `operator`; an edge leads from an operator to each that
+    reads values of it, which are its attribute `values`, in the order in which they are read.
+
+    `edges`, `in_degree` and their like refer to their graph and are kept by it: where planning asked it for them, its operators
+    would live until Python looks for cycles. It asks for `succ`, `pred` and `adjacency`.
+    """
+    import networkx as nx
+
+    network, maker = nx.DiGraph(), {value: op for op in ops for value in op.outputs}
+    for op in ops:
+        network.add_node(op.number, operator=op)
+    for op in ops:
+        connect(network, op, maker)
+    return network
+
+
+def connect(network: Network, op: Op, maker: Mapping[int, Op]) -> None:
+    """Add the edges that lead to an operator from those that make its inputs, which `maker` has by value."""
+    taken: dict[int, tuple[int, ...]] = {}
+    for value in op.inputs:
+        producer = maker.get(value)
+        if producer is not None:
+            values = taken.get(producer.number, ())
+            taken[producer.number] = values if value in values else (*values, value)
+    for number, values in taken.items():
+        network.add_edge(number, op.number, values=values)
 
 
 def _recorded(op: Op) -> Iterator[tuple[Kernel, tuple[int, ...]]]:

@@ -6,7 +6,7 @@ Refusals stand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -51,7 +51,7 @@ class Recomputing:
     def __init__(self, program: Program, groups: Groups, steady: Invariant) -> None:
         self.types, self.dynamic, self.steady = program.types, program.dynamic, steady
         self.groups = groups
-        self.level = _levels(program, groups)
+        self.level = _levels(program)
         # by value: what computes it, or the cost argument against recomputing it
         self.chains: dict[int, Chain | str] = {}
         # by value: why some reader cannot compute it for itself, being too large with it, or by a rule
@@ -243,32 +243,31 @@ class Recomputing:
         return op.kernel.grid, op.fusible.group, self.level[op.number]
 
     def _slice(self, value: int) -> list[Op]:
-        """The operators of the maker's group that the value needs, producers first."""
-        group = self.groups.of[self.groups.maker[value].number]
-        found: dict[int, Op] = {}
-        stack = [self.groups.maker[value]]
-        while stack and len(found) <= MAX_CHAIN:
-            op = stack.pop()
-            if op.number not in found:
-                found[op.number] = op
-                makers = (self.groups.maker[v] for v in op.inputs if v in self.groups.maker)
-                stack += [maker for maker in makers if self.groups.of[maker.number] == group]
-        return [found[number] for number in sorted(found)]
+        """The operators of the maker's group that the value needs, producers first; of too long a chain a part."""
+        import networkx as nx
+
+        network, of, last = self.groups.network, self.groups.of, self.groups.maker[value].number
+
+        def inside(number: int) -> Iterator[int]:
+            return (n for n in network.predecessors(number) if of[n] == of[last])
+
+        before = (n for _, n in nx.generic_bfs_edges(network, last, inside))
+        return [network.nodes[n]["operator"] for n in sorted((last, *islice(before, MAX_CHAIN)))]
 
 
-def _levels(program: Program, groups: Groups) -> dict[int, int]:
+def _levels(program: Program) -> dict[int, int]:
     """How often other threads' values are needed on the way to an operator: those of one level can be one kernel."""
     level: dict[int, int] = {}
     for op in program.ops:
-        made = ((groups.maker[value], value) for value in op.inputs if value in groups.maker)
-        apart = (level[maker.number] + _is_between(maker, op, value) for maker, value in made)
+        made = program.network.pred[op.number].items()
+        apart = (level[n] + _is_between(program.network.nodes[n]["operator"], op, taken["values"]) for n, taken in made)
         level[op.number] = max(apart, default=0)
     return level
 
 
-def _is_between(maker: Op, op: Op, value: int) -> bool:
-    """Whether the value goes from one kernel to another, if it is not recomputed."""
-    return bool(maker.kernel.apart or op.kernel.apart or needs_other_threads(maker, op, value))
+def _is_between(maker: Op, op: Op, values: Sequence[int]) -> bool:
+    """Whether one of the values goes from one kernel to another, if it is not recomputed."""
+    return bool(maker.kernel.apart or op.kernel.apart or any(needs_other_threads(maker, op, v) for v in values))
 
 
 def _params(op: Op, value: int) -> list[FieldParam]:

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.kernel_statistics import registers, values_kept
-from gpuop.fusion.program import Op
+from gpuop.fusion.program import Op, network_of
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.types import FieldType
@@ -113,37 +113,14 @@ def _sums(end: int, ranges: Sequence[Range]) -> list[int]:
 
 
 def _ordered(ops: Sequence[Op]) -> list[Op]:
-    """Producers first, each as late as may be, and part by part: what belongs together is side by side."""
-    maker = {value: op for op in ops for value in op.outputs}
-    used = {maker[value].number for op in ops for value in op.inputs if value in maker}
-    part = _parts(ops, maker)
-    ends = sorted((op for op in ops if op.number not in used), key=lambda op: (part[op.number], op.number))
-    done: dict[int, Op] = {}
-    stack = [(op, False) for op in reversed(ends)]
-    while stack:
-        op, ready = stack.pop()
-        if ready:
-            done.setdefault(op.number, op)
-        elif op.number not in done:
-            stack.append((op, True))
-            stack += [(maker[value], False) for value in reversed(op.inputs) if value in maker]
-    return list(done.values())
+    """Producers first, each as late as may be, and part by part: what belongs together is side by side.
 
+    Parts share no values but what they read from memory.
+    """
+    import networkx as nx
 
-def _parts(ops: Sequence[Op], maker: Mapping[int, Op]) -> dict[int, int]:
-    """The number of each operator's part; parts share no values but what they read from memory."""
-    near: dict[int, list[int]] = {op.number: [] for op in ops}
-    for op in ops:
-        for value in op.inputs:
-            if value in maker:
-                near[op.number].append(maker[value].number)
-                near[maker[value].number].append(op.number)
-    part: dict[int, int] = {}
-    for start in near:
-        stack = [start]
-        while stack:
-            number = stack.pop()
-            if number not in part:
-                part[number] = start
-                stack += near[number]
-    return part
+    network, backwards = network_of(ops), nx.DiGraph()
+    for part in sorted(nx.weakly_connected_components(network), key=min):
+        backwards.add_nodes_from(number for number in sorted(part) if not network.succ[number])
+    backwards.add_edges_from((reader, maker) for reader in network for maker in network.predecessors(reader))
+    return [network.nodes[number]["operator"] for number in nx.dfs_postorder_nodes(backwards)]

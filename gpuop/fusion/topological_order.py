@@ -1,97 +1,89 @@
 """A graph that stays acyclic while its nodes are merged: it knows a topological order, in which a path leads only forwards.
 
 Merging changes the order only between the two nodes, as in D. J. Pearce and P. H. J. Kelly, A dynamic topological sort
-algorithm for directed acyclic graphs, ACM Journal of Experimental Algorithmics 11 (2007).
+algorithm for directed acyclic graphs, ACM Journal of Experimental Algorithmics 11 (2007). A search between two nodes then
+looks at no node that is not between them, which keeps planning linear.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
-from heapq import heapify, heappop, heappush
 from typing import Any
 
-Near = dict[int, set[int]]
+from gpuop.fusion.program import Network
 
 
 class Order:
     """A directed acyclic graph of numbers.
 
     Args:
-        before: the nodes, each with those that it needs, which come before it here too.
+        network: what it is at first, with nodes in a topological order; it is copied.
+
+    Attributes:
+        graph: a networkx.DiGraph of the nodes as they are now.
+        place: the place of each node, which is before those of all that need it.
     """
 
-    def __init__(self, before: Near) -> None:
-        self.before = before
-        self.after: Near = {node: set() for node in before}
-        for node, needed in before.items():
-            for each in needed:
-                self.after[each].add(node)
-        self.place = {node: at for at, node in enumerate(before)}  # a node's place is before those of all that need it
+    def __init__(self, network: Network) -> None:
+        import networkx as nx
+
+        self.graph = nx.DiGraph()
+        self.graph.add_nodes_from(network)
+        self.graph.add_edges_from((node, each) for node, following in network.adjacency() for each in following)
+        self.place = {node: at for at, node in enumerate(network)}
 
     def detour(self, a: int, b: int) -> bool:
         """Whether a path between the two, in whichever direction there may be one, passes another node."""
         a, b = sorted((a, b), key=self.place.__getitem__)
-        forward = len(self.after[a]) <= len(self.before[b])  # search from the end with fewer neighbours
-        start, goal, near = (a, b, self.after) if forward else (b, a, self.before)
-        return any(goal in near[node] for node in self._reached(start, near, a, b))
+        graph = self.graph
+        if graph.out_degree(a) <= graph.in_degree(b):  # search from the end with fewer neighbours
+            return any(graph.has_edge(node, b) for node in self._reached(a, graph.successors, a, b))
+        return any(graph.has_edge(a, node) for node in self._reached(b, graph.predecessors, a, b))
 
     def leads(self, a: int, b: int) -> bool:
         """Whether there is a path from a to b."""
-        return self.place[a] < self.place[b] and (b in self.after[a] or self.detour(a, b))
+        return self.place[a] < self.place[b] and (self.graph.has_edge(a, b) or self.detour(a, b))
 
-    def _reached(self, start: int, near: Near, a: int, b: int) -> Iterator[int]:
+    def _reached(self, start: int, near: Callable[[int], Iterator[int]], a: int, b: int) -> Iterator[int]:
         """The nodes between a and b that there are paths to."""
-        low, high = self.place[a], self.place[b]
-        stack, seen = [start], {start}
-        while stack:
-            node = stack.pop()
-            if node != start:
-                yield node
-            for following in near[node]:
-                if following not in seen and low < self.place[following] < high:
-                    seen.add(following)
-                    stack.append(following)
+        import networkx as nx
+
+        place, low, high = self.place, self.place[a], self.place[b]
+        if not any(low < place[n] < high for n in near(start)):  # as mostly
+            return iter(())
+        edges = nx.generic_bfs_edges(self.graph, start, lambda node: (n for n in near(node) if low < place[n] < high))
+        return (node for _, node in edges)
 
     def merge(self, kept: int, other: int) -> None:
         """Make two nodes one, which has the number of the first. There must be no detour between them."""
-        place = self.place
+        graph, place = self.graph, self.place
         a, b = sorted((kept, other), key=place.__getitem__)
-        needed, needing = self._reached(b, self.before, a, b), self._reached(a, self.after, a, b)
+        needed, needing = self._reached(b, graph.predecessors, a, b), self._reached(a, graph.successors, a, b)
         order = [*sorted(needed, key=place.__getitem__), kept, *sorted(needing, key=place.__getitem__)]
         free = sorted([place.pop(a), place.pop(b), *(place[node] for node in order if node != kept)])
         place.update(zip(order, free, strict=False))
-        for near, far in ((self.before, self.after), (self.after, self.before)):
-            for node in near.pop(other):
-                far[node].discard(other)
-                if node != kept:
-                    far[node].add(kept)
-                    near[kept].add(node)
+        for node in graph.predecessors(other):
+            if node != kept:
+                graph.add_edge(node, kept)
+        for node in graph.successors(other):
+            if node != kept:
+                graph.add_edge(kept, node)
+        graph.remove_node(other)
 
     def need(self, node: int, needed: Set[int]) -> None:
         """Let a node need others than before, all of which what it needed before needs."""
         assert all(self.place[each] < self.place[node] for each in needed)
-        for each in self.before[node] - needed:
-            self.after[each].discard(node)
-        for each in needed - self.before[node]:
-            self.after[each].add(node)
-        self.before[node] = set(needed)
+        self.graph.remove_edges_from([(each, node) for each in self.graph.predecessors(node) if each not in needed])
+        self.graph.add_edges_from((each, node) for each in needed)
 
     def remove(self, node: int) -> None:
         """Leave a node out, with its edges."""
-        for near, far in ((self.before, self.after), (self.after, self.before)):
-            for each in near.pop(node):
-                far[each].discard(node)
+        self.graph.remove_node(node)
         del self.place[node]
 
     def sorted(self, key: Callable[[int], Any]) -> Iterator[int]:
         """The nodes in a topological order; of those that may come next the one with the least key."""
-        missing = {node: len(needed) for node, needed in self.before.items()}
-        ready = [(key(node), node) for node, count in missing.items() if not count]
-        heapify(ready)
-        while ready:
-            _, node = heappop(ready)
-            yield node
-            for following in self.after[node]:
-                missing[following] -= 1
-                if not missing[following]:
-                    heappush(ready, (key(following), following))
+        import networkx as nx
+
+        found: Iterator[int] = nx.lexicographical_topological_sort(self.graph, key)
+        return found

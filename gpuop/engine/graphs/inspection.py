@@ -23,6 +23,7 @@ from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
+from gpuop.fusion.report.networks import kernels_of, operators_of
 from gpuop.ir.schedule_override import Pin
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.profile.profiler import Profile, profile
@@ -146,17 +147,29 @@ class Inspection(ABC):
 
     @property
     def network(self) -> Any:
-        """The optimised graph: a networkx.DiGraph whose nodes are kernels, with their operators and thread grid."""
-        import networkx as nx
+        """The compute graph after fusion: a networkx.DiGraph whose nodes are kernels, from 0 on, in the order of launches.
 
-        graph = nx.DiGraph()
-        maker = {value: n for n, step in enumerate(self.plan.launches) for value in step.outputs}
-        for n, step in enumerate(self.plan.launches):
-            graph.add_node(
-                n, name=step.kernel.name, operators=[op.kernel.name for op in step.ops], threads=str(step.kernel.grid)
-            )
-            graph.add_edges_from((maker[value], n) for value in step.inputs if value in maker)
-        return graph
+        It is the condensation of `operators`, as these read after fusion: some compute for themselves what they read.
+        Nodes have the attributes `name`, `operators` (names), `members` (the operators' nodes in `operators`), `threads` (the
+        thread grid as text) and `device`; edges have `values` (the numbers, as of `explain(format="json")`, of those that go
+        through memory from one kernel to the other). `network.graph["mapping"]` is a dict from operators to kernels. It is the
+        caller's own: changing it changes no plan.
+        """
+        return kernels_of(self.plan, self._backend().name)
+
+    @property
+    def operators(self) -> Any:
+        """The compute graph before fusion: a networkx.DiGraph whose nodes are operators, by number, as they were recorded.
+
+        Nodes have the attributes `name`, `shape` and `dtype` (of the first output, as an array), `device` ("host" for functions
+        of Python), `inputs` and `outputs` (numbers of values), `kernel` (the node of `network` that it is part of; None if its
+        values are only computed where they are read) and `recomputed_in` (the kernels that compute it for themselves). Edges
+        lead to the operators that read values of others. They have `values` (their numbers) and `reads`, a dict that has for
+        each value {"kind": "point"} (a thread reads its own point), {"kind": "stencil", "low": …, "high": …} (points at constant
+        distances: the least and the greatest offset along each axis of the grid) or {"kind": "whole"} (any point). It is the
+        caller's own: changing it changes no plan.
+        """
+        return operators_of(self.plan, self._backend().name)
 
     def draw(self, path: str | os.PathLike[str]) -> None:
         """Draw the plan: kernels as boxes around their operators, with what moves between them.

@@ -12,7 +12,7 @@ from gpuop.fusion.kernel_statistics import operations, points_of_thread, registe
 from gpuop.fusion.launch import PlannedLaunch
 from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.plan import Apart, Plan
-from gpuop.fusion.program import Op
+from gpuop.fusion.program import Op, network_of
 from gpuop.fusion.report.prediction import Prediction, told, totals
 from gpuop.fusion.report.state_report import states
 from gpuop.fusion.schedule_choice import pin_refusal, scheduled
@@ -279,15 +279,10 @@ def recomputed(launch: PlannedLaunch) -> list[Op]:
 
 def parts(launch: PlannedLaunch) -> dict[int, int]:
     """The part of a kernel that each operator is in: those that values in registers connect are one part."""
-    group = {op.number: op.number for op in launch.ops}
-    maker = {value: op.number for op in launch.ops for value in op.outputs}
-    for op in launch.ops:
-        for value in op.inputs:
-            if value in maker:
-                joined = group[maker[value]]
-                group = {n: group[op.number] if g == joined else g for n, g in group.items()}
-    order = {g: k for k, g in enumerate(dict.fromkeys(group.values()))}
-    return {n: order[g] for n, g in group.items()}
+    import networkx as nx
+
+    connected = nx.weakly_connected_components(network_of(launch.ops))
+    return {number: k for k, part in enumerate(connected) for number in part}
 
 
 def _apart(plan: Plan, apart: Apart, names: Names) -> Facts:
