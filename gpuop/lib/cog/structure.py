@@ -172,7 +172,7 @@ def _ramps(shape: Shape) -> list[Any]:
     return [np.broadcast_to(line, shape) for line in lines]
 
 
-def _between(name: str, field: Any, place: Sequence[Any], border: str) -> Any:
+def _between(name: str, field: Any, place: list[Any], border: str) -> Any:
     return map_coordinates(floating(field), place, order=1, mode=of_border(name, border, MODES))
 
 
