@@ -158,9 +158,8 @@ class ArrayMemory:
     ) -> None:
         """Elements of a field into those of an array, or back; no more than are left."""
         offset, active = self.flat(field, index, element, active)
-        behind = self.layout(field).behind or 0
-        size = array.type.dtype.bits // field.type.storage.bits
-        aligned = left is not None or not np.any((offset[active] + behind) % (array.elements * size))
+        size, count = self.width(field, array)
+        aligned = left is not None or not np.any(self.unaligned(field, offset, count) & active)
         assert aligned, "a wide access is not aligned"
         if size > 1:
             self.words(field, array, loads, offset, active)
@@ -171,6 +170,15 @@ class ArrayMemory:
                 self.store(array, here, self.load(field, there, inside), inside)
             else:
                 self.store(field, there, self.load(array, here, inside), inside)
+
+    def width(self, field: FieldParam, array: Array) -> tuple[int, int]:
+        """How many elements of a field an element of an array has, and a wide access of the array."""
+        size = array.type.dtype.bits // field.type.storage.bits
+        return size, array.elements * size
+
+    def unaligned(self, field: FieldParam, offset: Values, count: int) -> Mask:
+        """Where an access of so many elements does not begin at a multiple of them."""
+        return np.asarray((offset + (self.layout(field).behind or 0)) % count != 0)
 
     def words(self, field: FieldParam, array: Array, loads: bool, offset: Values, active: Mask) -> None:
         """Four bytes of a field are a word of an array."""

@@ -226,10 +226,9 @@ class GpuMemory(ArrayMemory):
     ) -> None:
         """One access of as many elements as the array has, whatever is left: the text of GPUs has no other."""
         offset = self.all(index[0])
-        size = array.type.dtype.bits // field.type.storage.bits
-        count = array.elements * size
+        size, count = self.width(field, array)
         does = "reads" if loads else "writes"
-        bad = active & ((offset + (self.layout(field).behind or 0)) % count != 0)
+        bad = active & self.unaligned(field, offset, count)
         if bad.any():
             at, thread = self.first(bad)
             self.report.misaligned(does, field, int(offset[at]), count, thread)
