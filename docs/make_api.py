@@ -30,9 +30,12 @@ from gpuop.runtime.profile.timeline_rows import KernelSum, LaunchTime
 PAGE = Path(__file__).parent / "reference" / "api.md"
 HEAD = """# The reference of `gpuop`
 
-What `import gpuop as gp` brings, as `help(gp.Field)` says it too; the names of kernel bodies are in [language.md](language.md).
-Shapes are (layers, rows, columns), then the tensor's; a dtype is NumPy's or its name. Every error is a `gp.GpuopError`, whose
-message says what to do instead. This page is made of the docstrings by `make_api.py`.
+All names of `import gpuop as gp`, as `help(gp.Field)` shows them. Modules have pages of their own: [ndimage](ndimage.md),
+[linalg](linalg.md), [fft](fft.md), [random](random.md), [array API](array-api.md); so have [kernels](language.md) and the
+[NumPy functions of fields](numpy.md).
+
+Shapes are (layers, rows, columns), then those of the tensor; a dtype is that of NumPy or its name. Every error is a
+`gp.GpuopError`, whose message says what to do instead. `docs/make_api.py` makes this page of the docstrings.
 """
 RANDOM = ("bits", "uniform", "integers", "bernoulli", "normal", "exponential", "poisson", "permutation", "choice")
 SECTIONS: dict[str, tuple[Any, ...]] = {
