@@ -227,6 +227,11 @@ def other_reductions():
     np.apply_over_axes(np.sum, SCALAR, (0, 1))  # here
 
 
+@WRONGS.add("minimum.accumulate does not take complex64 fields: complex numbers have no order")
+def least_so_far_of_complex_numbers():
+    np.minimum.accumulate(gp.ScalarField(np.ones(4, np.complex64)))  # here
+
+
 @WRONGS.add("sort does not take complex64 fields: complex numbers have no order")
 def sorted_complex_numbers():
     np.sort(COMPLEX)  # here

@@ -10,6 +10,8 @@ import numpy as np
 
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
+from gpuop.ir.monoids import MONOIDS
+from gpuop.ir.types import BY_NUMPY
 from gpuop.ops.elementwise import numpy_functions
 from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.layout.axes import a_field
@@ -46,12 +48,10 @@ def _accumulate(name: str, array: Any, axis: Any = 0, dtype: Any = None, out: An
     if name in ("add", "multiply"):
         return (cumsum if name == "add" else cumprod)(field, axis)
     kind = np.dtype(field.type.array_dtype)
-    ends = (-np.inf, np.inf) if kind.kind == "f" else (False, True) if kind.kind == "b" else _ends(kind)
-    return scan(numpy_functions.TABLE[name][1], field, ends[name == "minimum"], axis)
-
-
-def _ends(kind: np.dtype[Any]) -> tuple[int, int]:
-    return int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    if kind.kind == "c":
+        raise SemanticError(f"{name}.accumulate does not take {kind} fields: complex numbers have no order")
+    identity = MONOIDS["min" if name == "minimum" else "max"].identity(BY_NUMPY[kind.name])
+    return scan(numpy_functions.TABLE[name][1], field, identity, axis)
 
 
 def _outer(name: str, A: Any, B: Any, /) -> Field:
