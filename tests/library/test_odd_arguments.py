@@ -128,3 +128,12 @@ def test_ranges_wider_than_the_greatest_number(device: str) -> None:
     for dtype, end in (("float32", 3e38), ("float64", 1.7e308)):
         found = gp.linspace(-end, end, 5, dtype=dtype).numpy()
         np.testing.assert_allclose(found / end, [-1, -0.5, 0, 0.5, 1], rtol=1e-6)
+
+
+def test_dtypes_of_arguments_convert_as_astype_does(device: str) -> None:
+    values = np.int32([200, 100, -3, 300])
+    field, bounded = gp.ScalarField(values), np.clip(values, 0, 255)
+    total = np.add.reduce(field, dtype="uint8")
+    assert total.dtype == "uint8" and int(total) == min(int(bounded.sum()), 255)
+    joined = np.concatenate([field, field[:1]], dtype="uint8")
+    np.testing.assert_array_equal(joined.numpy(), np.append(bounded, bounded[:1]).astype("uint8"))
