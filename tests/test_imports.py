@@ -24,7 +24,7 @@ ROOT = Path(gp.__file__).parent.parent
 ALWAYS = {"gpuop", "gpuop.base", "gpuop.base.lazy"}
 HEAVY = {"PIL", "cuda", "dask", "mpi4py", "networkx", "pycuda", "pyopencl", "scipy"}
 HOMES = {  # the packages of the library's functions
-    name: function.__module__.rpartition(".")[0]
+    name: ".".join(function.__module__.split(".")[:3])
     for name, function in {
         "cog": gp.cog.bilateralFilter,
         "fft": gp.fft.fft,
@@ -34,7 +34,7 @@ HOMES = {  # the packages of the library's functions
         "stream": gp.stream,
     }.items()
 }
-LIBRARY = {*HOMES.values(), "gpuop.array_namespace", "gpuop.dask", "gpuop.mpi", "gpuop.testing"}
+LIBRARY = {*HOMES.values(), "gpuop.lib.array_api", "gpuop.scaleout", "gpuop.testing"}
 FROM_GRAPHS_ON = LIBRARY | {"gpuop.engine.bundles", "gpuop.engine.graphs", "gpuop.engine.jit"}
 FROM_FUSION_ON = FROM_GRAPHS_ON | {
     "gpuop.codegen",
@@ -94,7 +94,7 @@ def test_recording_loads_no_library_and_no_device():
 def test_evaluation_on_the_reference_loads_no_driver_and_no_library(name):
     loaded = after(f"{HALVED}\nwith gp.use_device({name!r}): assert ((halved + 1) * 2).numpy().sum() == 48")
     assert of(loaded, FROM_GRAPHS_ON) == set()
-    assert not loaded & HEAVY
+    assert loaded & HEAVY <= {"networkx"}  # the graph that fusion works on
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_evaluation_on_the_reference_loads_no_driver_and_no_library(name):
         ("np.matmul(f, f)", {"linalg"}),
         ("np.einsum('ij,jk->ik', f, f)", {"linalg"}),
         ("np.linalg.det(f)", {"linalg"}),
-        ("gp.ndimage.gaussian_filter(f, 1)", {"ndimage"}),
+        ("gp.ndimage.gaussian_filter(f, 1)", {"ndimage", "fft"}),  # some filters are transforms
     ],
 )
 def test_functions_of_numpy_load_what_they_are_of(calls, homes):
