@@ -12,7 +12,12 @@ Action = Callable[[], object]
 
 
 def in_turns(
-    actions: Mapping[str, Action], rounds: int, runs: int = 1, wait: Action = lambda: None, warm: int = 1
+    actions: Mapping[str, Action],
+    rounds: int,
+    runs: int = 1,
+    wait: Action = lambda: None,
+    warm: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Seconds of a run of each action, in each round but the first ones.
 
@@ -20,16 +25,17 @@ def in_turns(
         runs: how often an action runs in a round.
         wait: for what an action has only enqueued, before and after its runs.
         warm: rounds that do not count.
+        clock: `time.process_time` is that of all processors together.
     """
     taken: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(rounds + warm):
         for name, action in actions.items():
             wait()
-            start = time.perf_counter()
+            start = clock()
             for _ in range(runs):
                 action()
             wait()
-            taken[name].append((time.perf_counter() - start) / runs)
+            taken[name].append((clock() - start) / runs)
     return {name: each[warm:] for name, each in taken.items()}
 
 
