@@ -40,9 +40,13 @@ PURE_NUMPY = {
 }  # fmt: skip
 PURE_LINALG = ("cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "norm", "pinv", "qr", "solve", "svd")
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
-# gpuop's parts whose functions ask no device
-PURE_PARTS = {"cog", "dsl", "fft", "ir", "iterate", "linalg", "ndimage", "ops", "pipelines", "random"}
 PACKAGE = __name__.partition(".")[0]
+# gpuop's parts whose functions ask no device
+PURE_PARTS = (
+    *("dsl", "ir", "ops", "engine.iterate", "engine.jit"),
+    *("lib.cog", "lib.fft", "lib.linalg", "lib.ndimage", "lib.random"),
+)
+_PURE = tuple(f"{PACKAGE}.{part}." for part in PURE_PARTS)
 
 _LIBRARY = {
     id(function): function
@@ -98,5 +102,5 @@ def _is_builtin(cls: Any) -> bool:
 
 def _is_own(value: Any) -> bool:
     """A function or class of gpuop's."""
-    package, _, inside = str(value.__module__).partition(".")
-    return package == PACKAGE and (isinstance(value, type) or inside.partition(".")[0] in PURE_PARTS)
+    module = f"{value.__module__}."
+    return module.startswith(_PURE) or (isinstance(value, type) and module.startswith(f"{PACKAGE}."))
