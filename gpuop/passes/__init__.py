@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import takewhile
 
 from gpuop.base.config import config
+from gpuop.base.lru import BoundedCache
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import FieldParam
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
@@ -70,6 +70,9 @@ PIPELINE: Steps = (
 )
 
 
+_outside: BoundedCache[tuple[Kernel, Lowering], str] = BoundedCache(256)  # why a schedule is not taken; empty: it is
+
+
 @dataclass(frozen=True, slots=True)
 class AfterPass:
     """What a pass leaves of a kernel."""
@@ -93,9 +96,10 @@ def lowering() -> Lowering:
 
 def pass_by_pass(kernel: Kernel, target: Target) -> Iterator[AfterPass]:
     """Run the pipeline, verifying what fusion and all passes together leave, or what each pass leaves (`Config.verify`)."""
-    first = _before_schedule(kernel, target, lowering())
+    how = lowering()
+    first = _before_schedule(kernel, target, how)
     yield from first
-    yield from _inside(first[-1].kernel)[0]
+    yield from _inside(first[-1].kernel, how)[0]
 
 
 def unscheduled(kernel: Kernel, target: Target) -> Kernel:
@@ -105,37 +109,38 @@ def unscheduled(kernel: Kernel, target: Target) -> Kernel:
 
 def not_inside(kernel: Kernel, target: Target) -> str:
     """Why the schedule of a kernel is not taken after all, as the end of a sentence; empty where it is, or there is none."""
-    return _why_not_inside(kernel, target, lowering())
+    how = lowering()
+    ready = _before_schedule(kernel, target, how)[-1].kernel
+    if schedules.choice(ready) is None:
+        return ""
+    return _outside.find((ready, how), lambda: _inside(ready, how)[1])
 
 
-@lru_cache(maxsize=256)  # what is explained is explained again
-def _why_not_inside(kernel: Kernel, target: Target, how: Lowering) -> str:
-    return _inside(_before_schedule(kernel, target, how)[-1].kernel)[1]
-
-
-def _inside(ready: Kernel) -> tuple[tuple[AfterPass, ...], str]:
+def _inside(ready: Kernel, how: Lowering) -> tuple[tuple[AfterPass, ...], str]:
     """What the passes from the schedule on make, without one whose accesses are not shown to be inside, and why without."""
     steps = [step for step, _ in PIPELINE]
     rest = PIPELINE[steps.index(schedule) :] if schedule in steps else ()
+    plain = replace(ready, pin=Pin(schedules.PLAIN))
+    chosen = schedules.choice(ready) is not None
+    known = _outside.get((ready, how)) if chosen else ""
+    if known:
+        return tuple(_run(rest, plain)), known
     done = tuple(_run(rest, ready))
-    if schedules.choice(ready) is None:
-        return done, ""
-    found = _unproved(done)
-    if not found:
-        return done, ""
-    plain = tuple(_run(rest, replace(ready, pin=Pin(schedules.PLAIN))))
-    users = {(each.does, each.memory.hint) for each in _unproved(plain)}  # what no schedule changes
-    left = [each for each in found if (each.does, each.memory.hint) not in users]
-    return (plain, str(left[0])) if left else (done, "")
+    if known is not None:
+        return done, known
+    found, why = _unproved(done), ""
+    if found:
+        apart = tuple(_run(rest, plain))
+        users = {(each.does, each.memory.hint) for each in _unproved(apart)}  # what no schedule changes
+        why = next((str(each) for each in found if (each.does, each.memory.hint) not in users), "")
+        done = apart if why else done
+    _outside[ready, how] = why
+    return done, why
 
 
 def _unproved(done: tuple[AfterPass, ...]) -> list[Unproved]:
-    """The accesses to fields of a scheduled kernel that are not shown to be inside, in its last form without vectors.
-
-    Local arrays are left to the interpreter of GPUs: ranges do not show that clamped places of threads lie in their group's.
-    """
-    found = next((unproved(after.kernel) for after in done if after.name == load_ahead.__name__), [])
-    return [each for each in found if isinstance(each.memory, FieldParam)]
+    """The accesses of a scheduled kernel that are not shown to be inside, in its last form without vectors."""
+    return next((unproved(after.kernel) for after in done if after.name == load_ahead.__name__), [])
 
 
 @lru_cache(maxsize=64)  # a kernel that is planned is lowered soon

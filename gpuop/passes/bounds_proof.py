@@ -1,7 +1,8 @@
 """Whether each access of a lowered kernel is inside its array, as ranges and enclosing conditions show.
 
 What is read at places that are data is bordered or tested, so ranges show it too; what a user reads `unchecked`, and the places of
-a user's own arrays, are the user's promise.
+a user's own arrays, are the user's promise. Not shown are products of two numbers that change, and places that depend on more
+choices within choices than `symbolic_bounds.DEEPEST`: no schedule that the tests force has any.
 """
 
 from __future__ import annotations
@@ -93,26 +94,22 @@ class _Proof:
             inside = [(0, n - 1) for n in memory.extents]
         for place, (low, high) in zip(index, inside, strict=True):
             if not self.is_inside(place, low, high - count + 1):
-                found = self.known.bounds(place)
-                self.found.append(Unproved(does, memory, (found[0], found[1] + count - 1), (low, high)))
+                least, most = self.known.bounds(place)
+                if least <= most:  # else nothing comes there
+                    self.found.append(Unproved(does, memory, (least, most + count - 1), (low, high)))
 
     def is_inside(self, place: Expr, low: int, high: int) -> bool:
-        least, most = self.known.range(place)
-        if low <= least and most <= high:
-            return True
-        least, most = self.known.bounds(place)
-        return (low <= least and most <= high) or least > most or self.is_inside_either(place, low, high)
+        return self.known.is_within(place, low, high) or any(
+            self.is_inside_either(place, low, high, *either) for either in self.known.either
+        )
 
-    def is_inside_either(self, place: Expr, low: int, high: int) -> bool:
+    def is_inside_either(self, place: Expr, low: int, high: int, conditions: tuple[Expr, ...], holds: bool) -> bool:
         """Whether it is inside whichever one of some conditions holds."""
-        for conditions, holds in self.known.either:
-            found = list[Range]()
-            for cond in conditions:
-                with self.known.under(cond, holds):
-                    found.append(self.known.bounds(place))
-            if all(low <= least and most <= high for least, most in found):
-                return True
-        return False
+        for cond in conditions:
+            with self.known.under(cond, holds):
+                if not self.known.is_within(place, low, high):
+                    return False
+        return True
 
 
 def places(layout: Layout, kind: FieldType) -> Range:

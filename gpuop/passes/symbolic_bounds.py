@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
 
 from gpuop.ir.analysis.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
@@ -29,42 +28,17 @@ from gpuop.ir.nodes import (
     Wide,
 )
 from gpuop.ir.types import INT, LONG, UINT, ULONG
-from gpuop.ir.visit import walk
+from gpuop.ir.visit import walk, walk_expr
+from gpuop.passes.known_sums import Key, Opaque, Sum, common
 from gpuop.passes.ranges import Ranges, fits
 
 DEEP = 4  # choices within choices of which conditions count, and bounds that one sum is taken apart by
+DEEPEST = 7  # the same, where it is known what is to be shown
+NEVER = -(1 << 80)
 TRIED = 3000  # sums for one question: columns beyond the edges of strips take some 1,000
-MOST_SCALED = 1 << 12
 WIDE = (INT, LONG)
 WORDS = (UINT, ULONG)
 FLIPPED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
-
-
-@dataclass(frozen=True, eq=False)
-class Opaque:
-    """A number of which nothing but its range is known."""
-
-    range: Range
-
-
-Key = Var | tuple[str, str] | Opaque  # a variable, a thread's position (kind and axis), or what has no name
-
-
-@dataclass(frozen=True)
-class Sum:
-    """Multiples of numbers, and a constant."""
-
-    terms: dict[Key, int]
-    constant: int = 0
-
-    def plus(self, other: Sum, times: int = 1) -> Sum:
-        terms = dict(self.terms)
-        for key, n in other.terms.items():
-            terms[key] = terms.get(key, 0) + times * n
-        return Sum({key: n for key, n in terms.items() if n}, self.constant + times * other.constant)
-
-    def times(self, n: int) -> Sum:
-        return Sum({key: n * m for key, m in self.terms.items()} if n else {}, n * self.constant)
 
 
 class KnownBounds(Ranges):
@@ -83,6 +57,8 @@ class KnownBounds(Ranges):
         self.narrowed: dict[Key, Range] = {}
         self.limits: list[Sum] = []
         self.seen: dict[Var, Range] = {}
+        self.made_of: dict[Var, set[Key]] = {}
+        self.users: dict[Key, set[Var]] = {}  # whose ranges change when that of a key does
         self.sums: dict[Var, Sum] = {}
         self.depth = self.tried = 0
         self.either: tuple[tuple[tuple[Expr, ...], bool], ...] = ()
@@ -95,6 +71,7 @@ class KnownBounds(Ranges):
             case Let(var=var, value=value) | Assign(var=var, value=value) if value.type.kind in "iub":
                 if not var.mutable:
                     self.values[var] = value
+                    self._note_uses(var, value)
                 elif (found := self.given.setdefault(var, [])) is not None:
                     found.append(value)
             case Store(memory=Array() as array, value=value) if value.type.kind in "iu":
@@ -105,15 +82,30 @@ class KnownBounds(Ranges):
             case For():
                 self.known[stmt.var] = LIMITS[INT]
 
+    def _note_uses(self, var: Var, value: Expr) -> None:
+        used: set[Key] = set()
+        for each in walk_expr(value):
+            if isinstance(each, Ref):
+                used |= {each.var, *self.made_of.get(each.var, ())}
+            elif isinstance(each, Index):
+                used.add((each.kind, each.axis))
+        self.made_of[var] = used
+        for key in used:
+            self.users.setdefault(key, set()).add(var)
+
+    def _forget(self, key: Key) -> None:
+        """Ranges that were known before that of a key was narrowed."""
+        for var in (key, *self.users.get(key, ())):
+            self.seen.pop(var, None)
+
     # --- conditions -------------------------------------------------------------------------------------------------
 
     @contextmanager
     def under(self, cond: Expr, holds: bool) -> Iterator[None]:
         """What is known where a condition holds, or does not."""
         before, either = (self.narrowed, self.limits, self.seen), self.either
-        self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), {}
+        self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), dict(before[2])
         self._suppose(cond, holds)
-        self.seen = {}
         yield
         (self.narrowed, self.limits, self.seen), self.either = before, either
 
@@ -122,7 +114,8 @@ class KnownBounds(Ranges):
         """What is known in a loop."""
         self.known[loop.var] = self.counter(loop)
         before = self.narrowed, self.limits, self.seen
-        self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), {}
+        self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), dict(before[2])
+        self._forget(loop.var)
         counter, step = Ref(loop.var), self.range(loop.step)
         if step[0] > 0:
             self._at_most(counter, loop.stop, -1)
@@ -131,7 +124,6 @@ class KnownBounds(Ranges):
         elif step[1] < 0:
             self._at_most(loop.stop, counter, -1)
             self._at_most(counter, loop.start, 0)
-        self.seen = {}
         yield
         self.narrowed, self.limits, self.seen = before
 
@@ -212,6 +204,15 @@ class KnownBounds(Ranges):
             if isinstance(value, Apply) and value.op == op:
                 for arm in value.args:
                     self._at_most(*((arm, b) if op == "max" else (a, arm)), by)
+            elif isinstance(value, Apply) and value.op in (
+                "min",
+                "max",
+            ):  # one of both is, and where the other cannot be
+                for arm, other in (value.args, value.args[::-1]):
+                    if op == "max" and self.range(other)[0] > high + by:
+                        self._at_most(arm, b, by)
+                    elif op == "min" and self.range(other)[1] < low - by:
+                        self._at_most(a, arm, by)
 
     def _limit(self, limit: Sum) -> None:
         """A sum is at most 0, so each term is no more than the others leave."""
@@ -226,13 +227,25 @@ class KnownBounds(Ranges):
             found = (low, min(high, left // n)) if n > 0 else (max(low, -(left // -n)), high)
             if found != (low, high):
                 self.narrowed[key] = found
-                self.seen = {}
+                self._forget(key)
+                self._narrow_arms(key, found, (low, high))
+
+    def _narrow_arms(self, key: Key, to: Range, before: Range) -> None:
+        """What the range of the lesser or the greater one of two numbers says of them."""
+        value = self.values.get(key) if isinstance(key, Var) else None
+        if isinstance(key, Var) and isinstance(value, Apply) and value.op in ("min", "max"):
+            if to[0] > before[0]:
+                self._at_most(Const(to[0], value.type), Ref(key), 0)
+            if to[1] < before[1]:
+                self._at_most(Ref(key), Const(to[1], value.type), 0)
 
     def _narrow(self, expr: Expr, to: Range) -> None:
         if isinstance(expr, Ref) and not expr.var.mutable:
             low, high = self.range(expr)
-            self.narrowed[expr.var] = max(low, to[0]), min(high, to[1])
-            self.seen = {}
+            found = max(low, to[0]), min(high, to[1])
+            if found != (low, high):
+                self.narrowed[expr.var] = found
+                self._forget(expr.var)
 
     # --- ranges -----------------------------------------------------------------------------------------------------
 
@@ -387,66 +400,98 @@ class KnownBounds(Ranges):
         self.tried = 0
         return max(low, -self.most(whole.times(-1), DEEP)), min(high, self.most(whole, DEEP))
 
-    def most(self, whole: Sum, depth: int) -> int:
-        """What a sum is at most."""
+    def is_within(self, expr: Expr, low: int, high: int) -> bool:
+        """Whether an integer is known to be in a range."""
+        least, most = self.range(expr)
+        if low <= least and most <= high:
+            return True
+        whole = self.sum(expr)
+        return (low <= least or self._is_at_most(whole.times(-1), -low)) and (
+            most <= high or self._is_at_most(whole, high)
+        )
+
+    def _is_at_most(self, whole: Sum, most: int) -> bool:
+        for depth in range(DEEPEST + 1):  # what is simple is shown at once
+            self.tried = 0
+            if self.most(whole, depth, most) <= most:
+                return True
+        return False
+
+    def most(self, whole: Sum, depth: int, enough: int = NEVER) -> int:
+        """What a sum is at most, as far as it is above what is enough to know."""
         self.tried += 1
         best = whole.constant
         for key, n in whole.terms.items():
             best += n * self.extremes(key)[n > 0]
-        if depth and self.tried < TRIED:
-            for limit in (*self.limits, *self._of_operations(whole)):
-                scale, times = _common(whole, limit)
-                if times:
-                    best = min(best, self.most(whole.times(scale).plus(limit, -times), depth - 1) // scale)
-            for key, n in whole.terms.items():
-                best = min(best, self._of_cases(whole, key, n, depth - 1, best))
         step = math.gcd(*whole.terms.values())
-        return whole.constant + (best - whole.constant) // step * step if step else best
+        if not step:
+            return best
+        if enough != NEVER:  # what is rounded down to it
+            enough = whole.constant + (enough - whole.constant) // step * step + step - 1
+        if best > enough and depth and self.tried < TRIED:
+            best = self._better(whole, depth, best, enough)
+        return whole.constant + (best - whole.constant) // step * step
 
-    def _of_cases(self, whole: Sum, key: Key, n: int, depth: int, best: int) -> int:
+    def _better(self, whole: Sum, depth: int, best: int, enough: int) -> int:
+        for limit in (*self.limits, *self._of_operations(whole)):
+            scale, times = common(whole, limit)
+            if times:
+                goal = enough if enough == NEVER else enough * scale + scale - 1
+                best = min(best, self.most(whole.times(scale).plus(limit, -times), depth - 1, goal) // scale)
+                if best <= enough:
+                    return best
+        for key, n in whole.terms.items():
+            best = min(best, self._of_cases(whole, key, n, depth - 1, best, enough))
+            if best <= enough:
+                return best
+        return best
+
+    def _of_cases(self, whole: Sum, key: Key, n: int, depth: int, best: int, enough: int) -> int:
         """What a sum is at most where a term of it is one of two numbers."""
         value = self.values.get(key) if isinstance(key, Var) else None
-        if not isinstance(value, Apply) or value.op not in ("min", "max", "choose"):
+        if not isinstance(value, Apply) or value.op not in ("min", "max", "choose", "abs") or self._may_stay(value):
             return best
-        if value.op != "choose":
-            if (value.op == "min") == (n > 0):
-                return best
-            return max(self.most(whole.plus(Sum({key: 1}), -n).plus(self.sum(arm), n), depth) for arm in value.args)
-        cond, *arms = value.args
-        found = []
+        if (value.op == "min" and n > 0) or (value.op in ("max", "abs") and n < 0):
+            return best
+        rest = whole.plus(Sum({key: 1}), -n)
+        arms = [self.sum(arm) for arm in value.args[value.op == "choose" :]]
+        arms += [arms[0].times(-1)] if value.op == "abs" else []
+        found: list[int] = []
         for arm, holds in zip(arms, (True, False), strict=True):
-            with self.under(cond, holds):
-                found.append(self.most(whole.plus(Sum({key: 1}), -n).plus(self.sum(arm), n), depth))
+            with self.under(value.args[0], holds) if value.op == "choose" else nullcontext():
+                found.append(self.most(rest.plus(arm, n), depth, enough))
+            if found[-1] > enough != NEVER:
+                return best
         return max(found)
+
+    def _may_stay(self, value: Apply) -> bool:
+        """Whether it is the absolute value of what may be the least number of its type, which has none."""
+        return value.op == "abs" and self.range(value.args[0])[0] <= LIMITS[value.type.dtype][0]
 
     def _of_operations(self, whole: Sum) -> Iterator[Sum]:
         """What is at most 0 because of what its terms are."""
         for key in whole.terms:
             value = self.values.get(key) if isinstance(key, Var) else None
-            if isinstance(value, Apply) and value.op in ("and", "mod", "div", "min", "max"):
+            if isinstance(value, Apply) and value.op in ("and", "mod", "div", "shr", "min", "max", "abs"):
                 yield from self._of_operation(key, value)
 
     def _of_operation(self, key: Key, value: Apply) -> Iterator[Sum]:
-        a, b = value.args
+        a, b = value.args[0], value.args[-1]
         own, first = Sum({key: 1}), self.sum(a)
-        if value.op == "min":
+        if value.op == "abs":
+            yield from (first.plus(own, -1), first.times(-1).plus(own, -1)) if not self._may_stay(value) else ()
+        elif value.op == "min":
             yield from (own.plus(first, -1), own.plus(self.sum(b), -1))
         elif value.op == "max":
             yield from (first.plus(own, -1), self.sum(b).plus(own, -1))
         elif self.range(a)[0] >= 0 and value.op in ("and", "mod"):
             yield own.plus(first, -1)
-        elif self.range(a)[0] >= 0 and isinstance(b, Const) and int(b.value) > 0:
-            over = own.times(int(b.value))
+        elif (
+            isinstance(b, Const)
+            and (value.op == "shr" or self.range(a)[0] >= 0)
+            and int(b.value) >= (value.op == "div")
+        ):
+            by = 1 << int(b.value) if value.op == "shr" else int(b.value)
+            over = own.times(by)
             yield over.plus(first, -1)
-            yield Sum(first.plus(over, -1).terms, first.constant - int(b.value) + 1)
-
-
-def _common(whole: Sum, limit: Sum) -> tuple[int, int]:
-    """How many times a limit goes into how many times the sum, where it takes a term away; 0 where it does not."""
-    for key, n in limit.terms.items():
-        m = whole.terms.get(key, 0)
-        if m and (m > 0) == (n > 0):
-            scale = abs(n) // math.gcd(m, n)
-            if scale <= MOST_SCALED:
-                return scale, m * scale // n
-    return 1, 0
+            yield Sum(first.plus(over, -1).terms, first.constant - by + 1)

@@ -203,6 +203,16 @@ def test_integers_that_int32_does_not_hold(value, wide):
             make(value)
 
 
+@pytest.mark.parametrize(
+    "value", [[np.uint64(2**63)], [[np.int64(2**40), np.int64(-1)]], [np.int8(3)], [np.float64(0.1)]]
+)
+def test_lists_of_numbers_of_numpy_keep_their_dtype(value):
+    for make in (gp.ScalarField, gp.Parameter):
+        kept, expected = make(value).numpy(), np.array(value)
+        assert kept.dtype == expected.dtype
+        np.testing.assert_array_equal(kept, expected)
+
+
 SET = (2**31, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -1, -(2**63) - 1, 2**2000, 1e50, 1.5)
 
 

@@ -24,7 +24,7 @@ from gpuop.ir.visit import walk
 from gpuop.passes import schedules
 from gpuop.passes.schedules.common.transpose import TRANSPOSE
 from gpuop.runtime import devices
-from tests.as_gpus import used
+from tests.as_gpus import AS_A_GPU, used
 from tests.conftest import Vectorized, Widened
 from tests.golden.nvrtc import ptx_of
 
@@ -287,8 +287,9 @@ def test_states(form, n):
             want, now = want + now.T, now * 2
             graph.step()
         (kernel,) = (launch.kernel for launch in graph.plan.launches if "transposed" in launch.kernel.name)
-        if n == 128 or not form.endswith(" as a gpu"):  # for which nothing is small
-            assert TRANSPOSE.refuse(replace(kernel, target=GPU)) == ("" if n == 128 else "it is small")
+        in_place = bool(kernel.shared_memory)
+        assert TRANSPOSE.refuse(replace(kernel, target=GPU)) == ("it is small" if in_place and n == 37 else "")
+        assert in_place or form.endswith(AS_A_GPU)
 
 
 def test_refusals():
