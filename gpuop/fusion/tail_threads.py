@@ -11,42 +11,8 @@ from collections.abc import Iterable
 from gpuop.base.errors import Loc
 from gpuop.base.finalizers import WeakKeys
 from gpuop.fusion.program import Op
+from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Argument,
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Bits,
-    Break,
-    Cast,
-    Collective,
-    Comment,
-    Const,
-    Continue,
-    Declare,
-    Expr,
-    For,
-    If,
-    Index,
-    Lane,
-    Let,
-    Load,
-    Pack,
-    Print,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.visit import values, walk, walk_expr
 
@@ -88,49 +54,60 @@ def _first(kernel: Kernel) -> Hazard | None:
     return None
 
 
-def _statement(stmt: Stmt) -> str:  # noqa: C901 - a case for each kind of node
+def _statement(stmt: ir.Stmt) -> str:  # noqa: C901 - a case for each kind of node
     match stmt:
-        case Write(point=point) if point is not None:
+        case ir.Write(point=point) if point is not None:
             return "writes at computed places"
-        case Atomic():
+        case ir.Atomic():
             return "updates memory atomically"
-        case Barrier():
+        case ir.Barrier():
             return "waits for its own work-groups"
-        case Collective():
+        case ir.Collective():
             return "works on values of its work-groups"
-        case Declare(array=array) if array.space == "local":
+        case ir.Declare(array=array) if array.space == "local":
             return "has local memory"
         case _ if stmt.effect:
             return f"{type(stmt).__name__.lower()}s"
-        case While():
+        case ir.While():
             return "loops until a condition holds"
-        case For(step=step) if not isinstance(step, Const):
+        case ir.For(step=step) if not isinstance(step, ir.Const):
             return "loops by a computed step"
-        case Store(memory=Array(), index=index) if not _known(index):
+        case ir.Store(memory=ir.Array(), index=index) if not _known(index):
             return "writes arrays at computed places"
-        case Let() | Assign() | Write() | Store() | Declare() | If() | For() | Break() | Continue() | Comment():
+        case (
+            ir.Let()
+            | ir.Assign()
+            | ir.Write()
+            | ir.Store()
+            | ir.Declare()
+            | ir.If()
+            | ir.For()
+            | ir.Break()
+            | ir.Continue()
+            | ir.Comment()
+        ):
             return ""
-        case Print() | Assert():
+        case ir.Print() | ir.Assert():
             raise AssertionError("it has an effect")
-        case Wide():
+        case ir.Wide():
             raise AssertionError("recorded forms are asked about")
         case _:
-            assert_never(stmt)
+            ir.assert_never(stmt)
 
 
-def _expression(expr: Expr) -> str:
+def _expression(expr: ir.Expr) -> str:
     match expr:
-        case Read(point=point, border="unchecked") if point is not None:
+        case ir.Read(point=point, border="unchecked") if point is not None:
             return 'reads under border="unchecked"'
-        case Load(index=index) if not _known(index):
+        case ir.Load(index=index) if not _known(index):
             return "reads arrays at computed places"
-        case Const() | TargetConst() | Ref() | Index() | Stride() | Argument():
+        case ir.Const() | TargetConst() | ir.Ref() | ir.Index() | ir.Stride() | ir.Argument():
             return ""
-        case Apply() | Cast() | Bits() | Lane() | Pack() | Read() | Load():
+        case ir.Apply() | ir.Cast() | ir.Bits() | ir.Lane() | ir.Pack() | ir.Read() | ir.Load():
             return ""
         case _:
-            assert_never(expr)
+            ir.assert_never(expr)
 
 
-def _known(index: tuple[Expr, ...]) -> bool:
-    return all(isinstance(i, Const) for i in index)
+def _known(index: tuple[ir.Expr, ...]) -> bool:
+    return all(isinstance(i, ir.Const) for i in index)

@@ -6,31 +6,9 @@ from dataclasses import replace
 
 from gpuop.fusion.cost import work
 from gpuop.fusion.thread_per_element import is_plain
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Argument,
-    Array,
-    Bits,
-    Block,
-    Cast,
-    Comment,
-    Const,
-    Expr,
-    For,
-    Index,
-    Lane,
-    Load,
-    Pack,
-    Read,
-    Ref,
-    Stmt,
-    Stride,
-    Var,
-    Write,
-    assert_never,
-)
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Type
@@ -43,24 +21,24 @@ def shared_once(kernel: Kernel) -> Kernel:
 
     Where elements only pick one of several values, the loop is expanded, and nothing is picked.
     """
-    shifted = any(isinstance(e, Index) and e.axis == "element" and e.offset for e in expressions(kernel.body))
+    shifted = any(isinstance(e, ir.Index) and e.axis == "element" and e.offset for e in expressions(kernel.body))
     if kernel.domain.elements == 1 or shifted or not is_plain(kernel):
         return kernel
     varying = _varying(kernel.body)
     shared = _part(kernel.body, [n not in varying for n in range(len(kernel.body))])
     own = _part(kernel.body, [n in varying for n in range(len(kernel.body))])
-    picks = sum(isinstance(e, Apply) and e.op == "eq" and ELEMENT in e.args for e in expressions(own))
+    picks = sum(isinstance(e, ir.Apply) and e.op == "eq" and ELEMENT in e.args for e in expressions(own))
     expanded = picks >= kernel.domain.elements - 1
     if not expanded and work(replace(kernel, body=shared)) <= work(replace(kernel, body=own)):
         return kernel
-    turn = Var("tensorElement", Type(INT))
+    turn = ir.Var("tensorElement", Type(INT))
     body = _ElementTurn(own, turn, kernel.domain.elements).copy()
     count = constant(kernel.domain.elements, INT)
-    loop = For(turn, constant(0, INT), count, constant(1, INT), body, 0 if expanded else 1)
+    loop = ir.For(turn, constant(0, INT), count, constant(1, INT), body, 0 if expanded else 1)
     return replace(kernel, body=(*shared, loop), domain=Domain(kernel.domain.shape))
 
 
-def _varying(body: Block) -> set[int]:
+def _varying(body: ir.Block) -> set[int]:
     """The positions of the statements that are not the same for all elements."""
     touched = [bound((stmt,)) | changed((stmt,)) for stmt in body]
     taken = [{_symbol(e) for e in expressions((stmt,))} for stmt in body]
@@ -70,7 +48,7 @@ def _varying(body: Block) -> set[int]:
         fresh = {
             n
             for n, stmt in enumerate(body)
-            if n not in found and (isinstance(stmt, Write) or symbols & taken[n] or symbols & touched[n])
+            if n not in found and (isinstance(stmt, ir.Write) or symbols & taken[n] or symbols & touched[n])
         }
         if not fresh:
             return found
@@ -78,26 +56,26 @@ def _varying(body: Block) -> set[int]:
         symbols |= {symbol for n in fresh for symbol in touched[n]}
 
 
-def _symbol(expr: Expr) -> object:
+def _symbol(expr: ir.Expr) -> object:
     match expr:
-        case Ref(var=symbol) | Load(memory=Array() as symbol):
+        case ir.Ref(var=symbol) | ir.Load(memory=ir.Array() as symbol):
             return symbol
-        case Index(kind="global", axis="element"):
+        case ir.Index(kind="global", axis="element"):
             return ELEMENT
-        case Const() | TargetConst() | Index() | Stride() | Argument() | Load():
+        case ir.Const() | TargetConst() | ir.Index() | ir.Stride() | ir.Argument() | ir.Load():
             return None
-        case Apply() | Cast() | Bits() | Lane() | Pack() | Read():
+        case ir.Apply() | ir.Cast() | ir.Bits() | ir.Lane() | ir.Pack() | ir.Read():
             return None  # its operands are asked about as well
         case _:
-            assert_never(expr)
+            ir.assert_never(expr)
 
 
-def _part(body: Block, kept: list[bool]) -> Block:
+def _part(body: ir.Block, kept: list[bool]) -> ir.Block:
     """Some of the statements, each operator's under its name."""
-    out: list[Stmt] = []
-    name: Comment | None = None
+    out: list[ir.Stmt] = []
+    name: ir.Comment | None = None
     for stmt, keep in zip(body, kept, strict=True):
-        if isinstance(stmt, Comment):
+        if isinstance(stmt, ir.Comment):
             name = stmt
         elif keep:
             out += [stmt] if name is None else [name, stmt]
@@ -108,11 +86,11 @@ def _part(body: Block, kept: list[bool]) -> Block:
 class _ElementTurn(Copier):
     """What a thread does for its element, as a turn of a loop."""
 
-    def __init__(self, block: Block, turn: Var, count: int) -> None:
+    def __init__(self, block: ir.Block, turn: ir.Var, count: int) -> None:
         super().__init__(block)
         self.turn, self.count = turn, count
 
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index) and expr.axis == "element":
-            return Ref(self.turn) if expr.kind == "global" else constant(self.count, INT)
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Index) and expr.axis == "element":
+            return ir.Ref(self.turn) if expr.kind == "global" else constant(self.count, INT)
         return super().expr(expr)

@@ -5,28 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import (
-    Array,
-    Assign,
-    Atomic,
-    Block,
-    Break,
-    Comment,
-    Continue,
-    Declare,
-    FieldParam,
-    For,
-    If,
-    Let,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    While,
-    Wide,
-    Write,
-)
 from gpuop.ir.visit import blocks, leaving, loaded, map_blocks, values, walk, walk_expr
 
 
@@ -36,9 +16,9 @@ def restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
     return without_dead_code(replace(kernel, outputs=outputs, body=_writing(kernel.body, kept)))
 
 
-def _writing(block: Block, kept: set[FieldParam]) -> Block:
+def _writing(block: ir.Block, kept: set[ir.FieldParam]) -> ir.Block:
     """The block without writes of other fields."""
-    left = (stmt for stmt in block if not isinstance(stmt, Write) or stmt.field in kept)
+    left = (stmt for stmt in block if not isinstance(stmt, ir.Write) or stmt.field in kept)
     return tuple(map_blocks(stmt, lambda inner: _writing(inner, kept)) for stmt in left)
 
 
@@ -47,7 +27,7 @@ def without_dead_code(kernel: Kernel) -> Kernel:
 
     An array is needed if something that is needed loads of it, so one that only its own values are made of is not.
     """
-    arrays: set[Array] = set()
+    arrays: set[ir.Array] = set()
     body = _live(kernel.body, set(), arrays)
     while not (more := loaded(body)) <= arrays:
         arrays |= more
@@ -55,7 +35,7 @@ def without_dead_code(kernel: Kernel) -> Kernel:
     return replace(kernel, body=body)
 
 
-def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = False) -> Block:
+def _live(block: ir.Block, live: set[ir.Var], arrays: set[ir.Array], looping: bool = False) -> ir.Block:
     """The statements that matter, given what is used after the block; `live` grows by what they use.
 
     A statement stays unless it is one of those that are known to do nothing else than what nobody wants.
@@ -63,73 +43,73 @@ def _live(block: Block, live: set[Var], arrays: set[Array], looping: bool = Fals
     Args:
         looping: whether the block is in a loop, so that `live` has all that is needed in it.
     """
-    out: list[Stmt] = []
+    out: list[ir.Stmt] = []
     for stmt in reversed(block):
         match stmt:
-            case Let(var=var) | Assign(var=var) if var not in live:
+            case ir.Let(var=var) | ir.Assign(var=var) if var not in live:
                 continue
-            case Declare(array=array) | Store(memory=Array() as array) | Wide(loads=True, array=array) if (
+            case ir.Declare(array=array) | ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array) if (
                 array not in arrays
             ):
                 continue
-            case Atomic(var=Var() as var) if var not in live:
+            case ir.Atomic(var=ir.Var() as var) if var not in live:
                 stmt = replace(stmt, var=None)
-        loop = isinstance(stmt, (For, While))
+        loop = isinstance(stmt, (ir.For, ir.While))
         if loop and not _wanted(stmt, live, arrays):
             continue  # it ends, as languages have it
         if loop and not looping:
             live.update(_needed(stmt, live, arrays))
         stmt = map_blocks(stmt, partial(_live, live=live, arrays=arrays, looping=looping or loop))
-        if isinstance(stmt, If) and not any(blocks(stmt)):
+        if isinstance(stmt, ir.If) and not any(blocks(stmt)):
             continue
         live.update(_used(stmt))
         out.append(stmt)
     return tuple(reversed(out))
 
 
-def _used(stmt: Stmt) -> set[Var]:
-    return {e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)}
+def _used(stmt: ir.Stmt) -> set[ir.Var]:
+    return {e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, ir.Ref)}
 
 
-def _wanted(loop: Stmt, live: set[Var], arrays: set[Array]) -> bool:
+def _wanted(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> bool:
     """Whether a loop does anything that matters, given what is used after it or anywhere in the loop around it."""
     for stmt in walk((loop,)):
         match stmt:
-            case Let(var=var) | Assign(var=var):
+            case ir.Let(var=var) | ir.Assign(var=var):
                 if var in live:
                     return True
-            case Declare(array=array) | Store(memory=Array() as array) | Wide(loads=True, array=array):
+            case ir.Declare(array=array) | ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array):
                 if array in arrays:
                     return True
-            case If() | For() | While() | Break() | Continue() | Comment():
+            case ir.If() | ir.For() | ir.While() | ir.Break() | ir.Continue() | ir.Comment():
                 pass
             case _:
                 return True
     return False
 
 
-def _leaving_by(block: Block) -> set[Var]:
+def _leaving_by(block: ir.Block) -> set[ir.Var]:
     """The variables that decide which turns of a loop with this block are left early."""
-    tests = [stmt for stmt in block if isinstance(stmt, If) and any(leaving((stmt,)))]
+    tests = [stmt for stmt in block if isinstance(stmt, ir.If) and any(leaving((stmt,)))]
     return {var for test in tests for var in _used(test).union(*map(_leaving_by, blocks(test)))}
 
 
-def _needed(loop: Stmt, live: set[Var], arrays: set[Array]) -> set[Var]:
+def _needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> set[ir.Var]:
     """The variables that a loop needs for what matters, given what is used after it: a turn may use what any other has assigned."""
-    makers: dict[Var, set[Var]] = {}
+    makers: dict[ir.Var, set[ir.Var]] = {}
     needed = set(live)
 
-    def gather(block: Block, around: set[Var]) -> None:
+    def gather(block: ir.Block, around: set[ir.Var]) -> None:
         for stmt in block:
             used = _used(stmt) | around  # what is done depends on the conditions around it
-            if isinstance(stmt, (For, While)):
+            if isinstance(stmt, (ir.For, ir.While)):
                 used |= _leaving_by(stmt.body)
             match stmt:
-                case Let(var=var) | Assign(var=var):
+                case ir.Let(var=var) | ir.Assign(var=var):
                     makers.setdefault(var, set()).update(used)
-                case If() | For() | While() | Break() | Continue() | Declare() | Comment():
+                case ir.If() | ir.For() | ir.While() | ir.Break() | ir.Continue() | ir.Declare() | ir.Comment():
                     pass
-                case Store(memory=Array() as array) | Wide(loads=True, array=array) if array not in arrays:
+                case ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array) if array not in arrays:
                     pass
                 case _:
                     needed.update(used)

@@ -7,49 +7,12 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import lru_cache
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import EXACT, Kernel, Names
-from gpuop.ir.nodes import (
-    Apply,
-    Argument,
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Bits,
-    Block,
-    Break,
-    Cast,
-    Collective,
-    Comment,
-    Const,
-    Continue,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Lane,
-    Let,
-    Load,
-    Pack,
-    Print,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Var,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.visit import walk
 
-Symbol = Var | FieldParam | Array
+Symbol = ir.Var | ir.FieldParam | ir.Array
 SHOWN = ("inputs", "outputs", "intermediates", "dynamic")  # of a kernel, the fields that hold symbols
 
 
@@ -60,7 +23,7 @@ class KernelText:
         self.hints = hints
         self.numbers: dict[Symbol, int] = {}
         self.lines: list[str] = []
-        self.named: dict[FieldParam | None, Names] = {}
+        self.named: dict[ir.FieldParam | None, Names] = {}
 
     def name(self, symbol: Symbol) -> str:
         number = self.numbers.setdefault(symbol, len(self.numbers))
@@ -87,67 +50,67 @@ class KernelText:
         self.block(kernel.body, 1)
         return "\n".join(self.lines)
 
-    def grid(self, param: FieldParam | None, shown: str) -> str:
+    def grid(self, param: ir.FieldParam | None, shown: str) -> str:
         """A type or a grid, with the names of extents that have some in the place of their numbers."""
         extents, space, rest = shown.partition(" ")
         names = self.named.get(param, ())
         each = zip(names, extents.split("×"), strict=True) if names else [("", extents)]
         return "×".join(name or extent for name, extent in each) + space + rest
 
-    def block(self, block: Block, depth: int) -> None:
+    def block(self, block: ir.Block, depth: int) -> None:
         for stmt in block:
             self.stmt(stmt, depth)
 
     def put(self, depth: int, text: str) -> None:
         self.lines.append("  " * depth + text)
 
-    def stmt(self, stmt: Stmt, depth: int) -> None:  # noqa: C901 - a case for each kind of node
+    def stmt(self, stmt: ir.Stmt, depth: int) -> None:  # noqa: C901 - a case for each kind of node
         match stmt:
-            case Let(var=var, value=value):
+            case ir.Let(var=var, value=value):
                 self.put(depth, f"{'var' if var.mutable else 'let'} {self.name(var)}: {var.type} = {self.expr(value)}")
-            case Assign(var=var, value=value):
+            case ir.Assign(var=var, value=value):
                 self.put(depth, f"{self.name(var)} := {self.expr(value)}")
-            case Declare(array=array):
+            case ir.Declare(array=array):
                 space = "" if array.space == "private" else f"{array.space} "
                 kind = f"{space}{'volatile ' * array.volatile}array"
                 values = f" = {', '.join(map(repr, array.values))}" if array.values else ""
                 self.put(depth, f"{kind} {self.name(array)}: {array.type}{list(array.shape)}{values}")
-            case Write(field=field, value=value, point=point, element=element):
+            case ir.Write(field=field, value=value, point=point, element=element):
                 self.put(depth, f"write {self.name(field)}{self.at(point, element)} := {self.expr(value)}")
-            case Store(memory=memory, index=index, value=value):
+            case ir.Store(memory=memory, index=index, value=value):
                 self.put(depth, f"{self.name(memory)}[{self.list(index)}] := {self.expr(value)}")
-            case Comment(text=text):
+            case ir.Comment(text=text):
                 if self.hints:
                     self.put(depth, f"-- {text}")
-            case Atomic() | Wide() | Barrier() | Print() | Assert():
+            case ir.Atomic() | ir.Wide() | ir.Barrier() | ir.Print() | ir.Assert():
                 self.put(depth, self.effect(stmt))
-            case Collective():
+            case ir.Collective():
                 self.collective(stmt, depth)
-            case If() | For() | While():
+            case ir.If() | ir.For() | ir.While():
                 self.nested(stmt, depth)
-            case Break() | Continue():
+            case ir.Break() | ir.Continue():
                 self.put(depth, type(stmt).__name__.lower())
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def effect(self, stmt: Atomic | Wide | Barrier | Print | Assert) -> str:
+    def effect(self, stmt: ir.Atomic | ir.Wide | ir.Barrier | ir.Print | ir.Assert) -> str:
         match stmt:
-            case Atomic(op=op, memory=memory, index=index, args=args, var=var, element=element):
+            case ir.Atomic(op=op, memory=memory, index=index, args=args, var=var, element=element):
                 call = f"atomic {op} {self.name(memory)}{self.at(index, element)} ({self.list(args)})"
                 return call if var is None else f"let {self.name(var)}: {var.type} = {call}"
-            case Wide(field=field, array=array, loads=loads, index=index, element=element, left=left):
+            case ir.Wide(field=field, array=array, loads=loads, index=index, element=element, left=left):
                 most = "" if left is None else f" at most {self.expr(left)}"
                 return f"{'load' if loads else 'store'} {self.name(array)}, {self.name(field)}{self.at(index, element)}{most}"
-            case Barrier(fence=fence):
+            case ir.Barrier(fence=fence):
                 return f"barrier {fence}"
-            case Print(format=text, args=args):
+            case ir.Print(format=text, args=args):
                 return f"print {text!r} ({self.list(args)})"
-            case Assert(cond=cond, message=message):
+            case ir.Assert(cond=cond, message=message):
                 return f"assert {self.expr(cond)} {message!r}"
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def collective(self, stmt: Collective, depth: int) -> None:
+    def collective(self, stmt: ir.Collective, depth: int) -> None:
         given = [f" {what} {self.expr(e)}" for what, e in (("at", stmt.at), ("outside", stmt.outside)) if e is not None]
         over = f" over {stmt.over}" if stmt.over else ""
         call = f"{stmt.kind} {self.expr(stmt.value)}{over}{''.join(given)}"
@@ -157,65 +120,65 @@ class KernelText:
             self.block(made.body, depth + 1)
             self.put(depth, f"gives {self.expr(made.result)}")
 
-    def nested(self, stmt: If | For | While, depth: int) -> None:
+    def nested(self, stmt: ir.If | ir.For | ir.While, depth: int) -> None:
         match stmt:
-            case If(cond=cond, then=then, orelse=orelse):
+            case ir.If(cond=cond, then=then, orelse=orelse):
                 self.put(depth, f"if {self.expr(cond)}")
                 self.block(then, depth + 1)
                 if orelse:
                     self.put(depth, "else")
                     self.block(orelse, depth + 1)
-            case For(var=var, start=start, stop=stop, step=step, body=body, unroll=unroll, lanes=lanes):
+            case ir.For(var=var, start=start, stop=stop, step=step, body=body, unroll=unroll, lanes=lanes):
                 bounds = self.list((start, stop, step))
                 self.put(depth, f"for {self.name(var)} in {bounds} unroll {unroll}{' lanes' * lanes}")
                 self.block(body, depth + 1)
-            case While(head=head, cond=cond, body=body):
+            case ir.While(head=head, cond=cond, body=body):
                 self.put(depth, "while")
                 self.block(head, depth + 1)
                 self.put(depth, f"holds {self.expr(cond)}")
                 self.block(body, depth + 1)
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def at(self, point: tuple[Expr, ...] | None, element: Expr | None) -> str:
+    def at(self, point: tuple[ir.Expr, ...] | None, element: ir.Expr | None) -> str:
         return ("" if point is None else f"[{self.list(point)}]") + (
             "" if element is None else f".{self.expr(element)}"
         )
 
-    def list(self, exprs: tuple[Expr, ...]) -> str:
+    def list(self, exprs: tuple[ir.Expr, ...]) -> str:
         return ", ".join(map(self.expr, exprs))
 
-    def expr(self, expr: Expr) -> str:  # noqa: C901 - a case for each kind of node
+    def expr(self, expr: ir.Expr) -> str:  # noqa: C901 - a case for each kind of node
         match expr:
-            case Const(text=text, type=type_):
+            case ir.Const(text=text, type=type_):
                 return f"{text}:{type_}"
             case TargetConst(known=known, type=type_):
                 return f"{known!r}:{type_}"
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.name(var)
-            case Index(kind=kind, axis=axis, offset=offset):
+            case ir.Index(kind=kind, axis=axis, offset=offset):
                 return f"{kind}.{axis}" + (f"{offset:+d}" if offset else "")
-            case Stride(field=field, what=what, value=value):
+            case ir.Stride(field=field, what=what, value=value):
                 return f"{self.name(field)}.{what}" + ("" if any(self.named.get(field, ())) else f"={value}")
-            case Argument(field=field, plane=plane):
+            case ir.Argument(field=field, plane=plane):
                 return f"{self.name(field)}.{plane}"
-            case Apply(op=op, args=args):
+            case ir.Apply(op=op, args=args):
                 return f"{op}({self.list(args)})"
-            case Cast(arg=arg, type=type_, saturate=saturate):
+            case ir.Cast(arg=arg, type=type_, saturate=saturate):
                 return f"{'' if saturate else 'wrap '}{type_}({self.expr(arg)})"
-            case Bits(arg=arg, type=type_):
+            case ir.Bits(arg=arg, type=type_):
                 return f"bits {type_}({self.expr(arg)})"
-            case Lane(arg=arg, lane=lane):
+            case ir.Lane(arg=arg, lane=lane):
                 return f"{self.expr(arg)}.{'xyzw'[lane]}"
-            case Pack(args=args):
+            case ir.Pack(args=args):
                 return f"({self.list(args)})"
-            case Read(field=field, point=point, element=element, border=border, fill=fill):
+            case ir.Read(field=field, point=point, element=element, border=border, fill=fill):
                 edge = "" if point is None else f" {border}{'' if fill is None else ' ' + fill.text}"
                 return f"read {self.name(field)}{self.at(point, element)}{edge}"
-            case Load(memory=memory, index=index, ahead=ahead):
+            case ir.Load(memory=memory, index=index, ahead=ahead):
                 return f"{self.name(memory)}[{self.list(index)}{''.join(f' +{k}' for k in ahead)}]"
             case _:
-                assert_never(expr)
+                ir.assert_never(expr)
 
 
 def show(kernel: Kernel) -> str:
@@ -242,15 +205,15 @@ def content(kernel: Kernel) -> str:
     }
     layouts = {text.numbers[param]: layout for param, layout in kernel.layouts}
     named = [(param and text.numbers[param], names) for param, names in kernel.named]
-    temporary = [isinstance(symbol, Var) and symbol.temporary for symbol in text.numbers]
+    temporary = [isinstance(symbol, ir.Var) and symbol.temporary for symbol in text.numbers]
     lines = [stmt.loc for stmt in _lines(kernel.body)]
     return hashlib.sha256(repr((shown, facts, layouts, named, temporary, lines)).encode()).hexdigest()
 
 
-def _lines(block: Block) -> Iterator[Stmt]:
+def _lines(block: ir.Block) -> Iterator[ir.Stmt]:
     """The statements that tell of the user's lines: those by which values are combined too."""
     for stmt in walk(block):
-        if not isinstance(stmt, Comment):
+        if not isinstance(stmt, ir.Comment):
             yield stmt
-        if isinstance(stmt, Collective) and stmt.combination is not None:
+        if isinstance(stmt, ir.Collective) and stmt.combination is not None:
             yield from _lines(stmt.combination.body)

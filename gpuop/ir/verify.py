@@ -7,47 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from gpuop.base.errors import GpuopError, SemanticError
+from gpuop.ir import nodes as ir
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    ATOMS,
-    Apply,
-    Argument,
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Bits,
-    Block,
-    Break,
-    Cast,
-    Collective,
-    Comment,
-    Const,
-    Continue,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Lane,
-    Let,
-    Load,
-    Pack,
-    Print,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Var,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 from gpuop.ir.ops import OPS
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import BOOL, UCHAR, UINT, Type
@@ -78,9 +40,9 @@ def verifiable(kernel: Kernel, form: Form) -> tuple[Any, ...]:
     return form, kernel.target, kernel.inputs, kernel.intermediates, kernel.outputs, kernel.body
 
 
-def element_type(memory: Array | FieldParam) -> Type:
+def element_type(memory: ir.Array | ir.FieldParam) -> Type:
     """The type of what an array or a field holds."""
-    return memory.type if isinstance(memory, Array) else Type(memory.type.storage)
+    return memory.type if isinstance(memory, ir.Array) else Type(memory.type.storage)
 
 
 class _Checker:
@@ -90,19 +52,19 @@ class _Checker:
         self.vectors = form is Form.RECORDED or (kernel.target is not None and kernel.target.vector_length > 1)
         self.inputs = {*kernel.inputs, *kernel.intermediates}
         self.outputs = {*kernel.written, *kernel.intermediates}
-        self.bound: set[Var | Array] = set()
-        self.scopes: list[list[Var | Array]] = []
-        self.seen: set[Var | Array] = set()  # what all open scopes hold
+        self.bound: set[ir.Var | ir.Array] = set()
+        self.scopes: list[list[ir.Var | ir.Array]] = []
+        self.seen: set[ir.Var | ir.Array] = set()  # what all open scopes hold
 
     # --- symbols ----------------------------------------------------------------------------------------------------
 
-    def readable(self, memory: Array | FieldParam) -> bool:
-        return memory in self.seen if isinstance(memory, Array) else memory in self.inputs
+    def readable(self, memory: ir.Array | ir.FieldParam) -> bool:
+        return memory in self.seen if isinstance(memory, ir.Array) else memory in self.inputs
 
-    def writable(self, memory: Array | FieldParam) -> bool:
-        return memory in self.seen if isinstance(memory, Array) else memory in self.outputs
+    def writable(self, memory: ir.Array | ir.FieldParam) -> bool:
+        return memory in self.seen if isinstance(memory, ir.Array) else memory in self.outputs
 
-    def bind(self, symbol: Var | Array) -> None:
+    def bind(self, symbol: ir.Var | ir.Array) -> None:
         if symbol in self.bound:
             raise VerifyError(f"{symbol.hint} is bound twice")
         self.bound.add(symbol)
@@ -114,7 +76,7 @@ class _Checker:
 
     # --- statements -------------------------------------------------------------------------------------------------
 
-    def block(self, block: Block, loops: int, *extra: Var) -> None:
+    def block(self, block: ir.Block, loops: int, *extra: ir.Var) -> None:
         self.scopes.append([])
         for var in extra:
             self.bind(var)
@@ -122,51 +84,51 @@ class _Checker:
             self.stmt(stmt, loops)
         self.close()
 
-    def stmt(self, stmt: Stmt, loops: int) -> None:  # noqa: C901 - a case for each kind of node
-        for value in () if isinstance(stmt, While) else values(stmt):
-            self.expr(value, nested=self.form is Form.PRINTABLE or isinstance(stmt, (Let, Assign)))
+    def stmt(self, stmt: ir.Stmt, loops: int) -> None:  # noqa: C901 - a case for each kind of node
+        for value in () if isinstance(stmt, ir.While) else values(stmt):
+            self.expr(value, nested=self.form is Form.PRINTABLE or isinstance(stmt, (ir.Let, ir.Assign)))
         match stmt:
-            case Let(var=var, value=value):
+            case ir.Let(var=var, value=value):
                 if var.type != value.type:
                     raise VerifyError(f"{var.hint}: {var.type} is bound to a {value.type}")
                 self.bind(var)
-            case Assign(var=var, value=value):
+            case ir.Assign(var=var, value=value):
                 self.assign(var, value)
-            case Declare(array=array):
+            case ir.Declare(array=array):
                 if array.space == "local" and len(self.scopes) > 1:
                     raise VerifyError(f"{array.hint}: local memory in a block")
                 self.bind(array)
-            case Write(field=field, value=value):
+            case ir.Write(field=field, value=value):
                 self.write(field, value)
-            case Store(memory=memory):
+            case ir.Store(memory=memory):
                 if not self.writable(memory):
                     raise VerifyError(f"{memory.hint} is not stored to here")
-            case Atomic():
+            case ir.Atomic():
                 self.atomic(stmt)
-            case Wide():
+            case ir.Wide():
                 self.wide(stmt)
-            case Collective():
+            case ir.Collective():
                 self.collective(stmt)
-            case Assert(cond=cond):
+            case ir.Assert(cond=cond):
                 if cond.type != Type(BOOL):
                     raise VerifyError(f"an assertion's condition is a {cond.type}")
-            case If() | For() | While():
+            case ir.If() | ir.For() | ir.While():
                 self.nested(stmt, loops)
-            case Break() | Continue():
+            case ir.Break() | ir.Continue():
                 if not loops:
                     raise VerifyError("a break or continue outside a loop")
-            case Barrier() | Print() | Comment():
+            case ir.Barrier() | ir.Print() | ir.Comment():
                 pass
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def assign(self, var: Var, value: Expr) -> None:
+    def assign(self, var: ir.Var, value: ir.Expr) -> None:
         if not (var in self.seen and var.mutable):
             raise VerifyError(f"{var.hint} is not an assignable variable here")
         if var.type != value.type:
             raise VerifyError(f"{var.hint}: {var.type} is assigned a {value.type}")
 
-    def write(self, field: FieldParam, value: Expr) -> None:
+    def write(self, field: ir.FieldParam, value: ir.Expr) -> None:
         if self.form is not Form.RECORDED:
             raise VerifyError("a write survives lowering")
         if field not in self.outputs:
@@ -174,7 +136,7 @@ class _Checker:
         if value.type.dtype is not field.type.storage:
             raise VerifyError(f"{field.hint} is written a {value.type}")
 
-    def atomic(self, stmt: Atomic) -> None:
+    def atomic(self, stmt: ir.Atomic) -> None:
         memory, var = stmt.memory, stmt.var
         if not self.writable(memory):
             raise VerifyError(f"{memory.hint} is not updated here")
@@ -186,12 +148,12 @@ class _Checker:
                 raise VerifyError(f"{var.hint}: {var.type} is bound to an element of {memory.hint}")
             self.bind(var)
 
-    def collective(self, stmt: Collective) -> None:
+    def collective(self, stmt: ir.Collective) -> None:
         if stmt.var.type != stmt.value.type:
             raise VerifyError(f"{stmt.var.hint}: {stmt.var.type} is what a {stmt.kind} makes of {stmt.value.type}")
         self.bind(stmt.var)
 
-    def wide(self, stmt: Wide) -> None:
+    def wide(self, stmt: ir.Wide) -> None:
         field, array = stmt.field, stmt.array
         if field not in (self.inputs if stmt.loads else self.outputs):
             raise VerifyError(f"{field.hint} is not accessed so")
@@ -201,15 +163,15 @@ class _Checker:
         if array.type != element_type(field) and not words:
             raise VerifyError(f"{array.hint} has not the type of {field.hint}")
 
-    def nested(self, stmt: If | For | While, loops: int) -> None:
+    def nested(self, stmt: ir.If | ir.For | ir.While, loops: int) -> None:
         match stmt:
-            case If(cond=cond, then=then, orelse=orelse):
+            case ir.If(cond=cond, then=then, orelse=orelse):
                 self.condition(cond)
                 self.block(then, loops)
                 self.block(orelse, loops)
-            case For(var=var, body=body):
+            case ir.For(var=var, body=body):
                 self.block(body, loops + 1, var)
-            case While(head=head, cond=cond, body=body):
+            case ir.While(head=head, cond=cond, body=body):
                 self.scopes.append([])  # the condition and the body see what the head computes
                 for inner in head:
                     self.stmt(inner, loops + 1)
@@ -218,16 +180,16 @@ class _Checker:
                 self.block(body, loops + 1)
                 self.close()
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def condition(self, cond: Expr) -> None:
+    def condition(self, cond: ir.Expr) -> None:
         if cond.type != Type(BOOL):
             raise VerifyError(f"a condition is a {cond.type}")
 
     # --- expressions ------------------------------------------------------------------------------------------------
 
-    def expr(self, expr: Expr, nested: bool) -> None:  # noqa: C901 - a case for each kind of node
-        if not (nested or isinstance(expr, ATOMS)):
+    def expr(self, expr: ir.Expr, nested: bool) -> None:  # noqa: C901 - a case for each kind of node
+        if not (nested or isinstance(expr, ir.ATOMS)):
             raise VerifyError(f"an operand is not an atom: {expr}")
         if not self.vectors and expr.type.lanes > 1:
             raise VerifyError(f"a {expr.type} survives lowering")
@@ -237,28 +199,28 @@ class _Checker:
             case TargetConst(known=known):
                 if self.resolved:
                     raise VerifyError(f"{known!r} is left though the target is known")
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 if var not in self.seen:
                     raise VerifyError(f"{var.hint} is used before or outside its definition")
-            case Apply(op=op):
+            case ir.Apply(op=op):
                 if op not in OPS:
                     raise VerifyError(f"{op} is no row of the operator table")
                 if not _well_typed(op, tuple(arg.type for arg in expr.args), expr.type):
                     raise VerifyError(f"{op} is mistyped")
-            case Read():
+            case ir.Read():
                 self.read(expr)
-            case Load(memory=memory):
+            case ir.Load(memory=memory):
                 if not self.readable(memory):
                     raise VerifyError(f"{memory.hint} is not readable here")
-            case Lane() | Pack():
+            case ir.Lane() | ir.Pack():
                 if not self.vectors:
                     raise VerifyError("a vector survives lowering")
-            case Const() | Index() | Stride() | Argument() | Cast() | Bits():
+            case ir.Const() | ir.Index() | ir.Stride() | ir.Argument() | ir.Cast() | ir.Bits():
                 pass
             case _:
-                assert_never(expr)
+                ir.assert_never(expr)
 
-    def read(self, expr: Read) -> None:
+    def read(self, expr: ir.Read) -> None:
         field, point = expr.field, expr.point
         if self.form is not Form.RECORDED:
             raise VerifyError("a read survives lowering")

@@ -6,81 +6,51 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.children import CHILDREN, none
-from gpuop.ir.nodes import (
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Block,
-    Break,
-    Collective,
-    Comment,
-    Const,
-    Continue,
-    Declare,
-    Effect,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Let,
-    Load,
-    Print,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 
-MapExpr = Callable[[Expr], Expr]
-Symbol = Var | Array | FieldParam
-Node = TypeVar("Node", Expr, Stmt)
+MapExpr = Callable[[ir.Expr], ir.Expr]
+Symbol = ir.Var | ir.Array | ir.FieldParam
+Node = TypeVar("Node", ir.Expr, ir.Stmt)
 # Most nodes have no blocks, and most operands none of their own: walks pass these by.
 NESTING = frozenset(cls for cls, children in CHILDREN.items() if children.blocks is not none)
 COMPOSED = frozenset(cls for cls, children in CHILDREN.items() if children.values is not none)
 
 
-def operands(expr: Expr) -> tuple[Expr, ...]:
+def operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     """The direct operands of an expression."""
     return CHILDREN[type(expr)].values(expr)
 
 
-def with_operands(expr: Expr, f: MapExpr) -> Expr:
+def with_operands(expr: ir.Expr, f: MapExpr) -> ir.Expr:
     """The expression with its direct operands mapped; the same object where nothing changed."""
-    done: Expr = CHILDREN[type(expr)].map_values(expr, f)
+    done: ir.Expr = CHILDREN[type(expr)].map_values(expr, f)
     return done
 
 
-def values(stmt: Stmt) -> tuple[Expr, ...]:
+def values(stmt: ir.Stmt) -> tuple[ir.Expr, ...]:
     """The expressions that a statement evaluates itself, not those of its blocks."""
     return CHILDREN[type(stmt)].values(stmt)
 
 
-def blocks(stmt: Stmt) -> tuple[Block, ...]:
+def blocks(stmt: ir.Stmt) -> tuple[ir.Block, ...]:
     """The blocks of a statement, in the order of the text."""
     return CHILDREN[type(stmt)].blocks(stmt)
 
 
-def map_values(stmt: Stmt, f: MapExpr) -> Stmt:
+def map_values(stmt: ir.Stmt, f: MapExpr) -> ir.Stmt:
     """The statement with the expressions of `values` mapped; the same object where nothing changed."""
-    done: Stmt = CHILDREN[type(stmt)].map_values(stmt, f)
+    done: ir.Stmt = CHILDREN[type(stmt)].map_values(stmt, f)
     return done
 
 
-def map_blocks(stmt: Stmt, f: Callable[[Block], Block]) -> Stmt:
+def map_blocks(stmt: ir.Stmt, f: Callable[[ir.Block], ir.Block]) -> ir.Stmt:
     """The statement with its blocks mapped; the same object where nothing changed."""
-    done: Stmt = CHILDREN[type(stmt)].map_blocks(stmt, f)
+    done: ir.Stmt = CHILDREN[type(stmt)].map_blocks(stmt, f)
     return done
 
 
-def walk(block: Block) -> Iterator[Stmt]:
+def walk(block: ir.Block) -> Iterator[ir.Stmt]:
     """Every statement, in order, blocks included."""
     pending = list(reversed(block))
     while pending:
@@ -91,19 +61,19 @@ def walk(block: Block) -> Iterator[Stmt]:
                 pending += reversed(inner)
 
 
-def walk_expr(expr: Expr) -> Iterator[Expr]:
+def walk_expr(expr: ir.Expr) -> Iterator[ir.Expr]:
     """An expression, then its operands in order, theirs included."""
     return _expressions([expr])
 
 
-def expressions(block: Block) -> Iterator[Expr]:
+def expressions(block: ir.Block) -> Iterator[ir.Expr]:
     """Every expression of a block, operands included."""
     for stmt in walk(block):
         if type(stmt) in COMPOSED:
             yield from _expressions([*reversed(values(stmt))])
 
 
-def _expressions(pending: list[Expr]) -> Iterator[Expr]:
+def _expressions(pending: list[ir.Expr]) -> Iterator[ir.Expr]:
     """The expressions of a stack and their operands, each before those."""
     while pending:
         expr = pending.pop()
@@ -112,134 +82,134 @@ def _expressions(pending: list[Expr]) -> Iterator[Expr]:
             pending += reversed(CHILDREN[type(expr)].values(expr))
 
 
-def fields_read(block: Block) -> set[FieldParam]:
-    return {e.field for e in expressions(block) if isinstance(e, Read)}
+def fields_read(block: ir.Block) -> set[ir.FieldParam]:
+    return {e.field for e in expressions(block) if isinstance(e, ir.Read)}
 
 
-def updated(block: Block) -> set[Array | FieldParam]:
+def updated(block: ir.Block) -> set[ir.Array | ir.FieldParam]:
     """The memory that atomic operations change; what they read counts, so it is there even where nobody wants it."""
-    return {stmt.memory for stmt in walk(block) if isinstance(stmt, Atomic)}
+    return {stmt.memory for stmt in walk(block) if isinstance(stmt, ir.Atomic)}
 
 
-def effects(block: Block) -> Effect:
+def effects(block: ir.Block) -> ir.Effect:
     """What the statements of a block do besides giving values to variables and memory of their own thread's."""
-    found = Effect.NONE
+    found = ir.Effect.NONE
     for stmt in walk(block):
-        if stmt.effect is not Effect.NONE:
+        if stmt.effect is not ir.Effect.NONE:
             found |= stmt.effect
     return found
 
 
-def bound(block: Block) -> set[Var | Array]:
+def bound(block: ir.Block) -> set[ir.Var | ir.Array]:
     """The variables and arrays that a block makes."""
     return {symbol for stmt in walk(block) if (symbol := bound_by(stmt)) is not None}
 
 
-def bound_by(stmt: Stmt) -> Var | Array | None:
+def bound_by(stmt: ir.Stmt) -> ir.Var | ir.Array | None:
     """What a statement makes itself, not in its blocks."""
     match stmt:
-        case Let() | For() | Atomic() | Collective():
+        case ir.Let() | ir.For() | ir.Atomic() | ir.Collective():
             return stmt.var
-        case Declare():
+        case ir.Declare():
             return stmt.array
-        case Assign() | Write() | Store() | Wide() | Barrier() | Print() | Assert() | Comment():
+        case ir.Assign() | ir.Write() | ir.Store() | ir.Wide() | ir.Barrier() | ir.Print() | ir.Assert() | ir.Comment():
             return None
-        case If() | While() | Break() | Continue():
+        case ir.If() | ir.While() | ir.Break() | ir.Continue():
             return None
         case _:
-            assert_never(stmt)
+            ir.assert_never(stmt)
 
 
-def changed(block: Block) -> set[Var | Array]:
+def changed(block: ir.Block) -> set[ir.Var | ir.Array]:
     """The variables and arrays whose values a block changes."""
     found = {symbol for stmt in walk(block) if (symbol := written_by(stmt)) is not None}
-    return {symbol for symbol in found if not isinstance(symbol, FieldParam)}
+    return {symbol for symbol in found if not isinstance(symbol, ir.FieldParam)}
 
 
-def written_by(stmt: Stmt) -> Symbol | None:
+def written_by(stmt: ir.Stmt) -> Symbol | None:
     """What already exists and a statement changes itself, not in its blocks: a variable or memory."""
     match stmt:
-        case Assign():
+        case ir.Assign():
             return stmt.var
-        case Store() | Atomic():
+        case ir.Store() | ir.Atomic():
             return stmt.memory
-        case Write():
+        case ir.Write():
             return stmt.field
-        case Wide():
+        case ir.Wide():
             return stmt.array if stmt.loads else stmt.field
-        case Let() | Declare() | Barrier() | Collective() | Print() | Assert() | Comment():
+        case ir.Let() | ir.Declare() | ir.Barrier() | ir.Collective() | ir.Print() | ir.Assert() | ir.Comment():
             return None
-        case If() | For() | While() | Break() | Continue():
+        case ir.If() | ir.For() | ir.While() | ir.Break() | ir.Continue():
             return None
         case _:
-            assert_never(stmt)
+            ir.assert_never(stmt)
 
 
-def loaded(block: Block) -> set[Array]:
+def loaded(block: ir.Block) -> set[ir.Array]:
     """The arrays whose elements a block uses."""
-    found = {e.memory for e in expressions(block) if isinstance(e, Load)}
+    found = {e.memory for e in expressions(block) if isinstance(e, ir.Load)}
     found |= {memory for stmt in walk(block) if (memory := read_by(stmt)) is not None}
-    return {memory for memory in found if isinstance(memory, Array)}
+    return {memory for memory in found if isinstance(memory, ir.Array)}
 
 
-def read_by(stmt: Stmt) -> Array | FieldParam | None:
+def read_by(stmt: ir.Stmt) -> ir.Array | ir.FieldParam | None:
     """The memory that a statement reads other than by expressions."""
     match stmt:
-        case Atomic():
+        case ir.Atomic():
             return stmt.memory
-        case Wide():
+        case ir.Wide():
             return stmt.field if stmt.loads else stmt.array
-        case Let() | Assign() | Declare() | Write() | Store() | Barrier() | Collective():
+        case ir.Let() | ir.Assign() | ir.Declare() | ir.Write() | ir.Store() | ir.Barrier() | ir.Collective():
             return None
-        case Print() | Assert() | Comment():
+        case ir.Print() | ir.Assert() | ir.Comment():
             return None
-        case If() | For() | While() | Break() | Continue():
+        case ir.If() | ir.For() | ir.While() | ir.Break() | ir.Continue():
             return None
         case _:
-            assert_never(stmt)
+            ir.assert_never(stmt)
 
 
-def loop_values(loop: For) -> range | None:
+def loop_values(loop: ir.For) -> range | None:
     """The values of a loop's counter, where its bounds are constants."""
-    bounds = [int(b.value) for b in (loop.start, loop.stop, loop.step) if isinstance(b, Const)]
+    bounds = [int(b.value) for b in (loop.start, loop.stop, loop.step) if isinstance(b, ir.Const)]
     return range(*bounds) if len(bounds) == 3 else None
 
 
-def times(stmt: Stmt) -> int | None:
+def times(stmt: ir.Stmt) -> int | None:
     """How often the blocks of a statement run; None where that is not known."""
-    if isinstance(stmt, While):
+    if isinstance(stmt, ir.While):
         return None
-    if not isinstance(stmt, For):
+    if not isinstance(stmt, ir.For):
         return 1
     known = loop_values(stmt)
     return None if known is None else len(known)
 
 
-def leaving(body: Block) -> Iterator[Break | Continue]:
+def leaving(body: ir.Block) -> Iterator[ir.Break | ir.Continue]:
     """The breaks and continues that belong to a loop with this body, not to an inner one."""
     for stmt in body:
-        if isinstance(stmt, (Break, Continue)):
+        if isinstance(stmt, (ir.Break, ir.Continue)):
             yield stmt
-        elif isinstance(stmt, If):
+        elif isinstance(stmt, ir.If):
             for inner in blocks(stmt):
                 yield from leaving(inner)
 
 
-def changes(cond: Expr, turn: Block) -> bool:
+def changes(cond: ir.Expr, turn: ir.Block) -> bool:
     """Whether a loop's condition may come out otherwise after a turn, by what the turn assigns or what other threads do."""
-    assigned = {stmt.var for stmt in walk(turn) if isinstance(stmt, Assign)}
-    made = {stmt.var: stmt.value for stmt in turn if isinstance(stmt, Let)}
-    waiting, seen = [cond], set[Var]()
+    assigned = {stmt.var for stmt in walk(turn) if isinstance(stmt, ir.Assign)}
+    made = {stmt.var: stmt.value for stmt in turn if isinstance(stmt, ir.Let)}
+    waiting, seen = [cond], set[ir.Var]()
     while waiting:
         for e in walk_expr(waiting.pop()):
-            if isinstance(e, Load) and not isinstance(e.memory, FieldParam) and e.memory.written:
+            if isinstance(e, ir.Load) and not isinstance(e.memory, ir.FieldParam) and e.memory.written:
                 return True
-            if isinstance(e, Ref) and e.var not in seen:
+            if isinstance(e, ir.Ref) and e.var not in seen:
                 if e.var in assigned:
                     return True
                 seen.add(e.var)
                 waiting += [made[e.var]] if e.var in made else []
-    of_others = {stmt.var for stmt in walk(turn) if isinstance(stmt, (Atomic, Collective))}
+    of_others = {stmt.var for stmt in walk(turn) if isinstance(stmt, (ir.Atomic, ir.Collective))}
     return not seen.isdisjoint(of_others)
 
 
@@ -250,41 +220,44 @@ class Copier:
     """
 
     def __init__(
-        self, block: Block, exprs: dict[Var, Expr] | None = None, fields: dict[FieldParam, FieldParam] | None = None
+        self,
+        block: ir.Block,
+        exprs: dict[ir.Var, ir.Expr] | None = None,
+        fields: dict[ir.FieldParam, ir.FieldParam] | None = None,
     ) -> None:
         self.source = block
         self.exprs = dict(exprs or {})
         self.fields = dict(fields or {})
-        self.vars: dict[Var, Var] = {}
-        self.arrays: dict[Array, Array] = {}
+        self.vars: dict[ir.Var, ir.Var] = {}
+        self.arrays: dict[ir.Array, ir.Array] = {}
         for symbol in bound(block):
-            if isinstance(symbol, Var):
-                self.vars[symbol] = Var(symbol.hint, symbol.type, symbol.mutable, symbol.temporary)
+            if isinstance(symbol, ir.Var):
+                self.vars[symbol] = ir.Var(symbol.hint, symbol.type, symbol.mutable, symbol.temporary)
             else:
                 self.arrays[symbol] = replace(symbol)
 
-    def copy(self) -> Block:
+    def copy(self) -> ir.Block:
         return self.block(self.source)
 
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Ref):
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Ref):
             if expr.var in self.exprs:
                 return self.exprs[expr.var]
-            return Ref(self.vars[expr.var]) if expr.var in self.vars else expr
+            return ir.Ref(self.vars[expr.var]) if expr.var in self.vars else expr
         return self.renamed(with_operands(expr, self.expr))
 
     def symbol(self, symbol: Symbol) -> Symbol:
-        if isinstance(symbol, Var):
+        if isinstance(symbol, ir.Var):
             return self.vars.get(symbol, symbol)
-        return self.arrays.get(symbol, symbol) if isinstance(symbol, Array) else self.fields.get(symbol, symbol)
+        return self.arrays.get(symbol, symbol) if isinstance(symbol, ir.Array) else self.fields.get(symbol, symbol)
 
     def renamed(self, node: Node) -> Node:
         """A node with the copy's symbols in the place of its own."""
         done: Node = CHILDREN[type(node)].map_symbols(node, self.symbol)
         return done
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         return tuple(copy for stmt in block for copy in self.stmt(stmt))
 
-    def stmt(self, stmt: Stmt) -> Block:
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
         return (self.renamed(map_blocks(map_values(stmt, self.expr), self.block)),)

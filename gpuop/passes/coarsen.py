@@ -5,33 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    GRID_AXES,
-    Apply,
-    Array,
-    Assign,
-    Block,
-    Comment,
-    Const,
-    Declare,
-    Expr,
-    For,
-    If,
-    Index,
-    Let,
-    Load,
-    Pack,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Wide,
-    Write,
-)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
@@ -39,7 +16,7 @@ from gpuop.passes.coarsening_factor import Place, PointsPerThread, elements, is_
 from gpuop.passes.flat_grid import flat_field, output_of
 
 WIDTH = 256  # threads of a work-group, where the lanes of a thread are a work-group apart
-COLUMN = Index("global", "column")
+COLUMN = ir.Index("global", "column")
 
 
 def widen(kernel: Kernel) -> Kernel:
@@ -59,15 +36,15 @@ class Widening:
         read, written = places(kernel)
         self.loaded = {place: self.array(place) for place in read}
         self.stored = {place: self.array(place) for place in written}
-        self.rows = () if thread.flat else tuple(Index("global", axis) for axis in kernel.domain.axes[:-1])
-        self.first = Var("first", Type(INT))
-        self.left = Var("left", Type(INT))
+        self.rows = () if thread.flat else tuple(ir.Index("global", axis) for axis in kernel.domain.axes[:-1])
+        self.first = ir.Var("first", Type(INT))
+        self.left = ir.Var("left", Type(INT))
 
-    def array(self, place: Place) -> Array:
+    def array(self, place: Place) -> ir.Array:
         """The private array that holds the lanes of an element."""
         field, element = place
-        part = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
-        return Array(f"{field.hint}_lanes{part}", Type(field.type.storage), (self.thread.count,))
+        part = f"_{int(element.value)}" if isinstance(element, ir.Const) and field.type.planes > 1 else ""
+        return ir.Array(f"{field.hint}_lanes{part}", Type(field.type.storage), (self.thread.count,))
 
     def kernel(self) -> Kernel:
         """The kernel of fewer threads."""
@@ -76,12 +53,12 @@ class Widening:
         columns = -(-self.points // (WIDTH * per_thread)) * WIDTH if spaced else -(-self.points // per_thread)
         shape = Shape(columns) if self.thread.flat else Shape(*source.domain.shape[:-1], columns)
         arrays = [*self.loaded.values(), *self.stored.values()]
-        head: list[Stmt] = [*source.shared("constant"), *map(Declare, arrays)]
+        head: list[ir.Stmt] = [*source.shared("constant"), *map(ir.Declare, arrays)]
         title = f"{per_thread} points of {'x'.join(shown_extents(source))}, {'256 apart' if spaced else 'neighbours'}"
-        head += [Comment(title), Let(self.first, self.first_point(collector(head)))]
+        head += [ir.Comment(title), ir.Let(self.first, self.first_point(collector(head)))]
         if self.partial:
             points = extent(source, "column") if source.named else constant(self.points, INT)
-            head.append(Let(self.left, Apply("sub", (points, Ref(self.first)), COLUMN.type)))
+            head.append(ir.Let(self.left, ir.Apply("sub", (points, ir.Ref(self.first)), COLUMN.type)))
         return replace(
             source,
             inputs=tuple(self.fields.get(field, field) for field in source.inputs),
@@ -93,12 +70,12 @@ class Widening:
             per_thread=Shape(*(1 for _ in self.rows), per_thread),
         )
 
-    def computed(self) -> Block:
+    def computed(self) -> ir.Block:
         """Loads, what is made of them, and stores."""
         move = self.spaced if self.thread.form == "spaced" else self.either if self.open_end else self.wide
         return (*move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
 
-    def beside(self, read: Read, lane: Expr, b: Builder) -> Expr | None:
+    def beside(self, read: ir.Read, lane: ir.Expr, b: Builder) -> ir.Expr | None:
         """What a lane reads of other points, where it has been loaded."""
         return None
 
@@ -118,84 +95,84 @@ class Widening:
         """Whether a vector at the end has lanes of the one before it instead, where nobody knows how many are left."""
         return bool(self.source.named) and not self.open_end and not self.source.shared_memory
 
-    def first_point(self, b: Builder) -> Expr:
+    def first_point(self, b: Builder) -> ir.Expr:
         count = self.thread.count
         if self.thread.form != "spaced":
-            first = Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
+            first = ir.Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
             if not self.overlaps:
                 return first
-            return Apply("min", (b.bind(first), b.bind(extent(self.source, "column", count))), COLUMN.type)
-        group = b.apply("mul", Index("group", "column"), WIDTH * count)
-        return Apply("add", (group, Index("local", "column")), COLUMN.type)
+            return ir.Apply("min", (b.bind(first), b.bind(extent(self.source, "column", count))), COLUMN.type)
+        group = b.apply("mul", ir.Index("group", "column"), WIDTH * count)
+        return ir.Apply("add", (group, ir.Index("local", "column")), COLUMN.type)
 
-    def loop(self, body: Callable[[Var, list[Stmt]], Block]) -> For:
-        lane = Var("lane", Type(INT))
+    def loop(self, body: Callable[[ir.Var, list[ir.Stmt]], ir.Block]) -> ir.For:
+        lane = ir.Var("lane", Type(INT))
         start, stop, step = (constant(n, INT) for n in (0, self.thread.count, 1))
-        return For(lane, start, stop, step, body(lane, []), self.thread.count, lanes=True)
+        return ir.For(lane, start, stop, step, body(lane, []), self.thread.count, lanes=True)
 
-    def point(self, lane: Var, out: list[Stmt]) -> Expr:
+    def point(self, lane: ir.Var, out: list[ir.Stmt]) -> ir.Expr:
         """Where a lane is along the axis."""
         step = WIDTH if self.thread.form == "spaced" else 1
-        along = collector(out).apply("mul", Ref(lane), step)
-        return collector(out, hint="point", temporary=False).apply("add", Ref(self.first), along)
+        along = collector(out).apply("mul", ir.Ref(lane), step)
+        return collector(out, hint="point", temporary=False).apply("add", ir.Ref(self.first), along)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
-    def wide(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+    def wide(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
         """Whole rows of lanes; a vector at the end may have less, and on GPUs users' arrays are read where they are not aligned."""
-        left = Ref(self.left) if self.partial else None
+        left = ir.Ref(self.left) if self.partial else None
         anywhere = self.thread.form == "vector" or self.thread.flat or self.open_end
         each = {
             (field, e): a
             for (field, e), a in arrays.items()
             if not anywhere and not self.source.layout(field).aligned(self.thread.count)
         }
-        at_once: list[Stmt] = [
-            Wide(self.fields.get(field, field), array, loads, (*self.rows, Ref(self.first)), element, left)
+        at_once: list[ir.Stmt] = [
+            ir.Wide(self.fields.get(field, field), array, loads, (*self.rows, ir.Ref(self.first)), element, left)
             for (field, element), array in arrays.items()
             if (field, element) not in each
         ]
         return at_once + self.spaced(each, loads)
 
-    def either(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+    def either(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
         """At once what has one plane, if all points are there: other planes begin anywhere."""
-        out: list[Stmt] = []
+        out: list[ir.Stmt] = []
         single = {(field, e): a for (field, e), a in arrays.items() if field.type.planes == 1}
         others = {place: a for place, a in arrays.items() if place not in single}
         if single:
             b = collector(out)
-            whole = b.apply("le", Ref(self.first), b.bind(extent(self.source, "column", self.thread.count)))
-            out.append(If(whole, tuple(self.wide(single, loads)), tuple(self.spaced(single, loads))))
+            whole = b.apply("le", ir.Ref(self.first), b.bind(extent(self.source, "column", self.thread.count)))
+            out.append(ir.If(whole, tuple(self.wide(single, loads)), tuple(self.spaced(single, loads))))
         return out + self.spaced(others, loads)
 
-    def spaced(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+    def spaced(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
         """One by one; lanes behind the last point load that, and store nothing."""
 
-        def body(lane: Var, out: list[Stmt]) -> Block:
+        def body(lane: ir.Var, out: list[ir.Stmt]) -> ir.Block:
             point, b = self.point(lane, out), collector(out)
             for (field, element), array in arrays.items():
                 there, planar = (*self.rows, point), None if field.type.planes == 1 else element
                 if loads:
-                    value = b.bind(Read(self.fields.get(field, field), array.type, there, planar))
-                    out.append(Store(array, (Ref(lane),), value))
+                    value = b.bind(ir.Read(self.fields.get(field, field), array.type, there, planar))
+                    out.append(ir.Store(array, (ir.Ref(lane),), value))
                 else:
-                    value = b.bind(Load(array, (Ref(lane),), array.type))
-                    out.append(Write(self.fields.get(field, field), value, there, planar))
+                    value = b.bind(ir.Load(array, (ir.Ref(lane),), array.type))
+                    out.append(ir.Write(self.fields.get(field, field), value, there, planar))
             return tuple(out)
 
         return [self.loop(body)] if arrays else []
 
     # --- the body -----------------------------------------------------------------------------------------------
 
-    def body(self, lane: Var, out: list[Stmt]) -> Block:
+    def body(self, lane: ir.Var, out: list[ir.Stmt]) -> ir.Block:
         """The user's, for one lane."""
         copied = _Body(self, lane, self.positions(lane, out)).copy()
         return (*out, *copied)
 
-    def positions(self, lane: Var, out: list[Stmt]) -> dict[Expr, Expr]:
+    def positions(self, lane: ir.Var, out: list[ir.Stmt]) -> dict[ir.Expr, ir.Expr]:
         """The expressions that replace the thread's position and the extents of the grid."""
-        used = [e for e in expressions(self.source.body) if isinstance(e, Index) and e.axis in GRID_AXES]
-        found: dict[Expr, Expr] = {e: extent(self.source, e.axis) for e in used if e.kind == "global_size"}
+        used = [e for e in expressions(self.source.body) if isinstance(e, ir.Index) and e.axis in ir.GRID_AXES]
+        found: dict[ir.Expr, ir.Expr] = {e: extent(self.source, e.axis) for e in used if e.kind == "global_size"}
         if len(found) == len(set(used)):
             return found
         point, b = self.point(lane, out), collector(out)
@@ -208,47 +185,47 @@ class Widening:
 class _Body(Copier):
     """The body with arrays in the place of fields."""
 
-    def __init__(self, widening: Widening, lane: Var, positions: dict[Expr, Expr]) -> None:
+    def __init__(self, widening: Widening, lane: ir.Var, positions: dict[ir.Expr, ir.Expr]) -> None:
         super().__init__(widening.source.body)
         self.widening = widening
-        self.lane = (Ref(lane),)
+        self.lane = (ir.Ref(lane),)
         self.positions = positions
         for stmt in widening.source.shared("constant"):
             del self.arrays[stmt.array]
 
-    def expr(self, expr: Expr) -> Expr:
-        return self.positions.get(expr, expr) if isinstance(expr, Index) else super().expr(expr)
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        return self.positions.get(expr, expr) if isinstance(expr, ir.Index) else super().expr(expr)
 
-    def stmt(self, stmt: Stmt) -> Block:
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
         match stmt:
-            case Declare(array=array) if array.space == "constant":
+            case ir.Declare(array=array) if array.space == "constant":
                 return ()
-            case Let(value=Read() as read) | Assign(value=Read() as read) if is_own(read.field):
-                out: list[Stmt] = []
+            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if is_own(read.field):
+                out: list[ir.Stmt] = []
                 b = collector(out, stmt.loc)
                 value = self.loaded(read, b) if read.point is None else self.widening.beside(read, *self.lane, b)
                 (copied,) = super().stmt(stmt if value is None else replace(stmt, value=value))
                 return (*out, copied)
-            case Write():
+            case ir.Write():
                 return self.written(stmt)
         return super().stmt(stmt)
 
-    def loaded(self, read: Read, b: Builder) -> Expr:
+    def loaded(self, read: ir.Read, b: Builder) -> ir.Expr:
         arrays = [self.widening.loaded[read.field, e] for e in elements(read.field, read.element)]
-        loads = [Load(array, self.lane, array.type) for array in arrays]
-        return loads[0] if len(loads) == 1 else Pack(tuple(map(b.bind, loads)), read.type)
+        loads = [ir.Load(array, self.lane, array.type) for array in arrays]
+        return loads[0] if len(loads) == 1 else ir.Pack(tuple(map(b.bind, loads)), read.type)
 
-    def written(self, write: Write) -> Block:
-        out: list[Stmt] = []
+    def written(self, write: ir.Write) -> ir.Block:
+        out: list[ir.Stmt] = []
         arrays = [self.widening.stored[write.field, e] for e in elements(write.field, write.element)]
         values = collector(out, write.loc).lanes(self.expr(write.value))
-        stores = [Store(a, self.lane, v, write.loc) for a, v in zip(arrays, values, strict=True)]
+        stores = [ir.Store(a, self.lane, v, write.loc) for a, v in zip(arrays, values, strict=True)]
         return (*out, *stores)
 
 
-def _coordinates(b: Builder, point: Expr, domain: Domain) -> dict[str, Expr]:
+def _coordinates(b: Builder, point: ir.Expr, domain: Domain) -> dict[str, ir.Expr]:
     """Where a point of the flat grid is along each axis."""
-    at: dict[str, Expr] = {}
+    at: dict[str, ir.Expr] = {}
     for axis in reversed(domain.axes):
         outermost = axis == domain.axes[0]
         at[axis] = point if outermost else b.apply("mod", point, domain.extent(axis))

@@ -8,25 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.read_places import Places
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Array,
-    Assign,
-    Block,
-    Comment,
-    Declare,
-    FieldParam,
-    For,
-    If,
-    Let,
-    Load,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Write,
-)
 from gpuop.ir.visit import Copier, blocks, bound, changed, expressions, loop_values, map_blocks, walk
 
 Alike = tuple[range, object]  # the turns of a loop, and how it is to be unrolled
@@ -40,15 +24,15 @@ class _Joining:
     def __init__(self) -> None:
         self.places = Places(lambda stmt: 1)
 
-    def block(self, block: Block) -> Block:
-        out: list[Stmt] = []
+    def block(self, block: ir.Block) -> ir.Block:
+        out: list[ir.Stmt] = []
         known: dict[
-            Alike, list[tuple[For, set[tuple[FieldParam, object]]]]
+            Alike, list[tuple[ir.For, set[tuple[ir.FieldParam, object]]]]
         ] = {}  # the loops of a kind, with what they read
         for stmt in block:
             read = {(read.field, place) for read, place, _ in self.places.reads((stmt,))}
             alike = _alike(stmt)
-            if alike is None or not isinstance(stmt, For):
+            if alike is None or not isinstance(stmt, ir.For):
                 out.append(stmt)
                 continue
             loops = known.setdefault(alike, [])
@@ -64,59 +48,60 @@ class _Joining:
         return tuple(map_blocks(stmt, self.block) if blocks(stmt) else stmt for stmt in out)
 
 
-def _together(first: For, second: For, out: list[Stmt]) -> tuple[list[Stmt], For] | None:
+def _together(first: ir.For, second: ir.For, out: list[ir.Stmt]) -> tuple[list[ir.Stmt], ir.For] | None:
     """The statements with the second loop as part of the first one, which is among them; None if it cannot be."""
     at = next(n for n in range(len(out) - 1, -1, -1) if out[n] is first)
     moved = _moved(first, out[at + 1 :], second)
     if moved is None:
         return None
-    both = replace(first, body=first.body + Copier(second.body, {second.var: Ref(first.var)}).copy())
+    both = replace(first, body=first.body + Copier(second.body, {second.var: ir.Ref(first.var)}).copy())
     return [*out[:at], *moved, both, *(s for s in out[at + 1 :] if s not in moved)], both
 
 
-def _alike(stmt: Stmt) -> Alike | None:
+def _alike(stmt: ir.Stmt) -> Alike | None:
     """The turns and the hint that joined loops have in common; None for a loop that stays alone: it has effects or may be left."""
-    if not isinstance(stmt, For):
+    if not isinstance(stmt, ir.For):
         return None
     known = loop_values(stmt)
-    plain = all(isinstance(s, (Let, Assign, If, For, Comment)) for s in walk(stmt.body))
+    plain = all(isinstance(s, (ir.Let, ir.Assign, ir.If, ir.For, ir.Comment)) for s in walk(stmt.body))
     return (known, stmt.unroll) if known is not None and plain and not _loads_written(stmt.body) else None
 
 
-def _moved(first: For, between: Sequence[Stmt], second: For) -> list[Stmt] | None:
+def _moved(first: ir.For, between: Sequence[ir.Stmt], second: ir.For) -> list[ir.Stmt] | None:
     """The statements before the second loop that have to be before the first one, for both to be one; None if they cannot."""
     needed = _used((second,)) | _set((second,))
-    moved: list[Stmt] = []
-    left: list[Stmt] = []
+    moved: list[ir.Stmt] = []
+    left: list[ir.Stmt] = []
     for stmt in reversed(between):
-        if isinstance(stmt, Let) and stmt.var in needed:
+        if isinstance(stmt, ir.Let) and stmt.var in needed:
             needed |= _used((stmt,))
             moved.insert(0, stmt)
-        elif isinstance(stmt, (Let, Assign, Write, Declare, If, For, Comment)) or _keeps(stmt):
+        elif isinstance(stmt, (ir.Let, ir.Assign, ir.Write, ir.Declare, ir.If, ir.For, ir.Comment)) or _keeps(stmt):
             left.append(stmt)
         else:
             return None  # a barrier, or another effect that must stay where it is
-    made = _set((second, *(let for let in moved if isinstance(let, Let) and let.var.mutable)))
+    made = _set((second, *(let for let in moved if isinstance(let, ir.Let) and let.var.mutable)))
     if _loads_written(moved) or needed & (_set((first,)) | _set(left)) or made & (_used((first,)) | _used(left)):
         return None
     return moved
 
 
-def _keeps(stmt: Stmt) -> bool:
+def _keeps(stmt: ir.Stmt) -> bool:
     """Whether a statement only stores to an array, which no loop that is moved loads."""
-    return isinstance(stmt, Store) and isinstance(stmt.memory, Array)
+    return isinstance(stmt, ir.Store) and isinstance(stmt.memory, ir.Array)
 
 
-def _loads_written(block: Iterable[Stmt]) -> bool:
+def _loads_written(block: Iterable[ir.Stmt]) -> bool:
     return any(
-        isinstance(e, Load) and isinstance(e.memory, Array) and e.memory.written for e in expressions(tuple(block))
+        isinstance(e, ir.Load) and isinstance(e.memory, ir.Array) and e.memory.written
+        for e in expressions(tuple(block))
     )
 
 
-def _used(block: Iterable[Stmt]) -> set[Var]:
-    return {e.var for e in expressions(tuple(block)) if isinstance(e, Ref)}
+def _used(block: Iterable[ir.Stmt]) -> set[ir.Var]:
+    return {e.var for e in expressions(tuple(block)) if isinstance(e, ir.Ref)}
 
 
-def _set(block: Iterable[Stmt]) -> set[Var]:
+def _set(block: Iterable[ir.Stmt]) -> set[ir.Var]:
     """The variables that statements bind or assign."""
-    return {symbol for symbol in bound(tuple(block)) | changed(tuple(block)) if isinstance(symbol, Var)}
+    return {symbol for symbol in bound(tuple(block)) | changed(tuple(block)) if isinstance(symbol, ir.Var)}

@@ -11,28 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gpuop.base.config import config
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Array,
-    Block,
-    Comment,
-    Const,
-    Expr,
-    FieldParam,
-    For,
-    Index,
-    Let,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Wide,
-    Write,
-)
 from gpuop.ir.types import FLOAT, INT, Type
 from gpuop.ir.visit import Copier, expressions, loop_values, map_blocks, operands, walk
 from gpuop.passes.schedules import PLAIN
@@ -49,7 +30,7 @@ class Next:
         picked: instead of the turn's number it has what a table of constants says of it.
     """
 
-    base: Var | None = None
+    base: ir.Var | None = None
     offset: int = 0
     picked: bool = False
 
@@ -69,42 +50,42 @@ def loop_lanes(kernel: Kernel) -> Kernel:
         or PLAIN in (config.schedule, kernel.pin and kernel.pin.method)
     ):
         return kernel
-    if any(isinstance(stmt, Wide) or (isinstance(stmt, For) and stmt.lanes) for stmt in walk(kernel.body)):
+    if any(isinstance(stmt, ir.Wide) or (isinstance(stmt, ir.For) and stmt.lanes) for stmt in walk(kernel.body)):
         return kernel
     if halves(kernel) or (target.widening == "functions" and doubles(kernel.body)):
         return kernel
     return replace(kernel, body=_in_vectors(kernel.body, target.vector_length))
 
 
-def _in_vectors(block: Block, lanes: int) -> Block:
-    out: list[Stmt] = []
+def _in_vectors(block: ir.Block, lanes: int) -> ir.Block:
+    out: list[ir.Stmt] = []
     for stmt in block:
-        found = lanes_of(stmt, lanes) if isinstance(stmt, For) else 0
-        if isinstance(stmt, For) and found:
+        found = lanes_of(stmt, lanes) if isinstance(stmt, ir.For) else 0
+        if isinstance(stmt, ir.For) and found:
             out += _split(stmt, found)
         else:
             out.append(map_blocks(stmt, lambda inner: _in_vectors(inner, lanes)))
     return tuple(out)
 
 
-def _split(loop: For, lanes: int) -> Iterator[Stmt]:
+def _split(loop: ir.For, lanes: int) -> Iterator[ir.Stmt]:
     """The turns by so many at a time, and what is left of them."""
     turns = loop_values(loop)
     assert turns is not None
-    first, lane, body = Var("first", Type(INT)), Var("lane", Type(INT)), list[Stmt]()
+    first, lane, body = ir.Var("first", Type(INT)), ir.Var("lane", Type(INT)), list[ir.Stmt]()
     end = turns.start + len(turns) // lanes * lanes
-    place = collector(body).apply("add", Ref(first), Ref(lane))
+    place = collector(body).apply("add", ir.Ref(first), ir.Ref(lane))
     body += Copier(loop.body, {loop.var: place}).copy()
     if len(turns) == lanes:
         yield replace(loop, lanes=True)
         return
     start, stop, step = (constant(n, INT) for n in (turns.start, end, lanes))
-    yield For(first, start, stop, step, (counted(lane, 0, lanes, body, lanes=True),))
+    yield ir.For(first, start, stop, step, (counted(lane, 0, lanes, body, lanes=True),))
     if end < turns.stop:
         yield replace(loop, start=constant(end, INT))
 
 
-def lanes_of(loop: For, length: int) -> int:
+def lanes_of(loop: ir.For, length: int) -> int:
     """How many turns of a loop are one vector, where vectors of floats have a length; 0 where they are none."""
     turns, found = loop_values(loop), _Turns(loop)
     if turns is None or turns.step != 1 or len(turns) < length or not found.known:
@@ -127,80 +108,80 @@ class _Turns:
         loads, stores: which places of arrays.
     """
 
-    def __init__(self, loop: For) -> None:
-        self.places: dict[Var, Where] = {loop.var: Next()}
+    def __init__(self, loop: ir.For) -> None:
+        self.places: dict[ir.Var, Where] = {loop.var: Next()}
         self.bits: list[int] = [0]
-        self.loads: list[tuple[Array, Where]] = []
-        self.stores: list[tuple[Array, Where]] = []
+        self.loads: list[tuple[ir.Array, Where]] = []
+        self.stores: list[tuple[ir.Array, Where]] = []
         self.operators, self.picked = True, False
         self.known = not loop.lanes and loop.unroll == 1 and all(map(self.takes, loop.body))
-        read = {e.field for e in expressions(loop.body) if isinstance(e, Read)}
-        written = [stmt.field for stmt in loop.body if isinstance(stmt, Write)]
+        read = {e.field for e in expressions(loop.body) if isinstance(e, ir.Read)}
+        written = [stmt.field for stmt in loop.body if isinstance(stmt, ir.Write)]
         self.known &= read.isdisjoint(written) and len({*written}) == len(written) and bool(written or self.stores)
 
-    def takes(self, stmt: Stmt) -> bool:
+    def takes(self, stmt: ir.Stmt) -> bool:
         match stmt:
-            case Let(var=var, value=value) if not var.mutable and var.type.lanes == 1:
+            case ir.Let(var=var, value=value) if not var.mutable and var.type.lanes == 1:
                 where = self.places[var] = self.where(value)
                 self.note([value.type] if where is None else [])
                 return isinstance(where, Next | str) or all(map(self.computes, _parts(value)))
-            case Store(memory=Array(space="private") as array, index=index):
+            case ir.Store(memory=ir.Array(space="private") as array, index=index):
                 self.stores.append((array, self.at(index)))
                 self.note([array.type])
                 return self.is_next(index)
-            case Write(field=field, point=point, element=element) if point is not None and field.type.planes == 1:
+            case ir.Write(field=field, point=point, element=element) if point is not None and field.type.planes == 1:
                 self.note([Type(field.type.storage)])
                 return element is None and self.is_next(point)
-        return isinstance(stmt, Comment)
+        return isinstance(stmt, ir.Comment)
 
-    def is_next(self, index: tuple[Expr, ...]) -> bool:
+    def is_next(self, index: tuple[ir.Expr, ...]) -> bool:
         where = self.at(index)
         return isinstance(where, Next) and not where.picked
 
     def note(self, types: list[Type]) -> None:
         self.bits += [type_.dtype.bits for type_ in types if type_.kind != "b"]
 
-    def computes(self, expr: Expr) -> bool:
+    def computes(self, expr: ir.Expr) -> bool:
         """Whether what differs between turns is computed of neighbours."""
         match expr:
-            case Read(field=field, point=point, element=element, border=border):
+            case ir.Read(field=field, point=point, element=element, border=border):
                 self.note([Type(field.type.storage)])
                 return point is not None and element is None and border == "unchecked" and self.at(point) is not None
-            case Load(memory=Array(space="private") as array, index=index):
+            case ir.Load(memory=ir.Array(space="private") as array, index=index):
                 self.loads.append((array, self.at(index)))
                 return self.loads[-1][1] is not None
         self.operators &= is_operator(expr)
-        return isinstance(expr, Apply | Const | Ref | Index) or is_operator(expr)
+        return isinstance(expr, ir.Apply | ir.Const | ir.Ref | ir.Index) or is_operator(expr)
 
-    def at(self, index: tuple[Expr, ...]) -> Where:
+    def at(self, index: tuple[ir.Expr, ...]) -> Where:
         """Where the last coordinate is, if the others are common."""
         *others, last = map(self.where, index) if index else [None]
         return last if all(each == COMMON for each in others) else None
 
-    def where(self, expr: Expr) -> Where:
+    def where(self, expr: ir.Expr) -> Where:
         match expr:
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.places.get(var, COMMON)
-            case Apply(op="add" | "sub" as op, args=(x, y)) if expr.type == Type(INT):
+            case ir.Apply(op="add" | "sub" as op, args=(x, y)) if expr.type == Type(INT):
                 return self.moved(self.where(x), y, op) or (self.moved(self.where(y), x, op) if op == "add" else None)
-            case Load(memory=Array(space="constant"), index=(at,)) if self.where(at) == Next():
+            case ir.Load(memory=ir.Array(space="constant"), index=(at,)) if self.where(at) == Next():
                 self.picked = True
                 return Next(picked=True) if expr.type == Type(INT) else None
-            case Load(memory=memory) if isinstance(memory, FieldParam) or memory.space != "constant":
+            case ir.Load(memory=memory) if isinstance(memory, ir.FieldParam) or memory.space != "constant":
                 return None
-            case Read():
+            case ir.Read():
                 return None
         return COMMON if all(self.where(e) == COMMON for e in operands(expr)) else None
 
-    def moved(self, where: Where, by: Expr, op: str) -> Where:
+    def moved(self, where: Where, by: ir.Expr, op: str) -> Where:
         if where == COMMON and self.where(by) == COMMON:
             return COMMON
         if not isinstance(where, Next):
             return None
-        if isinstance(by, Const):
+        if isinstance(by, ir.Const):
             return replace(where, offset=where.offset + int(by.value) * (1 if op == "add" else -1))
-        fits = op == "add" and where.base is None and isinstance(by, Ref) and self.where(by) == COMMON
-        return replace(where, base=by.var) if fits and isinstance(by, Ref) else None
+        fits = op == "add" and where.base is None and isinstance(by, ir.Ref) and self.where(by) == COMMON
+        return replace(where, base=by.var) if fits and isinstance(by, ir.Ref) else None
 
     def apart(self, lanes: int) -> bool:
         """Whether no turn of a vector uses what another one of it stores."""
@@ -219,9 +200,9 @@ class _Turns:
         )
 
 
-def _parts(expr: Expr) -> Iterator[Expr]:
+def _parts(expr: ir.Expr) -> Iterator[ir.Expr]:
     """An expression and what it is made of, but for places."""
     yield expr
-    if not isinstance(expr, Read | Load):
+    if not isinstance(expr, ir.Read | ir.Load):
         for part in operands(expr):
             yield from _parts(part)

@@ -7,47 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gpuop.base.errors import Loc
+from gpuop.ir import nodes as ir
 from gpuop.ir.borders import inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Argument,
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Bits,
-    Block,
-    Break,
-    Cast,
-    Collective,
-    Comment,
-    Const,
-    Continue,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Lane,
-    Let,
-    Load,
-    Pack,
-    Print,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Var,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import map_values, operands
@@ -62,18 +25,20 @@ def lower_fields(kernel: Kernel) -> Kernel:
 
 class _Lowering:
     def __init__(self, kernel: Kernel) -> None:
-        self.lanes_of: dict[Var, list[Expr]] = {}
-        self.arrays: dict[Array, Array] = {}
-        self.out: list[Stmt] = []
-        self.made: list[dict[Expr, Expr]] = []  # in each open block, what was bound to values of operations
+        self.lanes_of: dict[ir.Var, list[ir.Expr]] = {}
+        self.arrays: dict[ir.Array, ir.Array] = {}
+        self.out: list[ir.Stmt] = []
+        self.made: list[dict[ir.Expr, ir.Expr]] = []  # in each open block, what was bound to values of operations
         self.name = "t", True  # the name of the next bindings, and whether they are temporary
         self.loc: Loc | None = None
         self.b = Builder(self.bind)
         self.at = Addresses(kernel, self.b)
 
-    def bind(self, expr: Expr) -> Expr:
+    def bind(self, expr: ir.Expr) -> ir.Expr:
         """The variable of an expression: one for equal operations, of which addresses have many."""
-        if not isinstance(expr, (Apply, Cast)) or any(isinstance(e, Ref) and e.var.mutable for e in operands(expr)):
+        if not isinstance(expr, (ir.Apply, ir.Cast)) or any(
+            isinstance(e, ir.Ref) and e.var.mutable for e in operands(expr)
+        ):
             return self.bound(expr)
         for made in self.made:
             if expr in made:
@@ -81,13 +46,13 @@ class _Lowering:
         self.made[-1][expr] = found = self.bound(expr)
         return found
 
-    def bound(self, expr: Expr) -> Expr:
+    def bound(self, expr: ir.Expr) -> ir.Expr:
         hint, temporary = self.name
-        var = Var(hint, expr.type, temporary=temporary)
-        let = Let(var, expr, self.loc)
+        var = ir.Var(hint, expr.type, temporary=temporary)
+        let = ir.Let(var, expr, self.loc)
         self.out.append(let)
         self.at.ranges.meet(let)
-        return Ref(var)
+        return ir.Ref(var)
 
     @contextmanager
     def named(self, hint: str, temporary: bool = True) -> Iterator[None]:
@@ -95,7 +60,7 @@ class _Lowering:
         yield
         self.name = before
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         outer, self.out = self.out, []
         self.made.append({})
         for stmt in block:
@@ -107,79 +72,79 @@ class _Lowering:
 
     # --- statements ---------------------------------------------------------------------------------------------
 
-    def stmt(self, stmt: Stmt) -> None:  # noqa: C901 - a case for each kind of node
+    def stmt(self, stmt: ir.Stmt) -> None:  # noqa: C901 - a case for each kind of node
         match stmt:
-            case Let(var=var, value=value):
+            case ir.Let(var=var, value=value):
                 self.let(var, value)
-            case Assign(var=var, value=value):
+            case ir.Assign(var=var, value=value):
                 self.assign(var, self.lanes(value))
-            case Declare(array=array):
+            case ir.Declare(array=array):
                 lanes = (array.type.lanes,) if array.type.lanes > 1 else ()
                 self.arrays[array] = replace(array, type=array.type.scalar, shape=(*array.shape, *lanes))
                 self.out.append(replace(stmt, array=self.arrays[array]))
-            case Atomic():
+            case ir.Atomic():
                 self.atomic(stmt)
-            case Collective(var=var):
-                self.lanes_of[var] = [Ref(var)]
+            case ir.Collective(var=var):
+                self.lanes_of[var] = [ir.Ref(var)]
                 self.out.append(map_values(stmt, self.scalar))
-            case Wide():
+            case ir.Wide():
                 self.wide(stmt)
-            case Store():
+            case ir.Store():
                 self.store_array(stmt)
-            case Write():
+            case ir.Write():
                 self.write(stmt)
-            case If() | For() | While():
+            case ir.If() | ir.For() | ir.While():
                 self.nested(stmt)
-            case Barrier() | Print() | Assert() | Break() | Continue() | Comment():
+            case ir.Barrier() | ir.Print() | ir.Assert() | ir.Break() | ir.Continue() | ir.Comment():
                 self.out.append(map_values(stmt, self.scalar))
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def nested(self, stmt: If | For | While) -> None:
+    def nested(self, stmt: ir.If | ir.For | ir.While) -> None:
         match stmt:
-            case If(cond=cond, then=then, orelse=orelse):
+            case ir.If(cond=cond, then=then, orelse=orelse):
                 self.out.append(replace(stmt, cond=self.scalar(cond), then=self.block(then), orelse=self.block(orelse)))
-            case For(var=var, start=start, stop=stop, step=step, body=body):
+            case ir.For(var=var, start=start, stop=stop, step=step, body=body):
                 bounds = [self.scalar(e) for e in (start, stop, step)]
-                self.lanes_of[var] = [Ref(var)]
+                self.lanes_of[var] = [ir.Ref(var)]
                 loop = replace(stmt, start=bounds[0], stop=bounds[1], step=bounds[2])
                 self.at.ranges.meet(loop)
                 self.out.append(replace(loop, body=self.block(body)))
-            case While(head=head, cond=cond, body=body):
+            case ir.While(head=head, cond=cond, body=body):
                 lowered = self.block(head)
                 self.out.append(replace(stmt, head=lowered, cond=self.scalar(cond), body=self.block(body)))
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def let(self, var: Var, value: Expr) -> None:
+    def let(self, var: ir.Var, value: ir.Expr) -> None:
         before, self.name = self.name, (var.hint, var.temporary)
         lanes = self.lanes(value)
         self.name = before
         if not var.mutable:
             # a copy of a variable must stay a copy, other atoms stand for themselves
-            self.lanes_of[var] = [self.bind(e) if isinstance(e, Ref) and e.var.mutable else e for e in lanes]
+            self.lanes_of[var] = [self.bind(e) if isinstance(e, ir.Ref) and e.var.mutable else e for e in lanes]
             return
         names = [var.hint] if len(lanes) == 1 else [f"{var.hint}_{c}" for c in COMPONENTS]
         fresh = [
-            Var(name, e.type, mutable=True, temporary=var.temporary) for name, e in zip(names, lanes, strict=False)
+            ir.Var(name, e.type, mutable=True, temporary=var.temporary) for name, e in zip(names, lanes, strict=False)
         ]
-        self.out += [Let(v, e, self.loc) for v, e in zip(fresh, lanes, strict=True)]
-        self.lanes_of[var] = [Ref(v) for v in fresh]
+        self.out += [ir.Let(v, e, self.loc) for v, e in zip(fresh, lanes, strict=True)]
+        self.lanes_of[var] = [ir.Ref(v) for v in fresh]
 
-    def assign(self, var: Var, lanes: list[Expr]) -> None:
-        targets = [e.var for e in self.lanes_of[var] if isinstance(e, Ref)]
+    def assign(self, var: ir.Var, lanes: list[ir.Expr]) -> None:
+        targets = [e.var for e in self.lanes_of[var] if isinstance(e, ir.Ref)]
         if len(targets) > 1:  # v @= v.yx: read all before writing any
             lanes = [
-                self.bind(e) if isinstance(e, Ref) and e.var in targets and e.var is not t else e
+                self.bind(e) if isinstance(e, ir.Ref) and e.var in targets and e.var is not t else e
                 for t, e in zip(targets, lanes, strict=True)
             ]
-        self.out += [Assign(t, e, self.loc) for t, e in zip(targets, lanes, strict=True)]
+        self.out += [ir.Assign(t, e, self.loc) for t, e in zip(targets, lanes, strict=True)]
 
-    def atomic(self, stmt: Atomic) -> None:
+    def atomic(self, stmt: ir.Atomic) -> None:
         """Outside its field it does nothing, and reads 0."""
         args, index = tuple(map(self.scalar, stmt.args)), tuple(map(self.scalar, stmt.index))
         memory, test = stmt.memory, None
-        if isinstance(memory, FieldParam):
+        if isinstance(memory, ir.FieldParam):
             with self.named("at"):
                 test, offsets = self.at.target(memory, index, self.optional(stmt.element))
             index = tuple(offsets)
@@ -189,18 +154,18 @@ class _Lowering:
         inner = var if test is None or var is None else replace(var)
         done = replace(stmt, memory=memory, index=index, args=args, element=None, var=inner)
         if var is not None:
-            self.lanes_of[var] = [Ref(var)]
+            self.lanes_of[var] = [ir.Ref(var)]
         if test is None:
             self.out.append(done)
         elif var is None or inner is None:
-            self.out.append(If(test, (done,), (), self.loc))
+            self.out.append(ir.If(test, (done,), (), self.loc))
         else:
-            kept = Var(var.hint, var.type, mutable=True)
-            self.lanes_of[var] = [Ref(kept)]
-            self.out.append(Let(kept, constant(0, var.type.dtype), self.loc))
-            self.out.append(If(test, (done, Assign(kept, Ref(inner), self.loc)), (), self.loc))
+            kept = ir.Var(var.hint, var.type, mutable=True)
+            self.lanes_of[var] = [ir.Ref(kept)]
+            self.out.append(ir.Let(kept, constant(0, var.type.dtype), self.loc))
+            self.out.append(ir.If(test, (done, ir.Assign(kept, ir.Ref(inner), self.loc)), (), self.loc))
 
-    def wide(self, stmt: Wide) -> None:
+    def wide(self, stmt: ir.Wide) -> None:
         """The elements are all inside their field."""
         (plane,) = self.at.planes(stmt.field, self.optional(stmt.element))
         with self.named("at"):
@@ -212,60 +177,60 @@ class _Lowering:
 
     # --- expressions --------------------------------------------------------------------------------------------
 
-    def scalar(self, expr: Expr) -> Expr:
+    def scalar(self, expr: ir.Expr) -> ir.Expr:
         (lane,) = self.lanes(expr)
         return lane
 
-    def optional(self, expr: Expr | None) -> Expr | None:
+    def optional(self, expr: ir.Expr | None) -> ir.Expr | None:
         return None if expr is None else self.scalar(expr)
 
-    def point(self, point: tuple[Expr, ...] | None) -> tuple[Expr, ...] | None:
+    def point(self, point: tuple[ir.Expr, ...] | None) -> tuple[ir.Expr, ...] | None:
         return None if point is None else tuple(map(self.scalar, point))
 
-    def lanes(self, expr: Expr) -> list[Expr]:
+    def lanes(self, expr: ir.Expr) -> list[ir.Expr]:
         """The scalars that an expression becomes."""
         match expr:
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.lanes_of[var]
-            case Apply(op=op, args=args, type=type_):
+            case ir.Apply(op=op, args=args, type=type_):
                 columns = [self.lanes(a) for a in args]
                 return [self.b.apply(op, *(c[i] for c in columns)) for i in range(type_.lanes)]
-            case Cast(arg=arg, type=type_, saturate=saturate):
+            case ir.Cast(arg=arg, type=type_, saturate=saturate):
                 cast = [self.b.cast(e, type_.scalar, saturate) for e in self.lanes(arg)]
                 return cast * type_.lanes if len(cast) < type_.lanes else cast
-            case Bits(arg=arg, type=type_):
+            case ir.Bits(arg=arg, type=type_):
                 return [self.b.bits(e, type_.scalar) for e in self.lanes(arg)]
-            case Lane(arg=arg, lane=lane):
+            case ir.Lane(arg=arg, lane=lane):
                 return [self.lanes(arg)[lane]]
-            case Pack(args=args):
+            case ir.Pack(args=args):
                 return [lane for a in args for lane in self.lanes(a)]
-            case Load():
+            case ir.Load():
                 return self.load_array(expr)
-            case Read():
+            case ir.Read():
                 return self.read(expr)
-            case Const() | TargetConst() | Index() | Stride() | Argument():
+            case ir.Const() | TargetConst() | ir.Index() | ir.Stride() | ir.Argument():
                 return [expr]
             case _:
-                assert_never(expr)
+                ir.assert_never(expr)
 
-    def load_array(self, load: Load) -> list[Expr]:
+    def load_array(self, load: ir.Load) -> list[ir.Expr]:
         memory = load.memory
-        assert isinstance(memory, Array)  # fields are loaded from once they have been lowered
+        assert isinstance(memory, ir.Array)  # fields are loaded from once they have been lowered
         array, at = self.arrays[memory], tuple(map(self.scalar, load.index))
         if memory.type.lanes == 1:
-            return [self.bind(Load(array, at, array.type))]
-        return [self.bind(Load(array, (*at, constant(k, INT)), array.type)) for k in range(memory.type.lanes)]
+            return [self.bind(ir.Load(array, at, array.type))]
+        return [self.bind(ir.Load(array, (*at, constant(k, INT)), array.type)) for k in range(memory.type.lanes)]
 
-    def store_array(self, store: Store) -> None:
+    def store_array(self, store: ir.Store) -> None:
         memory, lanes = store.memory, self.lanes(store.value)
-        assert isinstance(memory, Array)  # fields are stored to once they have been lowered
+        assert isinstance(memory, ir.Array)  # fields are stored to once they have been lowered
         array, at = self.arrays[memory], tuple(map(self.scalar, store.index))
         for k, value in enumerate(lanes):
-            self.out.append(Store(array, at if len(lanes) == 1 else (*at, constant(k, INT)), value, self.loc))
+            self.out.append(ir.Store(array, at if len(lanes) == 1 else (*at, constant(k, INT)), value, self.loc))
 
     # --- fields -------------------------------------------------------------------------------------------------
 
-    def read(self, read: Read) -> list[Expr]:
+    def read(self, read: ir.Read) -> list[ir.Expr]:
         field, kind = read.field, Type(read.field.type.storage)
         if field.by_value:
             return self.read_argument(read)
@@ -276,15 +241,15 @@ class _Lowering:
             point = self.at.offset(field, [place(self.b, c, border) for c in coordinates])
             offsets = [self.at.plane(field, point, plane, clamped=True) for plane in planes]
             outside = self.at.all_of([inside(self.b, c) for c in coordinates]) if border == "fill" else None
-        loads = [self.bind(Load(field, (offset,), kind)) for offset in offsets]
+        loads = [self.bind(ir.Load(field, (offset,), kind)) for offset in offsets]
         if outside is None:
             return loads
         assert read.fill is not None
         return [self.b.apply("choose", outside, load, read.fill) for load in loads]
 
-    def read_argument(self, read: Read) -> list[Expr]:
+    def read_argument(self, read: ir.Read) -> list[ir.Expr]:
         kind = Type(read.field.type.storage)
-        planes: list[Expr] = [Argument(read.field, k, kind) for k in range(read.field.type.planes)]
+        planes: list[ir.Expr] = [ir.Argument(read.field, k, kind) for k in range(read.field.type.planes)]
         if read.element is None:
             return planes
         element, value = self.scalar(read.element), planes[0]
@@ -292,9 +257,11 @@ class _Lowering:
             value = self.b.apply("choose", self.b.apply("eq", element, k), plane, value)
         return [value]
 
-    def write(self, write: Write) -> None:
+    def write(self, write: ir.Write) -> None:
         field, lanes = write.field, self.lanes(write.value)
         with self.named("at"):
             test, offsets = self.at.target(field, self.point(write.point), self.optional(write.element))
-        stores = tuple(Store(field, (offset,), value, self.loc) for offset, value in zip(offsets, lanes, strict=True))
-        self.out += stores if test is None else (If(test, stores, (), self.loc),)
+        stores = tuple(
+            ir.Store(field, (offset,), value, self.loc) for offset, value in zip(offsets, lanes, strict=True)
+        )
+        self.out += stores if test is None else (ir.If(test, stores, (), self.loc),)

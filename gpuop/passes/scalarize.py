@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Assign,
-    Bits,
-    Block,
-    Cast,
-    Const,
-    Expr,
-    FieldParam,
-    Index,
-    Lane,
-    Let,
-    Load,
-    Pack,
-    Read,
-    Stmt,
-    Write,
-)
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.visit import Copier, expressions, walk
 
-ELEMENT = Index("global", "element")
+ELEMENT = ir.Index("global", "element")
 
 
 def by_element(kernel: Kernel) -> Kernel | None:
@@ -37,45 +20,49 @@ def by_element(kernel: Kernel) -> Kernel | None:
     Every row of the operator table works on each component by itself, so only what takes vectors apart stands in the way.
     """
     lanes = kernel.outputs[0].param.type.planes
-    taken = any(isinstance(e, (Lane, Pack, Load, TargetConst)) or _reads_one(e) for e in expressions(kernel.body))
-    odd = any(stmt.var.type.lanes not in (1, lanes) for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
+    taken = any(
+        isinstance(e, (ir.Lane, ir.Pack, ir.Load, TargetConst)) or _reads_one(e) for e in expressions(kernel.body)
+    )
+    odd = any(
+        stmt.var.type.lanes not in (1, lanes) for stmt in walk(kernel.body) if isinstance(stmt, (ir.Let, ir.Assign))
+    )
     if kernel.domain.elements > 1 or lanes == 1 or taken or odd:
         return None
     return replace(kernel, body=_Scalars(kernel.body).copy(), domain=Domain(kernel.domain.shape, lanes))
 
 
-def _reads_one(expr: Expr) -> bool:
+def _reads_one(expr: ir.Expr) -> bool:
     """Whether it reads one element of several."""
-    return isinstance(expr, Read) and expr.element is not None
+    return isinstance(expr, ir.Read) and expr.element is not None
 
 
 class _Scalars(Copier):
     """A body with a component in the place of each vector."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: ir.Block) -> None:
         super().__init__(block)
         for var, copied in self.vars.items():
             self.vars[var] = replace(copied, type=copied.type.scalar)
 
-    def expr(self, expr: Expr) -> Expr:
+    def expr(self, expr: ir.Expr) -> ir.Expr:
         copied = super().expr(expr)
-        if isinstance(copied, Read):
+        if isinstance(copied, ir.Read):
             element = ELEMENT if copied.type.lanes > 1 else None
             return replace(copied, type=copied.type.scalar, element=element)
-        if isinstance(copied, (Apply, Bits)):
+        if isinstance(copied, (ir.Apply, ir.Bits)):
             return replace(copied, type=copied.type.scalar)
-        if isinstance(copied, Cast):
+        if isinstance(copied, ir.Cast):
             single = replace(copied, type=copied.type.scalar)
             return single.arg if single.arg.type == single.type else single
         return copied
 
-    def stmt(self, stmt: Stmt) -> Block:
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
         (copied,) = super().stmt(stmt)
-        return (replace(copied, element=ELEMENT),) if isinstance(copied, Write) else (copied,)
+        return (replace(copied, element=ELEMENT),) if isinstance(copied, ir.Write) else (copied,)
 
 
-def element_reads(kernel: Kernel, field: FieldParam) -> Iterator[bool]:
+def element_reads(kernel: Kernel, field: ir.FieldParam) -> Iterator[bool]:
     """For each read of a field, whether it is of an element that is computed."""
     for expr in expressions(kernel.body):
-        if isinstance(expr, Read) and expr.field is field:
-            yield expr.element is not None and not isinstance(expr.element, Const)
+        if isinstance(expr, ir.Read) and expr.field is field:
+            yield expr.element is not None and not isinstance(expr.element, ir.Const)

@@ -6,27 +6,9 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Array,
-    Assign,
-    Atomic,
-    Cast,
-    Const,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Var,
-    Wide,
-)
 from gpuop.ir.types import INT, LONG, UINT, ULONG
 from gpuop.ir.visit import walk, walk_expr
 from gpuop.passes.known_sums import Key, Opaque, Sum, common
@@ -53,41 +35,43 @@ class KnownBounds(Ranges):
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel)
-        self.values: dict[Var, Expr] = {}
+        self.values: dict[ir.Var, ir.Expr] = {}
         self.narrowed: dict[Key, Range] = {}
         self.limits: list[Sum] = []
-        self.seen: dict[Var, Range] = {}
-        self.made_of: dict[Var, set[Key]] = {}
-        self.users: dict[Key, set[Var]] = {}  # whose ranges change when that of a key does
-        self.sums: dict[Var, Sum] = {}
+        self.seen: dict[ir.Var, Range] = {}
+        self.made_of: dict[ir.Var, set[Key]] = {}
+        self.users: dict[Key, set[ir.Var]] = {}  # whose ranges change when that of a key does
+        self.sums: dict[ir.Var, Sum] = {}
         self.depth = self.tried = 0
-        self.either: tuple[tuple[tuple[Expr, ...], bool], ...] = ()
-        self.given: dict[Var | Array, list[Expr] | None] = {}  # what those that change may hold; None: anything
+        self.either: tuple[tuple[tuple[ir.Expr, ...], bool], ...] = ()
+        self.given: dict[
+            ir.Var | ir.Array, list[ir.Expr] | None
+        ] = {}  # what those that change may hold; None: anything
         for stmt in walk(kernel.body):
             self._note(stmt)
 
-    def _note(self, stmt: Stmt) -> None:
+    def _note(self, stmt: ir.Stmt) -> None:
         match stmt:
-            case Let(var=var, value=value) | Assign(var=var, value=value) if value.type.kind in "iub":
+            case ir.Let(var=var, value=value) | ir.Assign(var=var, value=value) if value.type.kind in "iub":
                 if not var.mutable:
                     self.values[var] = value
                     self._note_uses(var, value)
                 elif (found := self.given.setdefault(var, [])) is not None:
                     found.append(value)
-            case Store(memory=Array() as array, value=value) if value.type.kind in "iu":
+            case ir.Store(memory=ir.Array() as array, value=value) if value.type.kind in "iu":
                 if (found := self.given.setdefault(array, [])) is not None:
                     found.append(value)
-            case Wide(array=array, loads=True) | Atomic(memory=Array() as array):
+            case ir.Wide(array=array, loads=True) | ir.Atomic(memory=ir.Array() as array):
                 self.given[array] = None
-            case For():
+            case ir.For():
                 self.known[stmt.var] = LIMITS[INT]
 
-    def _note_uses(self, var: Var, value: Expr) -> None:
+    def _note_uses(self, var: ir.Var, value: ir.Expr) -> None:
         used: set[Key] = set()
         for each in walk_expr(value):
-            if isinstance(each, Ref):
+            if isinstance(each, ir.Ref):
                 used |= {each.var, *self.made_of.get(each.var, ())}
-            elif isinstance(each, Index):
+            elif isinstance(each, ir.Index):
                 used.add((each.kind, each.axis))
         self.made_of[var] = used
         for key in used:
@@ -101,7 +85,7 @@ class KnownBounds(Ranges):
     # --- conditions -------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def under(self, cond: Expr, holds: bool) -> Iterator[None]:
+    def under(self, cond: ir.Expr, holds: bool) -> Iterator[None]:
         """What is known where a condition holds, or does not."""
         before, either = (self.narrowed, self.limits, self.seen), self.either
         self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), dict(before[2])
@@ -110,13 +94,13 @@ class KnownBounds(Ranges):
         (self.narrowed, self.limits, self.seen), self.either = before, either
 
     @contextmanager
-    def turning(self, loop: For) -> Iterator[None]:
+    def turning(self, loop: ir.For) -> Iterator[None]:
         """What is known in a loop."""
         self.known[loop.var] = self.counter(loop)
         before = self.narrowed, self.limits, self.seen
         self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), dict(before[2])
         self._forget(loop.var)
-        counter, step = Ref(loop.var), self.range(loop.step)
+        counter, step = ir.Ref(loop.var), self.range(loop.step)
         if step[0] > 0:
             self._at_most(counter, loop.stop, -1)
             self._at_last(loop, step)
@@ -127,7 +111,7 @@ class KnownBounds(Ranges):
         yield
         self.narrowed, self.limits, self.seen = before
 
-    def _at_last(self, loop: For, step: Range) -> None:
+    def _at_last(self, loop: ir.For, step: Range) -> None:
         """The counter's last value, where it is known how far behind the end that is."""
         if step[0] != step[1]:
             return
@@ -138,15 +122,15 @@ class KnownBounds(Ranges):
             self._limit(Sum(limit.terms, limit.constant - (far.constant - 1) // by * by))
         first, end = self._rest(start, by), self._rest(self.sum(loop.stop), by)
         if by > 1 and first is not None and end is not None:
-            self._at_most(Ref(loop.var), loop.stop, -((end - first) % by or by))
+            self._at_most(ir.Ref(loop.var), loop.stop, -((end - first) % by or by))
 
     def _rest(self, whole: Sum, by: int) -> int | None:
         """What is left of a sum, divided by a number, if it is known."""
         rest = whole.constant
         for key, n in whole.terms.items():
             if n % by:
-                value = self.values.get(key) if isinstance(key, Var) else None
-                if not isinstance(value, Apply) or value.op not in ("min", "max", "choose"):
+                value = self.values.get(key) if isinstance(key, ir.Var) else None
+                if not isinstance(value, ir.Apply) or value.op not in ("min", "max", "choose"):
                     return None
                 found = {self._rest(self.sum(arm), by) for arm in value.args[value.op == "choose" :]}
                 known = found.pop()
@@ -155,30 +139,30 @@ class KnownBounds(Ranges):
                 rest += n * known
         return rest % by
 
-    def _suppose(self, cond: Expr, holds: bool) -> None:
+    def _suppose(self, cond: ir.Expr, holds: bool) -> None:
         match cond:
-            case Ref(var=var) if var in self.values:
+            case ir.Ref(var=var) if var in self.values:
                 self._suppose(self.values[var], holds)
-            case Apply(op="not", args=(one,)):
+            case ir.Apply(op="not", args=(one,)):
                 self._suppose(one, not holds)
-            case Apply(op="and", args=args) if holds and cond.type.kind == "b":
+            case ir.Apply(op="and", args=args) if holds and cond.type.kind == "b":
                 for one in args:
                     self._suppose(one, True)
-            case Apply(op="or", args=args) if not holds and cond.type.kind == "b":
+            case ir.Apply(op="or", args=args) if not holds and cond.type.kind == "b":
                 for one in args:
                     self._suppose(one, False)
-            case Apply(op="or") | Apply(op="and") if cond.type.kind == "b":
+            case ir.Apply(op="or") | ir.Apply(op="and") if cond.type.kind == "b":
                 self.either = (*self.either, (cond.args, holds))
-            case Apply(op=op, args=(a, b)) if op in FLIPPED and a.type.kind in "iu":
+            case ir.Apply(op=op, args=(a, b)) if op in FLIPPED and a.type.kind in "iu":
                 self._compare(op if holds else FLIPPED[op], a, b)
 
-    def _compare(self, op: str, a: Expr, b: Expr) -> None:
+    def _compare(self, op: str, a: ir.Expr, b: ir.Expr) -> None:
         signed = self._signed(a)
         if signed is not None and op in ("lt", "le"):  # an integer below 0 is a large number
             low, high = self.range(b)
             if low >= 0 and high <= LIMITS[INT][1]:
-                self._at_most(Const(0, signed.type), signed, 0)
-                self._at_most(signed, Const(high, signed.type), -1 if op == "lt" else 0)
+                self._at_most(ir.Const(0, signed.type), signed, 0)
+                self._at_most(signed, ir.Const(high, signed.type), -1 if op == "lt" else 0)
         if op in ("gt", "ge"):
             op, a, b = {"gt": "lt", "ge": "le"}[op], b, a
         if op in ("lt", "eq", "le"):
@@ -186,13 +170,15 @@ class KnownBounds(Ranges):
         if op == "eq":
             self._at_most(b, a, 0)
 
-    def _signed(self, expr: Expr) -> Expr | None:
+    def _signed(self, expr: ir.Expr) -> ir.Expr | None:
         """What was made unsigned."""
-        while isinstance(expr, Ref) and expr.var in self.values:
+        while isinstance(expr, ir.Ref) and expr.var in self.values:
             expr = self.values[expr.var]
-        return expr.arg if isinstance(expr, Cast) and expr.type.dtype in WORDS and expr.arg.type.dtype in WIDE else None
+        return (
+            expr.arg if isinstance(expr, ir.Cast) and expr.type.dtype in WORDS and expr.arg.type.dtype in WIDE else None
+        )
 
-    def _at_most(self, a: Expr, b: Expr, by: int) -> None:
+    def _at_most(self, a: ir.Expr, b: ir.Expr, by: int) -> None:
         """a ≤ b + by."""
         low, high = self.range(a)[0], self.range(b)[1]
         self._narrow(a, (low, high + by))
@@ -201,10 +187,10 @@ class KnownBounds(Ranges):
         self._limit(Sum(limit.terms, limit.constant - by))
         for side, op in ((a, "max"), (b, "min")):  # the greater one of two is at most so much: so are both
             value = self._value(side)
-            if isinstance(value, Apply) and value.op == op:
+            if isinstance(value, ir.Apply) and value.op == op:
                 for arm in value.args:
                     self._at_most(*((arm, b) if op == "max" else (a, arm)), by)
-            elif isinstance(value, Apply) and value.op in (
+            elif isinstance(value, ir.Apply) and value.op in (
                 "min",
                 "max",
             ):  # one of both is, and where the other cannot be
@@ -232,15 +218,15 @@ class KnownBounds(Ranges):
 
     def _narrow_arms(self, key: Key, to: Range, before: Range) -> None:
         """What the range of the lesser or the greater one of two numbers says of them."""
-        value = self.values.get(key) if isinstance(key, Var) else None
-        if isinstance(key, Var) and isinstance(value, Apply) and value.op in ("min", "max"):
+        value = self.values.get(key) if isinstance(key, ir.Var) else None
+        if isinstance(key, ir.Var) and isinstance(value, ir.Apply) and value.op in ("min", "max"):
             if to[0] > before[0]:
-                self._at_most(Const(to[0], value.type), Ref(key), 0)
+                self._at_most(ir.Const(to[0], value.type), ir.Ref(key), 0)
             if to[1] < before[1]:
-                self._at_most(Ref(key), Const(to[1], value.type), 0)
+                self._at_most(ir.Ref(key), ir.Const(to[1], value.type), 0)
 
-    def _narrow(self, expr: Expr, to: Range) -> None:
-        if isinstance(expr, Ref) and not expr.var.mutable:
+    def _narrow(self, expr: ir.Expr, to: Range) -> None:
+        if isinstance(expr, ir.Ref) and not expr.var.mutable:
             low, high = self.range(expr)
             found = max(low, to[0]), min(high, to[1])
             if found != (low, high):
@@ -249,40 +235,40 @@ class KnownBounds(Ranges):
 
     # --- ranges -----------------------------------------------------------------------------------------------------
 
-    def exact(self, expr: Expr) -> Range:  # noqa: C901 - a case for each operation
+    def exact(self, expr: ir.Expr) -> Range:  # noqa: C901 - a case for each operation
         match expr:
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 if var not in self.seen:
                     self.seen[var] = self._of(var)
                 return self.seen[var]
-            case Index(kind=kind, axis=axis, offset=offset):
-                low, high = super().exact(Index(kind, axis))
+            case ir.Index(kind=kind, axis=axis, offset=offset):
+                low, high = super().exact(ir.Index(kind, axis))
                 found = self.narrowed.get((kind, axis), (low, high))
                 return max(low, found[0]) + offset, min(high, found[1]) + offset
-            case Apply(op="choose", args=(cond, a, b)) if expr.type.kind in "iu" and self.depth < DEEP:
+            case ir.Apply(op="choose", args=(cond, a, b)) if expr.type.kind in "iu" and self.depth < DEEP:
                 return self._chosen(cond, a, b)
-            case Cast(arg=arg, type=kind) if kind.dtype in WIDE and self._is_wrapped(arg):
+            case ir.Cast(arg=arg, type=kind) if kind.dtype in WIDE and self._is_wrapped(arg):
                 found = self.range(arg)
                 return found if fits(found, kind.dtype) else self._unwrapped(arg)
-            case Apply(op="sub", args=(a, b)) if self._rounds_down(a, b):
+            case ir.Apply(op="sub", args=(a, b)) if self._rounds_down(a, b):
                 low, high = self.range(a)
                 mask = self.range(b)[1]
                 return (low & ~mask, high & ~mask) if low >= 0 else (low - mask, high)
-            case Load(memory=Array(space="private" | "local") as array) if (
+            case ir.Load(memory=ir.Array(space="private" | "local") as array) if (
                 expr.type.kind in "iu" and expr.type.lanes == 1
             ):
                 return self._held(array)
-            case Apply(op="hidden", args=(a,)):
+            case ir.Apply(op="hidden", args=(a,)):
                 return self.range(a)
-            case Apply(op="xor", args=(a, b)) if expr.type.kind == "i" and self.range(b) == (-1, -1):
+            case ir.Apply(op="xor", args=(a, b)) if expr.type.kind == "i" and self.range(b) == (-1, -1):
                 low, high = self.range(a)
                 return -1 - high, -1 - low
-            case Apply(op="and", args=(a, b)) if expr.type.kind == "i":
+            case ir.Apply(op="and", args=(a, b)) if expr.type.kind == "i":
                 masks = [high for low, high in map(self.range, (a, b)) if low >= 0]
                 return (0, min(masks)) if masks else LIMITS[expr.type.dtype]
         return super().exact(expr)
 
-    def _of(self, var: Var) -> Range:
+    def _of(self, var: ir.Var) -> Range:
         if var in self.values:
             found = self.range(self.values[var])
         elif var.mutable:
@@ -292,7 +278,7 @@ class KnownBounds(Ranges):
         low, high = self.narrowed.get(var, found)
         return max(low, found[0]), min(high, found[1])
 
-    def _held(self, what: Var | Array) -> Range:
+    def _held(self, what: ir.Var | ir.Array) -> Range:
         """All that a variable or an array may hold that changes: what is anywhere bound or stored to it."""
         values, kind = self.given.get(what), what.type.dtype
         if not values:
@@ -302,12 +288,12 @@ class KnownBounds(Ranges):
         self.given[what] = None  # what depends on itself may be anything
         found = [self.range(value) for value in values]
         self.given[what] = [
-            Const(low, what.type) for low in (min(low for low, _ in found), max(high for _, high in found))
+            ir.Const(low, what.type) for low in (min(low for low, _ in found), max(high for _, high in found))
         ]
         self.narrowed, self.limits, self.seen = before
         return min(low for low, _ in found), max(high for _, high in found)
 
-    def _chosen(self, cond: Expr, a: Expr, b: Expr) -> Range:
+    def _chosen(self, cond: ir.Expr, a: ir.Expr, b: ir.Expr) -> Range:
         self.depth += 1
         found = list[Range]()
         for arm, holds in ((a, True), (b, False)):
@@ -318,29 +304,29 @@ class KnownBounds(Ranges):
         self.depth -= 1
         return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
-    def _value(self, expr: Expr) -> Expr:
-        while isinstance(expr, Ref) and expr.var in self.values:
+    def _value(self, expr: ir.Expr) -> ir.Expr:
+        while isinstance(expr, ir.Ref) and expr.var in self.values:
             expr = self.values[expr.var]
         return expr
 
-    def _is_wrapped(self, expr: Expr) -> bool:
+    def _is_wrapped(self, expr: ir.Expr) -> bool:
         """Whether it is arithmetic of integers that were made unsigned, so that it wraps."""
         found = self._value(expr)
-        if not (isinstance(found, Apply) and found.op in ("add", "sub", "mul") and found.type.dtype in WORDS):
+        if not (isinstance(found, ir.Apply) and found.op in ("add", "sub", "mul") and found.type.dtype in WORDS):
             return False
-        return all(self._signed(arg) is not None or isinstance(self._value(arg), Const) for arg in found.args)
+        return all(self._signed(arg) is not None or isinstance(self._value(arg), ir.Const) for arg in found.args)
 
-    def _unwrapped(self, expr: Expr) -> Range:
+    def _unwrapped(self, expr: ir.Expr) -> Range:
         """The range of what wraps, if no type limited it."""
         found = self._value(expr)
-        assert isinstance(found, Apply)
+        assert isinstance(found, ir.Apply)
         args = [self.range(self._signed(arg) or self._value(arg)) for arg in found.args]
         return interval(found.op, args, LONG)
 
-    def _rounds_down(self, a: Expr, b: Expr) -> bool:
+    def _rounds_down(self, a: ir.Expr, b: ir.Expr) -> bool:
         """Whether a - b is a rounded down to a multiple of a power of two."""
         masked = self._value(b)
-        if not (isinstance(masked, Apply) and masked.op == "and" and isinstance(masked.args[1], Const)):
+        if not (isinstance(masked, ir.Apply) and masked.op == "and" and isinstance(masked.args[1], ir.Const)):
             return False
         mask = int(masked.args[1].value)
         same = self.sum(a).plus(self.sum(masked.args[0]), -1)
@@ -352,55 +338,55 @@ class KnownBounds(Ranges):
         match key:
             case Opaque(range=found):
                 return found
-            case Var():
-                return self.exact(Ref(key))
-        return self.exact(Index(*key))
+            case ir.Var():
+                return self.exact(ir.Ref(key))
+        return self.exact(ir.Index(*key))
 
-    def sum(self, expr: Expr) -> Sum:
+    def sum(self, expr: ir.Expr) -> Sum:
         """The expression as multiples of what is no sum."""
         match expr:
-            case Const(value=value) if expr.type.kind in "iu":
+            case ir.Const(value=value) if expr.type.kind in "iu":
                 return Sum({}, int(value))
-            case Stride(field=field, what=what, value=value) if field not in self.open or what == "tensorElements":
+            case ir.Stride(field=field, what=what, value=value) if field not in self.open or what == "tensorElements":
                 return Sum({}, value)
-            case Index(kind=kind, axis=axis, offset=offset):
+            case ir.Index(kind=kind, axis=axis, offset=offset):
                 return Sum({(kind, axis): 1}, offset)
-            case Ref(var=var) if not var.mutable:
+            case ir.Ref(var=var) if not var.mutable:
                 if var not in self.sums:
                     found = self._taken_apart(self.values[var]) if var in self.values else None
                     self.sums[var] = Sum({var: 1}) if found is None else found
                 return self.sums[var]
         return self._taken_apart(expr) or Sum({Opaque(self.range(expr)): 1})
 
-    def _taken_apart(self, expr: Expr) -> Sum | None:
+    def _taken_apart(self, expr: ir.Expr) -> Sum | None:
         match expr:
-            case Const() | Stride() | Index() | Ref(var=Var(mutable=False)):
-                return self.sum(expr) if not isinstance(expr, Stride) or expr.field not in self.open else None
-            case Apply(op="add" | "sub" as op, args=(a, b)) if expr.type.dtype in WIDE:
+            case ir.Const() | ir.Stride() | ir.Index() | ir.Ref(var=ir.Var(mutable=False)):
+                return self.sum(expr) if not isinstance(expr, ir.Stride) or expr.field not in self.open else None
+            case ir.Apply(op="add" | "sub" as op, args=(a, b)) if expr.type.dtype in WIDE:
                 return self.sum(a).plus(self.sum(b), 1 if op == "add" else -1)
-            case Apply(op="neg", args=(a,)) if expr.type.dtype in WIDE:
+            case ir.Apply(op="neg", args=(a,)) if expr.type.dtype in WIDE:
                 return self.sum(a).times(-1)
-            case Apply(op="hidden", args=(a,)) if expr.type.dtype in WIDE:
+            case ir.Apply(op="hidden", args=(a,)) if expr.type.dtype in WIDE:
                 return self.sum(a)
-            case Apply(op="xor", args=(a, b)) if expr.type.dtype in WIDE and self.range(b) == (-1, -1):
+            case ir.Apply(op="xor", args=(a, b)) if expr.type.dtype in WIDE and self.range(b) == (-1, -1):
                 return Sum({}, -1).plus(self.sum(a), -1)
-            case Apply(op="mul", args=(a, b)) if expr.type.dtype in WIDE:
+            case ir.Apply(op="mul", args=(a, b)) if expr.type.dtype in WIDE:
                 x, y = self.sum(a), self.sum(b)
                 return x.times(y.constant) if not y.terms else y.times(x.constant) if not x.terms else None
-            case Apply(op="shl", args=(a, Const(value=n))) if expr.type.dtype in WIDE:
+            case ir.Apply(op="shl", args=(a, ir.Const(value=n))) if expr.type.dtype in WIDE:
                 return self.sum(a).times(1 << int(n))
-            case Cast(arg=arg, type=kind) if kind.dtype is LONG and arg.type.dtype is INT:
+            case ir.Cast(arg=arg, type=kind) if kind.dtype is LONG and arg.type.dtype is INT:
                 return self.sum(arg)
         return None
 
-    def bounds(self, expr: Expr) -> Range:
+    def bounds(self, expr: ir.Expr) -> Range:
         """The range of an integer, as sums that conditions limit show it too."""
         low, high = self.range(expr)
         whole = self.sum(expr)
         self.tried = 0
         return max(low, -self.most(whole.times(-1), DEEP)), min(high, self.most(whole, DEEP))
 
-    def is_within(self, expr: Expr, low: int, high: int) -> bool:
+    def is_within(self, expr: ir.Expr, low: int, high: int) -> bool:
         """Whether an integer is known to be in a range."""
         least, most = self.range(expr)
         if low <= least and most <= high:
@@ -448,8 +434,8 @@ class KnownBounds(Ranges):
 
     def _of_cases(self, whole: Sum, key: Key, n: int, depth: int, best: int, enough: int) -> int:
         """What a sum is at most where a term of it is one of two numbers."""
-        value = self.values.get(key) if isinstance(key, Var) else None
-        if not isinstance(value, Apply) or value.op not in ("min", "max", "choose", "abs") or self._may_stay(value):
+        value = self.values.get(key) if isinstance(key, ir.Var) else None
+        if not isinstance(value, ir.Apply) or value.op not in ("min", "max", "choose", "abs") or self._may_stay(value):
             return best
         if (value.op == "min" and n > 0) or (value.op in ("max", "abs") and n < 0):
             return best
@@ -464,18 +450,18 @@ class KnownBounds(Ranges):
                 return best
         return max(found)
 
-    def _may_stay(self, value: Apply) -> bool:
+    def _may_stay(self, value: ir.Apply) -> bool:
         """Whether it is the absolute value of what may be the least number of its type, which has none."""
         return value.op == "abs" and self.range(value.args[0])[0] <= LIMITS[value.type.dtype][0]
 
     def _of_operations(self, whole: Sum) -> Iterator[Sum]:
         """What is at most 0 because of what its terms are."""
         for key in whole.terms:
-            value = self.values.get(key) if isinstance(key, Var) else None
-            if isinstance(value, Apply) and value.op in ("and", "mod", "div", "shr", "min", "max", "abs"):
+            value = self.values.get(key) if isinstance(key, ir.Var) else None
+            if isinstance(value, ir.Apply) and value.op in ("and", "mod", "div", "shr", "min", "max", "abs"):
                 yield from self._of_operation(key, value)
 
-    def _of_operation(self, key: Key, value: Apply) -> Iterator[Sum]:
+    def _of_operation(self, key: Key, value: ir.Apply) -> Iterator[Sum]:
         a, b = value.args[0], value.args[-1]
         own, first = Sum({key: 1}), self.sum(a)
         if value.op == "abs":
@@ -487,7 +473,7 @@ class KnownBounds(Ranges):
         elif self.range(a)[0] >= 0 and value.op in ("and", "mod"):
             yield own.plus(first, -1)
         elif (
-            isinstance(b, Const)
+            isinstance(b, ir.Const)
             and (value.op == "shr" or self.range(a)[0] >= 0)
             and int(b.value) >= (value.op == "div")
         ):

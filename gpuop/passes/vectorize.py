@@ -8,48 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import constant
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    ATOMS,
-    Apply,
-    Argument,
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Bits,
-    Block,
-    Break,
-    Cast,
-    Collective,
-    Comment,
-    Const,
-    Continue,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Lane,
-    Let,
-    Load,
-    Pack,
-    Print,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Var,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 from gpuop.ir.ops import OPS
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import INT, Type
@@ -60,9 +22,9 @@ from gpuop.passes.lane_numbers import Counting, LaneNumbers
 def vectorize(kernel: Kernel) -> Kernel:
     if kernel.target is None or kernel.target.vector_length == 1:
         return kernel
-    if not any(isinstance(stmt, For) and stmt.lanes for stmt in walk(kernel.body)):
+    if not any(isinstance(stmt, ir.For) and stmt.lanes for stmt in walk(kernel.body)):
         return kernel
-    held = {stmt.array for stmt in walk(kernel.body) if isinstance(stmt, Wide)}
+    held = {stmt.array for stmt in walk(kernel.body) if isinstance(stmt, ir.Wide)}
     return without_dead_code(replace(kernel, body=_Vectors(held).outside(kernel.body)))
 
 
@@ -77,44 +39,44 @@ class _Vectors:
         counting: the integers that are known in all lanes if they are in the first one: where elements lie in memory.
     """
 
-    def __init__(self, held: set[Array]) -> None:
+    def __init__(self, held: set[ir.Array]) -> None:
         self.count = 1
-        self.lane = Ref(Var("lane", Type(INT)))
-        self.held = {array: Ref(Var(array.hint, Type(array.type.dtype, array.elements))) for array in held}
-        self.vars: dict[Var, Ref] = {}
+        self.lane = ir.Ref(ir.Var("lane", Type(INT)))
+        self.held = {array: ir.Ref(ir.Var(array.hint, Type(array.type.dtype, array.elements))) for array in held}
+        self.vars: dict[ir.Var, ir.Ref] = {}
         self.counting = Counting(self.vars)
-        self.out: list[Stmt] = []
+        self.out: list[ir.Stmt] = []
 
     def wide(self, type_: Type) -> Type:
         return Type(type_.dtype, self.count)
 
-    def bind(self, expr: Expr, like: Var | None = None) -> Expr:
-        if isinstance(expr, ATOMS):
+    def bind(self, expr: ir.Expr, like: ir.Var | None = None) -> ir.Expr:
+        if isinstance(expr, ir.ATOMS):
             return expr
-        var = Var("t", expr.type, temporary=True) if like is None else replace(like, type=expr.type)
-        self.out.append(Let(var, expr))
-        return Ref(var)
+        var = ir.Var("t", expr.type, temporary=True) if like is None else replace(like, type=expr.type)
+        self.out.append(ir.Let(var, expr))
+        return ir.Ref(var)
 
-    def outside(self, block: Block) -> Block:
+    def outside(self, block: ir.Block) -> ir.Block:
         """A block around loops over lanes, or beside them."""
-        out: list[Stmt] = []
+        out: list[ir.Stmt] = []
         for stmt in block:
             match stmt:
-                case Declare(array=array) if array in self.held:
+                case ir.Declare(array=array) if array in self.held:
                     continue
-                case Wide(field=field, array=array, loads=loads, index=index, left=left):
+                case ir.Wide(field=field, array=array, loads=loads, index=index, left=left):
                     held, index = self.held[array], index if left is None else (*index, left)
-                    load = Load(field, index, held.type)
-                    out.append(Let(held.var, load, stmt.loc) if loads else Store(field, index, held, stmt.loc))
-                case For(var=var, body=inner, lanes=True):
+                    load = ir.Load(field, index, held.type)
+                    out.append(ir.Let(held.var, load, stmt.loc) if loads else ir.Store(field, index, held, stmt.loc))
+                case ir.For(var=var, body=inner, lanes=True):
                     turns = loop_values(stmt)
                     assert turns is not None
                     self.count = len(turns)
                     numbers = tuple(constant(k, INT) for k in turns)
-                    self.lane = Ref(replace(var, type=self.wide(var.type)))
+                    self.lane = ir.Ref(replace(var, type=self.wide(var.type)))
                     self.counting.of[var] = LaneNumbers(numbers[0], tuple(k - turns[0] for k in turns))
                     self.vars[var] = self.lane
-                    out.append(Let(self.lane.var, Pack(numbers, self.lane.type)))
+                    out.append(ir.Let(self.lane.var, ir.Pack(numbers, self.lane.type)))
                     out += self.block(inner, None)
                 case _:
                     out.append(map_blocks(stmt, self.outside))
@@ -122,7 +84,7 @@ class _Vectors:
 
     # --- statements ---------------------------------------------------------------------------------------------
 
-    def block(self, block: Block, mask: Expr | None) -> Block:
+    def block(self, block: ir.Block, mask: ir.Expr | None) -> ir.Block:
         """A block for all lanes, of which those run it where the mask holds."""
         outer, self.out, vectors = self.out, [], dict(self.vars)
         for stmt in block:
@@ -132,43 +94,43 @@ class _Vectors:
             del self.vars[var]
         return tuple(done)
 
-    def stmt(self, stmt: Stmt, mask: Expr | None) -> None:
+    def stmt(self, stmt: ir.Stmt, mask: ir.Expr | None) -> None:
         match stmt:
-            case Let(var=var, value=value):
+            case ir.Let(var=var, value=value):
                 self.let(stmt, var, value)
-            case Assign(var=var, value=value):
+            case ir.Assign(var=var, value=value):
                 new = self.spread(self.expr(value), self.wide(var.type))
                 old = self.vars[var]
-                chosen = new if mask is None else Apply("choose", (mask, self.bind(new), old), old.type)
-                self.out.append(Assign(old.var, chosen, stmt.loc))
-            case Store():  # by schedules alone, to memory of the thread's own that may be written for all lanes
+                chosen = new if mask is None else ir.Apply("choose", (mask, self.bind(new), old), old.type)
+                self.out.append(ir.Assign(old.var, chosen, stmt.loc))
+            case ir.Store():  # by schedules alone, to memory of the thread's own that may be written for all lanes
                 self.store(stmt, self.expr(stmt.value))
-            case If():
+            case ir.If():
                 self.branches(stmt, mask)
-            case For(body=body):
+            case ir.For(body=body):
                 self.out.append(replace(stmt, body=self.block(body, mask)))
-            case Comment():
+            case ir.Comment():
                 self.out.append(stmt)
-            case While() | Break() | Continue() | Declare() | Write() | Atomic() | Wide():
+            case ir.While() | ir.Break() | ir.Continue() | ir.Declare() | ir.Write() | ir.Atomic() | ir.Wide():
                 raise AssertionError(f"a {type(stmt).__name__} is an obstacle to vectors")
-            case Barrier() | Collective() | Print() | Assert():
+            case ir.Barrier() | ir.Collective() | ir.Print() | ir.Assert():
                 raise AssertionError(f"a {type(stmt).__name__} is an obstacle to several points a thread")
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def store(self, stmt: Store, value: Expr) -> None:
+    def store(self, stmt: ir.Store, value: ir.Expr) -> None:
         if value.type.lanes == 1 and all(map(self.counting.same, stmt.index)):
             self.out.append(replace(stmt, value=self.bind(value)))
             return
         value = self.spread(value, self.wide(value.type.scalar))
-        if isinstance(stmt.memory, Array) and stmt.memory in self.held:
-            self.out.append(Let(self.held[stmt.memory].var, value, stmt.loc))
+        if isinstance(stmt.memory, ir.Array) and stmt.memory in self.held:
+            self.out.append(ir.Let(self.held[stmt.memory].var, value, stmt.loc))
         else:
             index, ahead = self.places(stmt.index)
             assert not ahead, "the elements that lanes store are no neighbours"
             self.out.append(replace(stmt, index=index, value=self.bind(value)))
 
-    def let(self, stmt: Let, var: Var, value: Expr) -> None:
+    def let(self, stmt: ir.Let, var: ir.Var, value: ir.Expr) -> None:
         found = None if var.mutable else self.counting.find(value)
         if found is not None:
             self.counting.of[var] = found.moved(lambda e: self.bind(e, var))
@@ -177,114 +139,114 @@ class _Vectors:
         if var.mutable:
             value = self.spread(value, self.wide(var.type))
         if value.type.lanes > 1:
-            self.vars[var] = Ref(replace(var, type=value.type))
+            self.vars[var] = ir.Ref(replace(var, type=value.type))
             var = self.vars[var].var
-        self.out.append(Let(var, value, stmt.loc))
+        self.out.append(ir.Let(var, value, stmt.loc))
 
-    def branches(self, stmt: If, mask: Expr | None) -> None:
+    def branches(self, stmt: ir.If, mask: ir.Expr | None) -> None:
         cond = self.expr(stmt.cond)
         if cond.type.lanes == 1:
             self.out.append(replace(stmt, then=self.block(stmt.then, mask), orelse=self.block(stmt.orelse, mask)))
             return
-        kept = Var("t", cond.type, temporary=True)  # the branch may change what it was computed from
-        self.out.append(Let(kept, cond, stmt.loc))
-        holds: Expr = Ref(kept)
-        for branch, test in ((stmt.then, holds), (stmt.orelse, Apply("not", (holds,), cond.type))):
+        kept = ir.Var("t", cond.type, temporary=True)  # the branch may change what it was computed from
+        self.out.append(ir.Let(kept, cond, stmt.loc))
+        holds: ir.Expr = ir.Ref(kept)
+        for branch, test in ((stmt.then, holds), (stmt.orelse, ir.Apply("not", (holds,), cond.type))):
             if branch:
                 test = self.bind(test)
-                test = test if mask is None else self.bind(Apply("and", (mask, test), cond.type))
+                test = test if mask is None else self.bind(ir.Apply("and", (mask, test), cond.type))
                 self.out += self.block(branch, test)
 
     # --- places -------------------------------------------------------------------------------------------------
 
-    def places(self, index: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+    def places(self, index: tuple[ir.Expr, ...]) -> tuple[tuple[ir.Expr, ...], tuple[int, ...]]:
         """Where the element of the first lane is, and how far ahead the others are if they are no neighbours."""
         found = self.counting.find(index[-1])
         assert found is not None and all(map(self.counting.same, index[:-1])), "the elements of lanes lie anywhere"
         assert not found.are_limited, "the elements of lanes are the same"
         return (*index[:-1], found.first), () if found.are_neighbours else found.ahead
 
-    def several(self, load: Load) -> Expr:
+    def several(self, load: ir.Load) -> ir.Expr:
         """The elements of all lanes: of a row at once; those in a column of an array one by one; of a field from anywhere."""
         wide = self.wide(load.type)
-        if isinstance(load.memory, FieldParam) and (limits := self.limits(load.index[0])):
+        if isinstance(load.memory, ir.FieldParam) and (limits := self.limits(load.index[0])):
             return replace(load, index=limits, type=wide)
-        if isinstance(load.memory, FieldParam) and self.counting.find(load.index[-1]) is None:
+        if isinstance(load.memory, ir.FieldParam) and self.counting.find(load.index[-1]) is None:
             return replace(load, index=tuple(map(self.expr, load.index)), type=wide)
-        if isinstance(load.memory, FieldParam) or all(map(self.counting.same, load.index[:-1])):
+        if isinstance(load.memory, ir.FieldParam) or all(map(self.counting.same, load.index[:-1])):
             index, ahead = self.places(load.index)
             return replace(load, index=index, type=wide, ahead=ahead)
         rows = [self.counting.find(at) for at in load.index]
         lanes = [self.bind(replace(load, index=self.place(load.index, rows, k))) for k in range(self.count)]
-        return Pack(tuple(lanes), wide)
+        return ir.Pack(tuple(lanes), wide)
 
-    def limits(self, at: Expr) -> tuple[Expr, ...]:
+    def limits(self, at: ir.Expr) -> tuple[ir.Expr, ...]:
         """Where the first one of limited places is, how many there are from it on, and how far on the least one is."""
         found = self.counting.find(at)
         if found is None or not found.are_limited:
             return ()
         first, last, type_ = found.first, found.last, found.first.type
-        left: Expr = constant(self.count, type_.dtype)
+        left: ir.Expr = constant(self.count, type_.dtype)
         if last is not None:
-            left = self.bind(Apply("sub", (last, first), type_))
-            left = self.bind(Apply("add", (left, constant(1, type_.dtype)), type_))
+            left = self.bind(ir.Apply("sub", (last, first), type_))
+            left = self.bind(ir.Apply("add", (left, constant(1, type_.dtype)), type_))
         if found.least is None:
             return first, left
-        return first, left, self.bind(Apply("sub", (found.least, first), type_))
+        return first, left, self.bind(ir.Apply("sub", (found.least, first), type_))
 
-    def place(self, index: tuple[Expr, ...], found: list[LaneNumbers | None], lane: int) -> tuple[Expr, ...]:
+    def place(self, index: tuple[ir.Expr, ...], found: list[LaneNumbers | None], lane: int) -> tuple[ir.Expr, ...]:
         """Where the element of a lane is."""
         pairs = zip(index, found, strict=True)
         return tuple(at if known is None else self.bind(known.in_lane(lane)) for at, known in pairs)
 
     # --- expressions --------------------------------------------------------------------------------------------
 
-    def expr(self, expr: Expr) -> Expr:
+    def expr(self, expr: ir.Expr) -> ir.Expr:
         """An expression whose operands are atoms; a vector where it differs between lanes."""
         match expr:
-            case Ref(var=var) if var in self.counting.of and var not in self.vars:
+            case ir.Ref(var=var) if var in self.counting.of and var not in self.vars:
                 self.vars[var] = self.numbers(self.counting.of[var])
                 return self.vars[var]
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.vars.get(var, expr)
-            case Load(memory=Array() as array) if array in self.held:
+            case ir.Load(memory=ir.Array() as array) if array in self.held:
                 return self.held[array]
-            case Load(index=index) if not all(map(self.counting.same, index)):
+            case ir.Load(index=index) if not all(map(self.counting.same, index)):
                 return self.several(expr)
-            case Apply(op=op, args=args):
+            case ir.Apply(op=op, args=args):
                 moved = [self.expr(a) for a in args]
                 if all(a.type.lanes == 1 for a in moved):
                     return expr
                 wanted, result = OPS[op].rule(op, [a.type for a in moved])
-                return Apply(op, tuple(map(self.operand, moved, wanted)), result)
-            case Cast(arg=arg, type=type_) | Bits(arg=arg, type=type_):
+                return ir.Apply(op, tuple(map(self.operand, moved, wanted)), result)
+            case ir.Cast(arg=arg, type=type_) | ir.Bits(arg=arg, type=type_):
                 operand = self.expr(arg)
                 return replace(expr, arg=operand, type=Type(type_.dtype, operand.type.lanes))
-            case Const() | TargetConst() | Index() | Stride() | Argument() | Load():
+            case ir.Const() | TargetConst() | ir.Index() | ir.Stride() | ir.Argument() | ir.Load():
                 return expr
-            case Lane() | Pack() | Read():
+            case ir.Lane() | ir.Pack() | ir.Read():
                 raise AssertionError(f"a {type(expr).__name__} survives lowering")
             case _:
-                assert_never(expr)
+                ir.assert_never(expr)
 
-    def numbers(self, found: LaneNumbers) -> Ref:
+    def numbers(self, found: LaneNumbers) -> ir.Ref:
         """The vector of what an integer is in each lane."""
         first, type_ = found.first, self.wide(found.first.type)
-        lanes: Expr = self.lane
+        lanes: ir.Expr = self.lane
         if not found.are_neighbours:
-            lanes = self.bind(Pack(tuple(constant(k, first.type.dtype) for k in found.ahead), type_))
+            lanes = self.bind(ir.Pack(tuple(constant(k, first.type.dtype) for k in found.ahead), type_))
         elif type_ != self.lane.type:
-            lanes = self.bind(Cast(self.lane, type_, saturate=False))
-        numbers = self.bind(Apply("add", (self.bind(self.spread(first, type_)), lanes), type_))
+            lanes = self.bind(ir.Cast(self.lane, type_, saturate=False))
+        numbers = self.bind(ir.Apply("add", (self.bind(self.spread(first, type_)), lanes), type_))
         for op, limit in (("max", found.least), ("min", found.last)):
             if limit is not None:
-                numbers = self.bind(Apply(op, (numbers, self.bind(self.spread(limit, type_))), type_))
-        assert isinstance(numbers, Ref)
+                numbers = self.bind(ir.Apply(op, (numbers, self.bind(self.spread(limit, type_))), type_))
+        assert isinstance(numbers, ir.Ref)
         return numbers
 
-    def operand(self, atom: Expr, wanted: Type) -> Expr:
+    def operand(self, atom: ir.Expr, wanted: Type) -> ir.Expr:
         return self.bind(self.spread(atom, wanted))
 
-    def spread(self, expr: Expr, wanted: Type) -> Expr:
+    def spread(self, expr: ir.Expr, wanted: Type) -> ir.Expr:
         """A scalar in all lanes."""
-        return Cast(expr, wanted, saturate=False) if expr.type.lanes < wanted.lanes else expr
+        return ir.Cast(expr, wanted, saturate=False) if expr.type.lanes < wanted.lanes else expr

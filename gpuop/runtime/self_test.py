@@ -14,34 +14,17 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.cache import blob_store
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.expansions.registry import expand
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import (
-    Array,
-    Assign,
-    Barrier,
-    Declare,
-    Expr,
-    FieldParam,
-    If,
-    Index,
-    Let,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Write,
-)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DTYPES, FLOAT, INT, FieldType, Shape, Type
 from gpuop.runtime.base.backend import Backend
 
 REALS = (9, 1, 2, 6, 8)
 NUMBERS = (-(2**31), -5, 0, 7, 9)
-COLUMN = Index("global", "column")
+COLUMN = ir.Index("global", "column")
 WAITING, GROUP = 64, 32  # threads that wait for one another, and those of a work-group
 WAITS = (
     "-x behind a barrier",
@@ -51,23 +34,23 @@ WAITS = (
 )
 
 
-def _narrow(b: Builder, x: Expr, name: str) -> Expr:
+def _narrow(b: Builder, x: ir.Expr, name: str) -> ir.Expr:
     return b.cast(x, Type(DTYPES[name]), saturate=False)
 
 
-def _extremes(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
+def _extremes(b: Builder, x: ir.Expr, y: ir.Expr, z: ir.Expr) -> ir.Expr:
     return b.apply("max", b.apply("max", b.apply("neg", x), b.apply("neg", y)), b.apply("neg", z))
 
 
-def _clipped(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
+def _clipped(b: Builder, x: ir.Expr, y: ir.Expr, z: ir.Expr) -> ir.Expr:
     return b.apply("eq", b.apply("min", b.apply("max", _narrow(b, x, "short"), 0), 7), 7)
 
 
-def _compared(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
+def _compared(b: Builder, x: ir.Expr, y: ir.Expr, z: ir.Expr) -> ir.Expr:
     return b.apply("lt", b.apply("sub", _narrow(b, x, "char"), _narrow(b, y, "char")), 0)
 
 
-SHAPES: dict[str, tuple[Callable[[Builder, Expr, Expr, Expr], Expr], Callable[[Any, Any, Any], Any]]] = {
+SHAPES: dict[str, tuple[Callable[[Builder, ir.Expr, ir.Expr, ir.Expr], ir.Expr], Callable[[Any, Any, Any], Any]]] = {
     "max(x, ~y)": (lambda b, x, y, z: b.apply("max", x, b.apply("invert", y)), lambda x, y, z: np.maximum(x, ~y)),
     "max(max(-x, -y), -z)": (_extremes, lambda x, y, z: np.maximum(np.maximum(-x, -y), -z)),
     "-x >> 31": (lambda b, x, y, z: b.apply("shr", b.apply("neg", x), 31), lambda x, y, z: -x >> 31),
@@ -127,46 +110,46 @@ def _run(backend: Backend, kernel: Kernel, kind: FieldType, planes: Any) -> Any:
 
 def _halving() -> Kernel:
     """(i < 1 ? x[1] : x[i]) / 2."""
-    source, halves = FieldParam("x", FieldType(5)), FieldParam("out0", FieldType(5))
-    out: list[Stmt] = []
-    b, value = collector(out), Var("value", Type(FLOAT), mutable=True)
-    out.append(Let(value, Read(source, value.type)))
+    source, halves = ir.FieldParam("x", FieldType(5)), ir.FieldParam("out0", FieldType(5))
+    out: list[ir.Stmt] = []
+    b, value = collector(out), ir.Var("value", Type(FLOAT), mutable=True)
+    out.append(ir.Let(value, ir.Read(source, value.type)))
     first = b.apply("lt", COLUMN, 1)
-    out.append(If(first, (Assign(value, Read(source, value.type, (constant(1, INT),))),)))
-    out.append(Write(halves, b.apply("div", Ref(value), 2.0)))
+    out.append(ir.If(first, (ir.Assign(value, ir.Read(source, value.type, (constant(1, INT),))),)))
+    out.append(ir.Write(halves, b.apply("div", ir.Ref(value), 2.0)))
     return Kernel("self_test", (source,), (Output(halves),), Domain(Shape(5)), tuple(out))
 
 
 def _shapes() -> Kernel:
     """The expressions of x[i], x[4 - i] and x[3]."""
-    source = FieldParam("x", FieldType(5, (), "int32"))
-    results = FieldParam("out0", FieldType(5, (len(SHAPES),), "int32"))
-    out: list[Stmt] = []
+    source = ir.FieldParam("x", FieldType(5, (), "int32"))
+    results = ir.FieldParam("out0", FieldType(5, (len(SHAPES),), "int32"))
+    out: list[ir.Stmt] = []
     b = collector(out)
     places = (None, (b.apply("sub", 4, COLUMN),), (constant(3, INT),))
-    x, y, z = (b.bind(Read(source, Type(INT), place)) for place in places)
+    x, y, z = (b.bind(ir.Read(source, Type(INT), place)) for place in places)
     for k, (make, _) in enumerate(SHAPES.values()):
-        out.append(Write(results, b.cast(make(b, x, y, z), Type(INT)), None, constant(k, INT)))
+        out.append(ir.Write(results, b.cast(make(b, x, y, z), Type(INT)), None, constant(k, INT)))
     return Kernel("self_test_of_shapes", (source,), (Output(results),), Domain(Shape(5)), tuple(out))
 
 
 def _waits() -> Kernel:
     """A barrier, local memory, and stores at the other end of the row."""
-    source, results = FieldParam("x", FieldType(WAITING)), FieldParam("out0", FieldType(WAITING, (len(WAITS),)))
-    local, shared = Index("local", "column"), Array("shared", Type(INT), (GROUP,), "local")
-    out: list[Stmt] = []
+    source, results = ir.FieldParam("x", FieldType(WAITING)), ir.FieldParam("out0", FieldType(WAITING, (len(WAITS),)))
+    local, shared = ir.Index("local", "column"), ir.Array("shared", Type(INT), (GROUP,), "local")
+    out: list[ir.Stmt] = []
     b = collector(out)
-    x = b.bind(Read(source, Type(FLOAT)))
+    x = b.bind(ir.Read(source, Type(FLOAT)))
     negated = b.apply("neg", x)
-    out += [Declare(shared), Store(shared, (local,), b.apply("mul", local, 3)), Barrier("local")]
-    before = b.bind(Load(shared, (b.apply("max", b.apply("sub", local, 1), 0),), Type(INT)))
+    out += [ir.Declare(shared), ir.Store(shared, (local,), b.apply("mul", local, 3)), ir.Barrier("local")]
+    before = b.bind(ir.Load(shared, (b.apply("max", b.apply("sub", local, 1), 0),), Type(INT)))
     for k, value in enumerate((negated, b.apply("mul", negated, x), b.cast(before, Type(FLOAT)))):
-        out.append(Write(results, value, None, constant(k, INT)))
-    few, inner = b.apply("lt", COLUMN, WAITING - 3), list[Stmt]()
+        out.append(ir.Write(results, value, None, constant(k, INT)))
+    few, inner = b.apply("lt", COLUMN, WAITING - 3), list[ir.Stmt]()
     b = collector(inner)
     last, tripled = b.apply("sub", constant(WAITING - 1, INT), COLUMN), b.cast(b.apply("mul", COLUMN, 3), Type(FLOAT))
-    inner.append(Write(results, tripled, (last,), constant(3, INT)))
-    out.append(If(few, tuple(inner)))
+    inner.append(ir.Write(results, tripled, (last,), constant(3, INT)))
+    out.append(ir.If(few, tuple(inner)))
     group = (1, 1, GROUP)
     return Kernel(
         "self_test_of_waits", (source,), (Output(results, 0.0),), Domain(Shape(WAITING)), tuple(out), group=group

@@ -9,24 +9,7 @@ import numpy as np
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.c.identifiers import Names, index_name
 from gpuop.codegen.c.integer_minmax import is_clamp
-from gpuop.ir.nodes import (
-    Apply,
-    Argument,
-    Bits,
-    Cast,
-    Const,
-    Expr,
-    FieldParam,
-    Index,
-    Lane,
-    Load,
-    Pack,
-    Read,
-    Ref,
-    Store,
-    Stride,
-    assert_never,
-)
+from gpuop.ir import nodes as ir
 from gpuop.ir.ops import CALL, CHOICE, OPS
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import BOOL, DTYPES, HALF, DType, Type
@@ -49,10 +32,10 @@ class Expressions:
         self.doubles = False
         self.types: set[str] = set()  # that are not the language's own
         self.threads: dict[str, str] = {}  # what axes are called whose threads are no points
-        self.flat: set[FieldParam] = set()  # fields whose points are counted along one axis
-        self.streamed: set[FieldParam] = set()  # outputs whose vectors are written past the caches
+        self.flat: set[ir.FieldParam] = set()  # fields whose points are counted along one axis
+        self.streamed: set[ir.FieldParam] = set()  # outputs whose vectors are written past the caches
 
-    def stored(self, store: Store) -> str:
+    def stored(self, store: ir.Store) -> str:
         """A store of a vector, where the language has them."""
         raise TypeError(f"{self.dialect.name} has no vectors: {store}")
 
@@ -66,46 +49,46 @@ class Expressions:
         self.doubles |= type_.dtype.c == "double"
         return self.dialect.type("float" if type_.dtype is HALF else type_.dtype.c)
 
-    def text(self, expr: Expr, context: int = 0) -> str:
+    def text(self, expr: ir.Expr, context: int = 0) -> str:
         """The text of an expression, in parentheses where its precedence is below the context's."""
         text, prec = self.render(expr)
         return f"({text})" if prec < context else text
 
-    def render(self, expr: Expr) -> tuple[str, int]:  # noqa: C901 - a case for each kind of node
+    def render(self, expr: ir.Expr) -> tuple[str, int]:  # noqa: C901 - a case for each kind of node
         """The text and its precedence."""
         match expr:
-            case Const():
+            case ir.Const():
                 text = self.literal(expr)
                 return text, CALL if not text.startswith("-") else PREFIX
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.names.of(var), CALL
-            case Index(offset=0):
+            case ir.Index(offset=0):
                 return index_name(expr, self.threads), CALL
-            case Index(offset=offset):
+            case ir.Index(offset=offset):
                 return f"{index_name(expr, self.threads)} {'+' if offset > 0 else '-'} {abs(offset)}", SUM
-            case Stride(field=field, what="columns" as what):
+            case ir.Stride(field=field, what="columns" as what):
                 return f"{self.names.of(field)}_{'points' if field in self.flat else what}", CALL
-            case Stride(field=field, what=what):
+            case ir.Stride(field=field, what=what):
                 return f"{self.names.of(field)}_{what}", CALL
-            case Argument(field=field, plane=plane):
+            case ir.Argument(field=field, plane=plane):
                 return self.argument(field, plane), CALL
-            case Apply():
+            case ir.Apply():
                 return self.apply(expr)
-            case Cast():
+            case ir.Cast():
                 return self.cast(expr)
-            case Bits():
+            case ir.Bits():
                 return self.bits(expr), CALL
-            case Load():
+            case ir.Load():
                 return self.load(expr)
-            case Lane() | Pack() | Read() | TargetConst():
+            case ir.Lane() | ir.Pack() | ir.Read() | TargetConst():
                 raise AssertionError(f"a {type(expr).__name__} has no C text")
             case _:
-                assert_never(expr)
+                ir.assert_never(expr)
 
-    def argument(self, field: FieldParam, plane: int) -> str:
+    def argument(self, field: ir.FieldParam, plane: int) -> str:
         return self.names.of(field) + (f"_{'xyzw'[plane]}" if field.type.planes > 1 else "")
 
-    def apply(self, expr: Apply) -> tuple[str, int]:
+    def apply(self, expr: ir.Apply) -> tuple[str, int]:
         row = OPS[expr.op]
         calls = self.dialect.calls if is_clamp(expr) else self.calls
         special = calls.get(f"{expr.op} {expr.args[0].type}", calls.get(expr.op))
@@ -124,31 +107,31 @@ class Expressions:
             return f"({self.type(expr.type)})({text})", PREFIX
         return text, row.prec
 
-    def operand(self, arg: Expr, prec: int, right: int = 0) -> str:
+    def operand(self, arg: ir.Expr, prec: int, right: int = 0) -> str:
         """The text of an operand of an operator of a precedence; 1 on the side where equal ones need parentheses."""
-        if prec in BITWISE and isinstance(arg, Const):
+        if prec in BITWISE and isinstance(arg, ir.Const):
             return self.bit_pattern(arg)
         text, own = self.render(arg)
         alike = own == prec and prec not in COMPARISONS
         least = prec + right if alike else CLEAR.get(prec, prec + right)
         return f"({text})" if own < least else text
 
-    def bit_pattern(self, arg: Expr) -> str:
+    def bit_pattern(self, arg: ir.Expr) -> str:
         """An operand of an operation on bits."""
-        return self.literal(arg, bits=True) if isinstance(arg, Const) and arg.type.integer else self.text(arg)
+        return self.literal(arg, bits=True) if isinstance(arg, ir.Const) and arg.type.integer else self.text(arg)
 
-    def as_int(self, arg: Expr) -> str:
+    def as_int(self, arg: ir.Expr) -> str:
         """An argument of a function of ints."""
-        return self.text(arg) if isinstance(arg, Const) else f"(int){self.text(arg, PREFIX)}"
+        return self.text(arg) if isinstance(arg, ir.Const) else f"(int){self.text(arg, PREFIX)}"
 
-    def passed(self, arg: Expr) -> str:
+    def passed(self, arg: ir.Expr) -> str:
         """An argument whose size matters, as of an overloaded function: what C computes in int gets its narrow type back."""
         narrow = arg.type.integer and arg.type.dtype.bits < 32
-        if narrow and isinstance(arg, (Const, Apply)) and getattr(arg, "op", "") not in WRAPS:
+        if narrow and isinstance(arg, (ir.Const, ir.Apply)) and getattr(arg, "op", "") not in WRAPS:
             return f"({self.type(arg.type)}){self.text(arg, PREFIX)}"
         return self.text(arg)
 
-    def cast(self, cast: Cast) -> tuple[str, int]:
+    def cast(self, cast: ir.Cast) -> tuple[str, int]:
         given, wanted = cast.arg.type.dtype, cast.type.dtype
         wraps = "" if cast.saturate or wanted.bits >= given.bits else "wrap "
         special = self.dialect.conversions.get(f"{wraps}{'float' if given is HALF else given.c} {wanted.c}")
@@ -163,7 +146,7 @@ class Expressions:
             return self.saturate(cast, Type(DTYPES["float"] if given is HALF else given)), CALL
         return f"({self.type(cast.type)}){self.text(cast.arg, PREFIX)}", PREFIX
 
-    def saturate(self, cast: Cast, source: Type) -> str:
+    def saturate(self, cast: ir.Cast, source: Type) -> str:
         """A conversion that clamps to the integers that both types have.
 
         Narrow integers are clamped as int: NVIDIA's OpenCL packs pairs of 16 bits, and loses some of them on the way.
@@ -175,10 +158,10 @@ class Expressions:
         low, high = bounds(source.dtype, cast.type.dtype)
         info = np.iinfo(cast.type.dtype.numpy)
         limits = {
-            "low": Const(low, source),
-            "high": Const(high, source),
-            "lowest": Const(max(int(low), int(info.min)), cast.type),
-            "highest": Const(min(int(high), int(info.max)), cast.type),
+            "low": ir.Const(low, source),
+            "high": ir.Const(high, source),
+            "lowest": ir.Const(max(int(low), int(info.min)), cast.type),
+            "highest": ir.Const(min(int(high), int(info.max)), cast.type),
         }
         return self.dialect.saturate.format(
             type=self.type(cast.type),
@@ -188,7 +171,7 @@ class Expressions:
             **{name: self.literal(limit) for name, limit in limits.items()},
         )
 
-    def bits(self, bits: Bits) -> str:
+    def bits(self, bits: ir.Bits) -> str:
         """A reinterpretation; half is float here, and packed into an integer on the way."""
         given, wanted, x = bits.arg.type, bits.type, self.passed(bits.arg)
         if wanted.dtype is HALF:
@@ -197,13 +180,13 @@ class Expressions:
             given, x = Type(DTYPES["ushort"]), self.dialect.conversions["half bits"].format(x=x)
         return self.dialect.bits.format(type=self.type(wanted), name=wanted.dtype.c, x=x, source=self.type(given))
 
-    def load(self, load: Load) -> tuple[str, int]:
+    def load(self, load: ir.Load) -> tuple[str, int]:
         name = self.names.of(load.memory)
-        if isinstance(load.memory, FieldParam) and load.type.dtype is HALF:
+        if isinstance(load.memory, ir.FieldParam) and load.type.dtype is HALF:
             return self.dialect.load_half.format(pointer=name, offset=self.text(load.index[0])), CALL
         return name + "".join(f"[{self.text(i)}]" for i in load.index), CALL
 
-    def literal(self, const: Const, bits: bool = False) -> str:
+    def literal(self, const: ir.Const, bits: bool = False) -> str:
         """A constant in C: shortest decimal text that reads back as the same value; hexadecimal where bits are meant."""
         value, dtype = const.value, const.type.dtype
         self.doubles |= dtype.c == "double"

@@ -10,35 +10,8 @@ from dataclasses import replace
 from gpuop.base.errors import Loc
 from gpuop.codegen.c.expressions import GUARDED, Expressions
 from gpuop.codegen.c.identifiers import comment
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Number, constant
-from gpuop.ir.nodes import (
-    Action,
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Block,
-    Break,
-    Collective,
-    Comment,
-    Const,
-    Continue,
-    Declare,
-    FieldParam,
-    For,
-    If,
-    Let,
-    Load,
-    Print,
-    Stmt,
-    Store,
-    Var,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 from gpuop.ir.types import HALF, DType
 from gpuop.ir.verify import element_type
 
@@ -49,9 +22,9 @@ CONTROLS = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 class Statements:
     def __init__(self, expressions: Expressions) -> None:
         self.e, self.dialect = expressions, expressions.dialect
-        self.rising: set[Var] = set()  # counters
-        self.rolled: set[Var] = set()  # counters of loops that stay as they are
-        self.large: set[FieldParam] = set()  # outputs that are written past the caches where accesses are wide
+        self.rising: set[ir.Var] = set()  # counters
+        self.rolled: set[ir.Var] = set()  # counters of loops that stay as they are
+        self.large: set[ir.FieldParam] = set()  # outputs that are written past the caches where accesses are wide
         self.lines: list[str] = []
         self.locs: dict[int, Loc] = {}
 
@@ -60,10 +33,10 @@ class Statements:
         if loc is not None:
             self.locs[len(self.lines)] = loc
 
-    def block(self, block: Block, depth: int) -> None:
+    def block(self, block: ir.Block, depth: int) -> None:
         titles: list[str] = []  # of operators whose statements were all drawn into those of the next
         for stmt in block:
-            if isinstance(stmt, Comment):
+            if isinstance(stmt, ir.Comment):
                 titles.append(stmt.text)
                 continue
             if titles:
@@ -71,50 +44,50 @@ class Statements:
                 titles = []
             self.stmt(stmt, depth)
 
-    def stmt(self, stmt: Stmt, depth: int) -> None:
+    def stmt(self, stmt: ir.Stmt, depth: int) -> None:
         t = self.e.text
         match stmt:
-            case Let(var=var, value=value):
+            case ir.Let(var=var, value=value):
                 text = t(value)
                 # Clang tries to compute constants: of choices among choices every way through them, for ever.
                 const = "" if var.mutable or " ? " in text else "const "
                 self.put(depth, f"{const}{self.e.type(var.type)} {self.e.names.of(var)} = {text};", stmt.loc)
-            case Assign(var=var, value=value):
+            case ir.Assign(var=var, value=value):
                 self.put(depth, f"{self.e.names.of(var)} = {t(value)};", stmt.loc)
-            case Break() | Continue():
+            case ir.Break() | ir.Continue():
                 self.put(depth, f"{type(stmt).__name__.lower()};", stmt.loc)
-            case If():
+            case ir.If():
                 self.branches(stmt, depth, "")
-            case For() | While():
+            case ir.For() | ir.While():
                 self.loop(stmt, depth)
             case _:
                 self.effect(stmt, depth)
 
-    def effect(self, stmt: Action, depth: int) -> None:  # noqa: C901 - a case for each kind of node
+    def effect(self, stmt: ir.Action, depth: int) -> None:  # noqa: C901 - a case for each kind of node
         match stmt:
-            case Declare(array=array):
+            case ir.Declare(array=array):
                 if array.space != "constant":
                     self.put(depth, self.declaration(array), stmt.loc)
-            case Store():
+            case ir.Store():
                 self.store(stmt, depth)
-            case Atomic():
+            case ir.Atomic():
                 self.put(depth, self.atomic(stmt), stmt.loc)
-            case Wide():
+            case ir.Wide():
                 self.put(depth, f"{self.wide(stmt)};", stmt.loc)
-            case Print(format=text, args=args):
+            case ir.Print(format=text, args=args):
                 self.put(depth, f"printf({', '.join([self.quoted(text), *map(self.e.text, args)])});", stmt.loc)
-            case Collective():
+            case ir.Collective():
                 self.put(depth, self.shuffle(stmt), stmt.loc)
-            case Barrier():
+            case ir.Barrier():
                 self.put(depth, f"{self.dialect.barrier[stmt.fence]};", stmt.loc)
-            case Comment():
+            case ir.Comment():
                 pass  # `block` prints titles
-            case Write() | Assert():
+            case ir.Write() | ir.Assert():
                 raise AssertionError(f"a {type(stmt).__name__} has no C text")
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def declaration(self, array: Array) -> str:
+    def declaration(self, array: ir.Array) -> str:
         """An array: zeroed where it is private, filled where it is constant."""
         dims = "".join(f"[{n}]" for n in array.shape)
         qualifier = {"private": "", "local": f"{self.dialect.local} ", "constant": f"{self.dialect.constant} "}[
@@ -141,29 +114,29 @@ class Statements:
         over_zero = 0.0 if math.isnan(value) else math.copysign(1, value)
         return f"{self.e.literal(constant(over_zero, dtype))} / {self.e.literal(constant(0.0, dtype))}"
 
-    def atomic(self, stmt: Atomic) -> str:
+    def atomic(self, stmt: ir.Atomic) -> str:
         """The operation, and the variable that takes its result."""
         memory, kind = stmt.memory, element_type(stmt.memory)
         if stmt.op == "read":
-            value = self.e.text(Load(memory, stmt.index, kind))
+            value = self.e.text(ir.Load(memory, stmt.index, kind))
             return (
                 f"const {self.e.type(kind)} {self.e.names.of(stmt.var)} = {value};" if stmt.var else f"(void){value};"
             )
-        space = memory.space if isinstance(memory, Array) else "global"
+        space = memory.space if isinstance(memory, ir.Array) else "global"
         pointer = f"&{self.e.names.of(memory)}{''.join(f'[{self.e.text(i)}]' for i in stmt.index)}"
-        if isinstance(memory, Array) and memory.volatile:
+        if isinstance(memory, ir.Array) and memory.volatile:
             pointer = self.dialect.volatile.format(p=pointer, type=self.e.type(kind))
         forms = (f"{stmt.op} {kind} {space}", f"{stmt.op} {kind}", stmt.op)
         form = next(self.dialect.atomics[name] for name in forms if name in self.dialect.atomics)
         call = form.format(*map(self.e.text, stmt.args), p=pointer)
         return f"{call};" if stmt.var is None else f"const {self.e.type(kind)} {self.e.names.of(stmt.var)} = {call};"
 
-    def shuffle(self, stmt: Collective) -> str:
+    def shuffle(self, stmt: ir.Collective) -> str:
         assert stmt.at is not None
         call = self.dialect.shuffles[stmt.kind].format(self.e.text(stmt.value), self.e.text(stmt.at), n=stmt.over)
         return f"const {self.e.type(stmt.var.type)} {self.e.names.of(stmt.var)} = {call};"
 
-    def wide(self, stmt: Wide) -> str:
+    def wide(self, stmt: ir.Wide) -> str:
         kind = element_type(stmt.field).dtype
         form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
         if not stmt.loads and stmt.left is None and "stream" in self.dialect.wide and stmt.field in self.large:
@@ -183,20 +156,20 @@ class Statements:
         spelled = re.sub(r"%%|%[-+ #0-9.]*l", lambda m: m[0] if m[0] == "%%" else m[0][:-1] + long, text)
         return '"' + "".join(ESCAPES.get(c, c) if " " <= c <= "~" else _octal(c) for c in spelled) + '"'
 
-    def store(self, stmt: Store, depth: int) -> None:
+    def store(self, stmt: ir.Store, depth: int) -> None:
         name, value = self.e.names.of(stmt.memory), self.e.text(stmt.value)
         if stmt.value.type.lanes > 1:
             text = self.e.stored(stmt)
-        elif not isinstance(stmt.memory, Array) and stmt.memory.type.storage is HALF:
+        elif not isinstance(stmt.memory, ir.Array) and stmt.memory.type.storage is HALF:
             text = self.dialect.store_half.format(pointer=name, offset=self.e.text(stmt.index[0]), x=value)
         else:
             text = f"{name}{''.join(f'[{self.e.text(i)}]' for i in stmt.index)} = {value}"
         self.put(depth, f"{text};", stmt.loc)
 
-    def branches(self, stmt: If, depth: int, prefix: str) -> None:
+    def branches(self, stmt: ir.If, depth: int, prefix: str) -> None:
         """Conditions are joined by `&&` where one guards the other; conditions of one value are bits, which make vectors."""
         conds = [stmt.cond]
-        while not stmt.orelse and len(stmt.then) == 1 and isinstance(inner := stmt.then[0], If) and not inner.orelse:
+        while not stmt.orelse and len(stmt.then) == 1 and isinstance(inner := stmt.then[0], ir.If) and not inner.orelse:
             stmt = inner if inner.loc else replace(inner, loc=stmt.loc)
             conds.append(inner.cond)
         text = " && ".join(self.e.operand(cond, GUARDED) for cond in conds) if conds[1:] else self.e.text(stmt.cond)
@@ -205,21 +178,21 @@ class Statements:
         match stmt.orelse:
             case ():
                 self.put(depth, "}")
-            case (If() as chained,):
+            case (ir.If() as chained,):
                 self.branches(chained, depth, "} else ")
             case _:
                 self.put(depth, "} else {")
                 self.block(stmt.orelse, depth + 1)
                 self.put(depth, "}")
 
-    def loop(self, stmt: For | While, depth: int) -> None:
-        if isinstance(stmt, For):
+    def loop(self, stmt: ir.For | ir.While, depth: int) -> None:
+        if isinstance(stmt, ir.For):
             name, stop, step = self.e.names.of(stmt.var), self.e.text(stmt.stop, 11), self.e.text(stmt.step)
             if stmt.unroll != 1:
                 self.put(depth, self.dialect.unroll.format(n=stmt.unroll or "").rstrip())
             elif stmt.var in self.rolled:
                 self.put(depth, self.dialect.rolled)
-            if stmt.var in self.rising or isinstance(stmt.step, Const):
+            if stmt.var in self.rising or isinstance(stmt.step, ir.Const):
                 test = f"{name} {'<' if stmt.var in self.rising else '>'} {stop}"
             else:
                 test = f"{step} > 0 ? {name} < {stop} : {step} < 0 && {name} > {stop}"

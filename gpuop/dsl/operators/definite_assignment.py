@@ -5,35 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import (
-    Apply,
-    Assign,
-    Block,
-    Break,
-    Const,
-    Continue,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Let,
-    Ref,
-    Stmt,
-    Var,
-    While,
-    Write,
-)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL
 from gpuop.ir.visit import loop_values, walk
 
-Elements = frozenset[int | Var]  # of a tensor, by number; a loop's counter stands for the element that a turn writes
+Elements = frozenset[int | ir.Var]  # of a tensor, by number; a loop's counter stands for the element that a turn writes
 NONE: Elements = frozenset()
 
 
-def covers(block: Block, field: FieldParam, domain: Domain) -> bool:
+def covers(block: ir.Block, field: ir.FieldParam, domain: Domain) -> bool:
     """Whether every path through the block writes every element of the thread's own tensor."""
     whole = _whole(field, domain)
     return any(
@@ -42,21 +24,21 @@ def covers(block: Block, field: FieldParam, domain: Domain) -> bool:
     )
 
 
-def counted(block: Block, field: FieldParam) -> bool:
+def counted(block: ir.Block, field: ir.FieldParam) -> bool:
     """Whether an output is only written at own points, and at elements that are known, or counted by loops whose turns are."""
-    counters = {stmt.var for stmt in walk(block) if isinstance(stmt, For) and loop_values(stmt) is not None}
+    counters = {stmt.var for stmt in walk(block) if isinstance(stmt, ir.For) and loop_values(stmt) is not None}
     return all(
         stmt.point is None and (stmt.element is None or _element(stmt.element, counters))
         for stmt in walk(block)
-        if isinstance(stmt, Write) and stmt.field is field
+        if isinstance(stmt, ir.Write) and stmt.field is field
     )
 
 
-def _element(element: Expr, counters: set[Var]) -> bool:
-    return isinstance(element, (Const, Index)) or (isinstance(element, Ref) and element.var in counters)
+def _element(element: ir.Expr, counters: set[ir.Var]) -> bool:
+    return isinstance(element, (ir.Const, ir.Index)) or (isinstance(element, ir.Ref) and element.var in counters)
 
 
-def _whole(field: FieldParam, domain: Domain) -> Elements:
+def _whole(field: ir.FieldParam, domain: Domain) -> Elements:
     """All elements; where threads have one each, it is number 0."""
     return frozenset(range(field.type.planes if domain.elements == 1 else 1))
 
@@ -89,15 +71,20 @@ def _both(left: Elements | None, right: Elements | None) -> Elements | None:
     return right if left is None else left if right is None else left & right
 
 
-def _flags(block: Block) -> Iterator[Var]:
+def _flags(block: ir.Block) -> Iterator[ir.Var]:
     """The variables that are False at first and only ever become True, as the one of `_return()`."""
-    raised: dict[Var, bool] = {}
+    raised: dict[ir.Var, bool] = {}
     for stmt in walk(block):
-        if isinstance(stmt, Assign):
-            true = isinstance(stmt.value, Const) and bool(stmt.value.value)
+        if isinstance(stmt, ir.Assign):
+            true = isinstance(stmt.value, ir.Const) and bool(stmt.value.value)
             raised[stmt.var] = true and raised.get(stmt.var, True)
     for stmt in block:
-        if isinstance(stmt, Let) and stmt.var.mutable and stmt.value == constant(False, BOOL) and raised.get(stmt.var):
+        if (
+            isinstance(stmt, ir.Let)
+            and stmt.var.mutable
+            and stmt.value == constant(False, BOOL)
+            and raised.get(stmt.var)
+        ):
             yield stmt.var
 
 
@@ -117,51 +104,51 @@ class _Paths:
         flag: the one that conditions are told apart by; None: none.
     """
 
-    field: FieldParam
+    field: ir.FieldParam
     domain: Domain
-    flag: Var | None
+    flag: ir.Var | None
 
-    def block(self, block: Iterable[Stmt], at: Reached, leaving: _Leaving) -> Reached:
+    def block(self, block: Iterable[ir.Stmt], at: Reached, leaving: _Leaving) -> Reached:
         """What is written at the end of a block, of which statements of any other kind are taken to write nothing."""
-        negated: set[Var] = set()  # names of `not flag` that hold still
+        negated: set[ir.Var] = set()  # names of `not flag` that hold still
         for stmt in block:
             match stmt:
-                case Write(field=written, point=None) if written is self.field:
+                case ir.Write(field=written, point=None) if written is self.field:
                     new = _of_write(stmt, self.domain)
                     at = at.map(lambda done, new=new: done | new)  # type: ignore[misc]
-                case Assign(var=var) if var is self.flag:
+                case ir.Assign(var=var) if var is self.flag:
                     at = Reached(None, _both(at.down, at.up))
-                case Let(var=var, value=Apply(op="not", args=(Ref(var=of),))) if of is self.flag:
+                case ir.Let(var=var, value=ir.Apply(op="not", args=(ir.Ref(var=of),))) if of is self.flag:
                     negated.add(var)
                     continue
-                case If():
+                case ir.If():
                     at = self._branches(stmt, at, leaving, negated)
-                case For() | While():
+                case ir.For() | ir.While():
                     at = self._loop(stmt, at)
-                case Break():
+                case ir.Break():
                     leaving.breaks &= at
                     return Reached()
-                case Continue():
+                case ir.Continue():
                     leaving.continues &= at
                     return Reached()
-            if negated and any(isinstance(s, Assign) and s.var is self.flag for s in walk((stmt,))):
+            if negated and any(isinstance(s, ir.Assign) and s.var is self.flag for s in walk((stmt,))):
                 negated.clear()
         return at
 
-    def _branches(self, stmt: If, at: Reached, leaving: _Leaving, negated: set[Var]) -> Reached:
+    def _branches(self, stmt: ir.If, at: Reached, leaving: _Leaving, negated: set[ir.Var]) -> Reached:
         up, down = Reached(None, at.up), Reached(at.down, None)
         match stmt.cond:
-            case Ref(var=var) if var is self.flag:
+            case ir.Ref(var=var) if var is self.flag:
                 then, orelse = up, down
-            case Ref(var=var) if var in negated:
+            case ir.Ref(var=var) if var in negated:
                 then, orelse = down, up
-            case Apply(op="not", args=(Ref(var=var),)) if var is self.flag:
+            case ir.Apply(op="not", args=(ir.Ref(var=var),)) if var is self.flag:
                 then, orelse = down, up
             case _:
                 then, orelse = at, at
         return self.block(stmt.then, then, leaving) & self.block(stmt.orelse, orelse, leaving)
 
-    def _loop(self, loop: For | While, at: Reached) -> Reached:
+    def _loop(self, loop: ir.For | ir.While, at: Reached) -> Reached:
         """What is written behind a loop, whose turns begin as the first does or as one ends."""
         begin = at
         while True:
@@ -172,8 +159,8 @@ class _Paths:
                 break
             begin = after
         breaks = leaving.breaks
-        if isinstance(loop, While):
-            return breaks if isinstance(loop.cond, Const) and loop.cond.value else breaks & begin
+        if isinstance(loop, ir.While):
+            return breaks if isinstance(loop.cond, ir.Const) and loop.cond.value else breaks & begin
         var, values = loop.var, loop_values(loop)
         breaks = breaks.map(lambda done: done - {var})
         if not values:
@@ -181,16 +168,16 @@ class _Paths:
         return breaks & end.map(lambda done: done - {var} | frozenset(values if var in done else ()))
 
 
-def _of_write(write: Write, domain: Domain) -> Elements:
+def _of_write(write: ir.Write, domain: Domain) -> Elements:
     field, element = write.field, write.element
     if domain.elements > 1:
-        own = element == Index("global", "element") and field.type.planes <= domain.elements
+        own = element == ir.Index("global", "element") and field.type.planes <= domain.elements
         return frozenset({0}) if own else NONE
     match element:
         case None:
             return _whole(field, domain)
-        case Const(value=value):
+        case ir.Const(value=value):
             return frozenset({int(value)})
-        case Ref(var=var):
+        case ir.Ref(var=var):
             return frozenset({var})
     return NONE

@@ -12,29 +12,11 @@ from gpuop.dsl.operators.write_coverage import writes_all
 from gpuop.dsl.recorder.fill_values import Fill, of_element, uniform
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.recorder import Recorder
+from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.partial_groups import check_tiles
 from gpuop.ir.build import collector, constant
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import (
-    Array,
-    Assign,
-    Atomic,
-    Barrier,
-    Block,
-    Collective,
-    Const,
-    Declare,
-    Expr,
-    FieldParam,
-    Index,
-    Let,
-    Read,
-    Ref,
-    Stmt,
-    Var,
-    Write,
-)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import SMALL_TENSOR, Type
 from gpuop.ir.verify import Form, verify
@@ -81,57 +63,57 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
     return verify(relaxed(without_dead_code(kernel) if recorder.idle else kernel), Form.RECORDED)
 
 
-def _knows_groups(body: Block) -> bool:
+def _knows_groups(body: ir.Block) -> bool:
     """Whether the result may depend on the shape of the work-groups."""
-    waits = any(isinstance(s, (Barrier, Collective)) for s in walk(body))
-    shared = any(isinstance(s, Declare) and s.array.space == "local" for s in walk(body))
-    known = (isinstance(e, Index) and e.kind not in ("global", "global_size") for e in expressions(body))
+    waits = any(isinstance(s, (ir.Barrier, ir.Collective)) for s in walk(body))
+    shared = any(isinstance(s, ir.Declare) and s.array.space == "local" for s in walk(body))
+    known = (isinstance(e, ir.Index) and e.kind not in ("global", "global_size") for e in expressions(body))
     return waits or shared or any(known)
 
 
-def _element_axis(recorder: Recorder, body: Block) -> tuple[Block, Domain]:
+def _element_axis(recorder: Recorder, body: ir.Block) -> tuple[ir.Block, Domain]:
     """A body that is one loop over the elements of a big tensor becomes one thread per element."""
     domain = recorder.domain
     loop = recorder.element_loop
     if loop is None or body != (loop,) or recorder.tensor or recorder.group or _knows_groups(body):
         return body, domain
-    assert isinstance(loop.stop, Const)
-    if any(isinstance(stmt, Write) and stmt.element != Ref(loop.var) for stmt in walk(loop.body)):
+    assert isinstance(loop.stop, ir.Const)
+    if any(isinstance(stmt, ir.Write) and stmt.element != ir.Ref(loop.var) for stmt in walk(loop.body)):
         return body, domain  # two turns may write one place, and the last of them wins
-    inner = Copier(loop.body, {loop.var: Index("global", "element")}).copy()
+    inner = Copier(loop.body, {loop.var: ir.Index("global", "element")}).copy()
     return inner, Domain(domain.shape, int(loop.stop.value))
 
 
 class _Elements(Copier):
     """Element 0 of a scalar tensor is the whole tensor; memory becomes volatile where the user wants it."""
 
-    def __init__(self, body: Block, volatile: set[Var | Array]) -> None:
+    def __init__(self, body: ir.Block, volatile: set[ir.Var | ir.Array]) -> None:
         super().__init__(body)
         for array, copied in self.arrays.items():
             if array in volatile:
                 self.arrays[array] = replace(copied, volatile=True)
 
-    def expr(self, expr: Expr) -> Expr:
+    def expr(self, expr: ir.Expr) -> ir.Expr:
         copied = super().expr(expr)
-        if isinstance(copied, Read) and _only(copied.field, copied.element):
+        if isinstance(copied, ir.Read) and _only(copied.field, copied.element):
             return replace(copied, element=None)
         return copied
 
-    def stmt(self, stmt: Stmt) -> Block:
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
         (copied,) = super().stmt(stmt)
-        if isinstance(copied, Write) and _only(copied.field, copied.element):
+        if isinstance(copied, ir.Write) and _only(copied.field, copied.element):
             return (replace(copied, element=None),)
         return (copied,)
 
 
-def _only(field: FieldParam, element: Expr | None) -> bool:
-    return field.type.planes == 1 and isinstance(element, Const)
+def _only(field: ir.FieldParam, element: ir.Expr | None) -> bool:
+    return field.type.planes == 1 and isinstance(element, ir.Const)
 
 
 # --- writes -----------------------------------------------------------------------------------------------------------
 
 
-def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block, Output]:
+def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[ir.Block, Output]:
     """Check an output's writes and bring them into canonical form."""
     field, body, domain = slot.param, kernel.body, kernel.domain
     writes = [stmt for stmt in walk(body) if target(stmt) is field]
@@ -152,7 +134,7 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[Block
     if not all(_is_own(w, domain) for w in writes):
         if known or writes_all(replace(kernel, body=body[:first]), field):
             return body, Output(field)
-        counts = any(isinstance(write, Atomic) for write in writes)
+        counts = any(isinstance(write, ir.Atomic) for write in writes)
         return body, Output(field, _filled(slot), complete=slot.default is None and not counts)
     if first < len(body):
         return body, Output(field, None if known else _filled(slot))
@@ -176,44 +158,46 @@ def _default(slot: OutputSlot) -> Fill:
     return slot.default or (constant(0, slot.param.type.storage),)
 
 
-def _is_read(stmt: Stmt, field: FieldParam) -> bool:
+def _is_read(stmt: ir.Stmt, field: ir.FieldParam) -> bool:
     """Whether a statement reads an output, of which threads see what others have written."""
-    return any(isinstance(s, Atomic) and s.op == "read" and s.memory is field for s in walk((stmt,)))
+    return any(isinstance(s, ir.Atomic) and s.op == "read" and s.memory is field for s in walk((stmt,)))
 
 
-def _is_own(write: Stmt, domain: Domain) -> bool:
-    if not isinstance(write, Write) or write.point is not None:
+def _is_own(write: ir.Stmt, domain: Domain) -> bool:
+    if not isinstance(write, ir.Write) or write.point is not None:
         return False
     if domain.elements > 1:
-        return write.element == Index("global", "element") and write.field.type.planes == domain.elements
-    return write.element is None or (isinstance(write.element, Const) and write.field.type.planes <= SMALL_TENSOR)
+        return write.element == ir.Index("global", "element") and write.field.type.planes == domain.elements
+    return write.element is None or (isinstance(write.element, ir.Const) and write.field.type.planes <= SMALL_TENSOR)
 
 
-def _one_write(body: Block, slot: OutputSlot, domain: Domain) -> Block:
+def _one_write(body: ir.Block, slot: OutputSlot, domain: Domain) -> ir.Block:
     """Writes become assignments to a variable, which is written once at the end."""
     field = slot.param
     axis = domain.elements > 1 and field.type.planes > 1
     lanes = 1 if domain.elements > 1 else field.type.planes
-    var = Var(field.hint, Type(field.type.storage, lanes), mutable=True)
-    out: list[Stmt] = []
+    var = ir.Var(field.hint, Type(field.type.storage, lanes), mutable=True)
+    out: list[ir.Stmt] = []
 
-    def assigned(write: Write) -> list[Stmt]:
-        into: list[Stmt] = []
+    def assigned(write: ir.Write) -> list[ir.Stmt]:
+        into: list[ir.Stmt] = []
         value = write.value
-        if lanes > 1 and isinstance(write.element, Const):
+        if lanes > 1 and isinstance(write.element, ir.Const):
             build = collector(into)
-            parts = build.lanes(Ref(var))
+            parts = build.lanes(ir.Ref(var))
             parts[int(write.element.value)] = value
             value = build.pack(parts)
-        return [*into, Assign(var, value, write.loc)]
+        return [*into, ir.Assign(var, value, write.loc)]
 
-    def rewrite(block: Block) -> Block:
-        done: list[Stmt] = []
+    def rewrite(block: ir.Block) -> ir.Block:
+        done: list[ir.Stmt] = []
         for stmt in block:
-            done += assigned(stmt) if isinstance(stmt, Write) and stmt.field is field else [map_blocks(stmt, rewrite)]
+            done += (
+                assigned(stmt) if isinstance(stmt, ir.Write) and stmt.field is field else [map_blocks(stmt, rewrite)]
+            )
         return tuple(done)
 
-    element = Index("global", "element") if axis else None
+    element = ir.Index("global", "element") if axis else None
     build, fill = collector(out), _default(slot)
     several = lanes > 1 and not uniform(fill)
     initial = (
@@ -221,5 +205,5 @@ def _one_write(body: Block, slot: OutputSlot, domain: Domain) -> Block:
         if several
         else build.cast(of_element(build, fill if axis and not uniform(fill) else fill[:1], element), var.type)
     )
-    out.append(Let(var, initial))
-    return (*out, *rewrite(body), Write(field, Ref(var), None, element))
+    out.append(ir.Let(var, initial))
+    return (*out, *rewrite(body), ir.Write(field, ir.Ref(var), None, element))

@@ -12,36 +12,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuop.dsl.operators.digit_coverage import reaches_all
+from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.affine import Affine, affine, number, position
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.nodes import (
-    AXES,
-    Apply,
-    Atomic,
-    Block,
-    Break,
-    Const,
-    Continue,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Let,
-    Ref,
-    Var,
-    Write,
-)
 from gpuop.ir.visit import expressions, loop_values, walk
 from gpuop.passes.simplify import simplify
 
-Key = tuple[str, str] | Var  # (kind, axis) of a thread's position, or a counter
+Key = tuple[str, str] | ir.Var  # (kind, axis) of a thread's position, or a counter
 
 
-def writes_all(kernel: Kernel, field: FieldParam) -> bool:
+def writes_all(kernel: Kernel, field: ir.FieldParam) -> bool:
     """Whether every element of every point of an output is certain to be written."""
     if not kernel.domain.threads or any(
-        isinstance(s, Atomic) and s.op != "read" and s.memory is field for s in walk(kernel.body)
+        isinstance(s, ir.Atomic) and s.op != "read" and s.memory is field for s in walk(kernel.body)
     ):
         return False
     if any(not isinstance(n, int) for n in kernel.group or ()):  # extents that only the target decides
@@ -49,17 +32,17 @@ def writes_all(kernel: Kernel, field: FieldParam) -> bool:
     return _covers(kernel, field) or (_divides(kernel) and _covers(_plain(kernel, field), field))
 
 
-def _covers(kernel: Kernel, field: FieldParam) -> bool:
+def _covers(kernel: Kernel, field: ir.FieldParam) -> bool:
     coverage = _Coverage(kernel, field)
     coverage.block(kernel.body, {})
     return len(coverage.elements) == field.type.planes
 
 
 def _divides(kernel: Kernel) -> bool:
-    return any(isinstance(e, Apply) and e.op == "div" and e.type.integer for e in expressions(kernel.body))
+    return any(isinstance(e, ir.Apply) and e.op == "div" and e.type.integer for e in expressions(kernel.body))
 
 
-def _plain(kernel: Kernel, field: FieldParam) -> Kernel:
+def _plain(kernel: Kernel, field: ir.FieldParam) -> Kernel:
     """The kernel without what ranges show to be in vain, such as what `//` does to negative numbers."""
     return simplify(replace(kernel, outputs=(Output(field),)))
 
@@ -72,51 +55,53 @@ class _Coverage:
         elements: those of the tensor that are written at every point.
     """
 
-    def __init__(self, kernel: Kernel, field: FieldParam) -> None:
+    def __init__(self, kernel: Kernel, field: ir.FieldParam) -> None:
         self.kernel, self.field = kernel, field
-        self.known: dict[Var, Expr] = {}
-        self.counters: dict[Var, range] = {}
-        self.shared: dict[Var, tuple[str, str]] = {}
+        self.known: dict[ir.Var, ir.Expr] = {}
+        self.counters: dict[ir.Var, range] = {}
+        self.shared: dict[ir.Var, tuple[str, str]] = {}
         self.elements: frozenset[int] = frozenset()
 
-    def block(self, block: Block, fixed: dict[Key, int]) -> None:
+    def block(self, block: ir.Block, fixed: dict[Key, int]) -> None:
         """Find what a block writes for sure; a statement of any other kind is taken to write nothing."""
         for stmt in block:
             match stmt:
-                case Let(var=var, value=value) if not var.mutable:
+                case ir.Let(var=var, value=value) if not var.mutable:
                     self.known[var] = value
-                case Write(field=field) if field is self.field:
+                case ir.Write(field=field) if field is self.field:
                     self._write(stmt, fixed)
-                case If(cond=cond, then=then):
+                case ir.If(cond=cond, then=then):
                     more = self._equalities(cond)
                     if more is not None and _agree(fixed, more):
                         self.block(then, fixed | more)
-                case For(var=var, body=body):
+                case ir.For(var=var, body=body):
                     values = loop_values(stmt) or self._strided(stmt)
-                    if values and not any(isinstance(s, (Break, Continue)) for s in walk(body)):
+                    if values and not any(isinstance(s, (ir.Break, ir.Continue)) for s in walk(body)):
                         self.counters[var] = values
                         self.block(body, fixed)
 
-    def _strided(self, loop: For) -> range | None:
+    def _strided(self, loop: ir.For) -> range | None:
         """What threads go over together that begin at their own positions and go on by their number."""
         stop, step = self._place(loop.stop), self._place(loop.step)
         match loop.start:
-            case Index(kind="global" | "local" as kind, axis=axis, offset=0) if stop is not None and step is not None:
+            case ir.Index(kind="global" | "local" as kind, axis=axis, offset=0) if (
+                stop is not None and step is not None
+            ):
                 if not stop.varies and not step.varies and step.number == len(self._values((kind, axis))):
                     self.shared[loop.var] = kind, axis
                     return range(stop.number)
         return None
 
-    def _write(self, write: Write, fixed: dict[Key, int]) -> None:
+    def _write(self, write: ir.Write, fixed: dict[Key, int]) -> None:
         shape, planes = self.field.type.field_shape, self.field.type.planes
         point = write.point
         if point is None:
-            point = tuple(Index("global", axis) for axis in self.kernel.domain.axes) if shape else ()
+            point = tuple(ir.Index("global", axis) for axis in self.kernel.domain.axes) if shape else ()
         if len(point) != len(shape):
             return
-        wanted: list[tuple[Expr, int]] = list(zip(point, shape, strict=True))
+        wanted: list[tuple[ir.Expr, int]] = list(zip(point, shape, strict=True))
         done = frozenset(range(planes))
-        if isinstance(write.element, Const):
+        if isinstance(write.element, ir.Const):
             done = frozenset({int(write.element.value)})
         elif write.element is not None:
             wanted.append((write.element, planes))
@@ -125,41 +110,41 @@ class _Coverage:
         keys = [*parts, *(self.shared[key] for key in parts if key in self.shared)]
         known = len(set(keys)) == len(keys) and not set(keys) & set(fixed)
         reached = all(place is not None and self._spans(place, n) for place, (_, n) in zip(places, wanted, strict=True))
-        if known and reached and all(self._together(axis, keys, fixed) for axis in AXES):
+        if known and reached and all(self._together(axis, keys, fixed) for axis in ir.AXES):
             self.elements |= done
         elif not fixed and self.kernel.domain.elements == 1 and len(wanted) == len(shape):
             self.elements |= done if reaches_all(self.kernel, self.known, point, shape) else frozenset()
 
     # --- coordinates ------------------------------------------------------------------------------------------------
 
-    def _place(self, expr: Expr) -> Affine | None:
+    def _place(self, expr: ir.Expr) -> Affine | None:
         """What a coordinate is made of: keys, and a number; None where that is not understood."""
         return affine(expr, self._leaf)
 
-    def _leaf(self, expr: Expr) -> Affine | None:
+    def _leaf(self, expr: ir.Expr) -> Affine | None:
         match expr:
-            case Index(kind="global" | "group" | "local" as kind, axis=axis, offset=offset):
+            case ir.Index(kind="global" | "group" | "local" as kind, axis=axis, offset=offset):
                 return position((kind, axis), offset)
-            case Index():
+            case ir.Index():
                 return number(self.kernel.bounds(expr)[0] + expr.offset)
-            case Ref(var=var) if var in self.counters:
+            case ir.Ref(var=var) if var in self.counters:
                 values = self.counters[var]
                 return Affine({var: values.step}, values.start, values.start)
-            case Ref(var=var) if var in self.known:
+            case ir.Ref(var=var) if var in self.known:
                 return self._place(self.known[var])
         return None
 
-    def _equalities(self, cond: Expr) -> dict[Key, int] | None:
+    def _equalities(self, cond: ir.Expr) -> dict[Key, int] | None:
         """The positions that a condition fixes, if that is all that it asks for."""
         match cond:
-            case Ref(var=var) if var in self.known:
+            case ir.Ref(var=var) if var in self.known:
                 return self._equalities(self.known[var])
-            case Apply(op="and", args=(left, right)):
+            case ir.Apply(op="and", args=(left, right)):
                 first, second = self._equalities(left), self._equalities(right)
                 if first is not None and second is not None and _agree(first, second):
                     return first | second
-            case Apply(op="eq", args=(left, right)):
-                place = affine(Apply("sub", (left, right), left.type), self._leaf)
+            case ir.Apply(op="eq", args=(left, right)):
+                place = affine(ir.Apply("sub", (left, right), left.type), self._leaf)
                 if place is not None and len(place.parts) == 1:
                     ((key, times),) = place.parts.items()
                     return {key: -place.number * times} if isinstance(key, tuple) and abs(times) == 1 else None
@@ -179,7 +164,7 @@ class _Coverage:
 
     def _values(self, key: Key) -> range:
         """What is counted: numbers from 0 on."""
-        if isinstance(key, Var):
+        if isinstance(key, ir.Var):
             return range(len(self.counters[key]))
         kind, axis = key
         threads, size = self._axis(axis)
@@ -187,7 +172,7 @@ class _Coverage:
 
     def _axis(self, axis: str) -> tuple[int, int]:
         """The threads of an axis that run, and of them those of a group."""
-        size = self.kernel.work_group[AXES.index(axis)] if axis != "element" else 1
+        size = self.kernel.work_group[ir.AXES.index(axis)] if axis != "element" else 1
         return self.kernel.launched.extent(axis), size
 
     def _together(self, axis: str, keys: Sequence[Key], fixed: dict[Key, int]) -> bool:

@@ -16,36 +16,17 @@ from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.frames import Position, trail
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.storage import fetch, stored
+from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.size import MOST_NESTED, MOST_STATEMENTS
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.dims import folded
-from gpuop.ir.nodes import (
-    AXES,
-    Array,
-    Assign,
-    Atomic,
-    Block,
-    Const,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Let,
-    Read,
-    Ref,
-    Stmt,
-    Var,
-    Write,
-)
 from gpuop.ir.target_expressions import Extent, numbers
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, MOST_GRID, SMALL_TENSOR, Shape, Type
 from gpuop.ir.values import Leaf, Node
 from gpuop.ir.visit import walk, written_by
 
-Steps = TypeVar("Steps", bound=Expr | tuple[Expr, ...])
+Steps = TypeVar("Steps", bound=ir.Expr | tuple[ir.Expr, ...])
 
 
 @dataclass(eq=False)
@@ -55,10 +36,10 @@ class Scope:
     kind: str
     loc: Loc | None = None
     open: bool = True
-    statements: list[Stmt] = field(default_factory=list)
+    statements: list[ir.Stmt] = field(default_factory=list)
     marks: list[tuple[Position, ...]] = field(default_factory=list)
     left: str = ""  # `_break`, `_continue` or `_return`, where that is the last statement
-    chain: If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
+    chain: ir.If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
 
 
 class OpenGrid(SemanticError):
@@ -75,30 +56,32 @@ class Recorder:
     ) -> None:
         self.name, self.loc = name, loc
         self.grid, self.names = grid, names  # all dimensions of the grid: `domain` has the axes that kernels know
-        self.unfolded: tuple[Scope, tuple[Expr, ...]] | None = None  # own places along dimensions that are one axis
+        self.unfolded: tuple[Scope, tuple[ir.Expr, ...]] | None = None  # own places along dimensions that are one axis
         self.grid_of = ""  # who decided it, where `_globalThreads` did not
         self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
         self.grid_chosen: tuple[int, ...] | None = None  # where targets decide on the grid, what it is recorded for
         self.threads_given = self.whole = False  # whole: whether the surplus threads of the last groups run too
         self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group that `_localThreads` asks for
-        self.alike: list[tuple[Expr, Loc | None]] = []  # what must be the same for all threads of a work-group
-        self.shared: list[Declare] = []  # memory that is not a thread's own
-        self.volatile: set[Var | Array] = set()
-        self.values: dict[Var, Expr] = {}  # the expression of each name that never changes
+        self.alike: list[tuple[ir.Expr, Loc | None]] = []  # what must be the same for all threads of a work-group
+        self.shared: list[ir.Declare] = []  # memory that is not a thread's own
+        self.volatile: set[ir.Var | ir.Array] = set()
+        self.values: dict[ir.Var, ir.Expr] = {}  # the expression of each name that never changes
         self.outputs = outputs
-        self.inputs: dict[Node, FieldParam] = {}
+        self.inputs: dict[Node, ir.FieldParam] = {}
         self.updated: dict[Node, UpdatedField] = {}  # by what stands for them in the body
         self.hints: dict[Node, str] = {}
         self.scopes: list[Scope] = [Scope("body", loc)]
         self.emitted = 0  # statements
-        self.scope_of: dict[Var | Array, Scope] = {}
-        self.elements: list[tuple[Expr, int]] = []  # the loops over tensor elements that are open
-        self.element_loop: For | None = None
+        self.scope_of: dict[ir.Var | ir.Array, Scope] = {}
+        self.elements: list[tuple[ir.Expr, int]] = []  # the loops over tensor elements that are open
+        self.element_loop: ir.For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
         self.given: tuple[Any, ...] = ()  # to the operator, besides Fields
         self.called: Loc | None = None  # the line that gave them
-        self.quotients: set[Var] = set()  # of two integers each, by `/`, which have not become floats by themselves yet
-        self.returned: Var | None = None  # whether a thread has called `_return()`
+        self.quotients: set[ir.Var] = (
+            set()
+        )  # of two integers each, by `/`, which have not become floats by themselves yet
+        self.returned: ir.Var | None = None  # whether a thread has called `_return()`
         self.inside = ""  # the library's operator or function that is being recorded, which wraps around on purpose
         self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
         self.looked: Loc | None = None  # where Python has first asked how large a field is
@@ -128,7 +111,7 @@ class Recorder:
     def scope(self) -> Scope:
         return self.scopes[-1]
 
-    def emit(self, stmt: Stmt) -> None:
+    def emit(self, stmt: ir.Stmt) -> None:
         """Append a statement to the open block."""
         self.check_pending()
         if self.scope.left:
@@ -149,10 +132,10 @@ class Recorder:
             (name, loc), self.pending = self.pending, None
             raise SemanticError(f"`{name}(…)` stands without `with`; write `with {name}(…):`", loc)
 
-    def bind(self, expr: Expr) -> Expr:
+    def bind(self, expr: ir.Expr) -> ir.Expr:
         """Name an expression where it is written."""
         hint = assigned_name(kernel_frame()) if self.naming else ""
-        return self.declare(Var(hint or "t", expr.type, temporary=not hint), expr)
+        return self.declare(ir.Var(hint or "t", expr.type, temporary=not hint), expr)
 
     def steps(self, make: Callable[[], Steps], inside: str = "") -> Steps:
         """Record the steps of a function: what the user names is its result, not they.
@@ -166,23 +149,23 @@ class Recorder:
             result = make()
         finally:
             self.naming, self.inside = before
-        made = isinstance(result, Ref) and result.var in self.values and len(self.scope.statements) > first
-        if made and isinstance(result, Ref) and self.retract(result.var):
+        made = isinstance(result, ir.Ref) and result.var in self.values and len(self.scope.statements) > first
+        if made and isinstance(result, ir.Ref) and self.retract(result.var):
             return self.bind(self.values[result.var])  # type: ignore[return-value]
         return result
 
-    def declare(self, var: Var, value: Expr) -> Ref:
+    def declare(self, var: ir.Var, value: ir.Expr) -> ir.Ref:
         self.scope_of[var] = self.scope
         if not var.mutable:
             self.values[var] = value
         loc = here()
-        self.emit(Let(var, value, replace(loc, through=(self.inside,)) if loc and self.inside else loc))
-        return Ref(var)
+        self.emit(ir.Let(var, value, replace(loc, through=(self.inside,)) if loc and self.inside else loc))
+        return ir.Ref(var)
 
-    def retract(self, symbol: Var | Array) -> bool:
+    def retract(self, symbol: ir.Var | ir.Array) -> bool:
         """Take back the last statement, if it is what made this variable or array."""
         last = self.scope.statements[-1] if self.scope.statements else None
-        made = last.var if isinstance(last, Let) else last.array if isinstance(last, Declare) else None
+        made = last.var if isinstance(last, ir.Let) else last.array if isinstance(last, ir.Declare) else None
         if made is not symbol:
             return False
         del self.scope.statements[-1], self.scope.marks[-1]
@@ -198,14 +181,14 @@ class Recorder:
             )
         self.scopes.append(scope)
 
-    def pop(self) -> list[Stmt]:
+    def pop(self) -> list[ir.Stmt]:
         scope = self.scopes.pop()
         scope.open = False
         return scope.statements
 
     def take_since(
         self, start: int, inside: Callable[[tuple[Position, ...]], bool]
-    ) -> list[tuple[Stmt, tuple[Position, ...]]]:
+    ) -> list[tuple[ir.Stmt, tuple[Position, ...]]]:
         """Remove and return the trailing statements of the open block that satisfy a test of their marks."""
         scope = self.scope
         first = len(scope.statements)
@@ -215,17 +198,17 @@ class Recorder:
         del scope.statements[first:], scope.marks[first:]
         return taken
 
-    def put(self, taken: list[tuple[Stmt, tuple[Position, ...]]]) -> None:
+    def put(self, taken: list[tuple[ir.Stmt, tuple[Position, ...]]]) -> None:
         """Append statements taken elsewhere; their values now belong to the open block."""
         for stmt, mark in taken:
             self.scope.statements.append(stmt)
             self.scope.marks.append(mark)
-            if isinstance(stmt, Let):
+            if isinstance(stmt, ir.Let):
                 self.scope_of[stmt.var] = self.scope
 
-    def usable(self, expr: Expr) -> Expr:
+    def usable(self, expr: ir.Expr) -> ir.Expr:
         """The expression, if the block that made it is still open."""
-        if isinstance(expr, Ref):
+        if isinstance(expr, ir.Ref):
             scope = self.scope_of.get(expr.var)
             name = "this value" if expr.var.temporary else f"`{expr.var.hint}`"
             if scope is None:
@@ -240,7 +223,7 @@ class Recorder:
     def alive(self, value: Any) -> bool:
         """Whether the block that made a value is still open."""
         expr = getattr(value, "_expr", None)
-        scope = self.scope_of.get(expr.var) if isinstance(expr, Ref) else self.scope
+        scope = self.scope_of.get(expr.var) if isinstance(expr, ir.Ref) else self.scope
         return scope is not None and scope.open
 
     # --- the thread grid, inputs, outputs -----------------------------------------------------------------------
@@ -275,18 +258,18 @@ class Recorder:
     @property
     def surplus(self) -> bool:
         """Whether threads run that the grid has not; possibly, where the target decides about work-groups."""
-        extents = zip(AXES, self.work_group, strict=False)
+        extents = zip(ir.AXES, self.work_group, strict=False)
         return self.whole and any(not isinstance(n, int) or self.domain.extent(axis) % n for axis, n in extents)
 
-    def own_point(self) -> tuple[Expr, ...]:
-        return tuple(Index("global", axis) for axis in self.domain.axes)
+    def own_point(self) -> tuple[ir.Expr, ...]:
+        return tuple(ir.Index("global", axis) for axis in self.domain.axes)
 
-    def param(self, value: FieldLike) -> FieldParam:
+    def param(self, value: FieldLike) -> ir.FieldParam:
         """The parameter that stands for a field read in the body."""
         node = value.node
         if node not in self.inputs:
             hint = self.hints.get(node) or f"in{len(self.inputs)}"  # not its name: equal kernels have equal text
-            self.inputs[node] = FieldParam(hint, node.type, isinstance(node, Leaf) and node.by_value)
+            self.inputs[node] = ir.FieldParam(hint, node.type, isinstance(node, Leaf) and node.by_value)
         return self.inputs[node]
 
     def output(self, index: int) -> OutputSlot:
@@ -296,10 +279,10 @@ class Recorder:
             raise SemanticError(f"operator `{self.name}` has no _out{index}: {have}; declare more output types")
         return self.outputs[index]
 
-    def tensor_element(self) -> Expr:
+    def tensor_element(self) -> ir.Expr:
         if self.elements:
             return self.elements[-1][0]
-        return Index("global", "element") if self.tensor.points > 1 else constant(0, INT)
+        return ir.Index("global", "element") if self.tensor.points > 1 else constant(0, INT)
 
 
 _local = threading.local()
@@ -331,7 +314,7 @@ def caller() -> FrameType:
     return kernel_frame() or sys._getframe(1)
 
 
-ELEMENT = Index("global", "element")
+ELEMENT = ir.Index("global", "element")
 
 
 class UpdatedField:
@@ -355,7 +338,7 @@ class UpdatedField:
         self._recorder, self.name, self.given, self.slot = weakref.ref(recorder), name, given, slot
         self.type, self.in_memory, self.elsewhere = given.type, in_memory, in_memory
         self.written: Loc | None = None
-        self._var: Var | None = None
+        self._var: ir.Var | None = None
 
     @property
     def recorder(self) -> Recorder:
@@ -371,34 +354,34 @@ class UpdatedField:
         return tensor.points == self.type.planes if tensor else self.type.planes <= SMALL_TENSOR
 
     @property
-    def var(self) -> Var:
+    def var(self) -> ir.Var:
         """What a thread has of it: its point, or an element of that where it has only one."""
         if self._var is None:
             lanes = 1 if self.recorder.tensor else self.type.planes
-            self._var = Var(self.name, Type(self.type.storage, lanes), mutable=True)
+            self._var = ir.Var(self.name, Type(self.type.storage, lanes), mutable=True)
             self.recorder.scope_of[self._var] = self.recorder.scopes[0]
         return self._var
 
-    def read(self, element: Expr | None) -> Expr:
+    def read(self, element: ir.Expr | None) -> ir.Expr:
         """What it holds now, or an element of that."""
         build = self.recorder.build
-        value = build.copy(Ref(self.var))
+        value = build.copy(ir.Ref(self.var))
         return fetch(build, self.type, value if element is None else build.lane(value, self._lane(element)))
 
-    def write(self, value: Expr, element: Expr | None) -> None:
+    def write(self, value: ir.Expr, element: ir.Expr | None) -> None:
         build, lanes = self.recorder.build, 1 if element is not None else self.var.type.lanes
         new = stored(build, self.type, value, lanes)
         if element is not None and self.var.type.lanes > 1:
-            parts = build.lanes(Ref(self.var))
+            parts = build.lanes(ir.Ref(self.var))
             parts[self._lane(element)] = new
             new = build.pack(parts)
         self.written = self.written or here()
-        self.recorder.emit(Assign(self.var, new, here()))
+        self.recorder.emit(ir.Assign(self.var, new, here()))
 
-    def _lane(self, element: Expr) -> int:
+    def _lane(self, element: ir.Expr) -> int:
         if element == ELEMENT and self.recorder.tensor:
             return 0
-        if isinstance(element, Const) and not self.recorder.tensor:
+        if isinstance(element, ir.Const) and not self.recorder.tensor:
             return int(element.value)
         self.elsewhere = True
         return 0
@@ -406,10 +389,10 @@ class UpdatedField:
     # --- the body ---------------------------------------------------------------------------------------------------
 
     @property
-    def element(self) -> Expr | None:
+    def element(self) -> ir.Expr | None:
         return ELEMENT if self.recorder.tensor else None
 
-    def begins(self) -> Block:
+    def begins(self) -> ir.Block:
         """What stands before the body."""
         if self.written is None and not self._changes():
             raise SemanticError(
@@ -422,15 +405,17 @@ class UpdatedField:
             return ()
         point = self.recorder.own_point() if self.recorder.surplus and self.type.field_shape else None
         param = self.recorder.param(self.given)
-        return (Let(self.var, Read(param, self.var.type, point, self.element, "clamp")),)
+        return (ir.Let(self.var, ir.Read(param, self.var.type, point, self.element, "clamp")),)
 
-    def ends(self) -> Block:
+    def ends(self) -> ir.Block:
         """What stands behind it."""
-        return () if self.in_memory else (Write(self.slot.param, Ref(self.var), None, self.element, self.written),)
+        return (
+            () if self.in_memory else (ir.Write(self.slot.param, ir.Ref(self.var), None, self.element, self.written),)
+        )
 
     def _changes(self) -> bool:
         """Whether the body writes its memory."""
         written = (
             stmt for stmt in walk(tuple(self.recorder.scopes[0].statements)) if written_by(stmt) is self.slot.param
         )
-        return any(not isinstance(stmt, Atomic) or stmt.op != "read" for stmt in written)
+        return any(not isinstance(stmt, ir.Atomic) or stmt.op != "read" for stmt in written)

@@ -7,27 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from gpuop.fusion.cost import TURNS
+from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    GRID_AXES,
-    Apply,
-    Argument,
-    Assign,
-    Block,
-    Break,
-    Cast,
-    Const,
-    Expr,
-    For,
-    Index,
-    Let,
-    Load,
-    Ref,
-    Stmt,
-    Stride,
-    Var,
-    While,
-)
 from gpuop.ir.visit import blocks, loop_values, operands, times, walk, walk_expr
 
 COMPARISONS = ("lt", "le", "gt", "ge")
@@ -50,38 +31,38 @@ class ThreadValues:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.strides: dict[Var, int] = {}
-        self.sums: dict[Var, tuple[Expr, int]] = {}
-        self.runs: dict[Var, float] = {}
-        self.extents: dict[Var, int] = {}
-        self.positions: dict[Var, Expr] = {}
-        self.comparisons: dict[Var, set[Expr]] = {}
-        self.constants: dict[Var, Expr] = {}
-        self.counted: set[Var] = set()
+        self.strides: dict[ir.Var, int] = {}
+        self.sums: dict[ir.Var, tuple[ir.Expr, int]] = {}
+        self.runs: dict[ir.Var, float] = {}
+        self.extents: dict[ir.Var, int] = {}
+        self.positions: dict[ir.Var, ir.Expr] = {}
+        self.comparisons: dict[ir.Var, set[ir.Expr]] = {}
+        self.constants: dict[ir.Var, ir.Expr] = {}
+        self.counted: set[ir.Var] = set()
         self.guessed = 0
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def note(self, stmt: Stmt, runs: float) -> None:
-        if isinstance(stmt, (For, While)):  # what a turn leaves for the next one changes at each
+    def note(self, stmt: ir.Stmt, runs: float) -> None:
+        if isinstance(stmt, (ir.For, ir.While)):  # what a turn leaves for the next one changes at each
             turns = runs * self.turns(stmt)
-            carried = (inner.var for block in blocks(stmt) for inner in walk(block) if isinstance(inner, Assign))
+            carried = (inner.var for block in blocks(stmt) for inner in walk(block) if isinstance(inner, ir.Assign))
             self.runs |= {var: max(turns, self.runs.get(var, 0.0)) for var in carried}
-        if isinstance(stmt, For):
+        if isinstance(stmt, ir.For):
             self.note_counter(stmt, runs)
-        elif isinstance(stmt, (Let, Assign)):
+        elif isinstance(stmt, (ir.Let, ir.Assign)):
             var, value = stmt.var, stmt.value
             stride = self.stride(value)
-            if stride is not None and not (isinstance(stmt, Assign) and self.strides.get(var) != stride):
+            if stride is not None and not (isinstance(stmt, ir.Assign) and self.strides.get(var) != stride):
                 self.strides[var] = stride
             else:
                 self.strides.pop(var, None)
-            fixed = not (var.mutable or isinstance(value, Load))
+            fixed = not (var.mutable or isinstance(value, ir.Load))
             self.runs[var] = self.varying(value, runs) if fixed else max(runs, self.runs.get(var, 0.0))
             if fixed:
                 self.note_value(var, value)
 
-    def note_counter(self, loop: For, runs: float) -> None:
+    def note_counter(self, loop: ir.For, runs: float) -> None:
         self.runs[loop.var], self.positions[loop.var] = runs * self.turns(loop), loop.start
         stride, turns = self.stride(loop.start), loop_values(loop)
         if stride is not None:
@@ -91,14 +72,14 @@ class ThreadValues:
         if turns is not None and isinstance(loop.unroll, int) and loop.unroll >= len(turns):
             self.counted.add(loop.var)
 
-    def note_value(self, var: Var, value: Expr) -> None:
-        if isinstance(value, Apply) and value.op in COMPARISONS:
+    def note_value(self, var: ir.Var, value: ir.Expr) -> None:
+        if isinstance(value, ir.Apply) and value.op in COMPARISONS:
             self.comparisons[var] = self.each(value.args)
-        if isinstance(value, Cast) and isinstance(value.arg, Const):
+        if isinstance(value, ir.Cast) and isinstance(value.arg, ir.Const):
             self.constants[var] = value.arg
-        if isinstance(value, Apply) and value.op in ("add", "min"):
+        if isinstance(value, ir.Apply) and value.op in ("add", "min"):
             for x, y in (value.args, value.args[::-1]):
-                if isinstance(y, Const) and y.type.integer:
+                if isinstance(y, ir.Const) and y.type.integer:
                     self.sums[var] = x, int(y.value) if value.op == "add" else 0
         if self.is_offset(value):
             self.counted.add(var)
@@ -109,79 +90,81 @@ class ThreadValues:
 
     # --- what is known ----------------------------------------------------------------------------------------------
 
-    def stride(self, expr: Expr) -> int | None:
+    def stride(self, expr: ir.Expr) -> int | None:
         """How much greater the next thread's value is; None where that is not known, or no number."""
         inner = operands(expr)
         match expr:
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.strides.get(var)
-            case Load():
+            case ir.Load():
                 return None
-            case Index(kind=kind, axis=axis):
+            case ir.Index(kind=kind, axis=axis):
                 return int(axis == "column" and kind in ("global", "local"))
-            case Apply(op="add" | "sub" as op, args=(x, y)) if expr.type.integer:
+            case ir.Apply(op="add" | "sub" as op, args=(x, y)) if expr.type.integer:
                 a, b = self.stride(x), self.stride(y)
                 return None if a is None or b is None else a + b if op == "add" else a - b
-            case Apply(op="mul", args=(x, y)) if expr.type.integer:
+            case ir.Apply(op="mul", args=(x, y)) if expr.type.integer:
                 for one, other in ((x, y), (y, x)):
-                    if isinstance(one, (Const, Stride)) and (stride := self.stride(other)) is not None:
+                    if isinstance(one, (ir.Const, ir.Stride)) and (stride := self.stride(other)) is not None:
                         return int(one.value) * stride
-            case Cast(arg=arg) if expr.type.integer and arg.type.integer:
+            case ir.Cast(arg=arg) if expr.type.integer and arg.type.integer:
                 return self.stride(arg)
         return 0 if all(self.stride(e) == 0 for e in inner) else None
 
-    def varying(self, expr: Expr, runs: float) -> float:
+    def varying(self, expr: ir.Expr, runs: float) -> float:
         """How often an expression is computed: compilers take it out of loops that it does not depend on."""
-        return min(runs, max((self.runs.get(e.var, runs) for e in walk_expr(expr) if isinstance(e, Ref)), default=1.0))
+        return min(
+            runs, max((self.runs.get(e.var, runs) for e in walk_expr(expr) if isinstance(e, ir.Ref)), default=1.0)
+        )
 
-    def is_offset(self, expr: Expr) -> bool:
+    def is_offset(self, expr: ir.Expr) -> bool:
         """Whether an integer is a sum with the counter of a loop that is expanded, and so part of an address."""
-        sums = isinstance(expr, Apply) and expr.op in ("add", "sub", "mul") and expr.type.integer
+        sums = isinstance(expr, ir.Apply) and expr.op in ("add", "sub", "mul") and expr.type.integer
         return sums and self.is_counted(operands(expr))
 
-    def is_counted(self, atoms: Iterable[Expr]) -> bool:
-        return any(isinstance(e, Ref) and e.var in self.counted for e in atoms)
+    def is_counted(self, atoms: Iterable[ir.Expr]) -> bool:
+        return any(isinstance(e, ir.Ref) and e.var in self.counted for e in atoms)
 
-    def is_extreme(self, expr: Apply) -> bool:
+    def is_extreme(self, expr: ir.Apply) -> bool:
         """Whether the lesser or the greater of two values is chosen."""
         match expr:
-            case Apply(op="choose", args=(Ref(var=var), *chosen)):
+            case ir.Apply(op="choose", args=(ir.Ref(var=var), *chosen)):
                 return self.comparisons.get(var) == self.each(chosen)
-            case Apply(op="choose", args=(Apply(op=op, args=compared), *chosen)) if op in COMPARISONS:
+            case ir.Apply(op="choose", args=(ir.Apply(op=op, args=compared), *chosen)) if op in COMPARISONS:
                 return self.each(compared) == self.each(chosen)
         return False
 
-    def each(self, exprs: Iterable[Expr]) -> set[Expr]:
+    def each(self, exprs: Iterable[ir.Expr]) -> set[ir.Expr]:
         """Values, without their order."""
-        return {self.constants.get(e.var, e) if isinstance(e, Ref) else e for e in exprs}
+        return {self.constants.get(e.var, e) if isinstance(e, ir.Ref) else e for e in exprs}
 
-    def is_position(self, expr: Expr) -> bool:
+    def is_position(self, expr: ir.Expr) -> bool:
         return not any(
-            isinstance(e, (Load, Argument)) or (isinstance(e, Ref) and e.var not in self.positions)
+            isinstance(e, (ir.Load, ir.Argument)) or (isinstance(e, ir.Ref) and e.var not in self.positions)
             for e in walk_expr(expr)
         )
 
-    def turns(self, stmt: Stmt) -> float:
+    def turns(self, stmt: ir.Stmt) -> float:
         """How often the blocks of a statement run. A loop that threads may leave ends at any turn: the geometric mean counts."""
         turns = self._turns(stmt)
-        return math.sqrt(turns) if isinstance(stmt, For) and _is_left(stmt.body) else turns
+        return math.sqrt(turns) if isinstance(stmt, ir.For) and _is_left(stmt.body) else turns
 
     @contextmanager
-    def inside(self, stmt: Stmt) -> Iterator[None]:
+    def inside(self, stmt: ir.Stmt) -> Iterator[None]:
         """While the blocks of a statement are looked at."""
-        more = isinstance(stmt, (For, While)) and self._known_turns(stmt) is None
+        more = isinstance(stmt, (ir.For, ir.While)) and self._known_turns(stmt) is None
         self.guessed += more
         yield
         self.guessed -= more
 
-    def _turns(self, stmt: Stmt) -> float:
+    def _turns(self, stmt: ir.Stmt) -> float:
         """Where bounds are not known a guess; in loops of which that is so its root, as searches are seldom long in all turns."""
         known = self._known_turns(stmt)
         return float(TURNS**0.5**self.guessed) if known is None else known
 
-    def _known_turns(self, stmt: Stmt) -> float | None:
+    def _known_turns(self, stmt: ir.Stmt) -> float | None:
         known = times(stmt)
-        if known is None and isinstance(stmt, For) and isinstance(stmt.step, Const):
+        if known is None and isinstance(stmt, ir.For) and isinstance(stmt.step, ir.Const):
             (base, start), (other, stop) = self.sum(stmt.start), self.sum(stmt.stop)
             step = int(stmt.step.value)
             if base == other:
@@ -192,47 +175,47 @@ class ThreadValues:
                 return len(range(start, most - 1, step))
         return known
 
-    def sum(self, expr: Expr) -> tuple[Expr | None, int]:
+    def sum(self, expr: ir.Expr) -> tuple[ir.Expr | None, int]:
         """An integer and what is added to it."""
-        if isinstance(expr, Const):
+        if isinstance(expr, ir.Const):
             return None, int(expr.value)
-        if isinstance(expr, Ref) and expr.var in self.sums:
+        if isinstance(expr, ir.Ref) and expr.var in self.sums:
             other, more = self.sums[expr.var]
             base, constant = self.sum(other)
             return base, constant + more
         return expr, 0
 
-    def share(self, cond: Expr) -> float:
+    def share(self, cond: ir.Expr) -> float:
         """Of the threads, and of the turns of their loops, those that a condition lets in."""
-        if isinstance(cond, Ref) and cond.var.mutable and cond.var.temporary:
+        if isinstance(cond, ir.Ref) and cond.var.mutable and cond.var.temporary:
             return 0.0  # what a pass has threads look for
-        value = self.positions.get(cond.var) if isinstance(cond, Ref) else None
-        if isinstance(value, Apply) and value.op == "eq":
+        value = self.positions.get(cond.var) if isinstance(cond, ir.Ref) else None
+        if isinstance(value, ir.Apply) and value.op == "eq":
             return 0.0  # a row or a column of many
-        if isinstance(value, Apply) and value.op == "lt" and isinstance(value.args[1], Const):
+        if isinstance(value, ir.Apply) and value.op == "lt" and isinstance(value.args[1], ir.Const):
             extent = self.extent(value.args[0])
             return 1.0 if extent is None else min(1.0, int(value.args[1].value) / extent)
         return 1.0
 
-    def extent(self, expr: Expr) -> int | None:
+    def extent(self, expr: ir.Expr) -> int | None:
         """What an integer is less than, that begins at 0."""
         match expr:
-            case Const(value=value) if expr.type.integer:
+            case ir.Const(value=value) if expr.type.integer:
                 return int(value) + 1
-            case Index(kind="local", axis=axis) if self.kernel.group is not None and axis in GRID_AXES:
-                return self.kernel.work_group[GRID_AXES.index(axis)]
-            case Ref(var=var):
+            case ir.Index(kind="local", axis=axis) if self.kernel.group is not None and axis in ir.GRID_AXES:
+                return self.kernel.work_group[ir.GRID_AXES.index(axis)]
+            case ir.Ref(var=var):
                 return self.extents.get(var)
-            case Apply(op="add" | "mul" as op, args=(x, y)) if expr.type.integer:
+            case ir.Apply(op="add" | "mul" as op, args=(x, y)) if expr.type.integer:
                 a, b = self.extent(x), self.extent(y)
                 if a is not None and b is not None:
                     return a + b - 1 if op == "add" else (a - 1) * (b - 1) + 1
-            case Apply(op="min", args=args) if expr.type.integer:
+            case ir.Apply(op="min", args=args) if expr.type.integer:
                 return min((n for n in map(self.extent, args) if n is not None), default=None)
         return None
 
 
-def _is_left(block: Block) -> bool:
+def _is_left(block: ir.Block) -> bool:
     """Whether something in the body of a loop ends that loop."""
-    inner = (each for stmt in block if not isinstance(stmt, (For, While)) for each in blocks(stmt))
-    return any(isinstance(stmt, Break) for stmt in block) or any(map(_is_left, inner))
+    inner = (each for stmt in block if not isinstance(stmt, (ir.For, ir.While)) for each in blocks(stmt))
+    return any(isinstance(stmt, ir.Break) for stmt in block) or any(map(_is_left, inner))

@@ -10,23 +10,8 @@ from gpuop.base.config import config
 from gpuop.fusion.cost import is_shift
 from gpuop.fusion.kernel_statistics import before
 from gpuop.fusion.report.thread_values import ThreadValues
+from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Array,
-    Atomic,
-    Barrier,
-    Block,
-    Cast,
-    Expr,
-    FieldParam,
-    If,
-    Let,
-    Load,
-    Stmt,
-    Store,
-    Wide,
-)
 from gpuop.ir.ops import OPS
 from gpuop.ir.target import Target
 from gpuop.ir.types import BOOL, DOUBLE
@@ -75,7 +60,7 @@ def workload(kernel: Kernel, target: Target) -> Workload:
 @lru_cache(maxsize=256)
 def _workload(kernel: Kernel, target: Target, settings: tuple[object, ...]) -> Workload:
     lowered = before(replace(kernel, target=target), guard_domain)
-    vectors = any(stmt.var.type.lanes > 1 for stmt in walk(lowered.body) if isinstance(stmt, Let))
+    vectors = any(stmt.var.type.lanes > 1 for stmt in walk(lowered.body) if isinstance(stmt, ir.Let))
     count = _Count(ThreadValues(lowered), target.device == "cpu", vectors)
     count.block(lowered.body, 1.0)
     return Workload(lowered.domain.threads, vectors, count.lanes, count.scalars)
@@ -89,14 +74,14 @@ class _Count:
         self.lanes: Counts = defaultdict(float)
         self.scalars: Counts = defaultdict(float)
 
-    def block(self, block: Block, runs: float) -> None:
+    def block(self, block: ir.Block, runs: float) -> None:
         for stmt in block:
             for value in values(stmt):
                 for expr in walk_expr(value):
                     self.expr(expr, runs)
             self.memory(stmt, runs)
             self.known.note(stmt, runs)
-            if isinstance(stmt, If):
+            if isinstance(stmt, ir.If):
                 self.branches(stmt, runs)
             else:
                 turns = self.known.turns(stmt)
@@ -104,7 +89,7 @@ class _Count:
                     for inner in blocks(stmt):
                         self.block(inner, runs * turns)
 
-    def branches(self, stmt: If, runs: float) -> None:
+    def branches(self, stmt: ir.If, runs: float) -> None:
         """Of two branches by a position, the one that is less: the other one is for edges."""
         if not (stmt.orelse and self.known.is_position(stmt.cond)):
             for inner in (stmt.then, stmt.orelse):
@@ -118,8 +103,8 @@ class _Count:
             for kind, count in more.items():
                 mine[kind] += count
 
-    def expr(self, expr: Expr, runs: float) -> None:
-        if isinstance(expr, Load):
+    def expr(self, expr: ir.Expr, runs: float) -> None:
+        if isinstance(expr, ir.Load):
             self.access(expr.memory, expr.index, expr.type.lanes, runs)
         elif (kind := _kind(expr)) and not self.known.is_offset(expr):
             lanes = max(e.type.lanes for e in (expr, *operands(expr)))
@@ -128,8 +113,8 @@ class _Count:
                 runs /= 2
             self.add(kind, lanes, runs, self.known.stride(expr) == 0)
 
-    def weight(self, expr: Expr, kind: str) -> float:
-        if not isinstance(expr, Apply) or kind != OPERATION:
+    def weight(self, expr: ir.Expr, kind: str) -> float:
+        if not isinstance(expr, ir.Apply) or kind != OPERATION:
             return 1.0
         if self.on_cpu and self.known.is_extreme(expr):
             return 0.0  # a CPU has one instruction for it and its comparison, which counts
@@ -141,11 +126,11 @@ class _Count:
         else:
             self.scalars[kind] += runs
 
-    def access(self, memory: Array | FieldParam, index: tuple[Expr, ...], lanes: int, runs: float) -> None:
+    def access(self, memory: ir.Array | ir.FieldParam, index: tuple[ir.Expr, ...], lanes: int, runs: float) -> None:
         strides = [self.known.stride(e) for e in index]
-        array = memory if isinstance(memory, Array) else None
+        array = memory if isinstance(memory, ir.Array) else None
         private = array is not None and array.space == "private"
-        bits = (memory.type.dtype if isinstance(memory, Array) else memory.type.storage).bits
+        bits = (memory.type.dtype if isinstance(memory, ir.Array) else memory.type.storage).bits
         if lanes > 1:
             self.add(ACCESS, lanes, runs * bits / 32, False)
         elif None in strides and (private or array is None):
@@ -156,35 +141,35 @@ class _Count:
             wide = not self.on_cpu and self.known.is_counted(index[-1:])
             self.add(ACCESS, 1, runs / WIDE if wide else runs, not any(strides))
 
-    def memory(self, stmt: Stmt, runs: float) -> None:
+    def memory(self, stmt: ir.Stmt, runs: float) -> None:
         match stmt:
-            case Store(memory=Array(space="private")) if not self.vectors and self.on_cpu:
+            case ir.Store(memory=ir.Array(space="private")) if not self.vectors and self.on_cpu:
                 self.lanes[ACCESS] += runs  # nothing waits for it
-            case Store(memory=memory, index=index, value=value):
+            case ir.Store(memory=memory, index=index, value=value):
                 self.access(memory, index, value.type.lanes, runs)
-            case Wide(array=array):
+            case ir.Wide(array=array):
                 self.lanes[ACCESS] += array.elements * runs / WIDE
-            case Atomic(op="read", memory=memory, index=index):  # of an output: no other thread waits
+            case ir.Atomic(op="read", memory=memory, index=index):  # of an output: no other thread waits
                 self.access(memory, index, 1, runs)
-            case Atomic(memory=memory):
-                self.lanes[ATOMIC if isinstance(memory, FieldParam) else ACCESS] += runs
-            case Barrier():
+            case ir.Atomic(memory=memory):
+                self.lanes[ATOMIC if isinstance(memory, ir.FieldParam) else ACCESS] += runs
+            case ir.Barrier():
                 self.lanes[BARRIER] += runs
 
 
-def _bits(expr: Expr) -> int:
+def _bits(expr: ir.Expr) -> int:
     """Of the widest element of a vector that an operation has to do with; what is true or false is as wide as the others."""
     kinds = {e.type.dtype for e in (expr, *operands(expr))} - {BOOL}
     return max((dtype.bits for dtype in kinds), default=MASK)
 
 
-def _kind(expr: Expr) -> str:
+def _kind(expr: ir.Expr) -> str:
     match expr:
-        case Apply(op=op):
+        case ir.Apply(op=op):
             of = (*operands(expr), expr)[0].type
             slow = of.kind == "f" and (OPS[op].ulp or op in SLOW)
             return f"{op} {of.dtype.name}" if slow else f"add {DOUBLE.name}" if of.dtype is DOUBLE else OPERATION
-        case Cast(arg=arg):
+        case ir.Cast(arg=arg):
             same = arg.type.integer and expr.type.integer and arg.type.dtype.bits == expr.type.dtype.bits
             return "" if same or arg.type.dtype is expr.type.dtype else OPERATION
     return ""

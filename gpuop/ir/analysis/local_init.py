@@ -10,37 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.errors import Loc, SemanticError
+from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.abstract_eval import Evaluation, Known, Mask
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    GRID_AXES,
-    Apply,
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Block,
-    Break,
-    Collective,
-    Comment,
-    Continue,
-    Declare,
-    Expr,
-    For,
-    If,
-    Let,
-    Load,
-    Print,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 from gpuop.ir.visit import blocks, operands, values, walk
 
 MOST_STATEMENTS = 5000  # statements are followed so far: later turns of loops do what the first ones do
@@ -80,13 +52,13 @@ class Following:
             whether a surplus thread would have [1].
     """
 
-    def __init__(self, kernel: Kernel, groups: Sequence[tuple[int, ...]], needed: set[Var]) -> None:
+    def __init__(self, kernel: Kernel, groups: Sequence[tuple[int, ...]], needed: set[ir.Var]) -> None:
         self.kernel = kernel
         size = kernel.work_group
         inner = np.stack(np.unravel_index(np.arange(size.points), size))
         place: dict[tuple[str, str], NDArray[Any]] = {}
         self.inside = np.ones(len(groups) * size.points, np.bool_)
-        for k, axis in enumerate(GRID_AXES):
+        for k, axis in enumerate(ir.GRID_AXES):
             group = np.repeat([g[k] for g in groups], size.points)
             local = np.tile(inner[k], len(groups))
             place["group", axis], place["local", axis] = group, local
@@ -97,14 +69,14 @@ class Following:
         self.needed = needed
         sizes = {d.array: (2, len(groups), d.array.elements) for d in kernel.shared("local")}
         self.written = {array: np.zeros(shape, np.bool_) for array, shape in sizes.items()}
-        self.doubts: dict[Var, _Doubt | None] = {}
+        self.doubts: dict[ir.Var, _Doubt | None] = {}
         self.turns: list[_LoopTurn] = []
         self.left = MOST_STATEMENTS
 
     def run(self) -> None:
         self.block(self.kernel.body, self.eval.everywhere, self.eval.everywhere)
 
-    def block(self, block: Block, may: Mask, sure: Mask) -> None:
+    def block(self, block: ir.Block, may: Mask, sure: Mask) -> None:
         for stmt in block:
             here = (may & self.turns[-1].may, sure & self.turns[-1].sure) if self.turns else (may, sure)
             if not here[0].any():
@@ -114,62 +86,72 @@ class Following:
                 raise Enough
             self.stmt(stmt, *here)
 
-    def stmt(self, stmt: Stmt, may: Mask, sure: Mask) -> None:  # noqa: C901 - a case for each kind of node
+    def stmt(self, stmt: ir.Stmt, may: Mask, sure: Mask) -> None:  # noqa: C901 - a case for each kind of node
         doubts = [doubt for value in values(stmt) if (doubt := self.doubt(value, may, sure, stmt.loc)) is not None]
-        if isinstance(stmt, Let) and not stmt.var.mutable:
+        if isinstance(stmt, ir.Let) and not stmt.var.mutable:
             self.doubts[stmt.var] = doubts[0] if doubts else None
         else:
             self.use(doubts, may)
         match stmt:
-            case Let() | Assign() if stmt.var in self.needed:
+            case ir.Let() | ir.Assign() if stmt.var in self.needed:
                 self.bind(stmt, may, sure)
-            case Store(memory=Array() as array, index=index) if array in self.written:
+            case ir.Store(memory=ir.Array() as array, index=index) if array in self.written:
                 self.write(array, index, may)
-            case Atomic():
+            case ir.Atomic():
                 self.atomic(stmt, may, sure)
-            case Collective(var=var):
-                self.eval.vars[var] = self.eval.unknown(Ref(var))
-            case If(cond=cond, then=then, orelse=orelse):
+            case ir.Collective(var=var):
+                self.eval.vars[var] = self.eval.unknown(ir.Ref(var))
+            case ir.If(cond=cond, then=then, orelse=orelse):
                 c = self.eval.scalar(cond)
                 for branch, holds in ((then, c.value != 0), (orelse, c.value == 0)):
                     self.block(branch, may & (holds | ~c.known), sure & holds & c.known)
-            case For() | While():
+            case ir.For() | ir.While():
                 self.loop(stmt, may, sure)
-            case Break() | Continue():
+            case ir.Break() | ir.Continue():
                 self.leave(stmt, may, sure)
-            case Let() | Assign() | Store() | Declare() | Write() | Barrier() | Print() | Assert() | Comment():
+            case (
+                ir.Let()
+                | ir.Assign()
+                | ir.Store()
+                | ir.Declare()
+                | ir.Write()
+                | ir.Barrier()
+                | ir.Print()
+                | ir.Assert()
+                | ir.Comment()
+            ):
                 pass  # its values have been asked for doubts; it decides no place or condition, and writes no local memory
-            case Wide():
+            case ir.Wide():
                 raise AssertionError("tiles are checked in the recorded form")
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def bind(self, stmt: Let | Assign, may: Mask, sure: Mask) -> None:
+    def bind(self, stmt: ir.Let | ir.Assign, may: Mask, sure: Mask) -> None:
         new = self.eval.lanes(stmt.value)
-        if isinstance(stmt, Assign):
+        if isinstance(stmt, ir.Assign):
             new = [old.merged(v, may, sure) for old, v in zip(self.eval.vars[stmt.var], new, strict=True)]
         self.eval.vars[stmt.var] = new
 
-    def atomic(self, stmt: Atomic, may: Mask, sure: Mask) -> None:
-        if isinstance(stmt.memory, Array) and stmt.memory in self.written:
+    def atomic(self, stmt: ir.Atomic, may: Mask, sure: Mask) -> None:
+        if isinstance(stmt.memory, ir.Array) and stmt.memory in self.written:
             missing = self.missing(stmt.memory, stmt.index, may, sure, stmt.loc)
             self.use([] if missing is None else [missing], may)
             self.write(stmt.memory, stmt.index, may)
         if stmt.var is not None:
-            self.eval.vars[stmt.var] = self.eval.unknown(Ref(stmt.var))
+            self.eval.vars[stmt.var] = self.eval.unknown(ir.Ref(stmt.var))
 
     # --- loops --------------------------------------------------------------------------------------------------
 
-    def leave(self, stmt: Break | Continue, may: Mask, sure: Mask) -> None:
+    def leave(self, stmt: ir.Break | ir.Continue, may: Mask, sure: Mask) -> None:
         turn = self.turns[-1]
         turn.may, turn.sure = turn.may & ~sure, turn.sure & ~may
-        if isinstance(stmt, Break):
+        if isinstance(stmt, ir.Break):
             turn.may_stay, turn.sure_stay = turn.may_stay & ~sure, turn.sure_stay & ~may
 
-    def loop(self, loop: For | While, may: Mask, sure: Mask) -> None:
+    def loop(self, loop: ir.For | ir.While, may: Mask, sure: Mask) -> None:
         turn = _LoopTurn(may, sure, may, sure)
         self.turns.append(turn)
-        bounds = [self.eval.scalar(e) for e in values(loop)] if isinstance(loop, For) else []
+        bounds = [self.eval.scalar(e) for e in values(loop)] if isinstance(loop, ir.For) else []
         known = all(b.known[may].all() for b in bounds)
         counter = bounds[0].value if bounds else None
         while known and turn.may_stay.any():
@@ -187,10 +169,10 @@ class Following:
         self.turns.pop()
 
     def holds(
-        self, loop: For | While, bounds: Sequence[Known], counter: NDArray[Any] | None, turn: _LoopTurn
+        self, loop: ir.For | ir.While, bounds: Sequence[Known], counter: NDArray[Any] | None, turn: _LoopTurn
     ) -> tuple[bool, Mask]:
         """Whether it is known who takes another turn, and who does."""
-        if isinstance(loop, While):
+        if isinstance(loop, ir.While):
             self.block(loop.head, turn.may, turn.sure)
             doubt = self.doubt(loop.cond, turn.may, turn.sure, loop.loc)
             self.use([] if doubt is None else [doubt], turn.may)
@@ -201,23 +183,23 @@ class Following:
         _, stop, step = (b.value for b in bounds)
         return True, np.where(step > 0, counter < stop, (counter > stop) & (step < 0))
 
-    def anyhow(self, loop: For | While, turn: _LoopTurn) -> None:
+    def anyhow(self, loop: ir.For | ir.While, turn: _LoopTurn) -> None:
         """The turns of a loop of which it is not known how many there are: in any of them, its variables are anything."""
         turn.may, turn.sure = turn.may_stay, self.eval.nowhere
         turn.sure_stay = self.eval.nowhere
-        changed = {s.var for inner in blocks(loop) for s in walk(inner) if isinstance(s, Assign)} & self.needed
-        for var in changed | ({loop.var} if isinstance(loop, For) else set()):
-            self.eval.vars[var] = self.eval.unknown(Ref(var))
+        changed = {s.var for inner in blocks(loop) for s in walk(inner) if isinstance(s, ir.Assign)} & self.needed
+        for var in changed | ({loop.var} if isinstance(loop, ir.For) else set()):
+            self.eval.vars[var] = self.eval.unknown(ir.Ref(var))
         may = turn.may
         for inner in blocks(loop):
             self.block(inner, may, self.eval.nowhere)
         for var in changed:
-            self.eval.vars[var] = self.eval.unknown(Ref(var))
+            self.eval.vars[var] = self.eval.unknown(ir.Ref(var))
 
     # --- local memory -------------------------------------------------------------------------------------------
 
     def cells(
-        self, array: Array, index: Iterable[Expr], threads: Mask
+        self, array: ir.Array, index: Iterable[ir.Expr], threads: Mask
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], bool]:
         """The (group, element, thread) that may be meant, elements outside the array left out, and whether all are known."""
         group = self.member[threads]
@@ -233,12 +215,14 @@ class Following:
             group, element, taken = group[kept], (element * n + along)[kept], taken[kept]
         return group, element, taken, exact
 
-    def write(self, array: Array, index: Sequence[Expr], may: Mask) -> None:
+    def write(self, array: ir.Array, index: Sequence[ir.Expr], may: Mask) -> None:
         for cells, threads in zip(self.written[array], (may & self.inside, may & ~self.inside), strict=True):
             group, element, _, _ = self.cells(array, index, threads)
             cells[group, element] = True
 
-    def missing(self, array: Array, index: Sequence[Expr], may: Mask, sure: Mask, loc: Loc | None) -> _Doubt | None:
+    def missing(
+        self, array: ir.Array, index: Sequence[ir.Expr], may: Mask, sure: Mask, loc: Loc | None
+    ) -> _Doubt | None:
         """The threads that read what nobody wrote and surplus threads would have. A condition may keep a place inside."""
         mine, surplus = self.written[array]
         group, element, thread, exact = self.cells(array, index, may & self.inside)
@@ -249,13 +233,13 @@ class Following:
         threads[thread[lacking]] = True
         return _Doubt(threads, _lacks(self.kernel, array, int(element[np.argmax(lacking)]), exact, loc), exact)
 
-    def doubt(self, expr: Expr, may: Mask, sure: Mask, loc: Loc | None) -> _Doubt | None:
-        if isinstance(expr, Load) and expr.memory in self.written:
+    def doubt(self, expr: ir.Expr, may: Mask, sure: Mask, loc: Loc | None) -> _Doubt | None:
+        if isinstance(expr, ir.Load) and expr.memory in self.written:
             return self.missing(expr.memory, expr.index, may, sure, loc)
-        if isinstance(expr, Ref):
+        if isinstance(expr, ir.Ref):
             return self.doubts.get(expr.var)
         found = [self.doubt(operand, may, sure, loc) for operand in operands(expr)]
-        if isinstance(expr, Apply) and expr.op == "choose" and expr.args[0].type.lanes == 1 and any(found[1:]):
+        if isinstance(expr, ir.Apply) and expr.op == "choose" and expr.args[0].type.lanes == 1 and any(found[1:]):
             c = self.eval.scalar(expr.args[0])
             for side, chosen in ((1, c.value != 0), (2, c.value == 0)):
                 doubt = found[side]
@@ -270,7 +254,7 @@ class Following:
                 raise doubt.error
 
 
-def _lacks(kernel: Kernel, array: Array, element: int, exact: bool, loc: Loc | None) -> SemanticError:
+def _lacks(kernel: Kernel, array: ir.Array, element: int, exact: bool, loc: Loc | None) -> SemanticError:
     grid, size = kernel.domain, kernel.work_group
     shown = size[3 - len(grid.shape) :]
     place = f"[{', '.join(map(str, np.unravel_index(element, array.extents)))}]" if array.shape else ""

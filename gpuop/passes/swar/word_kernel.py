@@ -6,28 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.intervals import LIMITS, Range
 from gpuop.ir.build import collector
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
-from gpuop.ir.nodes import (
-    Apply,
-    Cast,
-    Comment,
-    Const,
-    Expr,
-    FieldParam,
-    Index,
-    Lane,
-    Let,
-    Pack,
-    Read,
-    Ref,
-    Stmt,
-    Var,
-    Write,
-)
 from gpuop.ir.ops import MIRRORED
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, UCHAR, UINT, Shape, Type
@@ -45,7 +29,7 @@ class Stored:
     alternate in as many words.
     """
 
-    param: FieldParam
+    param: ir.FieldParam
     bits: int
     range: Range
     alternate: bool = False
@@ -65,18 +49,18 @@ class WordKernel:
         self.source = kernel
         self.shape = Shape((*kernel.domain.shape[:-1], kernel.domain.shape[-1] // LANES))
         self.fields = {f: self.stored(f, 8, LIMITS[UCHAR]) for f in (*kernel.inputs, *kernel.written)}
-        self.writes = Counter(stmt.field for stmt in walk(kernel.body) if isinstance(stmt, Write))
-        self.known: dict[Var, list[Value]] = {}
-        self.words: dict[Read, Expr] = {}
-        self.repeated: dict[Expr, Expr] = {}
-        self.out: list[Stmt] = [Comment(f"{LANES} columns in a word")]
+        self.writes = Counter(stmt.field for stmt in walk(kernel.body) if isinstance(stmt, ir.Write))
+        self.known: dict[ir.Var, list[Value]] = {}
+        self.words: dict[ir.Read, ir.Expr] = {}
+        self.repeated: dict[ir.Expr, ir.Expr] = {}
+        self.out: list[ir.Stmt] = [ir.Comment(f"{LANES} columns in a word")]
         self.b = collector(self.out)
         self.lanes = PackedLanes(self.b)
 
-    def stored(self, field: FieldParam, bits: int, range_: Range) -> Stored:
+    def stored(self, field: ir.FieldParam, bits: int, range_: Range) -> Stored:
         planes = (*field.type.tensor_shape, 2) if bits == 16 else field.type.tensor_shape
         kind = field.type.replace(field_shape=self.shape, tensor_shape=planes, dtype=UINT.name)
-        return Stored(FieldParam(field.hint, kind), bits, range_, not self.source.layout(field).in_rows())
+        return Stored(ir.FieldParam(field.hint, kind), bits, range_, not self.source.layout(field).in_rows())
 
     def kernel(self) -> Kernel | None:
         """None of what is not understood."""
@@ -100,21 +84,21 @@ class WordKernel:
         )
         return without_dead_code(packed)  # of pairs of words some need only one
 
-    def stmt(self, stmt: Stmt) -> bool:
+    def stmt(self, stmt: ir.Stmt) -> bool:
         match stmt:
-            case Comment():
+            case ir.Comment():
                 self.out.append(stmt)
                 return True
-            case Let(var=var, value=value) if not var.mutable:
+            case ir.Let(var=var, value=value) if not var.mutable:
                 found = self.value(value)
                 if found is not None:
                     self.known[var] = found
                 return found is not None
-            case Write(point=None):
+            case ir.Write(point=None):
                 return self.write(stmt)
         return False
 
-    def write(self, stmt: Write) -> bool:
+    def write(self, stmt: ir.Write) -> bool:
         found = self.value(stmt.value)
         values = [v for v in found or [] if isinstance(v, Packed)]
         if not values:
@@ -134,25 +118,25 @@ class WordKernel:
 
     # --- values -------------------------------------------------------------------------------------------------
 
-    def value(self, expr: Expr) -> list[Value] | None:
+    def value(self, expr: ir.Expr) -> list[Value] | None:
         """The components of a value."""
         match expr:
-            case Const(value=number) if expr.type.integer:
+            case ir.Const(value=number) if expr.type.integer:
                 found = self.lanes.number(int(number))
                 return None if found is None else [found]
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.known.get(var)
-            case Read():
+            case ir.Read():
                 return self.read(expr)
-            case Lane(arg=arg, lane=lane):
+            case ir.Lane(arg=arg, lane=lane):
                 values = self.value(arg)
                 return None if values is None else [values[lane]]
-            case Pack(args=args):
+            case ir.Pack(args=args):
                 return self.joined([self.value(a) for a in args])
-            case Cast(arg=arg):
+            case ir.Cast(arg=arg):
                 values = self.value(arg)
                 return None if values is None else self.joined([self.cast(v, expr) for v in values])
-            case Apply(op=op, args=args):
+            case ir.Apply(op=op, args=args):
                 operands = [self.value(a) for a in args]
                 given = [o for o in operands if o is not None]
                 if len(given) < len(operands):
@@ -166,7 +150,7 @@ class WordKernel:
         found = [v for part in parts if part is not None for v in part]
         return None if None in parts else found
 
-    def cast(self, value: Value, cast: Cast) -> list[Value] | None:
+    def cast(self, value: Value, cast: ir.Cast) -> list[Value] | None:
         wanted = cast.type.dtype
         if cast.type.lanes > 1 and cast.arg.type.lanes == 1:
             return None
@@ -183,7 +167,7 @@ class WordKernel:
         clamped = None if limit is None or not cast.saturate else self.lanes.apply("min", value, limit)
         return None if clamped is None else [clamped]
 
-    def apply(self, op: str, values: list[Value], expr: Apply) -> list[Value] | None:
+    def apply(self, op: str, values: list[Value], expr: ir.Apply) -> list[Value] | None:
         """An operation, of one component."""
         lanes, found = self.lanes, None
         match op, values:
@@ -204,47 +188,47 @@ class WordKernel:
 
     # --- memory -------------------------------------------------------------------------------------------------
 
-    def read(self, read: Read) -> list[Value] | None:
+    def read(self, read: ir.Read) -> list[Value] | None:
         there = self.fields.get(read.field)
         fill = None if read.fill is None else int(read.fill.value)
         if there is None or read.border not in BORDERS or (fill is not None and not 0 <= fill <= MOST[there.bits]):
             return None
         ends = (*there.range, *([] if fill is None else [fill]))
         planes = read.field.type.planes
-        if read.element is not None and not isinstance(read.element, Const):
+        if read.element is not None and not isinstance(read.element, ir.Const):
             return None
         chosen = range(planes) if read.element is None else [min(max(int(read.element.value), 0), planes - 1)]
         return [self.lane_values(read, there, plane, (min(ends), max(ends))) for plane in chosen]
 
-    def lane_values(self, read: Read, there: Stored, plane: int, range_: Range) -> Packed:
+    def lane_values(self, read: ir.Read, there: Stored, plane: int, range_: Range) -> Packed:
         """What four columns read."""
         at = 0 if read.point is None else read.point[-1]
 
         def parts(k: int) -> Words:
             return tuple(self.word(read, there, plane, k, part) for part in range(there.bits // 8))
 
-        return self.lanes.beside(parts, there.bits, at.offset if isinstance(at, Index) else 0, range_)
+        return self.lanes.beside(parts, there.bits, at.offset if isinstance(at, ir.Index) else 0, range_)
 
-    def word(self, read: Read, there: Stored, plane: int, k: int, part: int) -> Expr:
+    def word(self, read: ir.Read, there: Stored, plane: int, k: int, part: int) -> ir.Expr:
         """The word k words on; beyond an edge that is repeated, its last column in all lanes."""
         word, bits = self.stored_word(read, there, plane, k, part), there.bits
         if read.border != "clamp" or read.point is None or not k:
             return word
         if word not in self.repeated:
-            b, at = self.b, Index("global", "column", k)
+            b, at = self.b, ir.Index("global", "column", k)
             edge = self.stored_word(read, there, plane, k, 0 if k < 0 else bits // 8 - 1)
             last = self.lanes.bytes(edge, uint(0), FIRST[bits] if k < 0 else LAST[bits])
             outside = b.apply("lt", at, 0) if k < 0 else b.apply("ge", at, self.shape[-1])
             self.repeated[word] = b.apply("choose", outside, last, word)
         return self.repeated[word]
 
-    def stored_word(self, read: Read, there: Stored, plane: int, k: int, part: int) -> Expr:
+    def stored_word(self, read: ir.Read, there: Stored, plane: int, k: int, part: int) -> ir.Expr:
         """A word of a plane as it is in memory, or as the border says."""
         if there.alternate:
             return self.picked([self.word_at(read, there, n, k) for n in range(there.param.type.planes)], plane)
         return self.word_at(read, there, plane * (there.bits // 8) + part, k)
 
-    def picked(self, words: list[Expr], plane: int) -> Expr:
+    def picked(self, words: list[ir.Expr], plane: int) -> ir.Expr:
         """The bytes of an element of four points, whose elements alternate in words."""
         lanes = [divmod(plane + point * len(words), LANES) for point in range(LANES)]
         first, *others = sorted({word for word, _ in lanes})
@@ -257,14 +241,14 @@ class WordKernel:
             )
         return found
 
-    def word_at(self, read: Read, there: Stored, number: int, k: int) -> Expr:
+    def word_at(self, read: ir.Read, there: Stored, number: int, k: int) -> ir.Expr:
         """The word of a number, of those that four points have."""
-        point = None if read.point is None else (*read.point[:-1], Index("global", "column", k))
-        if all(isinstance(at, Index) and not at.offset for at in point or ()):
+        point = None if read.point is None else (*read.point[:-1], ir.Index("global", "column", k))
+        if all(isinstance(at, ir.Index) and not at.offset for at in point or ()):
             read, point = replace(read, border="clamp", fill=None), None
-        element = None if there.param.type.planes == 1 else Const(number, Type(INT))
+        element = None if there.param.type.planes == 1 else ir.Const(number, Type(INT))
         fill = None if read.fill is None else splat(int(read.fill.value), there.bits)
-        wanted = Read(there.param, Type(UINT), point, element, read.border, fill)
+        wanted = ir.Read(there.param, Type(UINT), point, element, read.border, fill)
         if wanted not in self.words:
             self.words[wanted] = self.b.bind(wanted)
         return self.words[wanted]

@@ -14,28 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Action,
-    Apply,
-    Assert,
-    Barrier,
-    Bits,
-    Cast,
-    Comment,
-    Expr,
-    FieldParam,
-    If,
-    Index,
-    Lane,
-    Let,
-    Pack,
-    Ref,
-    Stmt,
-    Var,
-    While,
-    Write,
-)
 from gpuop.ir.visit import operands, values, walk, written_by
 from gpuop.passes.assertions import failed, thread_of
 from gpuop.runtime.reference.checked_memory import CheckedMemory
@@ -49,7 +29,7 @@ Codes = NDArray[Any]  # for each thread 0, or the code of a fault
 FINE = np.zeros((), np.int32)
 
 
-def run_checked(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]]) -> None:
+def run_checked(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]]) -> None:
     """Run a recorded kernel as `interpret.run` does.
 
     Raises:
@@ -68,14 +48,14 @@ def run_checked(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]]) -> None:
             say.incomplete(output.param, int(np.argmin(outputs[output.param].written)))
 
 
-def _competing(kernel: Kernel, stmt: Stmt) -> FieldParam | None:
+def _competing(kernel: Kernel, stmt: ir.Stmt) -> ir.FieldParam | None:
     """The output that a statement touches at places that other threads may touch too."""
     field = written_by(stmt)
-    if not isinstance(field, FieldParam):
+    if not isinstance(field, ir.FieldParam):
         return None
-    if not isinstance(stmt, Write) or stmt.point is not None:
+    if not isinstance(stmt, ir.Write) or stmt.point is not None:
         return field
-    own = kernel.domain.elements == 1 or stmt.element == Index("global", "element")
+    own = kernel.domain.elements == 1 or stmt.element == ir.Index("global", "element")
     return None if own else field
 
 
@@ -96,26 +76,26 @@ class CheckedThreads(Threads):
     def __init__(self, kernel: Kernel, where: Positions, memory: CheckedMemory) -> None:
         super().__init__(kernel, where, memory)
         self.say = memory.say
-        self.poison: dict[Var, list[Codes]] = {}
+        self.poison: dict[ir.Var, list[Codes]] = {}
 
-    def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
-        if isinstance(stmt, Comment):
+    def stmt(self, stmt: ir.Stmt, mask: Mask | None) -> None:
+        if isinstance(stmt, ir.Comment):
             self.say.operator, self.say.name = stmt.loc, stmt.text
         self.say.runs(stmt)
-        if isinstance(stmt, Let) and not stmt.var.mutable:
+        if isinstance(stmt, ir.Let) and not stmt.var.mutable:
             codes = self.codes(stmt.value)
             self.poison.pop(stmt.var, None)
             if any(c.any() for c in codes):
                 self.poison[stmt.var] = codes
-        elif not isinstance(stmt, (If, While)):  # they use their conditions by `truth`
+        elif not isinstance(stmt, (ir.If, ir.While)):  # they use their conditions by `truth`
             for value in values(stmt):
                 self.use(value, self.active)
         super().stmt(stmt, mask)
 
-    def effect(self, stmt: Action) -> None:
-        if isinstance(stmt, Barrier):
+    def effect(self, stmt: ir.Action) -> None:
+        if isinstance(stmt, ir.Barrier):
             self.memory.barrier(stmt.fence, self.active)
-        elif isinstance(stmt, Assert):
+        elif isinstance(stmt, ir.Assert):
             fails = self.active & ~self.truth(stmt.cond, self.active)
             if fails.any():
                 raise failed(stmt, thread_of(self.kernel, self.number(fails) + 1))
@@ -125,13 +105,13 @@ class CheckedThreads(Threads):
     def number(self, mask: Mask) -> int:
         return int(self.memory.number[self.memory.first(mask)])
 
-    def truth(self, cond: Expr, active: Mask) -> Mask:
+    def truth(self, cond: ir.Expr, active: Mask) -> Mask:
         self.use(cond, active)
         return super().truth(cond, active)
 
     # --- division and wrapping around --------------------------------------------------------------------------
 
-    def use(self, expr: Expr, active: Mask) -> None:
+    def use(self, expr: ir.Expr, active: Mask) -> None:
         """A value has an effect, so no fault may be behind it."""
         if not self.poison and not self.may_fault(expr):
             return
@@ -141,30 +121,30 @@ class CheckedThreads(Threads):
             at = self.memory.first(bad)
             self.say.fault(int(self.memory.number[at]), int(codes[at]), at)
 
-    def may_fault(self, expr: Expr) -> bool:
+    def may_fault(self, expr: ir.Expr) -> bool:
         return _divides(expr) or (may_wrap(expr) and self.say.in_users_line)
 
-    def codes(self, expr: Expr) -> list[Codes]:
+    def codes(self, expr: ir.Expr) -> list[Codes]:
         lanes = expr.type.lanes
         if not self.poison and not self.may_fault(expr):
             return [FINE] * lanes
         match expr:
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.poison.get(var, [FINE] * lanes)
-            case Lane(arg=arg, lane=lane):
+            case ir.Lane(arg=arg, lane=lane):
                 return [self.codes(arg)[lane]]
-            case Pack(args=args):
+            case ir.Pack(args=args):
                 return [code for a in args for code in self.codes(a)]
-            case Apply():
+            case ir.Apply():
                 return self.applied(expr)
-            case Cast(arg=arg) | Bits(arg=arg):
+            case ir.Cast(arg=arg) | ir.Bits(arg=arg):
                 codes = self.codes(arg)
                 return codes if len(codes) == lanes else codes * lanes
         # any other expression is as poisoned as its operands
         every = (code for operand in operands(expr) for code in self.codes(operand))
         return [reduce(np.maximum, every, FINE)] * lanes
 
-    def applied(self, expr: Apply) -> list[Codes]:
+    def applied(self, expr: ir.Apply) -> list[Codes]:
         """Of an operation lane by lane; a choice uses what it chooses, and `&` and `|` not what the other side decides."""
         codes = list(zip(*(self.codes(a) for a in expr.args), strict=True))
         if expr.op == "choose":
@@ -182,7 +162,7 @@ class CheckedThreads(Threads):
         out = [reduce(np.maximum, lane) for lane in codes]
         return self.faulty(expr, out) if self.may_fault(expr) else out
 
-    def faulty(self, expr: Apply, codes: list[Codes]) -> list[Codes]:
+    def faulty(self, expr: ir.Apply, codes: list[Codes]) -> list[Codes]:
         """The codes of a result, those of its own faults among them."""
         out = []
         for lane, (before, args) in enumerate(zip(codes, zip(*map(self.lanes, expr.args), strict=True), strict=True)):
@@ -192,5 +172,5 @@ class CheckedThreads(Threads):
         return out
 
 
-def _divides(expr: Expr) -> bool:
-    return isinstance(expr, Apply) and expr.op in ("div", "mod") and expr.type.integer
+def _divides(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Apply) and expr.op in ("div", "mod") and expr.type.integer

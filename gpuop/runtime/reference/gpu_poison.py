@@ -13,26 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuop.ir.nodes import (
-    Action,
-    Apply,
-    Array,
-    Assign,
-    Atomic,
-    Barrier,
-    Collective,
-    Declare,
-    Expr,
-    For,
-    Let,
-    Load,
-    Print,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Wide,
-)
+from gpuop.ir import nodes as ir
 from gpuop.ir.visit import operands, walk_expr
 from gpuop.runtime.reference.array_memory import spread
 from gpuop.runtime.reference.gpu_memory import GpuMemory
@@ -42,15 +23,15 @@ Codes = NDArray[np.int64]  # for each thread 0, or which element of local memory
 FINE = np.zeros((), np.int64)
 
 
-class Loads(dict[int, frozenset[Var | Array]]):
+class Loads(dict[int, frozenset[ir.Var | ir.Array]]):
     """What expressions, by their identity, are made of: variables and arrays."""
 
-    def of(self, expr: Expr) -> frozenset[Var | Array]:
+    def of(self, expr: ir.Expr) -> frozenset[ir.Var | ir.Array]:
         found = self.get(id(expr))
         if found is None:
-            refs = {e.var for e in walk_expr(expr) if isinstance(e, Ref)}
-            memory = {e.memory for e in walk_expr(expr) if isinstance(e, Load)}
-            found = self[id(expr)] = frozenset(refs | {m for m in memory if isinstance(m, Array)})
+            refs = {e.var for e in walk_expr(expr) if isinstance(e, ir.Ref)}
+            memory = {e.memory for e in walk_expr(expr) if isinstance(e, ir.Load)}
+            found = self[id(expr)] = frozenset(refs | {m for m in memory if isinstance(m, ir.Array)})
         return found
 
 
@@ -67,18 +48,18 @@ class PoisonedThreads(Threads):
     def __init__(self, *of: Any, loads: Loads) -> None:
         super().__init__(*of)
         self.loads = loads
-        self.codes: dict[Var, Codes] = {}
-        self.tainted: set[Var | Array] = set()
+        self.codes: dict[ir.Var, Codes] = {}
+        self.tainted: set[ir.Var | ir.Array] = set()
 
-    def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
+    def stmt(self, stmt: ir.Stmt, mask: Mask | None) -> None:
         match stmt:
-            case Let(var=var, value=value) | Assign(var=var, value=value):
-                self.bind(var, None if isinstance(stmt, Let) else mask, self.code(value))
-            case For(start=start, stop=stop, step=step):
+            case ir.Let(var=var, value=value) | ir.Assign(var=var, value=value):
+                self.bind(var, None if isinstance(stmt, ir.Let) else mask, self.code(value))
+            case ir.For(start=start, stop=stop, step=step):
                 self.use(start, stop, step)
         super().stmt(stmt, mask)
 
-    def bind(self, var: Var, mask: Mask | None, code: Codes) -> None:
+    def bind(self, var: ir.Var, mask: Mask | None, code: Codes) -> None:
         if mask is not None and (code is not FINE or var in self.codes):
             code = np.where(mask, code, self.codes.get(var, FINE))
         if code is FINE or not code.any():
@@ -88,49 +69,49 @@ class PoisonedThreads(Threads):
             self.codes[var] = code
             self.tainted.add(var)
 
-    def truth(self, cond: Expr, active: Mask) -> Mask:
+    def truth(self, cond: ir.Expr, active: Mask) -> Mask:
         before, self.active = self.active, active
         self.use(cond)
         self.active = before
         return super().truth(cond, active)
 
-    def effect(self, stmt: Action) -> None:
+    def effect(self, stmt: ir.Action) -> None:
         code = FINE
         match stmt:
-            case Store(memory=Array(), index=index, value=value):
+            case ir.Store(memory=ir.Array(), index=index, value=value):
                 self.use(*index)
                 code = self.code(value)
-            case Store(index=index, value=value):
+            case ir.Store(index=index, value=value):
                 self.use(*index, value)
-            case Atomic(index=index, args=args):
+            case ir.Atomic(index=index, args=args):
                 self.use(*index, *args)
-            case Print(args=args):
+            case ir.Print(args=args):
                 self.use(*args)
-            case Wide(index=index, array=array, loads=loads):
+            case ir.Wide(index=index, array=array, loads=loads):
                 self.use(*index)
                 if not loads and array in self.tainted:
                     self.report(reduce(np.maximum, self.memory.poison[array]))
-            case Collective(var=var):
+            case ir.Collective(var=var):
                 self.bind(var, None, self.exchanged(stmt))
         super().effect(stmt)
         self.follow(stmt, code)
 
-    def follow(self, stmt: Action, code: Codes) -> None:
+    def follow(self, stmt: ir.Action, code: Codes) -> None:
         """What a statement that has run leaves in arrays."""
         match stmt:
-            case Declare(array=array):
+            case ir.Declare(array=array):
                 self.tainted.discard(array)
                 if array in self.memory.poison:
                     self.tainted.add(array)
-            case Store(memory=Array() as array, index=index) if code is not FINE or array in self.tainted:
+            case ir.Store(memory=ir.Array() as array, index=index) if code is not FINE or array in self.tainted:
                 self.keep(array, self.point(index) or [], code)
-            case Wide(array=array, loads=True) if array in self.tainted:
+            case ir.Wide(array=array, loads=True) if array in self.tainted:
                 self.memory.poison[array].reshape(array.elements, -1)[:, self.active] = 0
-            case Barrier():
+            case ir.Barrier():
                 whole = {array for array, codes in self.memory.poison.items() if not codes.any()}
                 self.tainted -= whole
 
-    def keep(self, array: Array, index: list[NDArray[Any]], code: Codes) -> None:
+    def keep(self, array: ir.Array, index: list[NDArray[Any]], code: Codes) -> None:
         """What is stored in an array has this code."""
         if array not in self.memory.poison:
             if not code.any():
@@ -140,7 +121,7 @@ class PoisonedThreads(Threads):
         cells = self.memory.cells("writes", array, index, self.active)
         self.memory.poison[array].reshape(-1)[cells[self.active]] = spread(code, self.count)[self.active]
 
-    def exchanged(self, stmt: Collective) -> Codes:
+    def exchanged(self, stmt: ir.Collective) -> Codes:
         """What threads get of one another."""
         assert isinstance(stmt.over, int) and stmt.at is not None
         self.use(stmt.at)
@@ -150,7 +131,7 @@ class PoisonedThreads(Threads):
         lane = self.where.lane(stmt.kind, self.all_of(stmt.at), stmt.over, self.kernel.work_group.points)
         return np.asarray(spread(code, self.count)[lane])
 
-    def use(self, *exprs: Expr) -> None:
+    def use(self, *exprs: ir.Expr) -> None:
         """Something depends on values."""
         for expr in exprs:
             code = self.code(expr)
@@ -163,24 +144,24 @@ class PoisonedThreads(Threads):
             at, thread = self.memory.first(bad)
             self.memory.report.unwritten(*self.memory.origin(int(codes[at])), thread)
 
-    def code(self, expr: Expr) -> Codes:
+    def code(self, expr: ir.Expr) -> Codes:
         """Where the values of an expression come from, for each thread."""
         if self.loads.of(expr).isdisjoint(self.tainted):
             return FINE
         match expr:
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.codes.get(var, FINE)
-            case Load(memory=Array() as array, index=index):
+            case ir.Load(memory=ir.Array() as array, index=index):
                 self.use(*index)
                 if array not in self.tainted:
                     return FINE
                 cells = self.memory.cells("reads", array, self.point(index) or [], self.active)
                 found = self.memory.poison[array].reshape(-1).take(cells, mode="clip")
                 return np.asarray(np.where(self.active, found, 0)) if found.any() else FINE
-            case Load(index=index):
+            case ir.Load(index=index):
                 self.use(*index)
                 return FINE
-            case Apply(op="choose", args=(cond, then, orelse)):
+            case ir.Apply(op="choose", args=(cond, then, orelse)):
                 holds, decides = self.all_of(cond), self.code(cond)
                 sides = self.sides(holds, lambda: self.code(then), lambda: self.code(orelse))
                 return np.asarray(np.maximum(decides, np.where(holds, *sides)))

@@ -14,47 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.ir import nodes as ir
 from gpuop.ir import numpy_semantics
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Action,
-    Apply,
-    Argument,
-    Array,
-    Assert,
-    Assign,
-    Atomic,
-    Barrier,
-    Bits,
-    Block,
-    Break,
-    Cast,
-    Collective,
-    Comment,
-    Const,
-    Continue,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Lane,
-    Let,
-    Load,
-    Pack,
-    Print,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Stride,
-    Var,
-    While,
-    Wide,
-    Write,
-    assert_never,
-)
 from gpuop.ir.ops import OPS
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.runtime.reference.array_memory import ArrayMemory, spread
@@ -64,7 +26,7 @@ Lanes = list[NDArray[Any]]
 Mask = NDArray[np.bool_]
 
 
-def run(kernel: Kernel, fields: dict[FieldParam, NDArray[Any]], lowered: bool = False) -> None:
+def run(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]], lowered: bool = False) -> None:
     """Run a kernel over planes of its fields; outputs are written in place.
 
     Args:
@@ -106,14 +68,14 @@ class Threads:
         self.where = where
         self.count = where.count
         self.memory = memory
-        self.vars: dict[Var, Lanes] = {}
+        self.vars: dict[ir.Var, Lanes] = {}
         self.loops: list[_Loop] = []
         self.everyone: Mask = np.ones(self.count, np.bool_)
         self.active = self.everyone
 
     # --- statements ---------------------------------------------------------------------------------------------
 
-    def block(self, block: Block, mask: Mask | None) -> None:
+    def block(self, block: ir.Block, mask: Mask | None) -> None:
         known, active = False, mask
         before: Mask | None = None
         for stmt in block:
@@ -125,39 +87,39 @@ class Threads:
             self.active = self.all(active)
             self.stmt(stmt, active)
 
-    def stmt(self, stmt: Stmt, mask: Mask | None) -> None:
+    def stmt(self, stmt: ir.Stmt, mask: Mask | None) -> None:
         match stmt:
-            case Let(var=var, value=value):
+            case ir.Let(var=var, value=value):
                 self.vars[var] = self.lanes(value)
-            case Assign(var=var, value=value):
+            case ir.Assign(var=var, value=value):
                 new = self.lanes(value)
                 old = self.vars[var]
                 self.vars[var] = new if mask is None else [np.where(mask, n, o) for n, o in zip(new, old, strict=True)]
-            case If(cond=cond, then=then, orelse=orelse):
+            case ir.If(cond=cond, then=then, orelse=orelse):
                 holds = self.truth(cond, self.active)
                 self.block(then, holds if mask is None else mask & holds)
                 self.block(orelse, ~holds if mask is None else mask & ~holds)
-            case For() | While():
+            case ir.For() | ir.While():
                 self.loop(stmt, mask)
-            case Break():
+            case ir.Break():
                 self.loops[-1].inside = self.loops[-1].inside & ~self.all(mask)
                 self.loops[-1].turn = self.loops[-1].turn & ~self.all(mask)
-            case Continue():
+            case ir.Continue():
                 self.loops[-1].turn = self.loops[-1].turn & ~self.all(mask)
             case _:
                 self.effect(stmt)
 
-    def effect(self, stmt: Action) -> None:
+    def effect(self, stmt: ir.Action) -> None:
         match stmt:
-            case Declare(array=array):
+            case ir.Declare(array=array):
                 self.memory.declare(array)
-            case Write(field=field, value=value, point=point, element=element):
+            case ir.Write(field=field, value=value, point=point, element=element):
                 self.memory.write(field, self.point(point), self.element(element), self.lanes(value), self.active)
-            case Store(memory=memory, index=index, value=value):
+            case ir.Store(memory=memory, index=index, value=value):
                 self.memory.store(memory, self.point(index) or [], self.lanes(value), self.active)
-            case Atomic():
+            case ir.Atomic():
                 self.atomic(stmt)
-            case Collective(var=var):
+            case ir.Collective(var=var):
                 assert isinstance(stmt.over, int) and stmt.at is not None
                 at, own = self.all_of(stmt.at), self.all_of(stmt.value)
                 threads = self.kernel.work_group.points
@@ -165,27 +127,27 @@ class Threads:
                     self.vars[var] = [self.where.ballot(own, stmt.over, threads)]
                 else:
                     self.vars[var] = [own[self.where.lane(stmt.kind, at, stmt.over, threads)]]
-            case Wide():
+            case ir.Wide():
                 self.wide(stmt)
-            case Print(format=text, args=args):
+            case ir.Print(format=text, args=args):
                 self.print(text, [self.all_of(a) for a in args])
-            case Barrier() | Assert() | Comment():
+            case ir.Barrier() | ir.Assert() | ir.Comment():
                 pass  # all threads take each statement together; assertions are for checked execution
             case _:
-                assert_never(stmt)
+                ir.assert_never(stmt)
 
-    def all_of(self, expr: Expr) -> NDArray[Any]:
+    def all_of(self, expr: ir.Expr) -> NDArray[Any]:
         """A scalar's value in each thread."""
         return spread(self.lanes(expr)[0], self.count)
 
-    def atomic(self, stmt: Atomic) -> None:
+    def atomic(self, stmt: ir.Atomic) -> None:
         args = [self.all_of(a) for a in stmt.args]
         index, element = self.point(stmt.index) or [], self.element(stmt.element)
         old = self.memory.atomic(stmt.op, stmt.memory, index, element, args, self.active, stmt.var is not None)
         if stmt.var is not None:
             self.vars[stmt.var] = [old]
 
-    def wide(self, stmt: Wide) -> None:
+    def wide(self, stmt: ir.Wide) -> None:
         index, element, left = self.point(stmt.index) or [], self.element(stmt.element), self.element(stmt.left)
         self.memory.wide(stmt.field, stmt.array, stmt.loads, index, element, left, self.active)
 
@@ -193,28 +155,28 @@ class Threads:
         for thread in np.flatnonzero(self.active):
             sys.stdout.write(formatted(text, [a[thread].item() for a in args]))
 
-    def point(self, point: tuple[Expr, ...] | None) -> list[NDArray[Any]] | None:
+    def point(self, point: tuple[ir.Expr, ...] | None) -> list[NDArray[Any]] | None:
         return None if point is None else [self.lanes(e)[0] for e in point]
 
-    def element(self, element: Expr | None) -> NDArray[Any] | None:
+    def element(self, element: ir.Expr | None) -> NDArray[Any] | None:
         return None if element is None else self.lanes(element)[0]
 
-    def truth(self, cond: Expr, active: Mask) -> Mask:
+    def truth(self, cond: ir.Expr, active: Mask) -> Mask:
         return self.all_of(cond)
 
     def all(self, mask: Mask | None) -> Mask:
         return self.everyone if mask is None else mask
 
-    def loop(self, stmt: For | While, mask: Mask | None) -> None:
+    def loop(self, stmt: ir.For | ir.While, mask: Mask | None) -> None:
         loop = _Loop(self.count)
         loop.inside = loop.turn = self.all(mask)
         self.loops.append(loop)
-        if isinstance(stmt, For):
+        if isinstance(stmt, ir.For):
             start, stop, step = (self.all_of(e) for e in (stmt.start, stmt.stop, stmt.step))
             counter, up, down = start.astype(np.int64), step > 0, step < 0
         while True:
             loop.turn = loop.inside
-            if isinstance(stmt, For):
+            if isinstance(stmt, ir.For):
                 holds = np.where(up, counter < stop, (counter > stop) & down)
                 self.vars[stmt.var] = [counter.astype(np.int32)]
             else:
@@ -224,54 +186,54 @@ class Threads:
             if not loop.inside.any():
                 break
             self.block(stmt.body, loop.turn)
-            if isinstance(stmt, For):
+            if isinstance(stmt, ir.For):
                 counter = counter + step
         self.loops.pop()
 
     # --- expressions --------------------------------------------------------------------------------------------
 
-    def lanes(self, expr: Expr) -> Lanes:  # noqa: C901 - a case for each kind of node
+    def lanes(self, expr: ir.Expr) -> Lanes:  # noqa: C901 - a case for each kind of node
         match expr:
-            case Const(value=value, type=type_):
+            case ir.Const(value=value, type=type_):
                 return [np.asarray(value, type_.dtype.numpy)]
-            case Ref(var=var):
+            case ir.Ref(var=var):
                 return self.vars[var]
-            case Index():
+            case ir.Index():
                 return [self.index(expr)]
-            case Stride(value=value, type=type_):
+            case ir.Stride(value=value, type=type_):
                 return [np.asarray(value, type_.dtype.numpy)]
-            case Argument(field=field, plane=plane):
+            case ir.Argument(field=field, plane=plane):
                 return [self.memory.fields[field][plane, 0]]
-            case Apply():
+            case ir.Apply():
                 return self.apply(expr)
-            case Cast(arg=arg, type=type_, saturate=saturate):
+            case ir.Cast(arg=arg, type=type_, saturate=saturate):
                 cast = [numpy_semantics.convert(np.asarray(v), type_.dtype.numpy, saturate) for v in self.lanes(arg)]
                 return cast * type_.lanes if len(cast) < type_.lanes else cast
-            case Bits(arg=arg, type=type_):
+            case ir.Bits(arg=arg, type=type_):
                 return [np.ascontiguousarray(v).view(type_.dtype.numpy).reshape(np.shape(v)) for v in self.lanes(arg)]
-            case Lane(arg=arg, lane=lane):
+            case ir.Lane(arg=arg, lane=lane):
                 return [self.lanes(arg)[lane]]
-            case Pack(args=args):
+            case ir.Pack(args=args):
                 return [lane for a in args for lane in self.lanes(a)]
-            case Read(field=field, point=point, element=element):
+            case ir.Read(field=field, point=point, element=element):
                 return self.memory.read(expr, self.point(point), self.element(element), self.active)
-            case Load(memory=FieldParam() as field, index=index, type=type_, ahead=ahead) if type_.lanes > 1:
+            case ir.Load(memory=ir.FieldParam() as field, index=index, type=type_, ahead=ahead) if type_.lanes > 1:
                 places = [self.lanes(i) for i in index]
                 if len(places[0]) > 1:
                     return [self.memory.near(field, [offset], (0,), self.active)[0] for offset in places[0]]
                 return self.memory.near(field, [at for at, *_ in places], ahead or range(type_.lanes), self.active)
-            case Load(memory=Array() as array, index=index, type=type_, ahead=ahead) if type_.lanes > array.type.lanes:
+            case ir.Load(memory=ir.Array() as array, index=index, type=t, ahead=ahead) if t.lanes > array.type.lanes:
                 first = self.point(index) or []
-                steps = ([*first[:-1], first[-1] + k] for k in ahead or range(type_.lanes))
+                steps = ([*first[:-1], first[-1] + k] for k in ahead or range(t.lanes))
                 return [self.memory.load(array, at, self.active)[0] for at in steps]
-            case Load(memory=memory, index=index):
+            case ir.Load(memory=memory, index=index):
                 return self.memory.load(memory, self.point(index) or [], self.active)
             case TargetConst():
                 raise AssertionError(f"{expr.known!r} is left though the target is known")
             case _:
-                assert_never(expr)
+                ir.assert_never(expr)
 
-    def index(self, index: Index) -> NDArray[Any]:
+    def index(self, index: ir.Index) -> NDArray[Any]:
         axis = index.axis
         found: dict[str, Callable[[], Any]] = {
             "global": lambda: self.where.at[axis] + index.offset,
@@ -281,6 +243,6 @@ class Threads:
         extent = self.kernel.bounds(index)[0]
         return np.asarray(found[index.kind]() if index.kind in found else extent, np.int32)
 
-    def apply(self, expr: Apply) -> Lanes:
+    def apply(self, expr: ir.Apply) -> Lanes:
         row, operands, dtype = OPS[expr.op], [self.lanes(a) for a in expr.args], expr.type.dtype
         return [row.computed([v[i] for v in operands], dtype) for i in range(expr.type.lanes)]

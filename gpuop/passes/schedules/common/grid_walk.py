@@ -9,35 +9,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Array,
-    Block,
-    Const,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Let,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Wide,
-)
 from gpuop.ir.types import BOOL, INT, Shape, Type
 from gpuop.passes.schedules.common.register_windows import Span, View, Windows
 
 WARP = 32
-FIRST, TOP = Var("first", Type(INT)), Var("top", Type(INT))  # column and row of a thread
-ROW = Var("row", Type(INT))  # of one that walks along layers beside others, for which it computes
+FIRST, TOP = ir.Var("first", Type(INT)), ir.Var("top", Type(INT))  # column and row of a thread
+ROW = ir.Var("row", Type(INT))  # of one that walks along layers beside others, for which it computes
 
 
 @dataclass(frozen=True)
@@ -130,40 +111,40 @@ class RowLoads:
         self.walk, self.domain, self.windows, self.aligned = walk, kernel.domain, windows.found, set(windows.inputs())
         self.layout = kernel.layout
         self.arrays = {view: self.array(view) for view in self.windows}
-        self.lanes: dict[tuple[Type, int], Array] = {}
-        self.within: dict[Span, Var] = {}
+        self.lanes: dict[tuple[Type, int], ir.Array] = {}
+        self.within: dict[Span, ir.Var] = {}
 
-    def array(self, view: View) -> Array:
+    def array(self, view: View) -> ir.Array:
         window, walk = self.windows[view], self.walk
         shape = (window.height + walk.turn - 1, walk.columns + window.halo)
-        return Array(f"{named(view.field, view.element)}_window", Type(view.field.type.storage), shape)
+        return ir.Array(f"{named(view.field, view.element)}_window", Type(view.field.type.storage), shape)
 
-    def declared(self) -> list[Stmt]:
+    def declared(self) -> list[ir.Stmt]:
         """The arrays, and for each halo whether all of a thread's columns and the halo's are inside."""
-        out: list[Stmt] = [Declare(array) for array in (*self.arrays.values(), *self.lanes.values())]
+        out: list[ir.Stmt] = [ir.Declare(array) for array in (*self.arrays.values(), *self.lanes.values())]
         for (left, right), var in self.within.items():
             b = collector(out)
-            low = b.apply("ge", Ref(FIRST), left)
-            high = b.apply("le", Ref(FIRST), self.domain.extent("column") - self.walk.columns - right)
-            out.append(Let(var, Apply("and", (low, high), var.type)))
+            low = b.apply("ge", ir.Ref(FIRST), left)
+            high = b.apply("le", ir.Ref(FIRST), self.domain.extent("column") - self.walk.columns - right)
+            out.append(ir.Let(var, ir.Apply("and", (low, high), var.type)))
         return out
 
-    def column(self, b: Builder, k: Expr | int) -> Expr:
+    def column(self, b: Builder, k: ir.Expr | int) -> ir.Expr:
         """So many columns behind the thread's first one."""
         alone = self.walk.columns == 1 and self.walk.around is None
-        return b.apply("add", Index("global", "column") if alone else Ref(FIRST), k)
+        return b.apply("add", ir.Index("global", "column") if alone else ir.Ref(FIRST), k)
 
-    def across(self, b: Builder, axis: str, away: int = 0) -> Expr:
+    def across(self, b: Builder, axis: str, away: int = 0) -> ir.Expr:
         """Where a thread is along an axis that it does not walk and has one point of, or so far away."""
-        return Index("global", axis, away) if self.walk.around is None else b.apply("add", Ref(ROW), away)
+        return ir.Index("global", axis, away) if self.walk.around is None else b.apply("add", ir.Ref(ROW), away)
 
-    def phase(self, b: Builder, view: View | None, row: Expr) -> Expr:
+    def phase(self, b: Builder, view: View | None, row: ir.Expr) -> ir.Expr:
         """How many columns before the thread's first one its columns begin in a row of a view, or of outputs: of a row that is so
         many behind one that is aligned."""
         access = self.walk.slack + 1 if view is None else self.walk.shift + 1 if view in self.aligned else 1
         return self.misaligned(b, view, row, access)
 
-    def misaligned(self, b: Builder, view: View | None, row: Expr, access: int) -> Expr:
+    def misaligned(self, b: Builder, view: View | None, row: ir.Expr, access: int) -> ir.Expr:
         """How many columns before the thread's first one an access of so many begins."""
         if access == 1:
             return constant(0, INT)
@@ -171,14 +152,14 @@ class RowLoads:
             behind, first = b.apply("mul", row, self.domain.extent("column") % access), 0
         else:
             layout = self.layout(view.field)
-            plane = int(view.element.value) if isinstance(view.element, Const) else 0
+            plane = int(view.element.value) if isinstance(view.element, ir.Const) else 0
             behind, first = (
                 b.apply("mul", row, layout.point[-2] % access),
                 (layout.behind or 0) + plane * layout.element,
             )
         return b.apply("and", b.apply("add", behind, first % access), access - 1)
 
-    def load(self, view: View, at: Expr, between: Span, place: tuple[Expr, Expr], out: list[Stmt]) -> None:
+    def load(self, view: View, at: ir.Expr, between: Span, place: tuple[ir.Expr, ir.Expr], out: list[ir.Stmt]) -> None:
         """The row `at`, which is one `between` two, into a row of the view's array; `place`: which, and that for `phase`."""
         columns, (left, right) = self.walk.columns, self.walk.reach(self.windows[view].columns)
         reach, (slot, row) = (left + self.walk.shift, right), place
@@ -190,32 +171,34 @@ class RowLoads:
         elif reach == (0, 0):
             self.load_wide(view, at, between, slot, phase, out)
         else:
-            wide, each = list[Stmt](), list[Stmt]()
+            wide, each = list[ir.Stmt](), list[ir.Stmt]()
             self.load_wide(view, at, between, slot, phase, wide)
             self.load_each(view, at, slot, phase, each)
-            test: Expr = Ref(self.within.setdefault(reach, Var("within", Type(BOOL))))
+            test: ir.Expr = ir.Ref(self.within.setdefault(reach, ir.Var("within", Type(BOOL))))
             if self.walk.shift:  # a row that stands for another is aligned as it is itself
                 b = collector(out)
                 for line in self.lines(b, view, at, between):
                     test = test if (there := inside(b, line)) is None else b.apply("and", test, there)
-            out.append(If(test, tuple(wide), tuple(each)))
+            out.append(ir.If(test, tuple(wide), tuple(each)))
 
-    def load_each(self, view: View, at: Expr, slot: Expr, phase: Expr, out: list[Stmt]) -> None:
+    def load_each(self, view: View, at: ir.Expr, slot: ir.Expr, phase: ir.Expr, out: list[ir.Stmt]) -> None:
         """Element by element, through the border."""
         array, low = self.arrays[view], self.windows[view].columns[0]
 
-        def one(k: Expr, out: list[Stmt]) -> None:
+        def one(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
             axes = zip(self.domain.axes[:-1], view.across, strict=True)
             point = [at if axis == self.walk.axis else self.across(b, axis, away) for axis, away in axes]
             point.append(b.apply("sub", self.column(b, b.apply("add", k, low)), phase))
             border = ("unchecked", None) if self.walk.interior else (view.border, view.fill)
-            read = Read(view.field, array.type, tuple(point), view.element, *border)
-            out.append(Store(array, (slot, k), b.bind(read)))
+            read = ir.Read(view.field, array.type, tuple(point), view.element, *border)
+            out.append(ir.Store(array, (slot, k), b.bind(read)))
 
         out += numbered("k", 0, array.extents[1], one)
 
-    def load_wide(self, view: View, at: Expr, between: Span, slot: Expr, phase: Expr, out: list[Stmt]) -> None:
+    def load_wide(
+        self, view: View, at: ir.Expr, between: Span, slot: ir.Expr, phase: ir.Expr, out: list[ir.Stmt]
+    ) -> None:
         """In accesses to as many neighbours as there are, which are all inside the row."""
         array, (low, high) = self.arrays[view], self.windows[view].columns
         b = collector(out, hint="at")
@@ -225,22 +208,26 @@ class RowLoads:
         for start, count in self.walk.pieces((low, high)):
             there, lanes = (*point, b.apply("sub", self.column(b, start), phase)), self.staged(array.type, count)
             if count > 1:
-                out.append(Wide(view.field, lanes, True, there, view.element))
+                out.append(ir.Wide(view.field, lanes, True, there, view.element))
             first, last = max(start, low), min(start + count, high + self.walk.columns)
 
             def one(
-                k: Expr, out: list[Stmt], there: tuple[Expr, ...] = there, lanes: Array = lanes, start: int = start
+                k: ir.Expr,
+                out: list[ir.Stmt],
+                there: tuple[ir.Expr, ...] = there,
+                lanes: ir.Array = lanes,
+                start: int = start,
             ) -> None:
                 b = collector(out)
-                one = Read(view.field, array.type, there, view.element, "unchecked")
-                value = b.bind(one if lanes.elements == 1 else Load(lanes, (k,), array.type))
+                one = ir.Read(view.field, array.type, there, view.element, "unchecked")
+                value = b.bind(one if lanes.elements == 1 else ir.Load(lanes, (k,), array.type))
                 for test in tests:
                     value = b.apply("choose", test, value, view.fill or value)
-                out.append(Store(array, (slot, b.apply("add", k, start - low)), value))
+                out.append(ir.Store(array, (slot, b.apply("add", k, start - low)), value))
 
             out += numbered("k", first - start, last - first, one)
 
-    def lines(self, b: Builder, view: View, at: Expr, between: Span) -> list[Coordinate]:
+    def lines(self, b: Builder, view: View, at: ir.Expr, between: Span) -> list[Coordinate]:
         """Where a row is along the axes but the columns'."""
         found = []
         for axis, away in zip(self.domain.axes[:-1], view.across, strict=True):
@@ -252,15 +239,17 @@ class RowLoads:
             found.append(Coordinate(where, constant(n, INT), n, low, high))
         return found
 
-    def staged(self, type_: Type, count: int) -> Array:
+    def staged(self, type_: Type, count: int) -> ir.Array:
         """The array that one access fills."""
-        array = Array(f"{type_.dtype.c}_lanes", type_, (count,))
+        array = ir.Array(f"{type_.dtype.c}_lanes", type_, (count,))
         return self.lanes.setdefault((type_, count), array) if count > 1 else array
 
 
-def named(field: FieldParam, element: Expr) -> str:
+def named(field: ir.FieldParam, element: ir.Expr) -> str:
     """What an array is called after: the field, and which of its planes."""
-    return f"{field.hint}_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else field.hint
+    return (
+        f"{field.hint}_{int(element.value)}" if isinstance(element, ir.Const) and field.type.planes > 1 else field.hint
+    )
 
 
 def power_of_two(n: int) -> int:
@@ -268,13 +257,13 @@ def power_of_two(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
-def numbered(hint: str, first: int, count: int, body: Callable[[Expr, list[Stmt]], None]) -> Block:
+def numbered(hint: str, first: int, count: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
     """Statements for each of some numbers: a loop that compilers expand, unless there is only one."""
-    out: list[Stmt] = []
+    out: list[ir.Stmt] = []
     if count == 1:
         body(constant(first, INT), out)
         return tuple(out)
-    var = Var(hint, Type(INT))
-    body(Ref(var), out)
+    var = ir.Var(hint, Type(INT))
+    body(ir.Ref(var), out)
     start, stop, step = (constant(n, INT) for n in (first, first + count, 1))
-    return (For(var, start, stop, step, tuple(out), count),) if count else ()
+    return (ir.For(var, start, stop, step, tuple(out), count),) if count else ()

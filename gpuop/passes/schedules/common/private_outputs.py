@@ -7,44 +7,26 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.monoids import Monoid, joined_by, output_atomics
-from gpuop.ir.nodes import (
-    Array,
-    Atomic,
-    Block,
-    Cast,
-    Const,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Let,
-    Load,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Write,
-)
 from gpuop.ir.types import INT, UINT, DType, Type
 from gpuop.ir.visit import walk
 
 
-def updates(kernel: Kernel) -> dict[FieldParam, Monoid]:
+def updates(kernel: Kernel) -> dict[ir.FieldParam, Monoid]:
     """The outputs that are only updated, by one integer operation whose results nobody wants: the order does not matter."""
-    joins: dict[FieldParam, set[Monoid | None]] = {}
+    joins: dict[ir.FieldParam, set[Monoid | None]] = {}
     for stmt, field in output_atomics(kernel):
         ordered = stmt.var is not None or field.type.storage not in (INT, UINT)
         joins.setdefault(field, set()).add(None if ordered else joined_by(stmt.op))
-    written = {stmt.field for stmt in walk(kernel.body) if isinstance(stmt, Write)} if joins else set()
+    written = {stmt.field for stmt in walk(kernel.body) if isinstance(stmt, ir.Write)} if joins else set()
     alone = ((field, monoid) for field, (monoid, *others) in joins.items() if not others and field not in written)
     return {field: monoid for field, monoid in alone if monoid is not None}
 
 
-def size(field: FieldParam) -> int:
+def size(field: ir.FieldParam) -> int:
     return field.type.field_shape.points * field.type.planes
 
 
@@ -63,104 +45,104 @@ class PrivateOutputs:
         self.narrow = {
             stmt.var: np.iinfo(stmt.value.arg.type.dtype.numpy)
             for stmt in walk(kernel.body)
-            if isinstance(stmt, Let) and isinstance(stmt.value, Cast) and stmt.value.arg.type.integer
+            if isinstance(stmt, ir.Let) and isinstance(stmt.value, ir.Cast) and stmt.value.arg.type.integer
             if stmt.var.type == Type(INT) and not stmt.var.mutable
         }
 
-    def array(self, field: FieldParam) -> Array:
+    def array(self, field: ir.FieldParam) -> ir.Array:
         kind = Type(field.type.storage)
         if self.copies == 0:
-            return Array(f"{field.hint}_shared", kind, (size(field),), "local")
-        return Array(f"{field.hint}_copies", kind, (self.copies, size(field)))
+            return ir.Array(f"{field.hint}_shared", kind, (size(field),), "local")
+        return ir.Array(f"{field.hint}_copies", kind, (self.copies, size(field)))
 
-    def identity(self, field: FieldParam) -> Const:
+    def identity(self, field: ir.FieldParam) -> ir.Const:
         dtype: DType = field.type.storage
         return constant(self.fields[field].identity(dtype), dtype)
 
-    def declared(self) -> list[Stmt]:
-        return [Declare(array) for array in self.arrays.values()]
+    def declared(self) -> list[ir.Stmt]:
+        return [ir.Declare(array) for array in self.arrays.values()]
 
-    def places(self, i: Expr) -> list[tuple[Expr, ...]]:
+    def places(self, i: ir.Expr) -> list[tuple[ir.Expr, ...]]:
         """Of an element in all copies."""
         return [(constant(k, INT), i) for k in range(self.copies)] if self.copies else [(i,)]
 
-    def cleared(self, field: FieldParam, start: Expr, step: int) -> list[Stmt]:
+    def cleared(self, field: ir.FieldParam, start: ir.Expr, step: int) -> list[ir.Stmt]:
         """The copies hold what changes nothing; private ones are zeroed where they are declared."""
         nothing, array = self.identity(field), self.arrays[field]
         if self.copies and not nothing.value:
             return []
 
-        def clear(i: Expr, out: list[Stmt]) -> None:
-            out += [Store(array, place, nothing) for place in self.places(i)]
+        def clear(i: ir.Expr, out: list[ir.Stmt]) -> None:
+            out += [ir.Store(array, place, nothing) for place in self.places(i)]
 
         return [counted("i", start, array.extents[-1], step, clear)]
 
-    def inside(self, stmt: Atomic) -> list[bool]:
+    def inside(self, stmt: ir.Atomic) -> list[bool]:
         """Whether each coordinate of an update, and the element, is known to be inside of the output."""
         return [self.within(i, n) for i, n in coordinates(stmt)]
 
-    def within(self, i: Expr, n: int) -> bool:
-        if isinstance(i, Const):
+    def within(self, i: ir.Expr, n: int) -> bool:
+        if isinstance(i, ir.Const):
             return 0 <= i.value < n
-        narrow = self.narrow.get(i.var) if isinstance(i, Ref) else None
+        narrow = self.narrow.get(i.var) if isinstance(i, ir.Ref) else None
         return narrow is not None and narrow.min == 0 and narrow.max < n
 
-    def update(self, stmt: Atomic, inside: list[bool], turn: Expr) -> Block:
+    def update(self, stmt: ir.Atomic, inside: list[bool], turn: ir.Expr) -> ir.Block:
         """An update of an output, as one of a copy; places outside are dropped."""
         field = stmt.memory
-        assert isinstance(field, FieldParam)
-        out, inner = list[Stmt](), list[Stmt]()
+        assert isinstance(field, ir.FieldParam)
+        out, inner = list[ir.Stmt](), list[ir.Stmt]()
         test, at = place_of(stmt, inside, collector(out, stmt.loc), collector(inner, stmt.loc))
         if self.copies == 0:
             inner.append(replace(stmt, memory=self.arrays[field], index=(at,), element=None))
         else:
             inner += self.combined(stmt, at, turn)
-        return tuple(inner) if test is None else (*out, If(test, tuple(inner), (), stmt.loc))
+        return tuple(inner) if test is None else (*out, ir.If(test, tuple(inner), (), stmt.loc))
 
-    def combined(self, stmt: Atomic, at: Expr, turn: Expr) -> Block:
+    def combined(self, stmt: ir.Atomic, at: ir.Expr, turn: ir.Expr) -> ir.Block:
         """An update of a place of a thread's own copy."""
-        assert isinstance(stmt.memory, FieldParam)
-        out, array = list[Stmt](), self.arrays[stmt.memory]
+        assert isinstance(stmt.memory, ir.FieldParam)
+        out, array = list[ir.Stmt](), self.arrays[stmt.memory]
         b = collector(out, stmt.loc)
-        old = b.bind(Load(array, (turn, at), array.type))
-        out.append(Store(array, (turn, at), b.apply(stmt.op, old, *stmt.args), stmt.loc))
+        old = b.bind(ir.Load(array, (turn, at), array.type))
+        out.append(ir.Store(array, (turn, at), b.apply(stmt.op, old, *stmt.args), stmt.loc))
         return tuple(out)
 
-    def joined(self, field: FieldParam, start: Expr, step: int) -> Stmt:
+    def joined(self, field: ir.FieldParam, start: ir.Expr, step: int) -> ir.Stmt:
         """Add the copies to the output; what stayed as it was is left out."""
         op, array, nothing = self.fields[field].name, self.arrays[field], self.identity(field)
 
-        def join(i: Expr, out: list[Stmt]) -> None:
+        def join(i: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
-            total, *others = (b.bind(Load(array, place, array.type)) for place in self.places(i))
+            total, *others = (b.bind(ir.Load(array, place, array.type)) for place in self.places(i))
             for other in others:
                 total = b.apply(op, total, other)
-            inner: list[Stmt] = []
+            inner: list[ir.Stmt] = []
             index, element = point_of(field, i, collector(inner))
-            inner.append(Atomic(op, field, index, (total,), None, element))
-            out.append(If(b.apply("ne", total, nothing), tuple(inner)))
+            inner.append(ir.Atomic(op, field, index, (total,), None, element))
+            out.append(ir.If(b.apply("ne", total, nothing), tuple(inner)))
 
         return counted("i", start, array.extents[-1], step, join)
 
 
-def counted(hint: str, start: Expr, stop: int, step: int, body: Callable[[Expr, list[Stmt]], None]) -> For:
+def counted(hint: str, start: ir.Expr, stop: int, step: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
     """A loop over places."""
-    var, out = Var(hint, Type(INT)), list[Stmt]()
-    body(Ref(var), out)
-    return For(var, start, constant(stop, INT), constant(step, INT), tuple(out))
+    var, out = ir.Var(hint, Type(INT)), list[ir.Stmt]()
+    body(ir.Ref(var), out)
+    return ir.For(var, start, constant(stop, INT), constant(step, INT), tuple(out))
 
 
-def coordinates(stmt: Atomic) -> list[tuple[Expr, int]]:
+def coordinates(stmt: ir.Atomic) -> list[tuple[ir.Expr, int]]:
     """Those of an update of an output, and of the element, beside how many there are."""
-    assert isinstance(stmt.memory, FieldParam)
+    assert isinstance(stmt.memory, ir.FieldParam)
     index = [*stmt.index, constant(0, INT) if stmt.element is None else stmt.element]
     return list(zip(index, [*stmt.memory.type.field_shape, stmt.memory.type.planes], strict=True))
 
 
-def place_of(stmt: Atomic, inside: list[bool], tests: Builder, b: Builder) -> tuple[Expr | None, Expr]:
+def place_of(stmt: ir.Atomic, inside: list[bool], tests: Builder, b: Builder) -> tuple[ir.Expr | None, ir.Expr]:
     """Whether an update is inside of its field (None: always), and its place among all elements, in row-major order."""
-    test: Expr | None = None
-    at: Expr = constant(0, INT)
+    test: ir.Expr | None = None
+    at: ir.Expr = constant(0, INT)
     for (i, n), known in zip(coordinates(stmt), inside, strict=True):
         if not known:
             one = tests.apply("lt", tests.cast(i, Type(UINT), saturate=False), n)
@@ -170,9 +152,9 @@ def place_of(stmt: Atomic, inside: list[bool], tests: Builder, b: Builder) -> tu
     return test, at
 
 
-def point_of(field: FieldParam, at: Expr, b: Builder) -> tuple[tuple[Expr, ...], Expr | None]:
+def point_of(field: ir.FieldParam, at: ir.Expr, b: Builder) -> tuple[tuple[ir.Expr, ...], ir.Expr | None]:
     """The point and the element of a place, as an atomic operation has them."""
-    extents, found = [*field.type.field_shape, field.type.planes], list[Expr]()
+    extents, found = [*field.type.field_shape, field.type.planes], list[ir.Expr]()
     for n in reversed(extents[1:]):
         found.append(b.apply("mod", at, n) if n > 1 else constant(0, INT))
         at = b.apply("div", at, n) if n > 1 else at

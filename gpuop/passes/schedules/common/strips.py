@@ -8,31 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.axis_limit import MOST_COUNTED
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    GRID_AXES,
-    Array,
-    Assign,
-    Atomic,
-    Barrier,
-    Block,
-    Comment,
-    Declare,
-    Expr,
-    For,
-    If,
-    Index,
-    Let,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Var,
-    Wide,
-    Write,
-)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions, walk
@@ -43,8 +22,8 @@ from gpuop.passes.schedules.common.private_outputs import PrivateOutputs
 
 GROUP = 256  # threads of a work-group on GPUs
 TURN = "turn"
-Positions = dict[str, Expr]  # where a point is along each axis, and whose turn it is, if that is known
-Inner = Callable[[Positions, list[Stmt]], None]
+Positions = dict[str, ir.Expr]  # where a point is along each axis, and whose turn it is, if that is known
+Inner = Callable[[Positions, list[ir.Stmt]], None]
 
 
 class Strips(ABC):
@@ -60,7 +39,7 @@ class Strips(ABC):
     def kernel(self) -> Kernel:
         source = self.source
         shape = Shape(self.threads(axis) for axis in source.domain.axes)
-        body = (*source.shared("constant"), Comment(self.title()), *self.outputs.declared(), *self.body())
+        body = (*source.shared("constant"), ir.Comment(self.title()), *self.outputs.declared(), *self.body())
         return replace(
             source,
             domain=Domain(shape, source.domain.elements),
@@ -78,14 +57,14 @@ class Strips(ABC):
         """What a thread handles."""
 
     @abstractmethod
-    def body(self) -> Block:
+    def body(self) -> ir.Block:
         """What a thread does."""
 
     @abstractmethod
-    def along(self, axis: str, inner: Inner, at: Positions, out: list[Stmt]) -> None:
+    def along(self, axis: str, inner: Inner, at: Positions, out: list[ir.Stmt]) -> None:
         """Visit the thread's points along an axis."""
 
-    def points(self, axes: tuple[str, ...], at: Positions, out: list[Stmt]) -> None:
+    def points(self, axes: tuple[str, ...], at: Positions, out: list[ir.Stmt]) -> None:
         """Loops over the thread's points, and the user's body in the innermost."""
         if axes:
             self.along(axes[0], lambda found, inner: self.points(axes[1:], found, inner), at, out)
@@ -93,7 +72,7 @@ class Strips(ABC):
             turn = self.turn(at, out)
             out += PointOfStrip(self.source, self.outputs, at, turn, out).copy()
 
-    def turn(self, at: Positions, out: list[Stmt]) -> Expr:
+    def turn(self, at: Positions, out: list[ir.Stmt]) -> ir.Expr:
         """Which copy is updated at a point."""
         return constant(0, INT)
 
@@ -138,22 +117,22 @@ class OfGroups(Strips):
     def title(self) -> str:
         return f"{self.of_thread} points of {self.shown}, and a copy of what they update for a work-group"
 
-    def body(self) -> Block:
-        out: list[Stmt] = []
+    def body(self) -> ir.Block:
+        out: list[ir.Stmt] = []
         b = collector(out, hint="thread")
-        thread: Expr = Index("local", "column")
+        thread: ir.Expr = ir.Index("local", "column")
         if self.size["row"] > 1:
-            thread = b.apply("add", b.apply("mul", Index("local", "row"), self.size["column"]), thread)
+            thread = b.apply("add", b.apply("mul", ir.Index("local", "row"), self.size["column"]), thread)
         for field in self.outputs.fields:
             out += self.outputs.cleared(field, thread, self.group.points)
-        out.append(Barrier("local"))
+        out.append(ir.Barrier("local"))
         axes = sorted(self.source.domain.axes, key=lambda axis: self.count[axis] > 1)  # tests before loops
         self.points(tuple(axes), {}, out)
         self.rest(out)
-        out.append(Barrier("local"))
+        out.append(ir.Barrier("local"))
         return (*out, *(self.outputs.joined(field, thread, self.group.points) for field in self.outputs.fields))
 
-    def points(self, axes: tuple[str, ...], at: Positions, out: list[Stmt]) -> None:
+    def points(self, axes: tuple[str, ...], at: Positions, out: list[ir.Stmt]) -> None:
         if axes or self.lanes == 1:
             super().points(axes, at, out)
             return
@@ -161,9 +140,9 @@ class OfGroups(Strips):
         point = tuple({**at, "column": first}[axis] for axis in self.source.domain.axes)
         held = {place: lanes_of(place, self.lanes) for place in self.held}
         for (field, element), array in held.items():
-            out += [Declare(array), Wide(field, array, True, point, element)]
+            out += [ir.Declare(array), ir.Wide(field, array, True, point, element)]
 
-        def lane(k: Expr, out: list[Stmt]) -> None:
+        def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
             here = {**at, "column": collector(out).apply("add", first, k)}
             body = PointOfStrip(self.source, self.outputs, here, self.turn(here, out), out)
             body.held, body.lane = held, k
@@ -171,56 +150,56 @@ class OfGroups(Strips):
 
         out += numbered("lane", 0, self.lanes, lane)
 
-    def rest(self, out: list[Stmt]) -> None:
+    def rest(self, out: list[ir.Stmt]) -> None:
         """The points behind the last lanes, which are few: one for each of the first threads."""
-        extent, point, thread = self.source.domain.extent("column"), list[Stmt](), Index("global", "column")
+        extent, point, thread = self.source.domain.extent("column"), list[ir.Stmt](), ir.Index("global", "column")
         if count := extent % self.lanes:
             at = collector(point, hint="column").apply("add", thread, extent - count)
             super().points((), {"column": at}, point)
-            out.append(If(collector(out).apply("lt", thread, count), tuple(point)))
+            out.append(ir.If(collector(out).apply("lt", thread, count), tuple(point)))
 
-    def along(self, axis: str, inner: Inner, at: Positions, out: list[Stmt]) -> None:
+    def along(self, axis: str, inner: Inner, at: Positions, out: list[ir.Stmt]) -> None:
         count, size, extent = self.count[axis], self.size[axis], self.extents[axis]
         if count == 1:
-            out += self.one(inner, {**at, axis: Index("global", axis)}, axis, extent % size > 0)
+            out += self.one(inner, {**at, axis: ir.Index("global", axis)}, axis, extent % size > 0)
             return
         b = collector(out, hint=f"first_{axis}")
-        first = b.apply("add", b.apply("mul", Index("group", axis), count * size), Index("local", axis))
+        first = b.apply("add", b.apply("mul", ir.Index("group", axis), count * size), ir.Index("local", axis))
         whole, *pieces = (
             self.turns(axis, inner, at, first, guarded)
             for guarded in (False, True)[: 1 + (extent % (count * size) > 0)]
         )
         if pieces:  # loads wait for tests in the last groups alone
             inside = collector(out).apply("lt", b.apply("add", first, (count - 1) * size), extent)
-            out.append(If(inside, (whole,), tuple(pieces)))
+            out.append(ir.If(inside, (whole,), tuple(pieces)))
         else:
             out.append(whole)
 
-    def turns(self, axis: str, inner: Inner, at: Positions, first: Expr, guarded: bool) -> For:
+    def turns(self, axis: str, inner: Inner, at: Positions, first: ir.Expr, guarded: bool) -> ir.For:
         """The loop over the thread's points along an axis."""
-        counter, body = Var("k", Type(INT)), list[Stmt]()
-        away = collector(body).apply("mul", Ref(counter), self.size[axis])
+        counter, body = ir.Var("k", Type(INT)), list[ir.Stmt]()
+        away = collector(body).apply("mul", ir.Ref(counter), self.size[axis])
         place = collector(body, hint=axis, temporary=False).apply("add", first, away)
         body += self.one(inner, {**at, axis: place}, axis, guarded)
-        return For(counter, constant(0, INT), constant(self.count[axis], INT), constant(1, INT), tuple(body))
+        return ir.For(counter, constant(0, INT), constant(self.count[axis], INT), constant(1, INT), tuple(body))
 
-    def one(self, inner: Inner, at: Positions, axis: str, guarded: bool) -> Block:
+    def one(self, inner: Inner, at: Positions, axis: str, guarded: bool) -> ir.Block:
         """What is done at a place along an axis, if that is inside of the grid."""
-        out, inside = list[Stmt](), list[Stmt]()
+        out, inside = list[ir.Stmt](), list[ir.Stmt]()
         inner(at, inside)
         if not guarded:
             return tuple(inside)
         test = collector(out).apply("lt", at[axis], self.extents[axis])
-        return (*out, If(test, tuple(inside)))
+        return (*out, ir.If(test, tuple(inside)))
 
 
-def lanes_of(place: Place, lanes: int) -> Array:
-    return Array(f"{named(*place)}_lanes", Type(place[0].type.storage), (lanes,))
+def lanes_of(place: Place, lanes: int) -> ir.Array:
+    return ir.Array(f"{named(*place)}_lanes", Type(place[0].type.storage), (lanes,))
 
 
 def own_lanes(kernel: Kernel) -> int:
     """How many neighbours a thread of a GPU reads at once: 16 bytes, where rows or the grid as one are aligned for that."""
-    reads = [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    reads = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)]
     own = all(e.point is None and is_plain(e.field, e.element, kernel) for e in reads)
     gpu = kernel.target is not None and kernel.target.widening == "unrolled"
     if not gpu or not own or not reads or any(e.field.type.storage is HALF for e in reads):
@@ -231,10 +210,10 @@ def own_lanes(kernel: Kernel) -> int:
     return lanes if kernel.domain.extent("column") % lanes == 0 or _is_flat(kernel, reads, lanes) else 1
 
 
-def _is_flat(kernel: Kernel, reads: list[Read], lanes: int) -> bool:
+def _is_flat(kernel: Kernel, reads: list[ir.Read], lanes: int) -> bool:
     """Whether threads may count points along one axis: they do not know where they are, and each field begins aligned."""
-    placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
-    placed |= any(isinstance(stmt, Write) and stmt.point is not None for stmt in walk(kernel.body))
+    placed = any(isinstance(e, ir.Index) and e.axis in ir.GRID_AXES for e in expressions(kernel.body))
+    placed |= any(isinstance(stmt, ir.Write) and stmt.point is not None for stmt in walk(kernel.body))
     planes = max(e.field.type.planes for e in reads)
     return (
         not placed
@@ -251,46 +230,50 @@ class PointOfStrip(Copier):
         held: what the thread has read of several points, of which this one is a lane.
     """
 
-    held: Mapping[Place, Array] = MappingProxyType({})
-    lane: Expr = constant(0, INT)
+    held: Mapping[Place, ir.Array] = MappingProxyType({})
+    lane: ir.Expr = constant(0, INT)
 
-    def __init__(self, kernel: Kernel, outputs: PrivateOutputs, at: Positions, turn: Expr, out: list[Stmt]) -> None:
+    def __init__(
+        self, kernel: Kernel, outputs: PrivateOutputs, at: Positions, turn: ir.Expr, out: list[ir.Stmt]
+    ) -> None:
         super().__init__(kernel.body)
         self.kernel, self.outputs = kernel, outputs
         self.at, self.turn, self.head = at, turn, collector(out, hint="at")
         for stmt in kernel.shared("constant"):
             del self.arrays[stmt.array]
 
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index) and expr.axis in GRID_AXES:
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Index) and expr.axis in ir.GRID_AXES:
             if expr.kind == "global_size":
                 return constant(self.kernel.domain.extent(expr.axis), INT)
             if expr.axis in self.at:
                 at, away = self.at[expr.axis], expr.offset
                 return self.head.apply("sub" if away < 0 else "add", at, abs(away)) if away else at
-        if isinstance(expr, Read) and expr.point is None and not expr.field.by_value and expr.field.type.field_shape:
+        if isinstance(expr, ir.Read) and expr.point is None and not expr.field.by_value and expr.field.type.field_shape:
             return super().expr(replace(expr, point=self.own(expr.field.type.field_shape), border="unchecked"))
         return super().expr(expr)
 
-    def own(self, grid: Shape) -> tuple[Expr, ...]:
+    def own(self, grid: Shape) -> tuple[ir.Expr, ...]:
         """The point itself."""
-        return tuple(Index("global", axis) for axis in GRID_AXES[3 - len(grid) :])
+        return tuple(ir.Index("global", axis) for axis in ir.GRID_AXES[3 - len(grid) :])
 
-    def stmt(self, stmt: Stmt) -> Block:
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
         match stmt:
-            case Declare(array=array) if array.space == "constant":
+            case ir.Declare(array=array) if array.space == "constant":
                 return ()
-            case Let(value=Read() as read) | Assign(value=Read() as read) if self.held and is_own(read.field):
-                out: list[Stmt] = []
+            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if self.held and is_own(
+                read.field
+            ):
+                out: list[ir.Stmt] = []
                 b = collector(out)
                 arrays = [self.held[read.field, e] for e in elements(read.field, read.element)]
-                value = b.pack([b.bind(Load(array, (self.lane,), array.type)) for array in arrays])
+                value = b.pack([b.bind(ir.Load(array, (self.lane,), array.type)) for array in arrays])
                 (copied,) = super().stmt(replace(stmt, value=value))
                 return (*out, copied)
-            case Write(field=field, point=None) if field.type.field_shape:
+            case ir.Write(field=field, point=None) if field.type.field_shape:
                 return super().stmt(replace(stmt, point=self.own(field.type.field_shape)))
-            case Atomic(memory=memory) if memory in self.outputs.fields:
+            case ir.Atomic(memory=memory) if memory in self.outputs.fields:
                 (copied,) = super().stmt(stmt)
-                assert isinstance(copied, Atomic)
+                assert isinstance(copied, ir.Atomic)
                 return self.outputs.update(copied, self.outputs.inside(stmt), self.turn)
         return super().stmt(stmt)

@@ -6,29 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    GRID_AXES,
-    Array,
-    Assign,
-    Barrier,
-    Block,
-    Comment,
-    Declare,
-    Expr,
-    For,
-    If,
-    Index,
-    Let,
-    Load,
-    Pack,
-    Read,
-    Stmt,
-    Store,
-    Wide,
-    Write,
-)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, UINT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
@@ -38,7 +18,9 @@ from gpuop.passes.schedules.common.square_tiles import Tiling, copies, word
 from gpuop.passes.schedules.common.transposed_reads import Axes, is_own_point
 from gpuop.passes.vectorization_legality import demand, obstacle
 
-Body = Callable[[Expr, Expr, list[Stmt]], None]  # what is done for a row and a piece of it, to a list of statements
+Body = Callable[
+    [ir.Expr, ir.Expr, list[ir.Stmt]], None
+]  # what is done for a row and a piece of it, to a list of statements
 ALONE = 16  # threads of a group where each has tiles of its own: some drivers keep those of a whole group on a stack
 MOST_COPIES = 512  # statements of a body that is repeated for the rows of a tile
 
@@ -51,18 +33,18 @@ class Transposing:
         loaded, stored: what is accessed at own points, with a thread's lanes of it.
     """
 
-    def __init__(self, kernel: Kernel, tiling: Tiling, reads: Mapping[Read, Axes]) -> None:
+    def __init__(self, kernel: Kernel, tiling: Tiling, reads: Mapping[ir.Read, Axes]) -> None:
         self.source, self.tiling = kernel, tiling
         self.views = {(read.field, e): read for read in reads for e in elements(read.field, read.element)}
         self.axes = {place: reads[read] for place, read in self.views.items()}
         self.tiles = {place: self.tile(place) for place in self.views}
-        own = [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own_point(e)]
+        own = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own_point(e)]
         read = dict.fromkeys((e.field, element) for e in own for element in elements(e.field, e.element))
         self.loaded = {place: self.lanes(place) for place in read if tiling.lanes > 1}
         self.stored = {place: self.lanes(place) for place in places(kernel)[1] if tiling.lanes > 1}
         self.staged = {place: self.lanes(place, "row") for place in self.views if tiling.lanes > 1}
         self.vectors = self.has_vectors()
-        self.first: dict[str, Expr] = {}  # where the tile begins along the axes of the grid
+        self.first: dict[str, ir.Expr] = {}  # where the tile begins along the axes of the grid
         extents = (kernel.domain.extent(axis) for axis in ("column", tiling.axis))
         self.left = constant(tiling.lanes, INT) if any(n % tiling.lanes for n in extents) else None  # where not aligned
 
@@ -71,24 +53,24 @@ class Transposing:
         kernel, target = self.source, self.source.target
         if self.tiling.shared or target is None or target.vector_length != self.tiling.lanes or obstacle(kernel.body):
             return False
-        reads = (e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field))
+        reads = (e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field))
         wanted = target.widening == "vector" or not demand(kernel.body, streams(kernel))
         return wanted and all(map(self.keeps, reads))
 
-    def keeps(self, read: Read) -> bool:
+    def keeps(self, read: ir.Read) -> bool:
         """Whether a tile or the thread has what is read."""
         return is_own_point(read) or any(read == view for view in self.views.values())
 
     # --- memory -------------------------------------------------------------------------------------------------
 
-    def tile(self, place: Place) -> Array:
+    def tile(self, place: Place) -> ir.Array:
         """Neighbours in a column of a tile lie in other banks of local memory, so that threads read them at the same time."""
         tiling, kind = self.tiling, Type(place[0].type.storage)
         words = tiling.size // tiling.lanes * self.skewed + tiling.shared
         space = "local" if tiling.shared else "private"
-        return Array(f"{named(*place)}_tile", kind, (tiling.depth, tiling.size + words * word(kind)), space)
+        return ir.Array(f"{named(*place)}_tile", kind, (tiling.depth, tiling.size + words * word(kind)), space)
 
-    def moved(self, piece: Expr, tile: Array, b: Builder) -> Expr:
+    def moved(self, piece: ir.Expr, tile: ir.Array, b: Builder) -> ir.Expr:
         """How far the rows of this piece of a tile, which has as many as there are lanes, are moved."""
         return b.apply("mul", piece, word(tile.type)) if self.skewed else constant(0, INT)
 
@@ -100,8 +82,8 @@ class Transposing:
     def nbytes(self) -> int:
         return sum(tile.nbytes for tile in self.tiles.values())
 
-    def lanes(self, place: Place, what: str = "lanes") -> Array:
-        return Array(f"{named(*place)}_{what}", Type(place[0].type.storage), (self.tiling.lanes,))
+    def lanes(self, place: Place, what: str = "lanes") -> ir.Array:
+        return ir.Array(f"{named(*place)}_{what}", Type(place[0].type.storage), (self.tiling.lanes,))
 
     # --- the kernel ---------------------------------------------------------------------------------------------
 
@@ -114,16 +96,16 @@ class Transposing:
         extents = {axis: -(-spans[along[axis]] // tiling.step(along[axis])) * n for axis, n in threads.items()}
         shape = Shape(extents.get(axis, domain.extent(axis)) for axis in domain.axes)
         title = f"tiles of {tiling.size} columns and {tiling.step(tiling.axis)} {tiling.axis}s of "
-        head: list[Stmt] = [*source.shared("constant"), *map(Declare, self.tiles.values())]
-        head.append(Comment(title + "x".join(map(str, domain.shape))))
+        head: list[ir.Stmt] = [*source.shared("constant"), *map(ir.Declare, self.tiles.values())]
+        head.append(ir.Comment(title + "x".join(map(str, domain.shape))))
         self.first = {axis: self.start(axis, along[axis], head) for axis in along}
         fill = [stmt for place in self.views for stmt in self.rows(tiling.depth, partial(self.fill, place))]
-        wait = [Barrier("local")] if tiling.shared else []
-        group = Shape(threads.get(axis, 1) for axis in GRID_AXES) if tiling.shared else Shape(1, 1, ALONE)
+        wait = [ir.Barrier("local")] if tiling.shared else []
+        group = Shape(threads.get(axis, 1) for axis in ir.GRID_AXES) if tiling.shared else Shape(1, 1, ALONE)
         body = (*head, *fill, *wait, *self.rows(tiling.size, self.aligned if tiling.align > 1 else self.compute))
         return replace(source, domain=Domain(shape, domain.elements), body=body, group=group)
 
-    def start(self, axis: str, threads: str, out: list[Stmt]) -> Expr:
+    def start(self, axis: str, threads: str, out: list[ir.Stmt]) -> ir.Expr:
         """Where the tile begins along an axis of the grid, of a group or thread along another; the last ones overlap.
 
         Where rows are moved to where memory is aligned, they end beyond the grid instead.
@@ -136,20 +118,20 @@ class Transposing:
         at = b.apply("mul", self.number(threads), size)
         return named.apply("min", at, extent - size) if extent % size else at
 
-    def number(self, threads: str) -> Index:
+    def number(self, threads: str) -> ir.Index:
         """Which tile it is along an axis of the threads."""
-        return Index("group" if self.tiling.shared else "global", threads)
+        return ir.Index("group" if self.tiling.shared else "global", threads)
 
-    def rows(self, count: int, body: Body) -> Block:
+    def rows(self, count: int, body: Body) -> ir.Block:
         """What a thread does for each of its rows of a tile, and for each piece of these: as many columns as there are lanes."""
         tiling = self.tiling
-        here = [Index("local", axis) if tiling.shared else constant(0, INT) for axis in (tiling.axis, "column")]
+        here = [ir.Index("local", axis) if tiling.shared else constant(0, INT) for axis in (tiling.axis, "column")]
 
-        def row(k: Expr, out: list[Stmt]) -> None:
+        def row(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out, hint="row")
             at = b.apply("add", here[0], b.apply("mul", k, tiling.rows))
 
-            def piece(n: Expr, out: list[Stmt]) -> None:
+            def piece(n: ir.Expr, out: list[ir.Stmt]) -> None:
                 b = collector(out, hint="piece")
                 body(at, b.apply("add", here[1], b.apply("mul", n, tiling.columns)), out)
 
@@ -157,18 +139,18 @@ class Transposing:
 
         return self.repeated("k", count // tiling.rows, row)
 
-    def repeated(self, hint: str, count: int, body: Callable[[Expr, list[Stmt]], None]) -> Block:
+    def repeated(self, hint: str, count: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
         """Turns that compilers expand where that is no long text and latency counts: on GPUs."""
         turns = numbered(hint, 0, count, body)
         if count == 1 or (self.tiling.shared and sum(map(copies, turns)) <= MOST_COPIES):
             return turns
-        return tuple(replace(turn, unroll=1) if isinstance(turn, For) else turn for turn in turns)
+        return tuple(replace(turn, unroll=1) if isinstance(turn, ir.For) else turn for turn in turns)
 
-    def at(self, axis: str, away: Expr, out: list[Stmt]) -> Expr:
+    def at(self, axis: str, away: ir.Expr, out: list[ir.Stmt]) -> ir.Expr:
         """A coordinate of the grid, so far into the tile."""
         return collector(out, hint="at").apply("add", self.first[axis], away)
 
-    def fill(self, place: Place, row: Expr, piece: Expr, out: list[Stmt]) -> None:
+    def fill(self, place: Place, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
         """Bring a piece of a row of what is read to its tile."""
         (field, element), count = place, self.tiling.lanes
         b, tile = collector(out), self.tiles[place]
@@ -182,58 +164,62 @@ class Transposing:
         filled_from = partial(self.tiling.filled_from, self.source.domain, away, self.first, at)
         point = tuple(filled_from(*each) for each in self.axes[place])
         if count == 1:
-            value = b.bind(Read(field, tile.type, point, element, "unchecked"))
-            out.append(Store(tile, (row, column), value))
+            value = b.bind(ir.Read(field, tile.type, point, element, "unchecked"))
+            out.append(ir.Store(tile, (row, column), value))
             return
         staged = self.staged[place]
         moved = self.moved(b.apply("div", row, count), tile, b)
-        out += [Declare(staged), Wide(field, staged, True, point, element, self.left)]
+        out += [ir.Declare(staged), ir.Wide(field, staged, True, point, element, self.left)]
 
-        def lane(k: Expr, out: list[Stmt]) -> None:
+        def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
             there = b.apply("add", b.apply("add", column, k), moved)
-            out.append(Store(tile, (row, there), b.bind(Load(staged, (k,), tile.type))))
+            out.append(ir.Store(tile, (row, there), b.bind(ir.Load(staged, (k,), tile.type))))
 
         out += self.each_lane(lane)
 
-    def each_lane(self, body: Callable[[Expr, list[Stmt]], None]) -> Block:
+    def each_lane(self, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
         loops = numbered("lane", 0, self.tiling.lanes, body)
-        return tuple(replace(loop, lanes=self.vectors) if isinstance(loop, For) else loop for loop in loops)
+        return tuple(replace(loop, lanes=self.vectors) if isinstance(loop, ir.For) else loop for loop in loops)
 
     # --- points -------------------------------------------------------------------------------------------------
 
-    def compute(self, row: Expr, piece: Expr, out: list[Stmt]) -> None:
+    def compute(self, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
         """A piece of a row of the outputs."""
         axis, count = self.tiling.axis, self.tiling.lanes
         b = collector(out)
         column = b.apply("mul", piece, count)
         where = {"column": self.at("column", column, out), axis: self.at(axis, row, out)}
-        point = tuple(where.get(each, Index("global", each)) for each in self.source.domain.axes)
-        out += [Declare(array) for array in (*self.loaded.values(), *self.stored.values())]
-        out += [Wide(field, array, True, point, element, self.left) for (field, element), array in self.loaded.items()]
+        point = tuple(where.get(each, ir.Index("global", each)) for each in self.source.domain.axes)
+        out += [ir.Declare(array) for array in (*self.loaded.values(), *self.stored.values())]
+        out += [
+            ir.Wide(field, array, True, point, element, self.left) for (field, element), array in self.loaded.items()
+        ]
 
-        def lane(k: Expr, out: list[Stmt]) -> None:
+        def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out, hint="at")
             at = {**where, "column": b.apply("add", where["column"], k)}
             out += TransposedPoint(self, at, (b.apply("add", column, k), row, piece), k, out).copy()
 
         out += self.each_lane(lane)
-        out += [Wide(field, array, False, point, element, self.left) for (field, element), array in self.stored.items()]
+        out += [
+            ir.Wide(field, array, False, point, element, self.left) for (field, element), array in self.stored.items()
+        ]
 
-    def aligned(self, row: Expr, piece: Expr, out: list[Stmt]) -> None:
+    def aligned(self, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
         """A point of a row of the outputs that is moved back to where memory is aligned; some are outside of the grid."""
-        domain, tiling, inside = self.source.domain, self.tiling, list[Stmt]()
+        domain, tiling, inside = self.source.domain, self.tiling, list[ir.Stmt]()
         b = collector(out, hint="moved")
         at = {tiling.axis: self.at(tiling.axis, row, out), "column": self.first["column"]}
-        first: Expr = constant(0, INT)
+        first: ir.Expr = constant(0, INT)
         for axis in ("element", *domain.axes) if domain.elements > 1 else domain.axes:
-            first = b.apply("add", b.apply("mul", first, domain.extent(axis)), at.get(axis, Index("global", axis)))
+            first = b.apply("add", b.apply("mul", first, domain.extent(axis)), at.get(axis, ir.Index("global", axis)))
         moved = b.apply("and", first, tiling.align - 1)
         at["column"] = collector(out, hint="at").apply("sub", self.at("column", piece, out), moved)
         there = b.apply("sub", b.apply("add", piece, tiling.align - 1), moved), row, piece
         inside += TransposedPoint(self, at, there, constant(0, INT), inside).copy()
         test = b.apply("lt", b.cast(at["column"], Type(UINT), saturate=False), domain.extent("column"))
-        out.append(If(test, tuple(inside)))
+        out.append(ir.If(test, tuple(inside)))
 
 
 class TransposedPoint(Copier):
@@ -246,7 +232,12 @@ class TransposedPoint(Copier):
     """
 
     def __init__(
-        self, transposing: Transposing, at: dict[str, Expr], there: tuple[Expr, Expr, Expr], lane: Expr, out: list[Stmt]
+        self,
+        transposing: Transposing,
+        at: dict[str, ir.Expr],
+        there: tuple[ir.Expr, ir.Expr, ir.Expr],
+        lane: ir.Expr,
+        out: list[ir.Stmt],
     ) -> None:
         super().__init__(transposing.source.body)
         self.transposing, self.at, self.there, self.lane = transposing, at, there, lane
@@ -254,28 +245,28 @@ class TransposedPoint(Copier):
         for stmt in transposing.source.shared("constant"):
             del self.arrays[stmt.array]
 
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index) and expr.axis in GRID_AXES:
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Index) and expr.axis in ir.GRID_AXES:
             if expr.kind == "global_size":
                 return constant(self.transposing.source.domain.extent(expr.axis), INT)
             if expr.axis in self.at:
                 return self.head.apply("add", self.at[expr.axis], expr.offset)
         return super().expr(expr)
 
-    def stmt(self, stmt: Stmt) -> Block:
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
         match stmt:
-            case Declare(array=array) if array.space == "constant":
+            case ir.Declare(array=array) if array.space == "constant":
                 return ()
-            case Let(value=Read() as read) | Assign(value=Read() as read) if self.transposing.keeps(read):
-                out: list[Stmt] = []
+            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if self.transposing.keeps(read):
+                out: list[ir.Stmt] = []
                 (copied,) = super().stmt(replace(stmt, value=self.kept(read, out)))
                 return (*out, copied)
-            case Write():
+            case ir.Write():
                 return self.written(stmt)
         return super().stmt(stmt)
 
-    def kept(self, read: Read, out: list[Stmt]) -> Expr:
-        b, transposing, found = collector(out), self.transposing, list[Expr]()
+    def kept(self, read: ir.Read, out: list[ir.Stmt]) -> ir.Expr:
+        b, transposing, found = collector(out), self.transposing, list[ir.Expr]()
         row, column, piece = self.there
         for place in ((read.field, e) for e in elements(read.field, read.element)):
             if read.point is not None:
@@ -283,22 +274,22 @@ class TransposedPoint(Copier):
                 moved = transposing.moved(piece, tile, b)
                 if transposing.axes[place][-1][1]:
                     column = b.apply("sub", size - 1, self.there[1])
-                found.append(b.bind(Load(tile, (row, b.apply("add", column, moved)), tile.type)))
+                found.append(b.bind(ir.Load(tile, (row, b.apply("add", column, moved)), tile.type)))
             elif transposing.loaded:
                 array = transposing.loaded[place]
-                found.append(b.bind(Load(array, (self.lane,), array.type)))
+                found.append(b.bind(ir.Load(array, (self.lane,), array.type)))
             else:
                 kind = Type(read.field.type.storage)
-                found.append(b.bind(Read(read.field, kind, self.point(), place[1], "unchecked")))
-        return found[0] if len(found) == 1 else Pack(tuple(found), read.type)
+                found.append(b.bind(ir.Read(read.field, kind, self.point(), place[1], "unchecked")))
+        return found[0] if len(found) == 1 else ir.Pack(tuple(found), read.type)
 
-    def point(self) -> tuple[Expr, ...]:
-        return tuple(self.at.get(axis, Index("global", axis)) for axis in self.transposing.source.domain.axes)
+    def point(self) -> tuple[ir.Expr, ...]:
+        return tuple(self.at.get(axis, ir.Index("global", axis)) for axis in self.transposing.source.domain.axes)
 
-    def written(self, write: Write) -> Block:
+    def written(self, write: ir.Write) -> ir.Block:
         if not self.transposing.stored:
             return (replace(write, value=self.expr(write.value), point=self.point()),)
         arrays = [self.transposing.stored[write.field, e] for e in elements(write.field, write.element)]
-        lanes = collector(out := list[Stmt](), write.loc).lanes(self.expr(write.value))
-        stores = [Store(array, (self.lane,), v, write.loc) for array, v in zip(arrays, lanes, strict=True)]
+        lanes = collector(out := list[ir.Stmt](), write.loc).lanes(self.expr(write.value))
+        stores = [ir.Store(array, (self.lane,), v, write.loc) for array, v in zip(arrays, lanes, strict=True)]
         return (*out, *stores)

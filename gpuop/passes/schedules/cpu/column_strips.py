@@ -6,27 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.borders import Coordinate, place
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Block,
-    Comment,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Let,
-    Load,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.passes.schedules.cpu.circular_buffers import AxisPlace, Ring, Rings
@@ -54,11 +38,11 @@ class ColumnStrips:
         else:
             self.width = even_width(self.columns, -(-self.columns // sizes["column"]), self.lanes)
             self.count = -(-self.columns // self.width)
-        self.wide: Expr = Ref(Var("width", Type(INT))) if kernel.named else constant(self.width, INT)
+        self.wide: ir.Expr = ir.Ref(ir.Var("width", Type(INT))) if kernel.named else constant(self.width, INT)
         self.sizes = {**sizes, "column": self.width}
         self.rings = Rings(kernel, found, self.sizes, together)
         self.leads = self.rings.leads
-        self.corner = {axis: Var(hint, Type(INT)) for axis, hint in CORNER.items() if axis in sizes}
+        self.corner = {axis: ir.Var(hint, Type(INT)) for axis, hint in CORNER.items() if axis in sizes}
 
     @property
     def open(self) -> bool:
@@ -111,28 +95,30 @@ class ColumnStrips:
 
     def kernel(self) -> Kernel:
         source, domain, rings = self.source, self.source.domain, self.rings
-        head: list[Stmt] = [*source.shared("constant")]
+        head: list[ir.Stmt] = [*source.shared("constant")]
         sizes = " and ".join(f"{self.sizes[axis]} {axis}s" for axis in reversed(domain.axes) if axis in self.sizes)
-        head.append(Comment(f"strips of {'up to ' * self.open}{sizes} of {'x'.join(shown_extents(source))}"))
+        head.append(ir.Comment(f"strips of {'up to ' * self.open}{sizes} of {'x'.join(shown_extents(source))}"))
         b = collector(head)
         self.measure(head)
         for axis, var in self.corner.items():
             size = self.wide if axis == "column" else constant(self.sizes[axis], INT)
             last = b.apply("sub", b.bind(extent(source, axis)), size)
-            first = Apply("min", (b.apply("mul", Index("global", axis), size), last), Type(INT))
-            head.append(Let(var, Apply("max", (b.bind(first), constant(0, INT)), Type(INT)) if self.open else first))
+            first = ir.Apply("min", (b.apply("mul", ir.Index("global", axis), size), last), Type(INT))
+            head.append(
+                ir.Let(var, ir.Apply("max", (b.bind(first), constant(0, INT)), Type(INT)) if self.open else first)
+            )
         for lead in self.leads:
             for axis, var in rings.origin(lead).items():
                 before = rings.padding(lead, axis)[0]
-                head.append(Let(var, b.apply("sub", Ref(self.corner[axis]), before)))
-        head += (Declare(array) for array in rings.arrays)
+                head.append(ir.Let(var, b.apply("sub", ir.Ref(self.corner[axis]), before)))
+        head += (ir.Declare(array) for array in rings.arrays)
         if rings.walk:
-            turn, out = Var("turn", Type(INT)), list[Stmt]()
+            turn, out = ir.Var("turn", Type(INT)), list[ir.Stmt]()
             b = collector(out)
-            steps = b.apply("add", b.apply("mul", Ref(turn), rings.step), rings.first)
-            out.append(Let(rings.at, b.bind(b.apply("add", Ref(self.corner[rings.walk]), steps))))
+            steps = b.apply("add", b.apply("mul", ir.Ref(turn), rings.step), rings.first)
+            out.append(ir.Let(rings.at, b.bind(b.apply("add", ir.Ref(self.corner[rings.walk]), steps))))
             for lead in self.leads:
-                self.in_turn(lead, Ref(turn), out)
+                self.in_turn(lead, ir.Ref(turn), out)
             head.append(counted(turn, 0, (self.sizes[rings.walk] - rings.first) // rings.step, out))
         else:
             for lead in self.leads:
@@ -147,31 +133,31 @@ class ColumnStrips:
             group=(1, 1, 1),
         )
 
-    def measure(self, head: list[Stmt]) -> None:
+    def measure(self, head: list[ir.Stmt]) -> None:
         """How wide strips are where that is not known before: as wide as one another, of whole vectors but for the only one."""
-        if not isinstance(self.wide, Ref):
+        if not isinstance(self.wide, ir.Ref):
             return
         b = collector(head)
-        columns, strips = b.bind(extent(self.source, "column")), Index("global_size", "column")
+        columns, strips = b.bind(extent(self.source, "column")), ir.Index("global_size", "column")
         vectors = b.apply("div", b.apply("sub", columns, 1), b.apply("mul", strips, self.lanes))
         even = b.apply("mul", b.apply("add", vectors, 1), self.lanes)
-        head.append(Let(self.wide.var, Apply("min", (even, columns), Type(INT))))
+        head.append(ir.Let(self.wide.var, ir.Apply("min", (even, columns), Type(INT))))
 
-    def in_turn(self, lead: Lead, turn: Expr, out: list[Stmt]) -> None:
+    def in_turn(self, lead: Lead, turn: ir.Expr, out: list[ir.Stmt]) -> None:
         """A stage at some rows or layers, unless these are above all that are needed."""
         step, done = self.rings.step, self.stage(lead)
         early = -(-(lead.start - lead.ahead - step + 1 - self.rings.first) // step)
         if early > 0:
             test = collector(out).apply("ge", turn, early)
-            out.append(If(test, done))
+            out.append(ir.If(test, done))
         else:
             out += done
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
-    def stage(self, lead: Lead) -> Block:
+    def stage(self, lead: Lead) -> ir.Block:
         """A stage in all of a block that is not walked: in the rows of a layer, or in one row."""
-        out: list[Stmt] = []
+        out: list[ir.Stmt] = []
         b, walk = collector(out), self.rings.walk
         if walk != "layer":
             rows = [{walk: self.walked(lead, row, out)} if walk else {} for row in range(self.together)]
@@ -179,14 +165,14 @@ class ColumnStrips:
         layer = {walk: self.walked(lead, 0, out)}
         n, size, (before, behind) = self.extents["row"], self.sizes["row"], lead.around("row")
         end = b.bind(extent(self.source, "row", self.together))
-        top, count = Ref(self.corner["row"]), size + before + behind
+        top, count = ir.Ref(self.corner["row"]), size + before + behind
         first, last = b.apply("sub", top, before), b.apply("add", top, size + behind - self.together)
         if not self.rings.wraps:
             first, last = b.apply("max", first, 0), b.apply("min", last, end)
             count = min(count, n)
-        turn, inner = Var("k", Type(INT)), list[Stmt]()
+        turn, inner = ir.Var("k", Type(INT)), list[ir.Stmt]()
         c = collector(inner)
-        row = c.apply("min", c.apply("add", c.apply("mul", Ref(turn), self.together), first), last)
+        row = c.apply("min", c.apply("add", c.apply("mul", ir.Ref(turn), self.together), first), last)
         least_row, greatest = (-before, n - 1 + behind) if self.rings.wraps else (0, n - 1)
         rows = [
             {**layer, "row": self.rings.spot(c, "row", c.apply("add", row, k), least_row, greatest)}
@@ -195,29 +181,31 @@ class ColumnStrips:
         inner += self.rows(lead, rows)
         return (*out, counted(turn, 0, -(-count // self.together), inner))
 
-    def walked(self, lead: Lead, row: int, out: list[Stmt]) -> AxisPlace:
+    def walked(self, lead: Lead, row: int, out: list[ir.Stmt]) -> AxisPlace:
         rings, b = self.rings, collector(out)
         ahead = lead.ahead + row
         low, high = rings.first + ahead, self.extents[rings.walk] - rings.step + ahead
-        return rings.spot(b, rings.walk, b.apply("add", Ref(rings.at), ahead), low, high)
+        return rings.spot(b, rings.walk, b.apply("add", ir.Ref(rings.at), ahead), low, high)
 
-    def rows(self, lead: Lead, spots: list[dict[str, AxisPlace]]) -> Block:
+    def rows(self, lead: Lead, spots: list[dict[str, AxisPlace]]) -> ir.Block:
         """A stage at rows that are computed in one turn."""
-        out: list[Stmt] = []
+        out: list[ir.Stmt] = []
         copies = [StageCopy(self.rings, lead, row, each, out) for row, each in enumerate(spots)]
         loops = [stmt for several in in_turns(lead.kernel, copies) for stmt in self.vectors(lead, several)]
         return (*out, *loops, *self.beyond(lead, copies))  # which add to what goes before
 
     # --- columns ------------------------------------------------------------------------------------------------
 
-    def vectors(self, lead: Lead, copies: list[StageCopy]) -> Block:
+    def vectors(self, lead: Lead, copies: list[StageCopy]) -> ir.Block:
         """A strip, and vectors of what readers need beside it; all of them lie as the strip's do."""
         before, behind = map(self.rings.vectors, lead.around("column") if self.count > 1 else (0, 0))
-        step, out = Var("k", Type(INT)), list[Stmt]()
+        step, out = ir.Var("k", Type(INT)), list[ir.Stmt]()
         b = collector(out)
         n, end = (b.bind(extent(self.source, "column", less)) for less in (0, self.lanes))
-        at = b.apply("add", b.apply("mul", Ref(step), self.lanes), b.apply("sub", Ref(self.corner["column"]), before))
-        turned: Expr | None = None
+        at = b.apply(
+            "add", b.apply("mul", ir.Ref(step), self.lanes), b.apply("sub", ir.Ref(self.corner["column"]), before)
+        )
+        turned: ir.Expr | None = None
         first = at
         if self.rings.wraps and self.count > 1:
             low = b.apply("choose", b.apply("lt", at, 0), b.apply("add", at, n), at)
@@ -227,67 +215,69 @@ class ColumnStrips:
         else:
             first = b.apply("min", b.apply("max", at, 0) if before else at, end)
             first = b.apply("max", first, 0) if self.open else first  # which is known where `end` is
-        column = Var("column", Type(INT))
-        out.append(Let(column, b.bind(first)))
+        column = ir.Var("column", Type(INT))
+        out.append(ir.Let(column, b.bind(first)))
 
-        def at_columns(first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[list[Block]]:
+        def at_columns(
+            first: ir.Expr, lane: ir.Expr, lines: EdgeLines | None, out: list[ir.Stmt]
+        ) -> list[list[ir.Block]]:
             return [copy.at(Columns(first, lane, turned, lines), out) for copy in copies]
 
         apart = self.source.intermediates
         places = LinePlaces(lead.kernel, self.together, apart, not self.rings.wraps, self.source)
-        out += places.vector(Ref(column), self.lanes, at_columns)
+        out += places.vector(ir.Ref(column), self.lanes, at_columns)
         loop = counted(step, 0, -(-(before + self.width + behind) // self.lanes), out)
         if not self.open:
             return (loop,)
-        head = list[Stmt]()
+        head = list[ir.Stmt]()
         b = collector(head)
         stop = b.apply("div", b.apply("add", self.wide, before + behind + self.lanes - 1), self.lanes)
         return (*head, replace(loop, stop=stop))
 
-    def beyond(self, lead: Lead, copies: list[StageCopy]) -> list[Stmt]:
+    def beyond(self, lead: Lead, copies: list[StageCopy]) -> list[ir.Stmt]:
         """The columns outside of the field, filled in by the border; they are computed where strips wrap around."""
         if self.rings.wraps and self.count > 1:
             return []
         rings = [(param, self.rings.of[param]) for param in lead.kernel.written if param in self.rings.of]
-        alike: dict[tuple[Border, int], list[tuple[FieldParam, Ring]]] = {}
+        alike: dict[tuple[Border, int], list[tuple[ir.FieldParam, Ring]]] = {}
         for param, ring in rings:
             if ring.reach:
                 alike.setdefault((ring.border, ring.reach), []).append((param, ring))
         fills = [self.filled(lead, *like, params, copies) for like, params in alike.items()]
-        return self.at_edges([Comment("columns beyond the edges"), *fills]) if fills else []
+        return self.at_edges([ir.Comment("columns beyond the edges"), *fills]) if fills else []
 
-    def at_edges(self, done: list[Stmt]) -> list[Stmt]:
+    def at_edges(self, done: list[ir.Stmt]) -> list[ir.Stmt]:
         if self.count == 1:
             return done
-        b, left = collector(out := list[Stmt]()), Ref(self.corner["column"])
+        b, left = collector(out := list[ir.Stmt]()), ir.Ref(self.corner["column"])
         if self.open:
             before, behind = (max(lead.around("column")[end] for lead in self.leads) for end in (0, 1))
             last = b.apply("sub", b.bind(extent(self.source, "column", behind)), self.wide)
             low, high = b.apply("lt", left, max(before, 1)), b.apply("ge", left, last)
         else:
             low, high = b.apply("eq", left, 0), b.apply("eq", left, self.columns - self.width)
-        out.append(If(b.apply("or", low, high), tuple(done)))
+        out.append(ir.If(b.apply("or", low, high), tuple(done)))
         return out
 
     def filled(
-        self, lead: Lead, like: Border, reach: int, rings: list[tuple[FieldParam, Ring]], copies: list[StageCopy]
-    ) -> For:
-        turn, out, n = Var("k", Type(INT)), list[Stmt](), self.columns
+        self, lead: Lead, like: Border, reach: int, rings: list[tuple[ir.FieldParam, Ring]], copies: list[StageCopy]
+    ) -> ir.For:
+        turn, out, n = ir.Var("k", Type(INT)), list[ir.Stmt](), self.columns
         b, (border, fill) = collector(out), like
         columns = b.bind(extent(self.source, "column"))
-        before = b.apply("sub", Ref(turn), reach)
-        column = b.apply("choose", b.apply("lt", Ref(turn), reach), before, b.apply("add", before, columns))
-        inner, origin = list[Stmt](), Ref(self.rings.origin(lead)["column"])
+        before = b.apply("sub", ir.Ref(turn), reach)
+        column = b.apply("choose", b.apply("lt", ir.Ref(turn), reach), before, b.apply("add", before, columns))
+        inner, origin = list[ir.Stmt](), ir.Ref(self.rings.origin(lead)["column"])
         c = collector(inner)
         there = place(c, Coordinate(column, columns, n, -reach, n + reach - 1), border)
         to, source = (c.apply("sub", at, origin) for at in (column, there))
         for slot, array in ((copy.slots[p], a) for copy in copies for p, ring in rings for a in ring.arrays):
-            value = fill if fill is not None else c.bind(Load(array, (*slot, source), array.type))
-            inner.append(Store(array, (*slot, to), value))
-        left, (halo, beside) = Ref(self.corner["column"]), lead.around("column")
+            value = fill if fill is not None else c.bind(ir.Load(array, (*slot, source), array.type))
+            inner.append(ir.Store(array, (*slot, to), value))
+        left, (halo, beside) = ir.Ref(self.corner["column"]), lead.around("column")
         low = b.apply("ge", column, b.apply("sub", left, halo))
         high = b.apply("lt", column, b.apply("add", left, b.apply("add", self.wide, beside)))
-        out.append(If(b.apply("and", low, high), tuple(inner)))
+        out.append(ir.If(b.apply("and", low, high), tuple(inner)))
         return counted(turn, 0, 2 * reach, out)
 
 

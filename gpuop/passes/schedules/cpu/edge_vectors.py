@@ -9,33 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Array,
-    Block,
-    Comment,
-    Const,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-)
 from gpuop.ir.types import INT, Type
 from gpuop.passes.coarsening_factor import elements
 from gpuop.passes.schedules.common.lane_positions import LanePlaces
 
 NEAR = 64  # columns, of which a vector has no more
-At = Callable[[Expr], Expr]  # what an expression is at a point of a copy
+At = Callable[[ir.Expr], ir.Expr]  # what an expression is at a point of a copy
 
 
 @dataclass(frozen=True)
@@ -46,11 +29,11 @@ class Line:
         part: which of several ranges of columns, which lie far apart.
     """
 
-    field: FieldParam
-    across: tuple[Expr, ...]
-    element: Expr | None
+    field: ir.FieldParam
+    across: tuple[ir.Expr, ...]
+    element: ir.Expr | None
     border: str
-    fill: Const | None
+    fill: ir.Const | None
     part: int = 0
 
 
@@ -60,78 +43,78 @@ class EdgeLines:
     Those that are known before the stage runs are filled at the end of `head`; those at computed places where they are read.
     """
 
-    def __init__(self, found: LinePlaces, lanes: int, first: Expr, lane: Expr, head: list[Stmt]) -> None:
+    def __init__(self, found: LinePlaces, lanes: int, first: ir.Expr, lane: ir.Expr, head: list[ir.Stmt]) -> None:
         self.found, self.lanes, self.first, self.lane, self.head = found, lanes, first, lane, head
-        self.arrays: dict[tuple[Line, int], tuple[Array, ...]] = {}
+        self.arrays: dict[tuple[Line, int], tuple[ir.Array, ...]] = {}
 
-    def takes(self, read: Read, row: int) -> bool:
+    def takes(self, read: ir.Read, row: int) -> bool:
         return read in self.found.along and self.line(read, row)[0] in self.found.spans
 
-    def line(self, read: Read, row: int) -> tuple[Line, int]:
+    def line(self, read: ir.Read, row: int) -> tuple[Line, int]:
         """The line of a read, and which row's it is where rows do not share them."""
         part = self.found.parts.get(read, 0)
         return (line_of(read, row, part), 0) if self.found.shared else (line_of(read, 0, part), row)
 
-    def load(self, read: Read, at: At, row: int, out: list[Stmt]) -> Expr:
+    def load(self, read: ir.Read, at: At, row: int, out: list[ir.Stmt]) -> ir.Expr:
         """A vector of a line, for one of several rows that are computed together."""
         key = line, _ = self.line(read, row)
         assert read.point is not None
         parts = elements(line.field, line.element)
-        known = all(isinstance(e, (Const, Index)) for e in (*line.across, *parts))
+        known = all(isinstance(e, (ir.Const, ir.Index)) for e in (*line.across, *parts))
         if key not in self.arrays or not known:
             there = replace(line, across=tuple(map(at, read.point[:-1])))
             self.fill(key, there, [at(part) for part in parts], self.head if known else out, known)
         low, column, b = self.found.spans[line][0], read.point[-1], collector(out)
-        if isinstance(column, Index):
+        if isinstance(column, ir.Index):
             place = b.apply("add", self.lane, column.offset - low)
         else:
             place = b.apply("add", b.apply("sub", at(column), self.first), -low)
-        return b.pack([b.bind(Load(array, (place,), array.type)) for array in self.arrays[key]])
+        return b.pack([b.bind(ir.Load(array, (place,), array.type)) for array in self.arrays[key]])
 
-    def fill(self, key: tuple[Line, int], there: Line, parts: list[Expr], out: list[Stmt], known: bool) -> None:
+    def fill(self, key: tuple[Line, int], there: Line, parts: list[ir.Expr], out: list[ir.Stmt], known: bool) -> None:
         """Fill the arrays of a line; where it is not `known` before, among the statements of lanes."""
         line, _ = key
         (low, high), kind = self.found.spans[line], Type(line.field.type.storage)
         if key not in self.arrays:
-            arrays = tuple(Array(f"{line.field.hint}_line", kind, (self.lanes + high - low,)) for _ in parts)
+            arrays = tuple(ir.Array(f"{line.field.hint}_line", kind, (self.lanes + high - low,)) for _ in parts)
             self.arrays[key] = arrays
-            self.head += map(Declare, arrays)
+            self.head += map(ir.Declare, arrays)
         border = "clamp" if line.border == "unchecked" else line.border
 
-        def one(k: Expr, out: list[Stmt]) -> None:
+        def one(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
             column, place = b.apply("add", self.first, k), b.apply("add", k, -low)
             for array, part in zip(self.arrays[key], parts, strict=True):
                 element = None if there.field.type.planes == 1 else part
-                read = Read(there.field, kind, (*there.across, column), element, border, there.fill)
-                out.append(Store(array, (place,), b.bind(read)))
+                read = ir.Read(there.field, kind, (*there.across, column), element, border, there.fill)
+                out.append(ir.Store(array, (place,), b.bind(read)))
 
         beside = [(low, self.lanes + high)]
         if low <= 0 <= high and line.field.type.field_shape[-1] >= self.found.columns:
             beside = [(low, 0), (self.lanes, self.lanes + high)]
             if known:
-                lane, inner = Var("lane", Type(INT)), list[Stmt]()
-                one(Ref(lane), inner)
+                lane, inner = ir.Var("lane", Type(INT)), list[ir.Stmt]()
+                one(ir.Ref(lane), inner)
                 out.append(counted(lane, 0, self.lanes, inner, lanes=True))
             else:
                 one(self.lane, out)
         for start, stop in beside:
-            k, inner = Var("k", Type(INT)), list[Stmt]()
-            one(Ref(k), inner)
+            k, inner = ir.Var("k", Type(INT)), list[ir.Stmt]()
+            one(ir.Ref(k), inner)
             if stop > start:
                 out.append(counted(k, start, stop, inner))
 
 
-def line_of(read: Read, row: int, part: int = 0) -> Line:
+def line_of(read: ir.Read, row: int, part: int = 0) -> Line:
     """The line of a read, so many rows further down."""
     assert read.point is not None
     across = tuple(lower(e, row) for e in read.point[:-1])
     return Line(read.field, across, read.element, read.border, read.fill, part)
 
 
-def lower(at: Expr, rows: int) -> Expr:
+def lower(at: ir.Expr, rows: int) -> ir.Expr:
     """A coordinate so many rows further down."""
-    return replace(at, offset=at.offset + rows) if isinstance(at, Index) and at.axis == "row" else at
+    return replace(at, offset=at.offset + rows) if isinstance(at, ir.Index) and at.axis == "row" else at
 
 
 class LinePlaces:
@@ -149,7 +132,7 @@ class LinePlaces:
         self,
         stage: Kernel,
         rows: int,
-        apart: Collection[FieldParam] = (),
+        apart: Collection[ir.FieldParam] = (),
         shared: bool = True,
         whole: Kernel | None = None,
     ) -> None:
@@ -175,40 +158,40 @@ class LinePlaces:
                 low, high = self.spans.get(line, (0, 0) if near else (first, last))
                 self.spans[line] = min(low, first), max(high, last)
 
-    def vector(self, first: Expr, lanes: int, copies: Copies) -> Block:
+    def vector(self, first: ir.Expr, lanes: int, copies: Copies) -> ir.Block:
         """The statements for a vector whose columns begin at `first`, all of which lie in the row."""
         start, end = self.interior
         if (start, end) == (0, self.columns):
             return self.inside(first, lanes, copies)
         if end - start < lanes:
             return self.at_edge(first, lanes, copies)
-        out, within = list[Stmt](), list[Stmt]()
+        out, within = list[ir.Stmt](), list[ir.Stmt]()
         b, c = collector(out), collector(within)
         last = b.bind(extent(self.whole, "column", self.columns - end + lanes))
         tests = [b.apply("ge", first, start)] if start else []
         tests += [b.apply("le", first, last)] if end < self.columns else []
         inside = b.apply("and", *tests) if len(tests) > 1 else tests[0]
         within += self.inside(c.apply("max", c.apply("min", first, last), start), lanes, copies)
-        edge = (Comment("neighbours may lie beyond an edge"), *self.at_edge(first, lanes, copies))
-        return (*out, If(inside, tuple(within), edge))
+        edge = (ir.Comment("neighbours may lie beyond an edge"), *self.at_edge(first, lanes, copies))
+        return (*out, ir.If(inside, tuple(within), edge))
 
-    def inside(self, first: Expr, lanes: int, copies: Copies) -> Block:
+    def inside(self, first: ir.Expr, lanes: int, copies: Copies) -> ir.Block:
         return self.one_by_one(first, lanes, copies, True)
 
-    def one_by_one(self, first: Expr, lanes: int, copies: Copies, vectors: bool = False) -> Block:
-        lane, out = Var("lane", Type(INT)), list[Stmt]()
-        _interleave(copies(first, Ref(lane), None, out), out)
+    def one_by_one(self, first: ir.Expr, lanes: int, copies: Copies, vectors: bool = False) -> ir.Block:
+        lane, out = ir.Var("lane", Type(INT)), list[ir.Stmt]()
+        _interleave(copies(first, ir.Ref(lane), None, out), out)
         return (counted(lane, 0, lanes, out, lanes=vectors),)
 
-    def at_edge(self, first: Expr, lanes: int, copies: Copies) -> Block:
-        lane, out, head = Var("lane", Type(INT)), list[Stmt](), list[Stmt]()
-        _interleave(copies(first, Ref(lane), EdgeLines(self, lanes, first, Ref(lane), head), out), out)
+    def at_edge(self, first: ir.Expr, lanes: int, copies: Copies) -> ir.Block:
+        lane, out, head = ir.Var("lane", Type(INT)), list[ir.Stmt](), list[ir.Stmt]()
+        _interleave(copies(first, ir.Ref(lane), EdgeLines(self, lanes, first, ir.Ref(lane), head), out), out)
         return (*head, counted(lane, 0, lanes, out, lanes=True))
 
 
-def _parts(reads: Mapping[Read, tuple[int, int]]) -> dict[Read, int]:
+def _parts(reads: Mapping[ir.Read, tuple[int, int]]) -> dict[ir.Read, int]:
     """Reads by the parts of their lines, which are those of all rows: columns that are near one another are of one."""
-    parts: dict[Read, int] = {}
+    parts: dict[ir.Read, int] = {}
     behind: dict[Line, tuple[int, int]] = {}
     for read in sorted(reads, key=reads.__getitem__):
         low, high = reads[read]
@@ -220,15 +203,15 @@ def _parts(reads: Mapping[Read, tuple[int, int]]) -> dict[Read, int]:
 
 
 # a stage at a lane behind the first column: the statements of each row
-Copies = Callable[[Expr, Expr, EdgeLines | None, list[Stmt]], list[list[Block]]]
+Copies = Callable[[ir.Expr, ir.Expr, EdgeLines | None, list[ir.Stmt]], list[list[ir.Block]]]
 
 
-def _interleave(copies: list[list[Block]], out: list[Stmt]) -> None:
+def _interleave(copies: list[list[ir.Block]], out: list[ir.Stmt]) -> None:
     """Statement by statement, so that what rows share and load is needed for a short time."""
     for several in zip(*copies, strict=True):
         out += (stmt for block in several for stmt in block)
 
 
-def counted(var: Var, start: int, stop: int, body: list[Stmt], lanes: bool = False) -> For:
+def counted(var: ir.Var, start: int, stop: int, body: list[ir.Stmt], lanes: bool = False) -> ir.For:
     first, end, step = (constant(n, INT) for n in (start, stop, 1))
-    return For(var, first, end, step, tuple(body), lanes=lanes)
+    return ir.For(var, first, end, step, tuple(body), lanes=lanes)

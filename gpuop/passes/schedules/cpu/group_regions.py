@@ -5,30 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Array,
-    Assign,
-    Barrier,
-    Block,
-    Comment,
-    Const,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Let,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Write,
-)
 from gpuop.ir.types import HALF
 from gpuop.ir.visit import bound, changed, expressions, loop_values, walk, walk_expr
 from gpuop.passes.coarsening_factor import is_own
@@ -36,7 +14,7 @@ from gpuop.passes.lane_numbers import Counting, LaneNumbers
 from gpuop.passes.ranges import Ranges
 from gpuop.passes.schedules.common.instantiate import own_point
 
-COLUMN, ROW = Index("local", "column"), Index("local", "row")
+COLUMN, ROW = ir.Index("local", "column"), ir.Index("local", "row")
 LIMITED = ("unchecked", "clamp", "fill")  # borders whose places are neighbours, within limits
 NEIGHBOURS = tuple(range(16))  # as many lanes as vectors have at most
 
@@ -46,69 +24,69 @@ class GroupPart:
     """Statements that the first `lanes` threads of each row run before any thread waits."""
 
     lanes: int
-    body: list[Stmt] = field(default_factory=list)
+    body: list[ir.Stmt] = field(default_factory=list)
 
 
 def parts_of(kernel: Kernel) -> list[GroupPart]:
     """The parts, in order. What is common to them is in none."""
     width, common = kernel.work_group[-1], set(common_to_parts(kernel))
-    conditions = {stmt.var: stmt.value for stmt in common if isinstance(stmt, Let)}
+    conditions = {stmt.var: stmt.value for stmt in common if isinstance(stmt, ir.Let)}
     found: list[GroupPart] = []
-    comments: list[Stmt] = []
+    comments: list[ir.Stmt] = []
     waits = True
     for stmt in kernel.body:
-        if isinstance(stmt, Barrier):
+        if isinstance(stmt, ir.Barrier):
             waits = True
-        elif isinstance(stmt, Comment):
+        elif isinstance(stmt, ir.Comment):
             comments.append(stmt)
-        elif not isinstance(stmt, Declare) and stmt not in common:
-            lanes = _lanes(stmt, conditions) if isinstance(stmt, If) and not stmt.orelse else 0
+        elif not isinstance(stmt, ir.Declare) and stmt not in common:
+            lanes = _lanes(stmt, conditions) if isinstance(stmt, ir.If) and not stmt.orelse else 0
             if waits or found[-1].lanes != (lanes or width):
                 found.append(GroupPart(lanes or width))
-            found[-1].body += [*comments, *(stmt.then if isinstance(stmt, If) and lanes else (stmt,))]
+            found[-1].body += [*comments, *(stmt.then if isinstance(stmt, ir.If) and lanes else (stmt,))]
             comments, waits = [], False
     return found
 
 
-def _lanes(stmt: If, conditions: dict[Var, Expr]) -> int:
+def _lanes(stmt: ir.If, conditions: dict[ir.Var, ir.Expr]) -> int:
     """How many threads of a row, from the first one on, run a branch; 0 where it is for others, or for those of a few rows."""
-    match conditions.get(stmt.cond.var) if isinstance(stmt.cond, Ref) else None:
-        case Apply(op="lt", args=(Index() as index, Const(value=count))) if index == COLUMN:
+    match conditions.get(stmt.cond.var) if isinstance(stmt.cond, ir.Ref) else None:
+        case ir.Apply(op="lt", args=(ir.Index() as index, ir.Const(value=count))) if index == COLUMN:
             return max(int(count), 0)
-        case Apply(op="eq", args=(Index() as index, Const(value=0))) if index == COLUMN:
+        case ir.Apply(op="eq", args=(ir.Index() as index, ir.Const(value=0))) if index == COLUMN:
             return 1
     return 0
 
 
-def common_to_parts(kernel: Kernel) -> list[Stmt]:
+def common_to_parts(kernel: Kernel) -> list[ir.Stmt]:
     """Values that follow from a thread's number alone: each part computes what it needs of them."""
-    found: dict[Var, Stmt] = {}
+    found: dict[ir.Var, ir.Stmt] = {}
     for stmt in kernel.body:
-        if isinstance(stmt, Let) and not stmt.var.mutable:
-            used = [e for e in expressions((stmt,)) if isinstance(e, (Ref, Load, Read))]
+        if isinstance(stmt, ir.Let) and not stmt.var.mutable:
+            used = [e for e in expressions((stmt,)) if isinstance(e, (ir.Ref, ir.Load, ir.Read))]
             if all(_is_common(e, found) for e in used):
                 found[stmt.var] = stmt
     return list(found.values())
 
 
-def _is_common(expr: Expr, found: Iterable[Var]) -> bool:
-    return expr.var in found if isinstance(expr, Ref) else isinstance(expr, Read) and not is_own(expr.field)
+def _is_common(expr: ir.Expr, found: Iterable[ir.Var]) -> bool:
+    return expr.var in found if isinstance(expr, ir.Ref) else isinstance(expr, ir.Read) and not is_own(expr.field)
 
 
-def touched(block: Iterable[Stmt]) -> set[Var]:
+def touched(block: Iterable[ir.Stmt]) -> set[ir.Var]:
     """The variables that statements use or change."""
     body = tuple(block)
-    used = {e.var for e in expressions(body) if isinstance(e, Ref)}
-    return used | {var for var in changed(body) if isinstance(var, Var)}
+    used = {e.var for e in expressions(body) if isinstance(e, ir.Ref)}
+    return used | {var for var in changed(body) if isinstance(var, ir.Var)}
 
 
-def kept_between(kernel: Kernel) -> list[Var]:
+def kept_between(kernel: Kernel) -> list[ir.Var]:
     """What one part makes and another one needs, in order."""
     parts = parts_of(kernel)
-    made = [{var for var in bound(tuple(part.body)) if isinstance(var, Var)} for part in parts]
+    made = [{var for var in bound(tuple(part.body)) if isinstance(var, ir.Var)} for part in parts]
     needed = [touched(part.body) for part in parts]
     crossing = {var for k, m in enumerate(made) for n in needed[k + 1 :] for var in m & n}
-    return [stmt.var for stmt in walk(kernel.body) if isinstance(stmt, Let) and stmt.var in crossing]
+    return [stmt.var for stmt in walk(kernel.body) if isinstance(stmt, ir.Let) and stmt.var in crossing]
 
 
 # --- may its threads be lanes -----------------------------------------------------------------------------------------
@@ -117,7 +95,7 @@ def kept_between(kernel: Kernel) -> list[Var]:
 def obstacle_of_group(kernel: Kernel) -> str:
     """Why the threads of a row of a work-group are not to be lanes; "" if they may."""
     assert kernel.target is not None
-    if not any(isinstance(stmt, (Barrier, For)) for stmt in kernel.body):
+    if not any(isinstance(stmt, (ir.Barrier, ir.For)) for stmt in kernel.body):
         return "its threads neither wait for one another nor have loops"
     group, lanes = kernel.work_group, kernel.target.vector_length
     if group[0] > 1 or group[-1] % lanes or kernel.domain.extent("column") % group[-1]:
@@ -128,25 +106,25 @@ def obstacle_of_group(kernel: Kernel) -> str:
 def _of_memory(kernel: Kernel) -> str:
     """What of the memory of a work-group, of threads' arrays, and of what threads keep, cannot be a lane's."""
     shared, own = kernel.shared("local"), kernel.shared("private")
-    arrays = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Declare) and stmt.array.space == "private"]
+    arrays = [stmt for stmt in walk(kernel.body) if isinstance(stmt, ir.Declare) and stmt.array.space == "private"]
     if len(arrays) > len(own) or (own and len(parts_of(kernel)) > 1):
         return "it has arrays"
     numbers = [*(stmt.array.type for stmt in (*shared, *own)), *(var.type for var in kept_between(kernel))]
     if any(type_.kind == "b" or type_.lanes > 1 or type_.dtype is HALF for type_ in numbers):
         return "it keeps what is no number"
-    known = {e for e in expressions(kernel.body) if isinstance(e, Index) and e.kind not in ("global", "global_size")}
+    known = {e for e in expressions(kernel.body) if isinstance(e, ir.Index) and e.kind not in ("global", "global_size")}
     if any(e.axis == "column" and e.kind not in ("local", "group") for e in known):
         return "it can tell its work-groups"
     return _of_rows(kernel, {stmt.array for stmt in shared}, known) if shared else ""
 
 
-def _of_rows(kernel: Kernel, shared: set[Array], known: set[Index]) -> str:
+def _of_rows(kernel: Kernel, shared: set[ir.Array], known: set[ir.Index]) -> str:
     """What of the memory that rows of threads have in common cannot be a thread's own."""
     rows = 2 if kernel.work_group[1] > 1 else 1
     if any(array.volatile or not rows <= len(array.shape) <= 2 for array in shared):
         return "its local memory has no row for each row of threads"
-    places = [e.index for e in expressions(kernel.body) if isinstance(e, Load) and e.memory in shared]
-    places += [stmt.index for stmt in walk(kernel.body) if isinstance(stmt, Store) and stmt.memory in shared]
+    places = [e.index for e in expressions(kernel.body) if isinstance(e, ir.Load) and e.memory in shared]
+    places += [stmt.index for stmt in walk(kernel.body) if isinstance(stmt, ir.Store) and stmt.memory in shared]
     if any(len(index) > 1 and index[0] != ROW for index in places):
         return "rows of threads use the memory of others"
     if sum(e == ROW for e in expressions(kernel.body)) > len(places):
@@ -159,37 +137,37 @@ class _Lanes(Counting):
 
     def __init__(self, kernel: Kernel) -> None:
         self.width, self.open = kernel.work_group[-1], bool(kernel.named)
-        self.differing: dict[Var, Ref] = {}
+        self.differing: dict[ir.Var, ir.Ref] = {}
         super().__init__(self.differing)
         self.note(tuple(common_to_parts(kernel)))
         self.ranges = Ranges(kernel)
         for stmt in walk(kernel.body):
             self.ranges.meet(stmt)
 
-    def find(self, expr: Expr) -> LaneNumbers | None:
+    def find(self, expr: ir.Expr) -> LaneNumbers | None:
         return LaneNumbers(expr, NEIGHBOURS) if self.is_column(expr) else super().find(expr)
 
-    def same(self, atom: Expr) -> bool:
+    def same(self, atom: ir.Expr) -> bool:
         return not self.is_column(atom) and super().same(atom)
 
     @staticmethod
-    def is_column(expr: Expr) -> bool:
-        return isinstance(expr, Index) and expr.axis == "column" and expr.kind in ("local", "global")
+    def is_column(expr: ir.Expr) -> bool:
+        return isinstance(expr, ir.Index) and expr.axis == "column" and expr.kind in ("local", "global")
 
-    def note(self, block: Block) -> None:
+    def note(self, block: ir.Block) -> None:
         """Remember what statements make."""
         for stmt in walk(block):
-            if isinstance(stmt, Let):
+            if isinstance(stmt, ir.Let):
                 found = None if stmt.var.mutable else self.find(stmt.value)
                 if found is not None:
                     self.of[stmt.var] = found
                 elif stmt.var.mutable or not all(map(self.is_alike, walk_expr(stmt.value))):
-                    self.differing[stmt.var] = Ref(stmt.var)
+                    self.differing[stmt.var] = ir.Ref(stmt.var)
 
-    def is_alike(self, expr: Expr) -> bool:
-        return self.same(expr) and not (isinstance(expr, Read) and expr.point is None and is_own(expr.field))
+    def is_alike(self, expr: ir.Expr) -> bool:
+        return self.same(expr) and not (isinstance(expr, ir.Read) and expr.point is None and is_own(expr.field))
 
-    def is_alike_loop(self, stmt: For) -> bool:
+    def is_alike_loop(self, stmt: ir.For) -> bool:
         """Whether it turns as often for all lanes, where extents that are arguments say how often."""
         return self.open and all(map(self.same, (stmt.start, stmt.stop, stmt.step)))
 
@@ -198,17 +176,19 @@ class _Lanes(Counting):
         body = tuple(part.body)
         for stmt in walk(body):
             match stmt:
-                case Write() if part.lanes > 1 and stmt not in body:
+                case ir.Write() if part.lanes > 1 and stmt not in body:
                     return "its threads write side by side, in turns or under conditions"
-                case For() if loop_values(stmt) is None and not self.is_alike_loop(stmt):
+                case ir.For() if loop_values(stmt) is None and not self.is_alike_loop(stmt):
                     return "the turns of its loops differ between threads"
-                case Store(memory=Array(space="private")):
+                case ir.Store(memory=ir.Array(space="private")):
                     pass
-                case Store(index=index) if part.lanes > 1 and (stmt not in body or self.same(index[-1])):
+                case ir.Store(index=index) if part.lanes > 1 and (stmt not in body or self.same(index[-1])):
                     return "its threads write to the same place"
-                case If() if any(isinstance(e, (Read, Load, Store)) for e in (*expressions((stmt,)), *walk((stmt,)))):
+                case ir.If() if any(
+                    isinstance(e, (ir.Read, ir.Load, ir.Store)) for e in (*expressions((stmt,)), *walk((stmt,)))
+                ):
                     return "its threads use memory under conditions"
-                case Let() | Assign() | Write() | For() | If() | Store() | Comment():
+                case ir.Let() | ir.Assign() | ir.Write() | ir.For() | ir.If() | ir.Store() | ir.Comment():
                     pass
                 case _:
                     return f"it has {type(stmt).__name__.lower()}s"
@@ -216,35 +196,35 @@ class _Lanes(Counting):
         if part.lanes & (part.lanes - 1) or part.lanes > self.width:
             return "its threads are no whole vectors"
         found = list(expressions(body)) if part.lanes > 1 else []
-        stores = [stmt for stmt in walk(body) if isinstance(stmt, Store)]
-        places = [(e.memory, e.index) for e in found if isinstance(e, Load)] + [(s.memory, s.index) for s in stores]
-        writes = [stmt for stmt in body if isinstance(stmt, Write)] if part.lanes > 1 else []
+        stores = [stmt for stmt in walk(body) if isinstance(stmt, ir.Store)]
+        places = [(e.memory, e.index) for e in found if isinstance(e, ir.Load)] + [(s.memory, s.index) for s in stores]
+        writes = [stmt for stmt in body if isinstance(stmt, ir.Write)] if part.lanes > 1 else []
         if not all(map(self.is_whole, writes)):
             return "its threads write at places that are no neighbours, or may not be there"
         whole = all(self.are_whole(*place) for place in places) and all(map(self.is_vector, found))
         return "" if whole else "its threads read at places that are no neighbours"
 
-    def is_whole(self, write: Write) -> bool:
+    def is_whole(self, write: ir.Write) -> bool:
         """Whether all lanes write to neighbours, which are known to be there."""
         shape = write.field.type.field_shape
         point = own_point(len(shape)) if write.point is None else write.point
         inside = all(low >= 0 and high < n for (low, high), n in zip(map(self.ranges.range, point), shape, strict=True))
         return inside and (write.element is None or self.same(write.element)) and self.are_neighbours(point, False)
 
-    def are_whole(self, memory: Array | FieldParam, index: tuple[Expr, ...]) -> bool:
+    def are_whole(self, memory: ir.Array | ir.FieldParam, index: tuple[ir.Expr, ...]) -> bool:
         """Whether lanes use neighbours of what they share, or one place of what each of them has."""
-        if isinstance(memory, Array) and memory.space == "private":
+        if isinstance(memory, ir.Array) and memory.space == "private":
             return all(map(self.same, index))
         return self.are_neighbours(index, False)
 
-    def is_vector(self, expr: Expr) -> bool:
+    def is_vector(self, expr: ir.Expr) -> bool:
         """Whether what the lanes read of a field is one place or neighbours."""
-        if not isinstance(expr, Read) or not is_own(expr.field) or expr.point is None:
-            return not (isinstance(expr, Read) and expr.point is None and is_own(expr.field))
+        if not isinstance(expr, ir.Read) or not is_own(expr.field) or expr.point is None:
+            return not (isinstance(expr, ir.Read) and expr.point is None and is_own(expr.field))
         inside = expr.border in LIMITED or all(map(self.same, expr.point))
         return inside and (expr.element is None or self.same(expr.element)) and self.are_neighbours(expr.point, True)
 
-    def are_neighbours(self, index: tuple[Expr, ...], limited: bool) -> bool:
+    def are_neighbours(self, index: tuple[ir.Expr, ...], limited: bool) -> bool:
         *outer, last = index
         found = self.find(last)
         known = self.same(last) if found is None else found.are_neighbours and (limited or not found.are_limited)

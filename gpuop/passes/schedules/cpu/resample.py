@@ -9,26 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Array,
-    Assign,
-    Block,
-    Comment,
-    Const,
-    Declare,
-    Expr,
-    If,
-    Index,
-    Let,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Var,
-)
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.schedules.common.instantiate import Placed, positions, without_tables
@@ -38,7 +21,7 @@ from gpuop.passes.schedules.cpu.edge_vectors import counted
 from gpuop.passes.schedules.cpu.vector_rows import ROW, RowsOfVectors, most_rows, taken, unjoined
 from gpuop.passes.vectorization_legality import doubles, obstacle
 
-COLUMN = Index("global", "column")
+COLUMN = ir.Index("global", "column")
 NEAR = "it reads neighbours, or its own points"
 FARTHEST = 64  # elements between the first and the last one of a vector: more loads than that are worth
 
@@ -64,10 +47,10 @@ def refuse(kernel: Kernel) -> str:
 
 
 def _reads(kernel: Kernel) -> str:
-    if any(isinstance(e, Load) for e in expressions(kernel.body)):
+    if any(isinstance(e, ir.Load) for e in expressions(kernel.body)):
         return "it has arrays"
-    reads = [e for e in expressions(kernel.body) if isinstance(e, Read) and e.point is not None]
-    if all(isinstance(at, (Index, Const)) for e in reads for at in e.point or ()):
+    reads = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and e.point is not None]
+    if all(isinstance(at, (ir.Index, ir.Const)) for e in reads for at in e.point or ()):
         return NEAR
     assert kernel.target is not None
     lanes, found = kernel.target.vector_length, list(axis_patterns(kernel, "column").reads())
@@ -98,45 +81,47 @@ class _Resampled(RowsOfVectors):
         assert kernel.target is not None
         super().__init__(kernel, kernel.target.vector_length, rows)
         self.patterns, self.row_patterns = axis_patterns(kernel, "column"), axis_patterns(kernel, "row")
-        self.values = {stmt.var: stmt.value for stmt in walk(kernel.body) if isinstance(stmt, Let)}
-        self.tables: dict[tuple[int, ...], Array] = {}  # of what lanes are ahead
+        self.values = {stmt.var: stmt.value for stmt in walk(kernel.body) if isinstance(stmt, ir.Let)}
+        self.tables: dict[tuple[int, ...], ir.Array] = {}  # of what lanes are ahead
 
     def columns(self) -> tuple[int, int]:
         start, end, _ = self.patterns.interior()
         return start, self.patterns.count - end
 
-    def body(self) -> Block:
+    def body(self) -> ir.Block:
         work = (*self.ends(*self.patterns.interior()[:2]), self.vectors())
-        return (*map(Declare, self.tables.values()), *work)
+        return (*map(ir.Declare, self.tables.values()), *work)
 
-    def vectors(self) -> Stmt:
+    def vectors(self) -> ir.Stmt:
         """The rows of a vector, statement by statement, so that what they load is needed for a short time."""
-        lane, out = Var("lane", Type(INT)), list[Stmt]()
-        copies = [self.copy(row, None, Ref(lane), out) for row in range(self.rows)]
+        lane, out = ir.Var("lane", Type(INT)), list[ir.Stmt]()
+        copies = [self.copy(row, None, ir.Ref(lane), out) for row in range(self.rows)]
         for several in zip(*copies, strict=True):
             out += (stmt for block in several for stmt in block)
         return counted(lane, 0, self.lanes, out, lanes=True)
 
-    def ends(self, start: int, end: int) -> Block:
+    def ends(self, start: int, end: int) -> ir.Block:
         """The columns where borders change what is read."""
         outside = self.patterns.count - (end - start)
         if not outside:
             return ()
-        turn, row, out = Var("k", Type(INT)), Var("i", Type(INT)), list[Stmt]()
+        turn, row, out = ir.Var("k", Type(INT)), ir.Var("i", Type(INT)), list[ir.Stmt]()
         b = collector(out)
-        behind = b.apply("add", Ref(turn), end - start)
-        column = b.apply("choose", b.apply("lt", Ref(turn), start), Ref(turn), behind)
-        out += (stmt for block in self.copy(Ref(row), column, None, out) for stmt in block)
+        behind = b.apply("add", ir.Ref(turn), end - start)
+        column = b.apply("choose", b.apply("lt", ir.Ref(turn), start), ir.Ref(turn), behind)
+        out += (stmt for block in self.copy(ir.Ref(row), column, None, out) for stmt in block)
         loop = counted(row, 0, self.rows, [counted(turn, 0, outside, out)])
-        head: list[Stmt] = [Comment("columns at the ends of rows")]
-        head.append(If(collector(head).apply("eq", COLUMN, 0), (loop,)))
+        head: list[ir.Stmt] = [ir.Comment("columns at the ends of rows")]
+        head.append(ir.If(collector(head).apply("eq", COLUMN, 0), (loop,)))
         return tuple(head)
 
-    def copy(self, row: int | Expr, column: Expr | None, lane: Expr | None, out: list[Stmt]) -> list[Block]:
+    def copy(
+        self, row: int | ir.Expr, column: ir.Expr | None, lane: ir.Expr | None, out: list[ir.Stmt]
+    ) -> list[ir.Block]:
         """The statements for a row, and a column, or that of a lane behind the first one."""
-        b, found = collector(out), dict[Index, Expr]()
-        top = b.apply("add", Ref(self.top), row) if self.rows > 1 else ROW
-        at = b.apply("add", Ref(self.first), lane) if column is None and lane is not None else column
+        b, found = collector(out), dict[ir.Index, ir.Expr]()
+        top = b.apply("add", ir.Ref(self.top), row) if self.rows > 1 else ROW
+        at = b.apply("add", ir.Ref(self.first), lane) if column is None and lane is not None else column
         for index in positions(self.source, self.source.domain):
             if index.kind == "global_size":
                 found[index] = constant(self.source.domain.extent(index.axis), INT)
@@ -147,21 +132,23 @@ class _Resampled(RowsOfVectors):
         copier = _AtColumns(self, found, lane, row if isinstance(row, int) else None)
         return [copier.stmt(stmt) for stmt in without_tables(self.source)]
 
-    def table(self, ahead: tuple[int, ...]) -> Array:
-        return self.tables.setdefault(ahead, Array("ahead", Type(INT), (len(ahead),), "constant", values=ahead))
+    def table(self, ahead: tuple[int, ...]) -> ir.Array:
+        return self.tables.setdefault(ahead, ir.Array("ahead", Type(INT), (len(ahead),), "constant", values=ahead))
 
 
 class _AtColumns(Placed):
     """With a lane, reads are where the first one's are, and as far ahead as it is."""
 
-    def __init__(self, made: _Resampled, found: dict[Index, Expr], lane: Expr | None, row: int | None) -> None:
+    def __init__(self, made: _Resampled, found: dict[ir.Index, ir.Expr], lane: ir.Expr | None, row: int | None) -> None:
         super().__init__(made.source, found)
         self.made, self.patterns, self.lane, self.row = made, made.patterns, lane, row
 
-    def stmt(self, stmt: Stmt) -> Block:
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
         match stmt:
-            case Let(value=Read() as read) | Assign(value=Read() as read) if self.lane is not None and read.point:
-                out: list[Stmt] = []
+            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if (
+                self.lane is not None and read.point
+            ):
+                out: list[ir.Stmt] = []
                 b = collector(out, stmt.loc)
                 layers, rows = map(self.expr, read.point[:-2]), (self.row_of(e, b) for e in read.point[-2:-1])
                 point = (*layers, *rows, self.coordinate(read.point[-1], b))
@@ -169,17 +156,17 @@ class _AtColumns(Placed):
                 return (*out, self.renamed(replace(stmt, value=value)))
         return super().stmt(stmt)
 
-    def row_of(self, expr: Expr, b: Builder) -> Expr:
+    def row_of(self, expr: ir.Expr, b: Builder) -> ir.Expr:
         """A row that is read: of all rows of a thread in the same form, so that equal ones are seen to be equal."""
         along, rows = self.made.row_patterns.of(expr), self.made.rows
         pattern = along.everywhere if along is not None else None
         if self.row is None or along is None or along.low is None or pattern is None or rows == 1:
             return self.expr(expr)
         aligned = rows % pattern.period == 0 == self.made.row_patterns.count % rows
-        top = Ref(self.made.top)
+        top = ir.Ref(self.made.top)
         return pattern.at(b, top, self.row, along.low) if aligned or pattern.period == 1 else self.expr(expr)
 
-    def coordinate(self, expr: Expr, b: Builder) -> Expr:
+    def coordinate(self, expr: ir.Expr, b: Builder) -> ir.Expr:
         """A column that is read, of all lanes."""
         along = self.patterns.of(expr)
         pattern = along.pattern if along is not None else None
@@ -188,19 +175,19 @@ class _AtColumns(Placed):
         if not any(ahead):
             return first
         table = self.made.table(ahead)
-        lanes = self.lane if ahead == tuple(range(len(ahead))) else b.bind(Load(table, (self.lane,), table.type))
+        lanes = self.lane if ahead == tuple(range(len(ahead))) else b.bind(ir.Load(table, (self.lane,), table.type))
         return b.apply("add", first, lanes)
 
-    def in_first(self, expr: Expr, b: Builder) -> Expr:
+    def in_first(self, expr: ir.Expr, b: Builder) -> ir.Expr:
         """What an integer is in the first lane."""
         along = self.patterns.of(expr)
         assert along is not None
         pattern = along.pattern
         if along.exact and pattern is not None and along.low is not None:
-            return pattern.at(b, Ref(self.made.first), 0, along.low)
-        if isinstance(expr, Ref) and not along.is_common:
+            return pattern.at(b, ir.Ref(self.made.first), 0, along.low)
+        if isinstance(expr, ir.Ref) and not along.is_common:
             value = self.made.values[expr.var]
-            assert isinstance(value, Apply)
+            assert isinstance(value, ir.Apply)
             return b.apply(value.op, *(self.in_first(e, b) for e in value.args))
         return self.expr(expr)
 

@@ -10,27 +10,9 @@ import copy
 import math
 from dataclasses import replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Apply,
-    Array,
-    Assign,
-    Block,
-    Declare,
-    Expr,
-    For,
-    If,
-    Index,
-    Let,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Var,
-    Wide,
-)
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.coarsen import COLUMN, Widening
@@ -81,12 +63,13 @@ def refuse(kernel: Kernel) -> str:
 def _reads(kernel: Kernel) -> str:
     if not refused_reads(kernel):
         return "what its points read are windows around them"
-    reads = {e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)}
+    reads = {e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)}
     beside = [read for read in reads if read.point is not None]
     if not beside:
         return "it reads no points but its own"
     if any(
-        isinstance(stmt, For) and any(isinstance(e, Read) for e in expressions(stmt.body)) for stmt in walk(kernel.body)
+        isinstance(stmt, ir.For) and any(isinstance(e, ir.Read) for e in expressions(stmt.body))
+        for stmt in walk(kernel.body)
     ):
         return "its threads read row after row in loops, and fewer threads would wait for memory"
     if any(read.field.type.field_shape != kernel.domain.shape for read in reads if read.point is None):
@@ -134,52 +117,54 @@ class ShiftedRows(Widening):
         self.columns = kernel.domain.extent("column")
         self.ragged = self.columns % count > 0
         self.points += (count - 1) * self.ragged
-        self.shifted: dict[Read, tuple[Array, int]] = {}
+        self.shifted: dict[ir.Read, tuple[ir.Array, int]] = {}
 
-    def first_point(self, b: Builder) -> Expr:
+    def first_point(self, b: Builder) -> ir.Expr:
         count, domain = self.thread.count, self.source.domain
-        first = Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
+        first = ir.Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)
         if not self.ragged:
             return first
-        behind: Expr = constant(0, INT)
+        behind: ir.Expr = constant(0, INT)
         for n, axis in enumerate(domain.axes[:-1], 1):
-            behind = b.apply("add", behind, b.apply("mul", Index("global", axis), math.prod(domain.shape[n:]) % count))
-        return Apply("sub", (b.bind(first), b.apply("and", behind, count - 1)), COLUMN.type)
+            behind = b.apply(
+                "add", behind, b.apply("mul", ir.Index("global", axis), math.prod(domain.shape[n:]) % count)
+            )
+        return ir.Apply("sub", (b.bind(first), b.apply("and", behind, count - 1)), COLUMN.type)
 
-    def computed(self) -> Block:
+    def computed(self) -> ir.Block:
         whole = (*self.at_once(self.loaded, True), *self.of_parts(), *self.at_once(self.stored, False))
         if not self.ragged:
             return whole
-        out: list[Stmt] = []
+        out: list[ir.Stmt] = []
         test = self.within(0, self.columns, out)
-        return (*out, If(test, whole, self.one_by_one()))
+        return (*out, ir.If(test, whole, self.one_by_one()))
 
-    def within(self, start: int, end: int, out: list[Stmt]) -> Expr:
+    def within(self, start: int, end: int, out: list[ir.Stmt]) -> ir.Expr:
         """Whether all of a thread's columns are some of these."""
         b = collector(out)
-        last = b.apply("le", Ref(self.first), end - self.thread.count)
-        return b.apply("and", b.apply("ge", Ref(self.first), start), last) if start or self.ragged else last
+        last = b.apply("le", ir.Ref(self.first), end - self.thread.count)
+        return b.apply("and", b.apply("ge", ir.Ref(self.first), start), last) if start or self.ragged else last
 
-    def at_once(self, arrays: dict[Place, Array], loads: bool) -> list[Stmt]:
+    def at_once(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
         """Of the thread's own columns."""
-        point: tuple[Expr, ...] = (*self.rows, Ref(self.first))
-        return [Wide(field, array, loads, point, element) for (field, element), array in arrays.items()]
+        point: tuple[ir.Expr, ...] = (*self.rows, ir.Ref(self.first))
+        return [ir.Wide(field, array, loads, point, element) for (field, element), array in arrays.items()]
 
-    def one_by_one(self) -> Block:
+    def one_by_one(self) -> ir.Block:
         """What a thread at the end of a row does, for those of its columns that are there."""
-        lane, out = Var("lane", Type(INT)), list[Stmt]()
+        lane, out = ir.Var("lane", Type(INT)), list[ir.Stmt]()
         b = collector(out, hint="point", temporary=False)
-        point = b.apply("add", Ref(self.first), Ref(lane))
+        point = b.apply("add", ir.Ref(self.first), ir.Ref(lane))
         test = collector(out)
         inside = test.apply("and", test.apply("ge", point, 0), test.apply("lt", point, self.columns))
-        body = list[Stmt]()
+        body = list[ir.Stmt]()
         used = positions(self.source, self.source.domain)
         found = {e: at for e in used if (at := self.position(e, point, collector(body))) is not None}
         body += Placed(self.source, found).copy()
         start, stop, step = (constant(n, INT) for n in (0, self.thread.count, 1))
-        return (For(lane, start, stop, step, (*out, If(inside, tuple(body)))),)
+        return (ir.For(lane, start, stop, step, (*out, ir.If(inside, tuple(body)))),)
 
-    def position(self, index: Index, point: Expr, b: Builder) -> Expr | None:
+    def position(self, index: ir.Index, point: ir.Expr, b: Builder) -> ir.Expr | None:
         """What an index is at a column of the user's grid; None where it is the same for all."""
         if index.axis != "column":
             return None
@@ -189,10 +174,10 @@ class ShiftedRows(Widening):
 
     # --- parts of rows --------------------------------------------------------------------------------------------
 
-    def of_parts(self) -> Block:
+    def of_parts(self) -> ir.Block:
         """In each part of a row for threads whose columns all lie there, and in the fields that are read there."""
         count, parts = self.thread.count, parts_of(self.source)
-        body: Block = (self.loop(self.body),)
+        body: ir.Block = (self.loop(self.body),)
         if len(parts) == 1 and self.ragged:
             return body
         found = [self.part(part) for part in parts]
@@ -205,26 +190,26 @@ class ShiftedRows(Widening):
             *found, (_, _, body) = found  # no thread has columns of several parts
         for start, end, inside in reversed(found):
             if start + count <= end:
-                out: list[Stmt] = []
+                out: list[ir.Stmt] = []
                 test = self.within(start, end, out)
-                body = (*out, If(test, inside, body))
+                body = (*out, ir.If(test, inside, body))
         return body
 
-    def part(self, part: RowPart) -> tuple[int, int, Block]:
+    def part(self, part: RowPart) -> tuple[int, int, ir.Block]:
         """What is done in a part of a row, and from which column on to which."""
         limits = [part.start, part.end]
         body = self.sides(part.kernel, limits)
         return limits[0], limits[1], body
 
-    def sides(self, kernel: Kernel, limits: list[int], depth: int = 0) -> Block:
+    def sides(self, kernel: Kernel, limits: list[int], depth: int = 0) -> ir.Block:
         """The points of a kernel; where all those of a row are on one side of a condition, of each side's kernel."""
         there, shared = copy.copy(self), RowValues(kernel)
-        there.source, there.shifted, out = kernel, {}, list[Stmt](shared.copy())
+        there.source, there.shifted, out = kernel, {}, list[ir.Stmt](shared.copy())
         for n, stmt in enumerate(kernel.body):
-            if isinstance(stmt, If) and shared.has(stmt.cond) and depth < MOST_SIDES and not self.ragged:
+            if isinstance(stmt, ir.If) and shared.has(stmt.cond) and depth < MOST_SIDES and not self.ragged:
                 ways = [(*kernel.body[:n], *way, *kernel.body[n + 1 :]) for way in (stmt.then, stmt.orelse)]
                 then, orelse = (self.sides(replace(kernel, body=way), limits, depth + 1) for way in ways)
-                return (*out, If(shared.expr(stmt.cond), then, orelse))
+                return (*out, ir.If(shared.expr(stmt.cond), then, orelse))
         for read, (low, high) in self.aligned_reads(kernel, shared).items():
             limits[0] = max(limits[0], -low)
             limits[1] = min(limits[1], read.field.type.field_shape[-1] - high + self.thread.count)
@@ -232,15 +217,15 @@ class ShiftedRows(Widening):
         own = {
             place: self.array(place) for place in places(kernel)[0] if place not in self.loaded
         }  # there, what wraps is own
-        out += [*map(Declare, own.values()), *self.at_once(own, True)]
+        out += [*map(ir.Declare, own.values()), *self.at_once(own, True)]
         there.loaded = self.loaded | own
         return (*out, there.loop(there.body))
 
-    def aligned_reads(self, kernel: Kernel, shared: RowValues) -> dict[Read, tuple[int, int]]:
+    def aligned_reads(self, kernel: Kernel, shared: RowValues) -> dict[ir.Read, tuple[int, int]]:
         """What is loaded in whole accesses, and the columns of these: the first and the one behind the last, from a thread's
         first one on."""
-        count, found = self.thread.count, dict[Read, tuple[int, int]]()
-        top = [stmt.value for stmt in kernel.body if isinstance(stmt, (Let, Assign))]
+        count, found = self.thread.count, dict[ir.Read, tuple[int, int]]()
+        top = [stmt.value for stmt in kernel.body if isinstance(stmt, (ir.Let, ir.Assign))]
         for read, place in LanePlaces(kernel).reads():
             kind, layout = read.field.type, kernel.layout(read.field)
             if read not in top or place is None or not place.varies or place.low is None or not place.is_exact:
@@ -248,38 +233,38 @@ class ShiftedRows(Widening):
             plain = kind.planes == 1 and read.border in ("clamp", "unchecked") and not self.ragged
             aligned = kind.field_shape[-1] % count == 0 and layout.aligned(count)
             small = kind.storage.bits // 8 * count <= ACCESS
-            column = isinstance(read.point and read.point[-1], Index)
+            column = isinstance(read.point and read.point[-1], ir.Index)
             if plain and aligned and small and column and all(map(shared.has, (read.point or ())[:-1])):
                 found[read] = place.low // count * count, -(-place.low // count) * count + count
         return found
 
-    def load(self, read: Read, shared: RowValues, reach: Span, out: list[Stmt]) -> tuple[Array, int]:
+    def load(self, read: ir.Read, shared: RowValues, reach: Span, out: list[ir.Stmt]) -> tuple[ir.Array, int]:
         """Load what a thread reads, in as many accesses as that takes."""
         assert read.point is not None
         low, high = reach
         kind, count, b = Type(read.field.type.storage), self.thread.count, collector(out, hint="at")
-        lanes, extents = Array(f"{read.field.hint}_row", kind, (high - low,)), read.field.type.field_shape
+        lanes, extents = ir.Array(f"{read.field.hint}_row", kind, (high - low,)), read.field.type.field_shape
         across = zip(read.point[:-1], extents[:-1], strict=True)
         point = [b.apply("min", b.apply("max", shared.expr(e), 0), n - 1) for e, n in across]
-        out.append(Declare(lanes))
+        out.append(ir.Declare(lanes))
         for start in range(low, high, count):
-            piece = Array(f"{read.field.hint}_piece", kind, (count,))
-            there = (*point, b.apply("add", Ref(self.first), start))
-            out += [Declare(piece), Wide(read.field, piece, True, there)]
+            piece = ir.Array(f"{read.field.hint}_piece", kind, (count,))
+            there = (*point, b.apply("add", ir.Ref(self.first), start))
+            out += [ir.Declare(piece), ir.Wide(read.field, piece, True, there)]
 
-            def kept(k: Expr, out: list[Stmt], piece: Array = piece, start: int = start) -> None:
+            def kept(k: ir.Expr, out: list[ir.Stmt], piece: ir.Array = piece, start: int = start) -> None:
                 b = collector(out)
-                out.append(Store(lanes, (b.apply("add", k, start - low),), b.bind(Load(piece, (k,), kind))))
+                out.append(ir.Store(lanes, (b.apply("add", k, start - low),), b.bind(ir.Load(piece, (k,), kind))))
 
             out += numbered("k", 0, count, kept)
         return lanes, low
 
-    def beside(self, read: Read, lane: Expr, b: Builder) -> Expr | None:
+    def beside(self, read: ir.Read, lane: ir.Expr, b: Builder) -> ir.Expr | None:
         if read not in self.shifted:
             return None
         (array, low), column = self.shifted[read], (read.point or ())[-1]
-        assert isinstance(column, Index)
-        return Load(array, (b.apply("add", lane, column.offset - low),), array.type)
+        assert isinstance(column, ir.Index)
+        return ir.Load(array, (b.apply("add", lane, column.offset - low),), array.type)
 
 
 SHIFTED_ROWS = Method("shifted rows", ("columns",), refuse, candidates, taken, apply)

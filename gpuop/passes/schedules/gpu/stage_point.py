@@ -4,25 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    GRID_AXES,
-    Array,
-    Assign,
-    Block,
-    Declare,
-    Expr,
-    FieldParam,
-    Index,
-    Let,
-    Load,
-    Pack,
-    Read,
-    Stmt,
-    Store,
-    Write,
-)
 from gpuop.ir.types import INT
 from gpuop.ir.visit import Copier
 from gpuop.passes.coarsening_factor import elements
@@ -42,11 +26,11 @@ class Spot:
         at: the row of the grid.
     """
 
-    row: Expr
-    behind: Expr
-    lane: Expr
-    column: Expr
-    at: Expr
+    row: ir.Expr
+    behind: ir.Expr
+    lane: ir.Expr
+    column: ir.Expr
+    at: ir.Expr
 
 
 class PointOfStage(Copier):
@@ -59,9 +43,9 @@ class PointOfStage(Copier):
         kernel: Kernel,
         number: int,
         memory: tuple[Windows, RowLoads],
-        stored: dict[tuple[FieldParam, Expr], Array],
+        stored: dict[tuple[ir.FieldParam, ir.Expr], ir.Array],
         place: Spot,
-        out: list[Stmt],
+        out: list[ir.Stmt],
     ) -> None:
         self.windows, self.loads = memory
         super().__init__(self.windows.stages[number].body)
@@ -74,14 +58,14 @@ class PointOfStage(Copier):
         for stmt in kernel.shared("constant"):
             self.arrays.pop(stmt.array, None)
 
-    def position(self, axis: str) -> Expr:
+    def position(self, axis: str) -> ir.Expr:
         """Where the point is along an axis."""
         if axis == "column" and axis not in self.known:
             self.known[axis] = self.loads.column(self.head, self.place.column)
-        return self.known.get(axis, Index("global", axis))
+        return self.known.get(axis, ir.Index("global", axis))
 
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Index) and expr.axis in GRID_AXES:
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Index) and expr.axis in ir.GRID_AXES:
             extent = self.domain.extent(expr.axis)
             if expr.kind == "global_size":
                 return constant(extent, INT)
@@ -92,45 +76,45 @@ class PointOfStage(Copier):
             return self.head.apply("add", at, expr.offset)
         return super().expr(expr)
 
-    def stmt(self, stmt: Stmt) -> Block:
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
         match stmt:
-            case Declare(array=array) if array.space == "constant":
+            case ir.Declare(array=array) if array.space == "constant":
                 return ()
-            case Let(value=Read() as read) | Assign(value=Read() as read) if is_placed(read):
-                out: list[Stmt] = []
+            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if is_placed(read):
+                out: list[ir.Stmt] = []
                 (copied,) = super().stmt(replace(stmt, value=self.loaded(read, collector(out, stmt.loc))))
                 return (*out, copied)
-            case Write() if self.stored or not self.is_last:
+            case ir.Write() if self.stored or not self.is_last:
                 return self.written(stmt)
-            case Write():
+            case ir.Write():
                 point = tuple(self.position(axis) for axis in self.domain.axes)
                 return (replace(stmt, value=self.expr(stmt.value), point=point),)
         return super().stmt(stmt)
 
-    def loaded(self, read: Read, b: Builder) -> Expr:
+    def loaded(self, read: ir.Read, b: Builder) -> ir.Expr:
         loads = [b.bind(self.load(read, element, b)) for element in elements(read.field, read.element)]
-        return loads[0] if len(loads) == 1 else Pack(tuple(loads), read.type)
+        return loads[0] if len(loads) == 1 else ir.Pack(tuple(loads), read.type)
 
-    def load(self, read: Read, element: Expr, b: Builder) -> Load:
+    def load(self, read: ir.Read, element: ir.Expr, b: Builder) -> ir.Load:
         view, row, column = self.windows.view(self.number, read, element)
         window, array = self.windows.found[view], self.loads.arrays[view]
         slot = b.apply("add", self.place.row, row + self.windows.ahead[self.number] - window.rows[0])
         behind = b.apply("add", b.apply("add", self.place.behind, slot), window.rows[0])
         phase = self.loads.phase(b, view, behind)
         place = b.apply("add", self.place.column, column - window.columns[0])
-        return Load(array, (slot, b.apply("add", place, phase)), array.type)
+        return ir.Load(array, (slot, b.apply("add", place, phase)), array.type)
 
-    def written(self, write: Write) -> Block:
+    def written(self, write: ir.Write) -> ir.Block:
         """To what is stored at once, or to each view of what a stage makes."""
-        out: list[Stmt] = []
+        out: list[ir.Stmt] = []
         b = collector(out, write.loc)
         values = b.lanes(self.expr(write.value))
         for element, value in zip(elements(write.field, write.element), values, strict=True):
             if self.is_last:
-                out.append(Store(self.stored[write.field, element], (self.place.lane,), value, write.loc))
+                out.append(ir.Store(self.stored[write.field, element], (self.place.lane,), value, write.loc))
                 continue
             for view in self.windows.views(self.number):
                 if (view.field, view.element) == (write.field, element) and not view.shared:
                     slot = b.apply("add", self.place.row, self.windows.found[view].height - 1)
-                    out.append(Store(self.loads.arrays[view], (slot, self.place.lane), value, write.loc))
+                    out.append(ir.Store(self.loads.arrays[view], (slot, self.place.lane), value, write.loc))
         return tuple(out)

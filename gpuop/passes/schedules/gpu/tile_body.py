@@ -2,24 +2,8 @@
 
 from __future__ import annotations
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.nodes import (
-    Apply,
-    Array,
-    Block,
-    Const,
-    Declare,
-    Expr,
-    FieldParam,
-    Index,
-    Lane,
-    Load,
-    Pack,
-    Read,
-    Stmt,
-    Store,
-    Write,
-)
 from gpuop.ir.types import BOOL, INT
 from gpuop.ir.visit import Copier
 from gpuop.passes.coarsening_factor import elements, is_own
@@ -27,7 +11,7 @@ from gpuop.passes.schedules.gpu.tile_chain import TilePart, distance
 from gpuop.passes.schedules.gpu.tile_frame import Frame, TilePoint
 from gpuop.passes.schedules.gpu.tile_windows import StripWindows
 
-Lanes = dict[tuple[FieldParam, Expr], Array]
+Lanes = dict[tuple[ir.FieldParam, ir.Expr], ir.Array]
 
 
 class PointBody(Copier):
@@ -42,7 +26,7 @@ class PointBody(Copier):
         super().__init__(part.kernel.body)
         self.frame, self.part, self.at = frame, part, at
         self.windows, self.stored = windows, stored
-        self.pending: list[Stmt] = []  # what the statement that is being copied needs before it
+        self.pending: list[ir.Stmt] = []  # what the statement that is being copied needs before it
         for stmt in part.kernel.shared("constant"):
             del self.arrays[stmt.array]
 
@@ -50,29 +34,29 @@ class PointBody(Copier):
     def b(self) -> Builder:
         return collector(self.pending, hint="at")
 
-    def stmt(self, stmt: Stmt) -> Block:
-        if isinstance(stmt, Declare) and stmt.array.space == "constant":
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
+        if isinstance(stmt, ir.Declare) and stmt.array.space == "constant":
             return ()
         outer, self.pending = self.pending, []
-        copied = self._written(stmt) if isinstance(stmt, Write) else super().stmt(stmt)
+        copied = self._written(stmt) if isinstance(stmt, ir.Write) else super().stmt(stmt)
         before, self.pending = self.pending, outer
         return (*before, *copied)
 
-    def expr(self, expr: Expr) -> Expr:
+    def expr(self, expr: ir.Expr) -> ir.Expr:
         match expr:
-            case Index(kind="global_size", axis=axis) if axis != "element":
+            case ir.Index(kind="global_size", axis=axis) if axis != "element":
                 return constant(self.frame.source.domain.extent(axis), INT)
-            case Index(kind="global", axis=axis, offset=offset) if axis in self.at.real:
+            case ir.Index(kind="global", axis=axis, offset=offset) if axis in self.at.real:
                 return self.b.apply("add", self.at.real[axis], offset)
-            case Apply(op="lt" | "ge", args=(Index() as at, Const() as bound)) if self._is_there(
+            case ir.Apply(op="lt" | "ge", args=(ir.Index() as at, ir.Const() as bound)) if self._is_there(
                 expr.op, at, int(bound.value)
             ):
                 return constant(False, BOOL)
-            case Read(field=field) if is_own(field) and field.type.field_shape == self.frame.source.domain.shape:
+            case ir.Read(field=field) if is_own(field) and field.type.field_shape == self.frame.source.domain.shape:
                 return self._read(expr)
         return super().expr(expr)
 
-    def _is_there(self, op: str, at: Index, bound: int) -> bool:
+    def _is_there(self, op: str, at: ir.Index, bound: int) -> bool:
         """Whether a test for places beyond an edge is of one that the group reads, which reads none there."""
         if not self.windows.inner or at.kind != "global" or at.axis not in self.at.real:
             return False
@@ -82,7 +66,7 @@ class PointBody(Copier):
 
     # --- reads --------------------------------------------------------------------------------------------------
 
-    def _read(self, read: Read) -> Expr:
+    def _read(self, read: ir.Read) -> ir.Expr:
         away = distance(read) if read.field in self.part.near else None
         if away is not None:
             held = self._held(read, away)
@@ -92,7 +76,7 @@ class PointBody(Copier):
             return self._element(self._kept(read, away), read)
         return self._far(read, away)
 
-    def _held(self, read: Read, away: tuple[int, ...]) -> Expr | None:
+    def _held(self, read: ir.Read, away: tuple[int, ...]) -> ir.Expr | None:
         """The value, where it is in registers."""
         if read.field in self.frame.tiles.arrays:
             window = self.windows.found.get((read.field, None))
@@ -105,43 +89,43 @@ class PointBody(Copier):
         loads = [self._from(w.array, w.rows, w.columns, away) for w in found if w is not None]
         if not loads or len(loads) < len(found):
             return None
-        return loads[0] if len(loads) == 1 else Pack(tuple(map(self.b.bind, loads)), read.type)
+        return loads[0] if len(loads) == 1 else ir.Pack(tuple(map(self.b.bind, loads)), read.type)
 
-    def _from(self, array: Array, rows: tuple[int, int], columns: tuple[int, int], away: tuple[int, ...]) -> Expr:
+    def _from(self, array: ir.Array, rows: tuple[int, int], columns: tuple[int, int], away: tuple[int, ...]) -> ir.Expr:
         down = away[-2] if len(away) > 1 else 0
         (row, lane), b = self.at.strip, self.b
-        return Load(
+        return ir.Load(
             array, (b.apply("add", row, down - rows[0]), b.apply("add", lane, away[-1] - columns[0])), array.type
         )
 
-    def _kept(self, read: Read, away: tuple[int, ...] | None) -> Expr:
+    def _kept(self, read: ir.Read, away: tuple[int, ...] | None) -> ir.Expr:
         """The value in local memory."""
         array, region = self.frame.tiles.arrays[read.field], self.frame.tiles.of[read.field]
         before = {"row": region.computed.rows[0], "column": region.computed.columns[0]}
-        index: dict[str, Expr] = {"row": constant(0, INT)}
+        index: dict[str, ir.Expr] = {"row": constant(0, INT)}
         for n, axis in enumerate(self.frame.axes, -len(self.frame.axes)):
             if away is not None:
                 index[axis] = self.b.apply("add", self.at.tile[axis], away[n] + before[axis])
             elif read.point is not None:
                 first = self.b.apply("sub", self.frame.first[axis], before[axis])
                 index[axis] = self.b.apply("sub", self.expr(read.point[n]), first)
-        return Load(array, (index["row"], index["column"]), array.type)
+        return ir.Load(array, (index["row"], index["column"]), array.type)
 
-    def _element(self, value: Expr, read: Read) -> Expr:
+    def _element(self, value: ir.Expr, read: ir.Read) -> ir.Expr:
         """What is read of a tensor; elements at computed places are chosen, as registers have no addresses."""
         if read.element is None or value.type.lanes == 1:
             return value
         b = self.b
         tensor = b.bind(value)
-        if isinstance(read.element, Const):
-            return Lane(tensor, int(read.element.value), read.type)
-        *others, last = (b.bind(Lane(tensor, k, read.type)) for k in range(value.type.lanes))
+        if isinstance(read.element, ir.Const):
+            return ir.Lane(tensor, int(read.element.value), read.type)
+        *others, last = (b.bind(ir.Lane(tensor, k, read.type)) for k in range(value.type.lanes))
         at, found = self.expr(read.element), last
         for k, lane in reversed(list(enumerate(others))):
             found = b.apply("choose", b.apply("le", at, k), lane, found)
         return found
 
-    def _far(self, read: Read, away: tuple[int, ...] | None) -> Expr:
+    def _far(self, read: ir.Read, away: tuple[int, ...] | None) -> ir.Expr:
         """The value in the field."""
         inner, virtual = self.windows.inner, self.part.rule is not None and self.frame.tiles.chain.virtual
         element = None if read.element is None else self.expr(read.element)
@@ -153,11 +137,11 @@ class PointBody(Copier):
             where = tuple(map(self.expr, point))
         if inner and away is not None and not any(away[:-2]):
             border, fill = "unchecked", None
-        return Read(read.field, read.type, where, element, border, fill)
+        return ir.Read(read.field, read.type, where, element, border, fill)
 
     # --- writes -------------------------------------------------------------------------------------------------
 
-    def _written(self, write: Write) -> Block:
+    def _written(self, write: ir.Write) -> ir.Block:
         value, b = self.expr(write.value), self.b
         array = self.frame.tiles.arrays.get(write.field)
         if array is not None:
@@ -166,11 +150,11 @@ class PointBody(Copier):
         lanes = [self.stored.get((write.field, e)) for e in elements(write.field, element)]
         kept = [each for each in lanes if each is not None]
         if len(kept) < len(lanes):
-            return (Write(write.field, value, self.frame.point(self.at.grid), element, write.loc),)
+            return (ir.Write(write.field, value, self.frame.point(self.at.grid), element, write.loc),)
         values = b.lanes(value)
-        return tuple(Store(a, (self.at.strip[1],), v, write.loc) for a, v in zip(kept, values, strict=True))
+        return tuple(ir.Store(a, (self.at.strip[1],), v, write.loc) for a, v in zip(kept, values, strict=True))
 
-    def _stored(self, array: Array, value: Expr, write: Write) -> Block:
+    def _stored(self, array: ir.Array, value: ir.Expr, write: ir.Write) -> ir.Block:
         """The value goes to local memory; outside of the grid it may be a number."""
         if self.at.inside and self.part.rule is not None and self.part.rule[1] is not None:
             test = self.at.inside[0]
@@ -179,4 +163,4 @@ class PointBody(Copier):
             value = self.b.apply("choose", test, value, self.part.rule[1])
         value = self.b.cast(value, array.type, saturate=False)  # a number spreads over a vector
         index = (self.at.region.get("row", constant(0, INT)), self.at.region["column"])
-        return (Store(array, index, value, write.loc),)
+        return (ir.Store(array, index, value, write.loc),)

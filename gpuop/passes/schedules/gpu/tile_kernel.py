@@ -4,26 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Array,
-    Barrier,
-    Block,
-    Comment,
-    Const,
-    Declare,
-    Expr,
-    For,
-    If,
-    Index,
-    Let,
-    Ref,
-    Stmt,
-    Var,
-    Wide,
-    Write,
-)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, Shape, Type
 from gpuop.ir.visit import walk
@@ -48,33 +31,33 @@ class Tiled:
         self.source, self.tiles = kernel, tiles
         self.frame = Frame(kernel, tiles)
         self.groups = {axis: -(-kernel.domain.extent(axis) // n) for axis, n in self.frame.size.items()}
-        self.interior: Expr | None = None
+        self.interior: ir.Expr | None = None
 
     def kernel(self) -> Kernel:
         source, tiles, axes = self.source, self.tiles, self.frame.axes
         shape = [*source.domain.shape[: -len(axes)], *(self.groups[axis] for axis in axes)]
         shape[-1] *= THREADS
         shown, what = "x".join(map(str, source.domain.shape)), "words" if source.packed else "points"
-        head: list[Stmt] = [Comment(f"{tiles.rows}x{tiles.columns} of {shown} {what}")]
+        head: list[ir.Stmt] = [ir.Comment(f"{tiles.rows}x{tiles.columns} of {shown} {what}")]
         for axis in axes:
             b = collector(head, hint=f"first_{axis}", temporary=False)
-            self.frame.first[axis] = b.apply("mul", Index("group", axis), self.frame.size[axis])
+            self.frame.first[axis] = b.apply("mul", ir.Index("group", axis), self.frame.size[axis])
         self.interior = self._interior(head)
-        body: list[Stmt] = []
+        body: list[ir.Stmt] = []
         for part, region in zip(tiles.chain.parts, tiles.regions, strict=True):
-            body += [Barrier("local")] if body else []
+            body += [ir.Barrier("local")] if body else []
             body += self._part(part, region)
         tables = dict.fromkeys(stmt for part in tiles.chain.parts for stmt in part.kernel.shared("constant"))
         return replace(
             source,
             domain=Domain(Shape(*shape), source.domain.elements),
-            body=(*tables, *map(Declare, tiles.arrays.values()), *head, *body),
+            body=(*tables, *map(ir.Declare, tiles.arrays.values()), *head, *body),
             group=Shape(1, 1, THREADS),
             points=source.domain.shape,
             intermediates=(),
         )
 
-    def _interior(self, out: list[Stmt]) -> Expr | None:
+    def _interior(self, out: list[ir.Stmt]) -> ir.Expr | None:
         tests: list[tuple[str, str, int]] = []
         for axis, (low, high) in self._reach().items():
             size = self.frame.size[axis]
@@ -84,15 +67,15 @@ class Tiled:
             tests += [("ge", axis, begin)] if begin > 0 else []
             tests += [("lt", axis, end)] if end < self.groups[axis] else []
         b = collector(out)
-        test: Expr = constant(True, BOOL)
+        test: ir.Expr = constant(True, BOOL)
         for op, axis, bound in tests:
-            test = b.apply("and", test, b.apply(op, Index("group", axis), bound))
+            test = b.apply("and", test, b.apply(op, ir.Index("group", axis), bound))
         named = out.pop() if tests else None
-        if not isinstance(named, Let):
+        if not isinstance(named, ir.Let):
             return test
-        var = Var("interior", Type(BOOL))
+        var = ir.Var("interior", Type(BOOL))
         out.append(replace(named, var=var))
-        return Ref(var)
+        return ir.Ref(var)
 
     def _reach(self) -> dict[str, tuple[int, int]]:
         """How many points before and behind a tile a group accesses, if it is in the interior."""
@@ -107,42 +90,42 @@ class Tiled:
 
     # --- parts --------------------------------------------------------------------------------------------------
 
-    def _part(self, part: TilePart, region: Region) -> Block:
+    def _part(self, part: TilePart, region: Region) -> ir.Block:
         edge = (*self._strips(part, region, False), *_turning(outside(self.frame, part, region)))
         if self.interior is None:
             return edge
         inner = self._strips(part, region, True)
-        return inner if isinstance(self.interior, Const) else (If(self.interior, inner, edge),)
+        return inner if isinstance(self.interior, ir.Const) else (ir.If(self.interior, inner, edge),)
 
-    def _strips(self, part: TilePart, region: Region, inner: bool) -> Block:
+    def _strips(self, part: TilePart, region: Region, inner: bool) -> ir.Block:
         """All strips of a part, one for each thread at a time."""
         count = region.count[0] * region.count[1]
         tile = self.tiles.columns if self.tiles.is_aligned(part, region) else None
 
-        def turn(k: Expr, out: list[Stmt]) -> None:
+        def turn(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out, hint="strip", temporary=False)
-            strip = b.apply("add", collector(out).apply("mul", k, THREADS), Index("local", "column"))
-            body: list[Stmt] = []
+            strip = b.apply("add", collector(out).apply("mul", k, THREADS), ir.Index("local", "column"))
+            body: list[ir.Stmt] = []
             self._strip(part, region, _first(region, k, strip, tile, body), inner, body)
             if count % THREADS:
-                out.append(If(collector(out).apply("lt", strip, count), tuple(body)))
+                out.append(ir.If(collector(out).apply("lt", strip, count), tuple(body)))
             else:
                 out += body
 
         return _turning(numbered("turn", 0, -(-count // THREADS), turn))
 
-    def _strip(self, part: TilePart, region: Region, first: Along, inner: bool, out: list[Stmt]) -> None:
+    def _strip(self, part: TilePart, region: Region, first: Along, inner: bool, out: list[ir.Stmt]) -> None:
         rows, columns = region.strip
         windows = StripWindows(self.frame, part, region, inner)
         stored = self._stored(part, columns) if inner else {}
-        out += map(Declare, stored.values())
+        out += map(ir.Declare, stored.values())
         windows.load({axis: first[axis] for axis in self.frame.axes}, out)
         held = inner or bool(windows.found)
 
-        def row(k: Expr, out: list[Stmt]) -> None:
+        def row(k: ir.Expr, out: list[ir.Stmt]) -> None:
             down = collector(out, hint="down").apply("add", first["row"], k)
 
-            def point(lane: Expr, out: list[Stmt]) -> None:
+            def point(lane: ir.Expr, out: list[ir.Stmt]) -> None:
                 at = {"row": down, "column": collector(out, hint="across").apply("add", first["column"], lane)}
                 here = {axis: at[axis] for axis in self.frame.axes}
                 place = self.frame.place(part, region, here, inner, collector(out, hint="at"))
@@ -154,7 +137,7 @@ class Tiled:
             if stored:
                 here = {axis: {"row": down, "column": first["column"]}[axis] for axis in self.frame.axes}
                 grid = self.frame.place(part, region, here, True, collector(out, hint="at")).grid
-                out += [Wide(field, a, False, self.frame.point(grid), e) for (field, e), a in stored.items()]
+                out += [ir.Wide(field, a, False, self.frame.point(grid), e) for (field, e), a in stored.items()]
 
         strips = numbered("k", 0, rows, row)
         out += strips if held else _turning(strips)
@@ -163,17 +146,19 @@ class Tiled:
         """The arrays that hold what a thread writes at once: values that it always writes, to rows that lie so."""
         if part.rule is not None or columns == 1 or not self.tiles.wide:
             return {}
-        sure = [stmt for stmt in part.kernel.body if isinstance(stmt, Write) and not isinstance(stmt.element, Ref)]
-        odd = {stmt.field for stmt in walk(part.kernel.body) if isinstance(stmt, Write) and stmt not in sure}
+        sure = [
+            stmt for stmt in part.kernel.body if isinstance(stmt, ir.Write) and not isinstance(stmt.element, ir.Ref)
+        ]
+        odd = {stmt.field for stmt in walk(part.kernel.body) if isinstance(stmt, ir.Write) and stmt not in sure}
         return {
-            (stmt.field, element): Array(f"{stmt.field.hint}_lanes", Type(stmt.field.type.storage), (columns,))
+            (stmt.field, element): ir.Array(f"{stmt.field.hint}_lanes", Type(stmt.field.type.storage), (columns,))
             for stmt in sure
             if stmt.field not in odd
             for element in elements(stmt.field, stmt.element)
         }
 
 
-def _first(region: Region, turn: Expr, strip: Expr, tile: int | None, out: list[Stmt]) -> Along:
+def _first(region: Region, turn: ir.Expr, strip: ir.Expr, tile: int | None, out: list[ir.Stmt]) -> Along:
     """Where a strip begins, counted from where the region does.
 
     Args:
@@ -186,7 +171,7 @@ def _first(region: Region, turn: Expr, strip: Expr, tile: int | None, out: list[
     elif THREADS % across:
         number, column = b.apply("div", strip, across), b.apply("mod", strip, across)
     else:  # a thread keeps its columns
-        local = Index("local", "column")
+        local = ir.Index("local", "column")
         number = b.apply("add", b.apply("mul", turn, THREADS // across), b.apply("div", local, across))
         column = b.apply("mod", local, across)
     return {
@@ -195,7 +180,7 @@ def _first(region: Region, turn: Expr, strip: Expr, tile: int | None, out: list[
     }
 
 
-def _inner_first(b: Builder, strip: Expr, region: Region, inner: int) -> tuple[Expr, Expr]:
+def _inner_first(b: Builder, strip: ir.Expr, region: Region, inner: int) -> tuple[ir.Expr, ir.Expr]:
     """The row and the column of a strip, of which so many of a row are in the tile."""
     down, across = region.count
     before, beside = region.computed.columns[0] // region.strip[1], across - inner
@@ -207,6 +192,6 @@ def _inner_first(b: Builder, strip: Expr, region: Region, inner: int) -> tuple[E
     return row, b.apply("choose", test, b.apply("add", b.apply("mod", strip, inner), before), outer)
 
 
-def _turning(block: Block) -> Block:
+def _turning(block: ir.Block) -> ir.Block:
     """Loops that compilers need not expand."""
-    return tuple(replace(stmt, unroll=1) if isinstance(stmt, For) else stmt for stmt in block)
+    return tuple(replace(stmt, unroll=1) if isinstance(stmt, ir.For) else stmt for stmt in block)

@@ -11,26 +11,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.intervals import LIMITS
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import (
-    Array,
-    Block,
-    Declare,
-    Expr,
-    FieldParam,
-    For,
-    If,
-    Index,
-    Load,
-    Read,
-    Ref,
-    Stmt,
-    Store,
-    Wide,
-    Write,
-)
 from gpuop.ir.types import INT, UCHAR, UINT, Shape, Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import ACCESS
@@ -49,9 +33,9 @@ GROUP = Shape(1, 8, 32)  # threads of a work-group, whose rows share what they r
 AT_ONCE = 4  # columns of a row at the edge whose loads do not wait for one another
 GAIN = 0.75  # statements of words are at most such a part of those for each byte
 WORD = Type(UINT)
-Line = tuple[FieldParam, tuple[int, ...]]  # a row that is read: of which field, how far away along the other axes
+Line = tuple[ir.FieldParam, tuple[int, ...]]  # a row that is read: of which field, how far away along the other axes
 Held = Mapping[
-    Line, tuple[Array, int]
+    Line, tuple[ir.Array, int]
 ]  # the words that a thread has of a row, from which column behind its first one on
 
 
@@ -69,7 +53,7 @@ class Lines:
 def lines_of(kernel: Kernel) -> Lines | None:
     """None where it reads otherwise than at constant distances."""
     found: dict[Line, tuple[int, int]] = {}
-    for read in (e for e in expressions(kernel.body) if isinstance(e, Read)):
+    for read in (e for e in expressions(kernel.body) if isinstance(e, ir.Read)):
         place = line_of(read)
         if place is None:
             return None
@@ -79,10 +63,10 @@ def lines_of(kernel: Kernel) -> Lines | None:
     return Lines(found)
 
 
-def line_of(read: Read) -> tuple[Line, int] | None:
+def line_of(read: ir.Read) -> tuple[Line, int] | None:
     """The row of a read, and the column there."""
-    point = read.point or tuple(Index("global", "column") for _ in read.field.type.field_shape)
-    away = [at.offset for at in point if isinstance(at, Index)]
+    point = read.point or tuple(ir.Index("global", "column") for _ in read.field.type.field_shape)
+    away = [at.offset for at in point if isinstance(at, ir.Index)]
     return ((read.field, tuple(away[:-1])), away[-1]) if away and len(away) == len(point) else None
 
 
@@ -110,11 +94,11 @@ def refuse(kernel: Kernel) -> str:
         return "it reads far away"
     if domain.threads < target.least_threads * ACCESS:
         return "wide accesses would leave too few threads"
-    held = {line: (Array("row", WORD, (3 * WORDS,)), -ACCESS) for line in lines.found}
+    held = {line: (ir.Array("row", WORD, (3 * WORDS,)), -ACCESS) for line in lines.found}
     if len(held) * 2 * WORDS > MOST_HELD:
         return "what it reads takes too many registers"
     words = WordsOfThread(
-        kernel, held, {f: Array("lanes", WORD, (WORDS,)) for f in kernel.written}, constant(0, INT)
+        kernel, held, {f: ir.Array("lanes", WORD, (WORDS,)) for f in kernel.written}, constant(0, INT)
     ).block()
     return "" if words and len(words) <= GAIN * LANES * len(kernel.body) else "words would not make it faster"
 
@@ -134,31 +118,31 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 class WordsOfThread(WordKernel):
     """What is computed of one of a thread's words, whose neighbours are in arrays."""
 
-    def __init__(self, kernel: Kernel, held: Held, results: Mapping[FieldParam, Array], number: Expr) -> None:
+    def __init__(self, kernel: Kernel, held: Held, results: Mapping[ir.FieldParam, ir.Array], number: ir.Expr) -> None:
         super().__init__(kernel)
         self.held, self.results, self.number = held, results, number
-        self.loaded: dict[tuple[Array, int], Expr] = {}
+        self.loaded: dict[tuple[ir.Array, int], ir.Expr] = {}
 
-    def block(self) -> Block | None:
+    def block(self) -> ir.Block | None:
         """None of what is not understood."""
         return tuple(self.out) if all(map(self.stmt, self.source.body)) else None
 
-    def read(self, read: Read) -> list[Value] | None:
+    def read(self, read: ir.Read) -> list[Value] | None:
         place = line_of(read)
         assert place is not None
         (array, first), column = self.held[place[0]], place[1]
         return [self.lanes.beside(lambda k: (self.held_word(array, k),), 8, column - first, LIMITS[UCHAR])]
 
-    def held_word(self, array: Array, word: int) -> Expr:
+    def held_word(self, array: ir.Array, word: int) -> ir.Expr:
         if (array, word) not in self.loaded:
-            self.loaded[array, word] = self.b.bind(Load(array, (self.b.apply("add", self.number, word),), WORD))
+            self.loaded[array, word] = self.b.bind(ir.Load(array, (self.b.apply("add", self.number, word),), WORD))
         return self.loaded[array, word]
 
-    def write(self, stmt: Write) -> bool:
+    def write(self, stmt: ir.Write) -> bool:
         values = self.value(stmt.value) or []
         words = [v for v in values if isinstance(v, Packed) and v.range[1] <= LIMITS[UCHAR][1]]
         if len(words) == 1:
-            self.out.append(Store(self.results[stmt.field], (self.number,), words[0].form(8)[0], stmt.loc))
+            self.out.append(ir.Store(self.results[stmt.field], (self.number,), words[0].form(8)[0], stmt.loc))
         return len(words) == 1
 
 
@@ -181,87 +165,89 @@ class RaggedWords(ShiftedRows):
         self.ends = tuple(n + ACCESS - 1 for n in found.halo)
         self.points = (self.vectors + sum(self.ends)) * ACCESS
 
-    def computed(self) -> Block:
-        out, thread, behind = list[Stmt](), list[Stmt](), list[Stmt]()
+    def computed(self) -> ir.Block:
+        out, thread, behind = list[ir.Stmt](), list[ir.Stmt](), list[ir.Stmt]()
         left, right = self.lines.halo
         test = self.within(left, self.columns - right, thread)
         rows = self.inner_rows(collector(out))
-        vector = (If(rows, (*thread, If(test, self.words())), self.one_by_one()),)
+        vector = (ir.If(rows, (*thread, ir.If(test, self.words())), self.one_by_one()),)
         self.at_end(behind)
-        first = collector(out).apply("lt", Index("global", "column"), self.vectors)
-        return (*out, If(first, vector, (If(rows, tuple(behind)),)))
+        first = collector(out).apply("lt", ir.Index("global", "column"), self.vectors)
+        return (*out, ir.If(first, vector, (ir.If(rows, tuple(behind)),)))
 
-    def inner_rows(self, b: Builder) -> Expr:
+    def inner_rows(self, b: Builder) -> ir.Expr:
         """Whether all rows that are read are inside, and another one behind them, which the last access may reach."""
         tests = []
         for n, axis in enumerate(self.source.domain.axes[:-1]):
             away = [across[n] for _, across in self.lines.found]
             last = self.source.domain.extent(axis) - 1 - max(0, *away) - (axis == "row")
-            tests += [b.apply("ge", Index("global", axis), -min(away))] if min(away) < 0 else []
-            tests.append(b.apply("le", Index("global", axis), last))
+            tests += [b.apply("ge", ir.Index("global", axis), -min(away))] if min(away) < 0 else []
+            tests.append(b.apply("le", ir.Index("global", axis), last))
         for test in tests[1:]:
             tests[0] = b.apply("and", tests[0], test)
         return tests[0]
 
-    def at_end(self, out: list[Stmt]) -> None:
+    def at_end(self, out: list[ir.Stmt]) -> None:
         """What one of the threads behind those of a row does."""
         b, (left, right) = collector(out), self.ends
-        number = b.apply("sub", Index("global", "column"), self.vectors)
+        number = b.apply("sub", ir.Index("global", "column"), self.vectors)
         moved = b.apply("choose", b.apply("lt", number, left), 0, self.columns - left - right)
         self.at_column(b.apply("add", number, moved), out)
 
-    def one_by_one(self) -> Block:
+    def one_by_one(self) -> ir.Block:
         """The columns of a row at the edge of the grid; for those that are not there the last one, so that all load at once."""
 
-        def one(lane: Expr, out: list[Stmt]) -> None:
+        def one(lane: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
             self.at_column(
-                b.apply("min", b.apply("max", b.apply("add", Ref(self.first), lane), 0), self.columns - 1), out
+                b.apply("min", b.apply("max", b.apply("add", ir.Ref(self.first), lane), 0), self.columns - 1), out
             )
 
         (loop,) = numbered("lane", 0, self.thread.count, one)
-        assert isinstance(loop, For)
+        assert isinstance(loop, ir.For)
         return (replace(loop, unroll=AT_ONCE),)
 
-    def at_column(self, column: Expr, out: list[Stmt]) -> None:
+    def at_column(self, column: ir.Expr, out: list[ir.Stmt]) -> None:
         used = positions(self.source, self.source.domain)
         found = {e: at for e in used if (at := self.position(e, column, collector(out))) is not None}
         out += Placed(self.source, found).copy()
 
     # --- words ------------------------------------------------------------------------------------------------------
 
-    def words(self) -> Block:
-        out: list[Stmt] = []
+    def words(self) -> ir.Block:
+        out: list[ir.Stmt] = []
         held = {line: self.held(line, out) for line in self.lines.found}
-        results = {field: Array(f"{field.hint}_words", WORD, (WORDS,)) for field in self.source.written}
-        out += map(Declare, results.values())
+        results = {field: ir.Array(f"{field.hint}_words", WORD, (WORDS,)) for field in self.source.written}
+        out += map(ir.Declare, results.values())
 
-        def one(number: Expr, out: list[Stmt]) -> None:
+        def one(number: ir.Expr, out: list[ir.Stmt]) -> None:
             block = WordsOfThread(self.source, held, results, number).block()
             assert block is not None
             out += block
 
         out += numbered("word", 0, WORDS, one)
-        point: tuple[Expr, ...] = (*self.rows, Ref(self.first))
-        return (*out, *(Wide(field, array, False, point) for field, array in results.items()))
+        point: tuple[ir.Expr, ...] = (*self.rows, ir.Ref(self.first))
+        return (*out, *(ir.Wide(field, array, False, point) for field, array in results.items()))
 
-    def held(self, line: Line, out: list[Stmt]) -> tuple[Array, int]:
+    def held(self, line: Line, out: list[ir.Stmt]) -> tuple[ir.Array, int]:
         """Load the aligned accesses that have what is read of a row."""
         (field, across), domain = line, self.source.domain
         low, high = self.lines.found[line]
         far = sum(n * math.prod(domain.shape[k:]) for k, n in enumerate(across, 1))
         first = (far + low) // ACCESS * ACCESS - far
         last = -(-(far + high + ACCESS) // ACCESS) * ACCESS - far
-        row, b = Array(f"{field.hint}_row", WORD, ((last - first) // LANES,)), collector(out, hint="at")
-        out.append(Declare(row))
+        row, b = ir.Array(f"{field.hint}_row", WORD, ((last - first) // LANES,)), collector(out, hint="at")
+        out.append(ir.Declare(row))
         for start in range(first, last, ACCESS):
-            piece = Array(f"{field.hint}_piece", WORD, (WORDS,))
-            place = b.apply("add", Ref(self.first), start + far)  # so many columns on, whichever row it is in
-            out += [Declare(piece), Wide(field, piece, True, (*self.rows, place))]
+            piece = ir.Array(f"{field.hint}_piece", WORD, (WORDS,))
+            place = b.apply("add", ir.Ref(self.first), start + far)  # so many columns on, whichever row it is in
+            out += [ir.Declare(piece), ir.Wide(field, piece, True, (*self.rows, place))]
 
-            def kept(k: Expr, out: list[Stmt], piece: Array = piece, start: int = start) -> None:
+            def kept(k: ir.Expr, out: list[ir.Stmt], piece: ir.Array = piece, start: int = start) -> None:
                 b = collector(out)
-                out.append(Store(row, (b.apply("add", k, (start - first) // LANES),), b.bind(Load(piece, (k,), WORD))))
+                out.append(
+                    ir.Store(row, (b.apply("add", k, (start - first) // LANES),), b.bind(ir.Load(piece, (k,), WORD)))
+                )
 
             out += numbered("k", 0, WORDS, kept)
         return row, first
