@@ -1,4 +1,4 @@
-"""gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU where there is none.
+"""gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU if there is none.
 
 Names are loaded when they are first used (PEP 562): a program loads what it needs, and `import gpuop` nearly nothing.
 """

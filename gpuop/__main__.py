@@ -1,4 +1,4 @@
-"""The command line: `gpuop devices`, `gpuop source`, `gpuop passes`, `gpuop run`, `gpuop compile`, `gpuop tune`."""
+"""Command line: `gpuop devices`, `gpuop source`, `gpuop passes`, `gpuop run`, `gpuop compile`, `gpuop tune`."""
 
 from __future__ import annotations
 

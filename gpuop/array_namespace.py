@@ -1,4 +1,4 @@
-"""The names of the array API standard (2024.12), for fields: what `field.__array_namespace__()` gives."""
+"""Names of the array API standard (2024.12) for fields: the result of `field.__array_namespace__()`."""
 
 import math
 import sys

@@ -1,7 +1,6 @@
-"""Cog's names, for those who port: `gpuop.cog.crossCorrelate(image, filter, gpuop.cog.BorderClamp)`.
-Their page is docs/how-to/port-from-cog.md.
+"""Cog names for ports: `gpuop.cog.crossCorrelate(image, filter, gpuop.cog.BorderClamp)`, on page docs/how-to/port-from-cog.md.
 
-Functions take Fields. What only has another name is NumPy's or gpuop's function itself.
+Functions take Fields. A name that only renames is the NumPy or gpuop function itself.
 """
 
 import numpy as np

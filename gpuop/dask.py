@@ -1,4 +1,4 @@
-"""Pipelines on Dask's arrays, block by block, with the halos that they need: what is put together has the bits of one call."""
+"""Pipelines on Dask arrays, block by block, with the halos that they need. The assembled result has the bits of one call."""
 
 from __future__ import annotations
 

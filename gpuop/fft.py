@@ -1,4 +1,4 @@
-"""SciPy's Fourier transforms on fields: `gpuop.fft` has the names, arguments and defaults of `scipy.fft`."""
+"""Fourier transforms on fields: `gpuop.fft` has the names, arguments and defaults of `scipy.fft`."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""numpy.linalg's functions, on fields: `gpuop.linalg` has its names, and works on matrices of grids and of tensors."""
+"""Linear algebra on fields: `gpuop.linalg` has the names of `numpy.linalg`, for matrices of grids and of tensors."""
 
 import gpuop.lib.linalg.numpy_names  # noqa: F401 - it has NumPy's functions take fields
 from gpuop.lib.linalg.einsum import einsum

@@ -1,4 +1,4 @@
-"""Simulations on a grid that is spread over MPI's ranks: graphs step on windows, and exchange halos every few steps."""
+"""Simulations on a grid spread over MPI ranks: graphs step on windows, and exchange halos every few steps."""
 
 from typing import TYPE_CHECKING, NoReturn
 

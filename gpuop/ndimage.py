@@ -1,4 +1,4 @@
-"""SciPy's functions of images, on fields: `gpuop.ndimage` has the names, arguments and defaults of `scipy.ndimage`."""
+"""Image functions on fields: `gpuop.ndimage` has the names, arguments and defaults of `scipy.ndimage`."""
 
 from typing import NoReturn
 

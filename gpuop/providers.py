@@ -1,6 +1,6 @@
-"""Which function answers each question that fields ask of the layers above them (`gpuop/dsl/fields/services.py`).
+"""Functions that provide the services of `gpuop/dsl/fields/services.py`.
 
-Each loads its module when it is first asked: a program that only records loads none of them.
+Each loads its module at first use: a program that only records loads none of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random numbers by explicit keys, as jax.random's: the same bits on every device and wherever they are fused."""
+"""Random numbers by explicit keys, as in jax.random: the same bits on every device and in every fusion."""
 
 from typing import NoReturn
 

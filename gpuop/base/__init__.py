@@ -1,1 +1,1 @@
-"""Errors, settings, caches and other parts that know nothing of operators."""
+"""Errors, settings, caches and other parts that do not depend on operators."""

@@ -1,4 +1,4 @@
-"""Source locations and the exceptions of gpuop. Every message says what is wrong, where, and what to do instead."""
+"""Source locations and the exceptions of gpuop. Every message states the fault, its place and the remedy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What objects leave when they end, seen to by calls of C's alone.
+"""Finalizers of objects that run as C calls alone.
 
-Signals' handlers run where functions of Python's begin, and what they raise in a destructor or in a weak reference's callback
-is only reported: an interrupt would be lost.
+A Python function may be interrupted by a signal handler at its start. In a destructor or a weak reference's callback, Python
+only reports the exception that the handler raises, so an interrupt would be lost.
 """
 
 from __future__ import annotations

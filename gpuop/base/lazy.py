@@ -1,4 +1,4 @@
-"""Names of packages that are loaded when they are first used (PEP 562)."""
+"""Lazy package attributes: names that load their module at first use (PEP 562)."""
 
 from __future__ import annotations
 

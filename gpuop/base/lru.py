@@ -1,4 +1,4 @@
-"""The one kind of cache: a bounded number of entries, shared by threads."""
+"""Memory cache of a bounded number of entries, shared by threads. gpuop has no other kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts that can be entered again, and one in another, as users expect of what they have in a variable."""
+"""Re-entrant context managers: they may be entered again, and within themselves."""
 
 from __future__ import annotations
 

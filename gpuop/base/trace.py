@@ -1,4 +1,4 @@
-"""What the host does, told to who observes: how long it records, prepares, converts, plans, compiles, enqueues and waits."""
+"""Host trace spans: recording, preparing, converting, planning, compiling, enqueuing and waiting, for observers."""
 
 from __future__ import annotations
 

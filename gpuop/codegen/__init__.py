@@ -1,1 +1,1 @@
-"""Kernels as source text."""
+"""Source text of kernels."""

@@ -1,4 +1,4 @@
-"""Targets by name, and generated text for them: the door to this folder."""
+"""Targets by name, and generated text for them: the entry point of this folder."""
 
 from __future__ import annotations
 

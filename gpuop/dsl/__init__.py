@@ -1,4 +1,6 @@
-"""The vocabulary of kernel bodies: `from gpuop.dsl import *`. Names have a leading underscore; `OF_THE_GUIDE` has none."""
+"""Vocabulary of kernel bodies: `from gpuop.dsl import *`. Names have a leading underscore; those in `OF_THE_GUIDE` have
+none.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The intermediate representation of kernels."""
+"""Intermediate representation of kernels."""

@@ -1,4 +1,4 @@
-"""How long an axis may be: positions are ints, and so are what borders, windows and groups add to them."""
+"""Axis lengths: positions are ints, and so are their sums with borders, windows and groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The borders of reads: a row for each rule. Words, messages, docs, passes, the interpreter and tests take it from here.
+"""Border rules of reads, a row each. Builtins, messages, docs, passes, the interpreter and tests read this table.
 
 A rule is said twice: as integer arithmetic, only as much of it as the range of a coordinate needs, and in NumPy.
 """

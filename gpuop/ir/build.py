@@ -1,4 +1,4 @@
-"""Typed constructors: the one place where operators are applied, conversions inserted and constants folded."""
+"""Typed constructors: the only place that applies operators, inserts conversions and folds constants."""
 
 from __future__ import annotations
 

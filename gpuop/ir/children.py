@@ -1,6 +1,6 @@
-"""The children of nodes. The types of a dataclass's fields say which hold expressions, blocks and symbols; nothing else does.
+"""Children of nodes. The field types of a dataclass alone decide which fields hold expressions, blocks and symbols.
 
-A class is looked at once. A class that is no node, or holds nodes in a way unknown here, is a TypeError.
+Each class is examined once. A class that is no node, or holds nodes in an unknown way, is a TypeError.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dead code: what neither the outputs of a kernel nor its other effects need."""
+"""Dead code elimination: statements that neither the outputs of a kernel nor its other effects need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a device takes for what kernels do, as far as predictions of their times need it."""
+"""Device model: rates of a device, as far as time predictions need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named dimensions: what an operator takes, the axes of a field, and sizes that no memory belongs to."""
+"""Named dimensions: arguments of operators, axes of a field, and sizes without memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of the dtypes that fields have."""
+"""Names of the dtypes of fields."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Extents that are no part of a kernel: names in their places, and the kernel on grids of other extents.
+"""Symbolic extents: names in the place of numbers, and the kernel on grids of other extents.
 
-What extents have in common is part of a kernel: those that are equal along an axis have one name, and so have those along
-another axis, as in transposes. How large they are is not.
+A kernel records which extents are equal: those along one axis share a name, and so do those along another axis, as in transposes.
+The sizes are not part of it.
 """
 
 from __future__ import annotations

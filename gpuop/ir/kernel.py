@@ -1,4 +1,4 @@
-"""A kernel: its thread grid, its fields, and its body."""
+"""Kernels: thread grid, fields, and body."""
 
 from __future__ import annotations
 

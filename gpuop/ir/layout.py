@@ -1,4 +1,4 @@
-"""Where the elements of a field lie in memory."""
+"""Memory layout of a field: strides and offset of its elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of monoids: operations that combine values in any grouping, and what leaves a value as it is.
+"""Table of monoids: associative operations with their identities.
 
 Reductions, scans of work-groups, atomic updates, private copies of outputs and parts of windows all combine values by these rows.
 """

@@ -1,7 +1,6 @@
-"""What operators mean, in NumPy: C's integer division, OpenCL's corner cases, and functions NumPy lacks.
+"""Semantics of operators in NumPy: C integer division, OpenCL corner cases, and functions that NumPy lacks.
 
-Functions of the floating rows are called with float64 and their results rounded, so the reference is at least as
-accurate as any device.
+Floating rows are evaluated in float64 and rounded, so the reference is at least as accurate as any device.
 """
 
 from __future__ import annotations

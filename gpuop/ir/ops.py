@@ -1,7 +1,7 @@
-"""THE TABLE: one row per operator or builtin is all there is to know about it.
+"""THE TABLE: one row per operator or builtin, with all facts about it.
 
-A row gives the DSL name (with an underscore in kernels), the type rule, the meaning in NumPy, C's text, the error bound in
-ULP, and what the guide says of it. A dialect lists only its exceptions. Functions made of others are in `expansions`.
+A row has the DSL name (with an underscore in kernels), the type rule, the meaning in NumPy, the C text, the error bound in
+ULP, and the entry of the guide. A dialect lists only its exceptions. Composed functions are in `expansions`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A schedule that was chosen by hand."""
+"""Schedule override: a schedule that a user chose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code is generated for: a language, and what is known of the device then."""
+"""Targets of code generation: a language, and the facts of a device."""
 
 from __future__ import annotations
 

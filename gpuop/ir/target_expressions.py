@@ -1,6 +1,6 @@
-"""Target expressions: what is computed from facts of the target, once it is known that code is generated for it.
+"""Target expressions: values computed from facts of the target when code is generated for it.
 
-They are evaluated by Python's rules; a zero divisor gives 0, as in kernels.
+They follow the rules of Python; a zero divisor gives 0, as in kernels.
 """
 
 from __future__ import annotations

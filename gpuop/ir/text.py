@@ -1,4 +1,4 @@
-"""A kernel as text, one line per statement: for people, for logs, and (without hints and names) as its identity."""
+"""Kernel text, one line per statement: for people, for logs, and (without hints and names) as identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel's thread grid, and the work-groups that suit it."""
+"""Thread grids of kernels, and work-groups that suit them."""
 
 from __future__ import annotations
 

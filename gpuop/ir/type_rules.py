@@ -1,4 +1,4 @@
-"""The type rules of the operator table: operand types in, converted operand types and the result type out."""
+"""Type rules of the operator table: operand types in, converted operand types and the result type out."""
 
 from __future__ import annotations
 

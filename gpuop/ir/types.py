@@ -1,4 +1,4 @@
-"""Types: scalars and short vectors of kernel values, field types, and C's conversion order."""
+"""Types: scalars and short vectors of kernel values, field types, and the conversion order of C."""
 
 from __future__ import annotations
 

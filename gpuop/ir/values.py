@@ -1,6 +1,6 @@
-"""What calling operators yields: an immutable graph of leaves and kernel calls, built lazily, evaluated elsewhere.
+"""Values: an immutable graph of leaves and kernel calls, built lazily by operator calls and evaluated by upper layers.
 
-Values have names, for people: they are no part of what a value is, and plans and caches do not know them.
+Names of values are for people: plans and caches ignore them.
 """
 
 from __future__ import annotations

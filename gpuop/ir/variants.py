@@ -1,4 +1,4 @@
-"""A call of an operator that was recorded several times: which of its kernels runs is decided for a device, before any is fused."""
+"""Calls of multi-versioned operators: the kernel is chosen for a device before any fusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The invariants of a kernel, checked after recording and after every pass. A violation is a bug of gpuop's."""
+"""Invariants of kernels, checked after recording and after every pass. A violation is a bug in gpuop."""
 
 from __future__ import annotations
 

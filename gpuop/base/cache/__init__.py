@@ -1,1 +1,1 @@
-"""Files: written whole or not at all; and what is kept in them between processes."""
+"""Persistent caches: files that processes share, each written whole or not at all."""

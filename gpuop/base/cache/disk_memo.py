@@ -1,4 +1,4 @@
-"""What gpuop makes of the same things in every process, kept on disk: known by what it is made of, and who makes it."""
+"""Memo on disk: results that every process would compute again, keyed by their inputs and by the code that computes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks of open files, by which processes know of one another: the lock goes with the process, however it ends."""
+"""File locks between processes: the system releases them when a process ends, however it ends."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the languages share: a kernel as text of C, and what a language may differ in."""
+"""C text of kernels, shared by all languages, and the table of their differences."""

@@ -1,4 +1,4 @@
-"""What atomic operations that compare and swap make write, equally in each dialect."""
+"""Values that compare-and-swap loops write, the same in every dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A language is data: keywords, type names, how a position is spelled, and the calls that differ. And what a source is."""
+"""Dialects: a language as data (keywords, type names, positions, calls that differ), and the `Source` that a backend
+launches.
+"""
 
 from __future__ import annotations
 

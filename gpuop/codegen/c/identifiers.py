@@ -1,4 +1,4 @@
-"""Identifiers: the user's names, made unique and kept apart from the language's own."""
+"""Identifiers: names of the user, made unique and distinct from those of the language."""
 
 from __future__ import annotations
 

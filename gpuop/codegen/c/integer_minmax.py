@@ -1,4 +1,4 @@
-"""Kernels of many extremes of integers, which Intel's compiler dies of: how the calls are spelled there."""
+"""Calls for kernels with many integer minima and maxima, which crash the Intel compiler when spelled as usual."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which loops a compiler is told to leave as they are: those around loops over arrays that a thread has no registers for.
+"""Loops that the compiler must not unroll: those around loops over arrays too large for registers.
 
-Written out to the end, such loops have constant places, so that small arrays are registers: of 8×8 float where all bounds are
-constants. Larger ones are in memory however the loops are written, and NVRTC spends seconds on 16×16 for nothing.
+Once unrolled, such loops have constant indices, so small arrays stay in registers: up to 8×8 float where all bounds are constants.
+Larger arrays are in memory in any case, and NVRTC spends seconds on unrolling 16×16 for nothing.
 """
 
 from __future__ import annotations

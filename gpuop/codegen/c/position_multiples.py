@@ -1,7 +1,7 @@
-"""Multiples of positions along a row, with which a compiler may compute wrongly unless it is told that positions are ints.
+"""Multiples of column positions, which a compiler may compute wrongly unless the text says that positions are ints.
 
-Positions are longer than an int in OpenCL. Where Intel's compiler makes vectors of threads, the second vector of 3 · position
-begins like the first one if the product could be longer, and is stored in another order than the threads' own.
+Positions are longer than an int in OpenCL. Where the Intel compiler vectorizes threads, the second vector of 3 · position starts
+as the first one does if the product could exceed an int, and its store order differs from that of the threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A lowered kernel as source text: signature, the prolog of field strides and thread positions, statements."""
+"""Printer of a lowered kernel: signature, prolog of field strides and thread positions, statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identifiers that OpenCL C and CUDA C++ keep for themselves: keywords, types, macros and functions of their standards.
+"""Reserved identifiers of OpenCL C and CUDA C++: keywords, types, macros and functions of their standards.
 
 Sources: OpenCL C 1.2, 2.0 and 3.0 (keywords 6.1.9; types 6.3; functions and macros 6.15), ISO C99 (6.4.1, annex B), ISO C++20
 (lex.key, lex.digraph), and the CUDA C++ Programming Guide (language extensions).

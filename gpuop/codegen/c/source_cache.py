@@ -1,4 +1,4 @@
-"""Sources as JSON has them, so that other processes need not generate them again."""
+"""JSON form of sources, so that other processes need not generate them again."""
 
 from __future__ import annotations
 

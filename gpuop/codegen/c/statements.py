@@ -1,4 +1,4 @@
-"""Statements as C text, line by line, with the user's lines behind them."""
+"""Statements as C text, a line each, with the user line of every line."""
 
 from __future__ import annotations
 

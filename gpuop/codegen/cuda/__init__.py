@@ -1,1 +1,1 @@
-"""CUDA C++."""
+"""CUDA C++ dialect."""

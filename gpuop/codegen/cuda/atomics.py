@@ -1,4 +1,4 @@
-"""Atomic operations: CUDA's own, on unsigned integers where sign does not matter, and those that compare and swap makes."""
+"""Atomic operations: the CUDA functions, on unsigned integers where the sign does not matter, and compare-and-swap loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA C++, compiled with `--fmad=false` (OPTIONS), so that results are those of every other device."""
+"""CUDA C++ dialect, compiled with `--fmad=false` (OPTIONS) so that results equal those of every other device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that are two unsigned numbers of 16 bits: instructions of newer devices, and what CUDA has for older ones."""
+"""Pairs of unsigned 16-bit numbers in a word: instructions of newer devices, and CUDA functions for older ones."""
 
 FUNCTION = """
 // of both halves, which are unsigned

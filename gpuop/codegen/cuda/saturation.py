@@ -1,7 +1,7 @@
-"""CUDA's saturating conversions: of floats, truncated, 0 of a NaN; of integers to narrow ones, by an instruction.
+"""Saturating conversions in CUDA: floats truncate and NaN gives 0; narrow integers use an instruction.
 
-Integers that are clipped to 8 or 16 bits in CUDA C++ are compared wrongly: of `min`, `max` and a comparison of 16 bits NVIDIA's
-assembler (13.0, for sm_90, but at -O0) makes 255 <= 0. It sees none of these behind `cvt.sat`.
+The NVIDIA assembler (13.0, sm_90, all levels but -O0) miscompiles comparisons of integers that CUDA C++ clips to 8 or 16 bits:
+`min`, `max` and a 16-bit comparison give 255 <= 0. It does not see through `cvt.sat`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""OpenCL C: its spelling, vectors and vectorized calls."""
+"""OpenCL C dialect: spelling, vectors and vectorized calls."""

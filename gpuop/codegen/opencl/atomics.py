@@ -1,4 +1,4 @@
-"""Atomic operations: OpenCL's own on 32 bits, those of the extensions on 64, and on floats what compare and swap makes."""
+"""Atomic operations: the OpenCL functions on 32 bits, extensions on 64 bits, and compare-and-swap loops on floats."""
 
 from __future__ import annotations
 

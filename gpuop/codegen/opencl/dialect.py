@@ -1,4 +1,4 @@
-"""OpenCL C 1.2."""
+"""OpenCL C 1.2 dialect."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""One result for one argument, in vectors and out of them: what keeps the bits of fused kernels on PoCL.
+"""Function calls whose results do not depend on vectorization: they keep the bits of fused kernels on PoCL.
 
-Its functions within an error bound are others for vectors than for scalars (Intel's are the same), so scalar code calls those
-of vectors too. Some look at all lanes to choose their way, so that a lane's bits depend on its neighbours: these are kept to
-one way, in which they agree with the scalar function. And some are our own: their pow takes three times as long, their exp
-twice, their rounding to halves four times, and as long to compile.
+The PoCL functions within an error bound differ between vectors and scalars (those of Intel agree), so scalar code calls the vector
+functions too. Some of them branch on all lanes, so a lane's bits depend on its neighbours; these take one fixed branch, on which
+they agree with the scalar function. Some are our own: the PoCL pow takes three times as long, its exp twice, its rounding to
+halves four times, and as long to compile.
 """
 
 from __future__ import annotations

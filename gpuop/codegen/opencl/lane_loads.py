@@ -1,4 +1,4 @@
-"""Vectors of elements that are no neighbours, at distances that are constants: their lanes are picked of vectors of neighbours."""
+"""Strided vector loads: elements at constant distances are shuffled out of loads of neighbours."""
 
 from __future__ import annotations
 

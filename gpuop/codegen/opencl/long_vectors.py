@@ -1,4 +1,4 @@
-"""Vectors of more lanes than OpenCL's own, of integers of few bits: an extension of Clang's, which compilers for CPUs are made of.
+"""Vectors with more lanes than OpenCL has, for narrow integers: a Clang extension, and compilers for CPUs are based on Clang.
 
 They have operators but no functions, so conversions and extremes are spelled here.
 """

@@ -1,8 +1,8 @@
-"""Conversions of floats to integers: truncated, saturated at the integers' bounds, 0 of a NaN.
+"""Conversions of floats to integers: truncated, saturated at the bounds of the integer, 0 for NaN.
 
-Intel's compiler makes no vectors of `convert_uchar_sat`, nor of the kernel around it, and not every driver gives 0 of a NaN.
-Floats that are clamped and converted plainly take a tenth to a half of the time there, and no longer elsewhere; integers,
-and results of 64 bits, gain nothing.
+The Intel compiler vectorizes neither `convert_uchar_sat` nor the kernel around it, and on some drivers NaN does not give 0.
+Clamping and then converting plainly takes a tenth to a half of the time there, and no longer elsewhere. Integers and 64-bit
+results gain nothing.
 """
 
 from __future__ import annotations

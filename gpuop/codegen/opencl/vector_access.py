@@ -1,7 +1,7 @@
-"""Vectors in memory, which begin at any element: functions that read and write them.
+"""Vector loads and stores that begin at any element.
 
-PoCL's own, `vload` and `vstore`, go through all lanes one by one, which its compiler is long with and does not always find
-together again: a pointer to vectors that are aligned as their elements are makes one instruction everywhere.
+In PoCL, `vload` and `vstore` handle lanes one by one, which compiles slowly and is not always merged again. A pointer to vectors
+with the alignment of their elements gives one instruction on every driver.
 """
 
 from __future__ import annotations

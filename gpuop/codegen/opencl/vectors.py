@@ -1,4 +1,4 @@
-"""OpenCL's vectors, which the lanes of a CPU's kernels are. A bool is an int of all bits, as comparisons of floats give it."""
+"""OpenCL vectors as the lanes of CPU kernels. A bool is an int with all bits set, the result of a float comparison."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The words of kernel bodies, each recorded by a function here."""
+"""Kernel builtins: functions that record code."""

@@ -1,4 +1,4 @@
-"""Reads and writes of fields: at the thread's own point, at explicit points with a border rule, by element."""
+"""Reads and writes of fields: at the own point of a thread, at explicit points with a border rule, by element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What words of reads and writes are given: fields, outputs, coordinates, elements, borders."""
+"""Argument checks of reads and writes: fields, outputs, coordinates, elements, borders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pointers, and the atomic functions that take them: on variables, array elements and elements of outputs."""
+"""Pointers, and the atomic functions on them: variables, array elements and output elements."""
 
 from __future__ import annotations
 

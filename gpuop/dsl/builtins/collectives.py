@@ -1,4 +1,4 @@
-"""What the threads of a work-group compute of one another's values: reductions, scans, votes, selections and shuffles."""
+"""Collective operations of a work-group: reductions, scans, votes, selections and shuffles."""
 
 from __future__ import annotations
 

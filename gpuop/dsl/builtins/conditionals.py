@@ -1,4 +1,4 @@
-"""`with _if(c):`, `_elseif`, `_else`."""
+"""Conditionals: `with _if(c):`, `_elseif`, `_else`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel's author asks of a running kernel: `_print` and `_assert`."""
+"""Debugging builtins: `_print` and `_assert`."""
 
 from __future__ import annotations
 

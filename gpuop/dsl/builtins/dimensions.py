@@ -1,4 +1,5 @@
-"""Places among the dimensions of fields, of which there may be more than a kernel's grid has axes: by position and by name.
+"""Positions along the dimensions of a field, by number and by name; a field may have more dimensions than a kernel grid
+has axes.
 
 The first dimensions of such a field are one axis of the kernel, counted in row-major order (`FieldType.folded`).
 """

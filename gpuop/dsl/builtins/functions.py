@@ -1,4 +1,4 @@
-"""The builtin functions of kernels: one for each table row and expansion that has a public name."""
+"""Builtin functions of kernels: one for each table row and expansion with a public name."""
 
 from __future__ import annotations
 

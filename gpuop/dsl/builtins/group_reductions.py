@@ -1,4 +1,4 @@
-"""What `_reduceGroup` and `_scanGroup` combine values by: named operations, and functions of two values."""
+"""Operations of `_reduceGroup` and `_scanGroup`: names, and functions of two values."""
 
 from __future__ import annotations
 

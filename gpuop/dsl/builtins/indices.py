@@ -1,4 +1,4 @@
-"""Linear indices: of threads, and of places among any dimensions, put together and taken apart."""
+"""Linear indices: of threads, and of points among any dimensions (ravel and unravel)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads between the points of a field: linear interpolation, recorded as ordinary reads and arithmetic."""
+"""Linear interpolation between the points of a field, recorded as ordinary reads and arithmetic."""
 
 from __future__ import annotations
 

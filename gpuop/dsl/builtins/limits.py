@@ -1,4 +1,4 @@
-"""The ends of types: where minima and maxima begin."""
+"""Limits of types: start values of minima and maxima."""
 
 from __future__ import annotations
 

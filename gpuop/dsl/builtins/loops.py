@@ -1,4 +1,4 @@
-"""`with _for(n) as i:`, `_while`, `_forEachTensorElement`, and leaving them."""
+"""Loops: `with _for(n) as i:`, `_while`, `_forEachTensorElement`, `_break` and `_continue`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that threads share: `_local` and `_volatile` declarations, constant tables, and barriers."""
+"""Shared memory: `_local` and `_volatile` declarations, constant tables, and barriers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorting and selection of lists of values, by networks: exchanges of two, of which none depends on what the values are."""
+"""Sorting networks: sorting and selection of lists by exchanges of two values, with no data-dependent step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choice by an index: one of several cases."""
+"""Selection of one of several cases by an index."""
 
 from __future__ import annotations
 

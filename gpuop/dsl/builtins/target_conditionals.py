@@ -1,4 +1,6 @@
-"""`with _codegenIf(c):`, `_codegenElseif`, `_codegenElse`: every branch is recorded, and one is left in code for a target."""
+"""Conditional compilation: `with _codegenIf(c):`, `_codegenElseif`, `_codegenElse`. All branches are recorded, code for a
+target has one.
+"""
 
 from __future__ import annotations
 

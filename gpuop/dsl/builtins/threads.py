@@ -1,4 +1,4 @@
-"""The thread identity constants. They exist in every dimensionality: 0, or 1 for counts, where there is no such axis."""
+"""Thread identity constants. They exist in every dimensionality: 0, or 1 for counts, along an absent axis."""
 
 from __future__ import annotations
 

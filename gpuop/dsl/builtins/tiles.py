@@ -1,4 +1,4 @@
-"""`_tile`: a block of a field in local memory, which all threads of a work-group load together."""
+"""`_tile`: a block of a field in local memory, loaded by all threads of a work-group together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`with _window(weights) as (offset, weight):`, loops over arrays of numbers that lie around each point."""
+"""`with _window(weights) as (offset, weight):`, a loop over an array of weights around each point."""
 
 from __future__ import annotations
 

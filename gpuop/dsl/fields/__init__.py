@@ -1,1 +1,1 @@
-"""Fields: lazy values of a graph, and what they share with arrays of other libraries."""
+"""Fields: lazy values of a graph, and their exchange with arrays of other libraries."""

@@ -1,4 +1,4 @@
-"""Types of what the functions of the library take, for checkers and editors."""
+"""Argument types of library functions, for type checkers and editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Field tells of itself as an array: of the grid's axes, then of the tensor's."""
+"""Array attributes of a Field: grid axes first, then tensor axes."""
 
 from __future__ import annotations
 

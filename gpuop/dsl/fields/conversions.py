@@ -1,4 +1,4 @@
-"""What a Field becomes: a number of Python's, a field of another dtype, the parts of its complex numbers."""
+"""Conversions of a Field: to a Python number, another dtype, the parts of complex numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of fields, and fields in other processes: immutable ones are their own copies, and pickle as their values."""
+"""Copying and pickling: an immutable field is its own copy, and pickles as its values."""
 
 from __future__ import annotations
 

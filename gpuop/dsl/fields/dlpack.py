@@ -1,4 +1,4 @@
-"""What other array libraries ask of a field."""
+"""Array protocols by which other libraries read a field: DLPack and the CUDA array interface."""
 
 from __future__ import annotations
 

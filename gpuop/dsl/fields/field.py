@@ -1,4 +1,4 @@
-"""Fields: lazy, immutable nodes of a graph, made from arrays or by operators."""
+"""Fields: lazy, immutable nodes of a graph, created from arrays or by operators."""
 
 from __future__ import annotations
 

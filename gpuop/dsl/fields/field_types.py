@@ -1,4 +1,4 @@
-"""The kinds of fields that are made from arrays, numbers and functions."""
+"""Field classes by their source: arrays, numbers and functions."""
 
 from __future__ import annotations
 

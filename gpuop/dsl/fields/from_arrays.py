@@ -1,4 +1,4 @@
-"""From what the user gives to arrays that fields are made of."""
+"""Conversion of user data to the arrays behind fields."""
 
 from __future__ import annotations
 

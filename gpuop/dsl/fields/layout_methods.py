@@ -1,4 +1,4 @@
-"""The methods of a Field that give it other axes, with NumPy's meaning over `array_shape`."""
+"""Field methods that change axes, with NumPy semantics over `array_shape`."""
 
 from __future__ import annotations
 

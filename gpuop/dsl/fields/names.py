@@ -1,4 +1,4 @@
-"""The names of fields: the variables that the user assigns them to."""
+"""Names of fields: the variables that the user assigns them to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to write instead of NumPy's names that fields do not have."""
+"""Replacements for NumPy names that fields do not have, for messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods of a Field that go along an axis in order, with NumPy's meaning over `array_shape`."""
+"""Field methods that work along an axis in order, with NumPy semantics over `array_shape`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods of a Field that reduce axes to one value, with NumPy's meaning over `array_shape`."""
+"""Field methods that reduce axes to one value, with NumPy semantics over `array_shape`."""
 
 from __future__ import annotations
 

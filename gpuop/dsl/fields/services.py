@@ -1,4 +1,4 @@
-"""What fields and operators ask of the layers above them, which are loaded by their names when they are first asked."""
+"""Services of upper layers that fields and operators call, loaded by name at first use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where values of leaves come from without a device: arrays, parameters, the arguments of pipelines.
+"""Leaf sources without a device: arrays, parameters, pipeline arguments.
 
 The other kinds are `runtime/base/device_sources.py` (values on a device), `Frames` of `engine/graphs/sensors.py` (sensors),
-and `NoValues` of `ir/values.py`, where the base class says what all of them answer.
+and `NoValues` of `ir/values.py`, whose base class documents the interface.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a function's code takes from outside: names that it loads and modules that it imports, and which attributes it asks for."""
+"""Captured names: the globals, closure variables and imports that code loads, and the attributes that it accesses."""
 
 from __future__ import annotations
 

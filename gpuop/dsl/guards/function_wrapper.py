@@ -1,4 +1,4 @@
-"""What operators and pipelines have in common: they stand in the place of the function that they are made of."""
+"""Base class of operators and pipelines: a wrapper that takes the place of its function."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a function depends on besides its arguments: whether it would record, or trace, the same again.
+"""Snapshots of everything that a function depends on besides its arguments. Equal snapshots record, or trace, the same.
 
-Only what is known to be constant counts as such. A snapshot holds the values of everything that is captured: names of
-modules and closures, functions with what these capture, containers by their contents. Modules, classes and objects go by ways
-that nobody follows, into local names and arguments of helpers: of these it has the attributes that any of the functions asks
-of anything.
+Only values that are certain to be constant count as constant. A snapshot holds the value of every captured object: names of
+modules and closures, functions with their own captures, containers by content. Modules, classes and objects flow on into local
+names and arguments of helpers, which nobody follows; so a snapshot holds each of their attributes that any captured function
+accesses on any object.
 """
 
 from __future__ import annotations

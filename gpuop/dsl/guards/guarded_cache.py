@@ -1,4 +1,4 @@
-"""What was recorded, or traced, kept for as long as what it captured is the same."""
+"""Cache of recordings and traces, each valid while its captured state is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules, classes and objects that functions capture: where the attributes are that are asked of them."""
+"""Captured modules, classes and objects: the scopes that hold their attributes."""
 
 from __future__ import annotations
 

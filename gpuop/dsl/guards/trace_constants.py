@@ -1,4 +1,4 @@
-"""What of Python's, NumPy's and gpuop's own is the same whenever a body is recorded. Anything else may change."""
+"""Objects that are constant during tracing, by identity, type or module. Any other object may change."""
 
 from __future__ import annotations
 

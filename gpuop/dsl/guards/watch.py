@@ -1,4 +1,4 @@
-"""What was captured, as it was: names, functions and containers, to see at once whether any is another now."""
+"""Fast guard checks: names, functions and containers of a snapshot, compared by identity."""
 
 from __future__ import annotations
 

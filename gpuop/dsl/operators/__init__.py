@@ -1,1 +1,1 @@
-"""Operators: functions that are recorded into kernels, and what is checked of them."""
+"""Operators: functions recorded into kernels, and the checks on them."""

@@ -1,4 +1,4 @@
-"""Arguments of operators: fields, and constants, which are known by their content: numbers, lists, tuples, NumPy's arrays."""
+"""Arguments of operators: fields, and constants keyed by content (numbers, lists, tuples, NumPy arrays)."""
 
 from __future__ import annotations
 

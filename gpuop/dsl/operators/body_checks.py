@@ -1,4 +1,4 @@
-"""What is wrong with a body as a whole: barriers that not all threads reach, writes that race by construction."""
+"""Checks of a whole body: divergent barriers, and writes that always race."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`@gp.operator`, and operators that are recorded for each choice of parameters, of which a device's fastest one runs."""
+"""`@gp.operator`, and tuned operators: recorded once per choice of parameters, run with the fastest one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every path through a body writes of an output, at the thread's own point."""
+"""Definite assignment: the parts of an output that every path writes at the own point of a thread."""
 
 from __future__ import annotations
 

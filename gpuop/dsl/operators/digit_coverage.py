@@ -1,7 +1,7 @@
-"""Whether places that threads compute by quotients and remainders of their linear index are all of a field: re-blockings.
+"""Coverage of a field by quotients and remainders of the linear thread index, as re-blockings compute them.
 
-Such a place is a sum of digits of the index, each times a constant. It takes each value once where these constants are those of a
-number with digits of the same ranges, and the digits are independent of one another.
+A coordinate is a sum of digits of the index, each times a constant. It takes each value once if the constants are the place values
+of a mixed-radix number with digits of the same ranges, and the digits are independent.
 """
 
 from __future__ import annotations

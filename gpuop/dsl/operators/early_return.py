@@ -1,4 +1,4 @@
-"""`_return()`: what a thread would do after it stands under a condition, as all threads stay to the end of a kernel."""
+"""`_return()`: the rest of the body becomes conditional, because all threads stay to the end of a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a recorder to a kernel: every output written at own points gets one write at the end, and none is forgotten."""
+"""Recorder to kernel: every output gets one write at the own point at the end, and a missing one is an error."""
 
 from __future__ import annotations
 

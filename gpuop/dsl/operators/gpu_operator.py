@@ -1,4 +1,4 @@
-"""Cog's form of an operator, `with gp.GPUOperator(…):`, and what both forms make their outputs with."""
+"""`with gp.GPUOperator(…):`, the operator form of Cog, and the outputs of both forms."""
 
 from __future__ import annotations
 

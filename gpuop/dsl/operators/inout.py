@@ -1,4 +1,4 @@
-"""What `inout=` of an operator names: the arguments that it updates, which are its outputs."""
+"""Updated arguments of an operator (`inout=`), which are its outputs."""
 
 from __future__ import annotations
 

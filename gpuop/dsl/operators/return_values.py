@@ -1,4 +1,4 @@
-"""What a body returns: its values are written at the thread's own point, and the types of outputs follow from them."""
+"""Return values of a body: written at the own point; they give the output types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators declare: the dimensions and types of their arguments and results."""
+"""Declared dimensions and types of the arguments and results of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of operators and pipelines, as Dask has them: equal where the same would be recorded, in every process."""
+"""Dask tokens of operators and pipelines: equal where the recording would be equal, in every process."""
 
 from __future__ import annotations
 

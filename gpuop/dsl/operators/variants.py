@@ -1,4 +1,4 @@
-"""Operators that are recorded several times: for each thread grid that targets ask for, and for each choice of `tune=`."""
+"""Multi-versioned operators: recorded for each thread grid of the targets, and for each choice of `tune=`."""
 
 from __future__ import annotations
 

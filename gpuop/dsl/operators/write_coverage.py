@@ -1,9 +1,9 @@
-"""Whether the threads of a kernel together write all of an output, wherever each of them writes: then it is not filled before.
+"""Write coverage: outputs that the threads of a kernel write completely, which need no fill.
 
-A write is understood where its coordinates are sums of the thread's position, its group's, its own in the group, and loops'
-counters, each times a constant, and where the conditions around it fix others of these. It reaches every point when the ranges
-do and when, on every axis, there is a thread for each combination. Loops of threads that go on in strides of their number reach
-what they go over. Places that are made of quotients and remainders of positions are for `digit_coverage.py`.
+A write is understood if its coordinates are sums of thread position, group position, position in the group and loop counters, each
+times a constant, and the conditions around it fix others of these. It covers the grid if the ranges do and, on every axis, each
+combination has a thread. Grid-stride loops cover the range that they run over. Coordinates with quotients and remainders of
+positions are left to `digit_coverage.py`.
 """
 
 from __future__ import annotations

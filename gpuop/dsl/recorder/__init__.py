@@ -1,1 +1,1 @@
-"""What turns the calls of a kernel body into statements."""
+"""Recorder: the calls of a kernel body become statements."""

@@ -1,4 +1,4 @@
-"""Python's operators, shared by kernel values and fields: each becomes a call of `_operate` with NumPy's name of it."""
+"""Python operators of kernel values and fields: each calls `_operate` with the name of the NumPy function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which variables the result of a running call is assigned to: it is followed through the bytecode behind the call."""
+"""Assignment targets of the running call, read from the bytecode after it."""
 
 from __future__ import annotations
 

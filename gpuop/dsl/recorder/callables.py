@@ -1,4 +1,4 @@
-"""What users give as a function: whether it can be called as it will be."""
+"""Checks of user functions: their signatures must fit the coming call."""
 
 from __future__ import annotations
 

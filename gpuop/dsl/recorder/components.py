@@ -1,4 +1,4 @@
-"""The components of vectors, by number and by letter."""
+"""Vector components, by number and by letter."""
 
 from __future__ import annotations
 

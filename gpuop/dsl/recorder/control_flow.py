@@ -1,4 +1,4 @@
-"""The guard objects of control flow: entering one opens a block, leaving it records the statement."""
+"""Blocks of control flow: entering one opens a block, leaving it records the statement."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What errors of Python's in a body come from: nested functions that assign names around them, calls without end, arguments
-that a word does not take."""
+"""Causes of Python errors in a body: nested functions that assign outer names, endless recursion, wrong arguments of a
+builtin.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Fields are known by where they are recorded: the file of Fields is above."""
+"""Protocol of Fields as the recorder sees them; their file is in a higher folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers that stand in for a field's: `border=`, where a read is outside, and `default=`, where nothing is written."""
+"""Fill values: `border=` for reads outside, `default=` for points that nobody writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recorder learns from the user's frames: where they stand, and the statement that a call stands in."""
+"""User frames: their positions, and the statement around a call."""
 
 from __future__ import annotations
 

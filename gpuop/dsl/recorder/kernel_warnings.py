@@ -1,4 +1,4 @@
-"""What a kernel does as C does, and hardly anybody means: a KernelWarning at the user's line, once for each line."""
+"""Warnings for C semantics that users hardly mean: a KernelWarning at the user line, once per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a function may read a name after a place in its bytecode, before it binds it again."""
+"""Liveness of Python names in bytecode: reads after a place and before the next binding."""
 
 from __future__ import annotations
 

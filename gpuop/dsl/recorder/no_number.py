@@ -1,4 +1,4 @@
-"""What is no number in a kernel, outputs and arrays: arithmetic with them as a whole says what to write."""
+"""Outputs and arrays as operands: they are no numbers, so arithmetic on them raises an error with the remedy."""
 
 from __future__ import annotations
 

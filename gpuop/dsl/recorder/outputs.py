@@ -1,4 +1,4 @@
-"""`_out0` … `_out9`, and what a recorder knows of each."""
+"""Outputs `_out0` … `_out9`, and the record of each in a recorder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for kernel values: 0D fields, and complex numbers, which are pairs of their real and imaginary parts."""
+"""Placeholders for kernel values: 0D fields, and complex numbers as pairs of real and imaginary part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How exactly operators compute: what is chosen for those that do not say it themselves."""
+"""Precision modes, and the one in force for operators that do not set their own."""
 
 from __future__ import annotations
 

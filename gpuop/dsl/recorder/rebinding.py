@@ -1,4 +1,4 @@
-"""Python names that a block binds anew: Python does that once, while recording, whatever the device does with the block."""
+"""Python names that a block rebinds: Python does so once, while recording, whatever the device does with the block."""
 
 from __future__ import annotations
 

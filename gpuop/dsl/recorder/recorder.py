@@ -1,4 +1,4 @@
-"""The recorder: the only mutable state of the front end. It turns the calls of a kernel body into statements."""
+"""The recorder, the only mutable state of the front end: calls of a kernel body become statements."""
 
 from __future__ import annotations
 

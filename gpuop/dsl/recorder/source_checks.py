@@ -1,4 +1,4 @@
-"""What the source of a kernel body shows that running it does not: a `return` inside a recorded block."""
+"""Checks on the source of a kernel body for faults that running it does not show: a `return` inside a recorded block."""
 
 from __future__ import annotations
 

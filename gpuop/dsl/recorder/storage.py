@@ -1,4 +1,4 @@
-"""Between a field's storage and what a kernel sees: bytes and bools, unorm8 and floats. Recorded as ordinary operations."""
+"""Conversions between storage and kernel values (bytes and bools, unorm8 and floats), recorded as ordinary operations."""
 
 from __future__ import annotations
 

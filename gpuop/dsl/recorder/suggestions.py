@@ -1,4 +1,4 @@
-"""Which word of a kernel's does what a function of Python's or NumPy's does."""
+"""Kernel builtins that correspond to Python and NumPy functions, for messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`_target`: constants that are known only when code is generated, and what is computed of them."""
+"""`_target`: constants that only a target gives, and expressions of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python code does besides recording: it looks at values of Fields, which what it records may depend on; it warns."""
+"""Side effects of Python code while tracing: reads of Field values, and warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded values: Python's operators over them record code, and Python's silent misuses of them are errors."""
+"""Recorded values: Python operators on them record code, and Python constructs that would misuse them are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables and arrays of a thread's: what kernels assign to."""
+"""Variables and arrays of a thread, the assignable values of kernels."""
 
 from __future__ import annotations
 

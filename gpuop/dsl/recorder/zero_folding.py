@@ -1,4 +1,4 @@
-"""Integer zeros in kernels cost nothing: `sum(…)` starts with Python's 0, and windows have weights that are 0.
+"""Folding of integer zeros: `sum(…)` starts with the Python 0, and windows have weights of 0.
 
 0 + x is x, and 0 · x is 0 whatever x is. Floating zeros mean what IEEE 754 says: 0.0 + -0.0 is 0.0, and 0.0 · NaN is NaN.
 """

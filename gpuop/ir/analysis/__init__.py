@@ -1,1 +1,1 @@
-"""Analyses of kernels: they ask, and change nothing."""
+"""Analyses of kernels, which change nothing."""

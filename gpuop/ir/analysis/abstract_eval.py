@@ -1,4 +1,4 @@
-"""What can be known of a kernel's values before it runs: those that follow from positions alone, thread by thread."""
+"""Abstract evaluation: kernel values that follow from positions alone, thread by thread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Indices as sums: positions and counters, each times a factor, and a number between two bounds.
+"""Affine indices: sums of positions and counters, each times a factor, and an interval.
 
-Footprints, places of vectors, transposed reads and coverage of outputs all read indices so. What positions are, and which
-sums are of use, differs between them: each brings a function for the one and for the other.
+Footprints, vector positions, transposed reads and output coverage all use it. They differ in the terms that count as positions
+and in the sums of use to them, so each passes a function for either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Footprints: how far from its own point a thread reads a field."""
+"""Footprints: distances from its own point at which a thread reads a field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least and the greatest value that integer operations can have, given those of their operands."""
+"""Interval arithmetic: least and greatest results of integer operations, from those of their operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the threads of some work-groups do to local memory, statement by statement, as far as it follows from positions."""
+"""Definite initialisation of local memory: stores of a work-group, statement by statement, as far as positions decide them."""
 
 from __future__ import annotations
 

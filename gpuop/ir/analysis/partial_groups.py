@@ -1,8 +1,8 @@
-"""Tiles that nobody completes: local memory that threads read and that only surplus threads would have written.
+"""Incomplete tiles: local memory that threads read and only tail threads would have written.
 
-Where a grid is no multiple of its work-groups, the last ones have fewer threads. What these do is followed for such groups
-without data: positions are known, so are the counters and conditions that follow from them. Of anything else all is possible:
-conditions hold or not, indices are anywhere. So threads inside the grid write more than they do, and what is found is read.
+Where the grid is no multiple of the work-group, the last groups have fewer threads. Their execution is followed without data:
+positions are known, and the counters and conditions that follow from them. Anything else may be anything: conditions hold or not,
+indices are anywhere. So the analysis over-approximates the writes of threads inside the grid, and every report is a true read.
 """
 
 from __future__ import annotations

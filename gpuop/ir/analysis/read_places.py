@@ -1,4 +1,4 @@
-"""Where kernels read: a place is what its coordinates are made of, whichever statements compute them."""
+"""Read positions of kernels: coordinates as expressions, independent of the statements that compute them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large kernels are, and may be: drivers take long for what is larger, or refuse it.
+"""Kernel sizes and their limits: drivers compile larger kernels slowly, or refuse them.
 
 Sizes are in statements of recorded bodies, of which about a quarter are left in the text. Ten thousand of arithmetic take
 Intel's driver and PoCL half a second and NVRTC a tenth. Reads of neighbours take longer, by the square of their number: NVRTC

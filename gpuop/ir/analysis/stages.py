@@ -1,4 +1,4 @@
-"""Stages: a kernel with intermediates, taken apart into kernels without."""
+"""Stages: a kernel with intermediates, split into kernels without."""
 
 from __future__ import annotations
 

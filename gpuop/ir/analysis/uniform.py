@@ -1,4 +1,6 @@
-"""Which values are the same for all threads of a work-group (or of the grid): where barriers may stand depends on it."""
+"""Uniformity: values that are equal for all threads of a work-group, or of the grid. Barriers may stand only under uniform
+conditions.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Functions made of table rows, expanded when they are recorded: no device, dialect or pass knows them.
+"""Functions composed of table rows and expanded while recording: no device, dialect or pass knows them.
 
-`registry` says what an entry is; there is a file for each table of the guide, and one for Python's operators.
+`registry` defines an entry. Each table of the guide has a file, and so have the Python operators.
 """
 
 from gpuop.ir.expansions import common, complex, geometric, integer, math, operators, random, relational

@@ -1,4 +1,4 @@
-"""The guide's common functions; min, max and clamp are in its integer table too."""
+"""Common functions of the guide; min, max and clamp are in its integer table too."""
 
 from __future__ import annotations
 

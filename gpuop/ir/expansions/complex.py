@@ -1,6 +1,6 @@
-"""Functions of complex numbers, which are vectors of two components, real and imaginary part; a scalar is a real number.
+"""Functions of complex numbers: vectors of real and imaginary part. A scalar is a real number.
 
-Corner values are C's (ISO C11, annex G) but for products, which are NumPy's: those of infinite parts may be NaN.
+Corner values follow C (ISO C11, annex G), except for products, which follow NumPy: those of infinite parts may be NaN.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The guide's geometric functions.
+"""Geometric functions of the guide.
 
 OpenCL 1.2 bounds only fast_normalize; the bounds here are those of OpenCL 3.0 for 4 components.
 """

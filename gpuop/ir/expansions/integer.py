@@ -1,4 +1,4 @@
-"""The guide's integer functions, of every integer type: operands convert to their common type, and the result is of it.
+"""Integer functions of the guide, for every integer type: operands convert to their common type, which is that of the result.
 
 Most are the identities of H. S. Warren, Hacker's Delight (2nd edition, 2013), chapters 2 and 8, which hold for every width.
 """

@@ -1,4 +1,4 @@
-"""The guide's mathematical functions that are made of others; most are table rows."""
+"""Mathematical functions of the guide that are composed of others; most are table rows."""
 
 from __future__ import annotations
 

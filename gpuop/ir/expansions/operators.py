@@ -1,4 +1,4 @@
-"""What Python's operators and C's && and || are made of."""
+"""Expansions of the Python operators and of C && and ||."""
 
 from __future__ import annotations
 

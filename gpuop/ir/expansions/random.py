@@ -1,4 +1,4 @@
-"""Random numbers by keys and counters: Philox 4×32-10.
+"""Counter-based random numbers by key: Philox 4×32-10.
 
 J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). Ten rounds of
 products of 32 bits, which integers have alike on every device.

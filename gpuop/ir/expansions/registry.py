@@ -1,4 +1,4 @@
-"""The entries of the expansions, and what several of them use."""
+"""Registry of the expansions, and helpers that several of them use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guide's relational functions. Truth is OpenCL's: 1 of scalars, and -1 (every bit set) in components of vectors."""
+"""Relational functions of the guide. Truth follows OpenCL: 1 for scalars, -1 (every bit set) in vector components."""
 
 from __future__ import annotations
 
