@@ -22,6 +22,8 @@ from gpuop.ops.sort.search import found
 
 GUESSED = 1 << 18  # bins of equal widths, among which a quotient in float32 finds the right one, or the one before it
 LESS = 1 - 2.0**-20  # times as many bins as a unit has: more than what float32 rounds, and a quarter of a bin at most
+FAR = {16: 2.0**8, 32: 2.0**60, 64: 2.0**500}  # by bits: by this or its inverse the distances of ends become moderate
+SCALED = 5  # numbers
 NOWHERE = -1  # where no update has an effect
 
 
@@ -32,10 +34,11 @@ class Bins:
     Attributes:
         count: how many there are.
         how: "own", where values are the numbers of their bins; "table", which has a bin for each byte. Of bins of equal widths:
-            "line", where a product is known to be right; "edges", which computes both edges of the bin that it gives, and
-            "guess", which looks up the next one; else "search". "none", where no value of the dtype is in a bin.
+            "line", where a product is known to be right; "edges", which computes both edges of the bin that it gives, "scaled",
+            which does so where their distance may leave the dtype's range, and "guess", which looks up the next one; else
+            "search". "none", where no value of the dtype is in a bin.
         fields: what is read for it: the table; or the least and the greatest value of all bins, how many bins a unit has, beside
-            the width of one or how far the least value is from the first edge, and edges.
+            the width of one or how far the least value is from the first edge, and edges; of "scaled", see `_scaled`.
         used: how many bins values of the dtype reach.
     """
 
@@ -60,7 +63,7 @@ class Bins:
         if self.how == "search":
             return k._where(inside, found(self.used - 1, lambda n: _at(others[0], n + 1) <= value), NOWHERE)
         near = self._near(value, *others[:1])
-        if self.how == "edges":
+        if self.how in ("edges", "scaled"):
             near = near + k._where(self._behind(value, near), 1, 0) - k._where(value < self._edge(near), 1, 0)
         if self.how == "guess":
             near = near + k._where((near < self.used - 1) & (value >= _at(others[1], near + 1)), 1, 0)
@@ -72,7 +75,8 @@ class Bins:
         if value.type.kind != "f":  # differences are right, whatever the signs
             whole = {16: k._convert_int, 32: k._as_uint, 64: k._as_ulong}[value.type.dtype.bits]
             value, least = whole(value), whole(least)
-        away = k._convert(value - least, str(line.dtype))
+        scale = _at(line, 2) if self.how == "scaled" else None
+        away = k._convert(value - least if scale is None else value * scale - least * scale, str(line.dtype))
         if self.how == "guess":
             away = away + _at(line, 1)
         return k._convert_int(k._fmin(k._fmax(away * _at(line, 0), 0.0), float(self.used - 1)))
@@ -80,7 +84,8 @@ class Bins:
     def _edge(self, n: Any) -> Any:
         """As numpy.linspace computes it."""
         ends, line = self.fields[:2]
-        return k._convert(n, str(line.dtype)) * _at(line, 1) + _at(ends, 0)
+        away, first = k._convert(n, str(line.dtype)) * _at(line, 1), _at(ends, 0)
+        return (away + first * _at(line, 3)) * _at(line, 4) if self.how == "scaled" else away + first
 
     def _behind(self, value: Any, near: Any) -> Any:
         return (near < self.used - 1) & (value >= self._edge(near + 1))
@@ -120,7 +125,11 @@ def _uniform(count: int, edges: Numbers, starts: Numbers, ends: Field) -> Bins:
     """Bins of equal widths, by a product that is right for all values, if one is: so it is if it is at both sides of each edge."""
     precise = _precise(starts.dtype)
     first, width = float(edges[0]), float(edges[-1]) - float(edges[0])
-    units = np.asarray(count / width, precise)
+    with np.errstate(over="ignore"):
+        units, across = np.asarray([count / width, width], precise)
+    moderate = np.isfinite(across) and np.finfo(precise).tiny <= units < np.inf
+    if not moderate:  # so wide or narrow that a product says nothing
+        return Bins(count, "search", (ends, Field(starts)), starts.size)
     for factor in (units, np.nextafter(units, units.dtype.type(np.inf)), np.nextafter(units, units.dtype.type(0))):
         if _is_right(starts, factor):
             return Bins(count, "line", (ends, Field(np.array([factor, 0], precise))), starts.size)
@@ -161,7 +170,8 @@ def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Fi
     common = np.result_type(str(low.dtype), str(high.dtype), dtype)
     precise = common.name if common.kind == "f" else "float64"
     held = precise if dtype.kind == "f" else _wide(dtype)
-    types = [FieldType(*of) for of in ((count + 1, (), precise), (2, (), held), (2, (), _precise(np.dtype(held))))]
+    line = SCALED if dtype.kind == "f" else 2, (), _precise(np.dtype(held))
+    types = [FieldType(*of) for of in ((count + 1, (), precise), (2, (), held), line)]
     types += [FieldType(count + 1, (), held)] * (dtype.kind != "f")
 
     def body() -> None:
@@ -172,7 +182,7 @@ def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Fi
         return edges, Bins(count, "guess", tuple(others), count)
     if held == "float16" or count > GUESSED:
         return edges, bins_among(others[-1] if dtype.kind != "f" else edges, kind)
-    return edges, Bins(count, "edges", tuple(others), count)
+    return edges, Bins(count, "scaled", tuple(others), count)
 
 
 def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]) -> None:
@@ -181,29 +191,48 @@ def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]
     same = k._readTensor(low) == k._readTensor(high)
     first, last = (k._convert(k._readTensor(f), precise) for f in (low, high))
     first, last = k._where(same, first - 0.5, first), k._where(same, last + 0.5, last)
-    delta, inner = _inner(first, last, count)
-    step = delta / count
-    if precise == "float16":  # its ranges may be wider than its greatest number
-        widely = _inner(k._convert_float(first), k._convert_float(last), count)[1]
-        inner = k._where(delta - delta == 0, inner, k._convert_half(widely))
-    edge = k._where(k._column == count, last, inner)
+    edge = k._where(k._column == count, last, _inner(first, last, count))
     k._writeTensor(k._out0, edge)
-    units = count / k._convert(delta, wide)
     if held == precise:
-        ends, beside = (inner, last), k._convert(step, wide)
+        ends, line = (edge, last), _scaled(first, last, count)
     else:
-        ends, beside = _whole_ends(low, high, first, last, held), k._convert(k._ceil(first) - first, wide)
-        units = units * LESS
+        ends = _whole_ends(low, high, first, last, held)
+        line = [count / k._convert(last - first, wide) * LESS, k._ceil(first) - first]
         k._writeTensor(k._out3, k._where(k._column == count, ends[1], k._ceil(edge)))
     k._writeTensor(k._out1, k._where(k._column == 0, *ends), k._column)
-    k._writeTensor(k._out2, k._where(k._column == 0, units, beside), k._column)
+    with k._if(k._column == 0):
+        for n, number in enumerate(line):
+            k._writeTensor(k._out2, k._convert(number, wide), n)
 
 
-def _inner(first: Any, last: Any, count: int) -> tuple[Any, Any]:
-    """How far the ends are apart, and the edge between them that the thread writes, as numpy.linspace has it."""
+def _inner(first: Any, last: Any, count: int) -> Any:
+    """The edge between two ends that the thread writes, as numpy.linspace has it; also where these are farther apart than the
+    greatest number.
+    """
+    dtype = first.type.dtype.name
+    if dtype == "float16":
+        far = k._convert_half(_evenly(k._convert_float(first), k._convert_float(last), count))
+    else:
+        far = _evenly(first * 0.5, last * 0.5, count) * 2.0
+    return k._where(k._isfinite(last - first), _evenly(first, last, count), far)
+
+
+def _evenly(first: Any, last: Any, count: int) -> Any:
     delta, number = last - first, k._convert(k._column, first.type.dtype.name)
     step = delta / count
-    return delta, k._where(step == 0, number / count * delta, number * step) + first
+    return k._where(step == 0, number / count * delta, number * step) + first
+
+
+def _scaled(first: Any, last: Any, count: int) -> list[Any]:
+    """How bins are found where neither the distance of two ends nor its inverse need be in the dtype's range: how many bins a unit
+    has, of values times the third number; the width of a bin, times the fourth one; and 1 by this. They are powers of two.
+    """
+    dtype = first.type.dtype
+    one, large, small = (k._convert(n, dtype.name) for n in (1.0, FAR[dtype.bits], 1 / FAR[dtype.bits]))
+    half, whole = last * 0.5 - first * 0.5, k._isfinite(last - first)
+    near = k._where(half > large, small, k._where(half < small, large, one))
+    shrink, grow = k._where(whole, one, 0.5), k._where(whole, one, 2.0)
+    return [count / (last * near - first * near), (last * shrink - first * shrink) / count, near, shrink, grow]
 
 
 def _whole_ends(low: Field, high: Field, first: Any, last: Any, held: str) -> tuple[Any, Any]:

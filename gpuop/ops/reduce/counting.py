@@ -99,7 +99,8 @@ def _between(values: Field, count: int, ends: tuple[Any, Any]) -> Any:
     if not ends[0] <= ends[1] or not np.all(np.isfinite(ends)):
         raise SemanticError(f"histogram: `range=` is two finite numbers that increase, not {ends}")
     try:
-        return np.histogram_bin_edges(np.empty(0, values.type.array_dtype), count, ends)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.histogram_bin_edges(np.empty(0, values.type.array_dtype), count, ends)
     except ValueError:
         raise SemanticError(f"histogram: between {ends[0]} and {ends[1]} {values.dtype} has no {count} bins") from None
 
