@@ -1,4 +1,4 @@
-"""The graphs that are being defined, each thread's own, and what joins them there."""
+"""The graphs that each thread is defining, and the states, sensors and actuators that join them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Definition(Protocol):
 
 
 def open_graphs() -> list[Definition]:
-    """Those whose `with` this thread is inside of."""
+    """The graphs whose `with` this thread is in."""
     if not hasattr(_building, "stack"):
         _building.stack = []
     stack: list[Definition] = _building.stack
@@ -36,7 +36,7 @@ def set_next(state: Field, value: Any) -> None:
 
 
 def join(part: object) -> None:
-    """Have a sensor or an actuator belong to the graph that is being defined."""
+    """Add a sensor or an actuator to the graph that is being defined."""
     graphs = open_graphs()
     if not graphs:
         raise SemanticError(

@@ -1,4 +1,4 @@
-"""What a step of a running graph is made of, so that it is whole or has not been, whatever interrupts it."""
+"""Atomic steps of a running graph: an interrupted step has happened wholly or not at all."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared
 
-Copies = Sequence[tuple[FieldType, int, int]]  # (type, next value, state): what a step copies on the device
+Copies = Sequence[tuple[FieldType, int, int]]  # (type, next value, state): copies of a step on the device
 Buffers = dict[int, Argument]
 
-no_op = bool  # a part that does nothing, as one call of C's
+no_op = bool  # a part that does nothing, in one C call
 
 
 class BoundLaunches:
@@ -68,16 +68,16 @@ Moment = tuple["int | None", BufferSet]
 
 
 class Change:
-    """What brings the states to another moment: parts that run in order, from the first one on without return.
+    """A transition of the states to another moment: parts that run in order; it cannot be undone once the first has run.
 
-    The handler of a signal may raise an exception between any two bytecodes, but not inside of a call of C's.
-    `Backend.launch` counts parts as it runs them, without a bytecode in between, so those that are `indivisible`, as the
-    first one, run once; the others may run again.
+    A signal handler may raise an exception between any two bytecodes, but not within a C call.
+    `Backend.launch` counts parts as it runs them, without a bytecode in between, so parts that are `indivisible`, such as
+    the first, run once; the others may run again.
 
     Attributes:
         to: the moment.
-        ran: what the parts returned that ran. The moment is reached, for everybody who asks, once there is one: the rest
-            is made up for when somebody wants to see it.
+        ran: the return values of the parts that have run. The moment counts as reached once there is one: the rest runs
+            before a value is read.
     """
 
     __slots__ = ("parts", "ran", "to")
@@ -86,6 +86,6 @@ class Change:
         self.to, self.parts, self.ran = to, parts, [*ran]
 
     def finish(self) -> None:
-        """Run the parts that have not run; from the one that fails on they are left."""
+        """Run the remaining parts; if one fails, it and those after it remain."""
         backend = self.to[1].prepared.backend
         backend.launch(self.parts[len(self.ran) :] if self.ran else self.parts, self.ran)

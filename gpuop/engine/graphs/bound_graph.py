@@ -25,25 +25,25 @@ class BoundGraph:
     """A graph's buffers on a device, and launches bound to them.
 
     A state moves to the buffer of its next value at each step, so launches are bound once for each way in which values lie
-    in buffers. An evaluation writes nothing that a state of the moment lives in. What is true when an exception comes, from a
-    driver or a signal's handler, follows from single attributes: `now` is the moment, or the one that `change` leads to once
-    the first of its parts has run; its values are there if it is `evaluated`.
+    in buffers. An evaluation writes to no buffer of a current state. After an exception, of a driver or a signal handler,
+    single attributes tell the state of the graph: `now` is the moment, or the one that `change` leads to once the first of
+    its parts has run; its values are computed if it is `evaluated`.
 
-    Values are numbers of the program's, launches those of the plan's.
+    Values are numbered as in the program, launches as in the plan.
 
     Args:
-        program: wants what can be read, then the next values of the states.
-        states: leaves, in the order of those.
-        readable: how many of the wanted values can be read.
+        program: its results are the values that can be read, then the next values of the states.
+        states: the leaves of the states, in the order of their next values.
+        readable: the number of values that can be read.
 
     Attributes:
         readable: the values that can be read.
-        next_values: those that states take next.
+        next_values: the values that states take next.
         sensors: the value of each sensor.
         state_leaves: the states that anything depends on; each leaf has the array that its state starts from.
         occasional: the launches that do not run at every step.
         occasional_due: those of them that have to run before the next evaluation.
-        buffer_sets: where values are after 0, 1, 2 … steps, then in turn.
+        buffer_sets: the buffers of values after 0, 1, 2 … steps, then cyclically.
     """
 
     def __init__(self, prepared: Prepared, program: Program, states: list[Leaf], readable: int) -> None:
@@ -75,9 +75,9 @@ class BoundGraph:
         return (change.to if change is not None and change.ran else self.now)[0]
 
     def _rotating(self, prepared: Prepared) -> tuple[list[BufferSet], int]:
-        """Where values are after 0, 1, 2 … steps, and which of these follows the last one.
+        """The buffers of values after 0, 1, 2 … steps, and the number of the set that follows the last one.
 
-        What is computed when a parameter is set would change under a state that had its buffer, and is copied.
+        A value that is recomputed when a parameter is set must not share its buffer with a state, so the state takes a copy.
         """
         buffers, rates = self._allocate(prepared.backend), self._rates()
         nexts = {s: v for s, v in self._next_pairs() if buffers[s] is not buffers[v]}
@@ -90,11 +90,11 @@ class BoundGraph:
         return _in_turn([BufferSet(prepared, each, copies) for each in places], again), again
 
     def _rates(self) -> dict[int, Rate]:
-        """Those of what is computed."""
+        """The rates of all computed values."""
         return {v: launch.rate for launch in self.plan.launches for v in launch.outputs}
 
     def _next_pairs(self) -> tuple[tuple[int, int], ...]:
-        """States, each with its next value."""
+        """Pairs of a state and its next value."""
         return self.program.cycle.nexts if self.program.cycle is not None else ()
 
     def _allocate(self, backend: Backend) -> dict[int, Argument]:
@@ -115,7 +115,7 @@ class BoundGraph:
     # --- parameters ---------------------------------------------------------------------------------------------
 
     def _set(self) -> None:
-        """Give the launches the parameters that were set, and note what depends on them."""
+        """Pass parameters that were set to the launches, and mark the launches that depend on them as due."""
         for value in self.parameters.changed():
             version, data = self.parameters[value].state
             planes = planes_of(self.program.types[value], data)
@@ -187,7 +187,7 @@ class BoundGraph:
             self.now = to
 
     def _follow(self) -> None:
-        """Compute again what the next values of states depend on through parameters that were set."""
+        """Recompute the next values of states that depend on parameters that were set."""
         changed = self.parameters.changed()
         if changed:
             self.evaluated = None
@@ -195,7 +195,7 @@ class BoundGraph:
             self._run_occasional({number for v in changed for number in self.parameters.recompute[v]})
 
     def _frame_parts(self, frames: Sequence[Frames], to: BufferSet) -> list[Part]:
-        """Parts that bring the frames of sensors to other buffers: those that are ready, or else those that they show."""
+        """Parts that move the frames of sensors to other buffers: the frame that is ready, or else the current one."""
         parts: list[Part] = []
         for source, value in self.sensors.items():
             planes = source.planes if source in frames else None
@@ -213,7 +213,7 @@ class BoundGraph:
         self.change = None
 
     def settle(self) -> None:
-        """Go on with a change that was interrupted, if it has begun."""
+        """Finish a change that was interrupted, if it has begun."""
         change = self.change
         if change is not None:
             if change.ran and self.now is not change.to:
@@ -234,13 +234,13 @@ class BoundGraph:
         self.evaluated = now
 
     def _run_occasional(self, besides: set[int]) -> None:
-        """Run the occasional launches that are due, and others."""
+        """Run the occasional launches that are due, and those in `besides`."""
         bound = self.now[1].bind()
         bound.launch([part for n in sorted(self.occasional_due | besides) for part in bound.launches[n].parts])
         self.occasional_due.clear()
 
     def renew(self) -> None:
-        """Have everything computed at the next evaluation, what does not run at every step too."""
+        """Mark all occasional launches as due, so that the next evaluation computes everything."""
         self.occasional_due.update(self.occasional)
 
     def rebind(self, prepared: Prepared) -> None:
@@ -273,7 +273,7 @@ class BoundGraph:
 
 
 def _in_turn(buffer_sets: list[BufferSet], again: int) -> list[BufferSet]:
-    """The sets, each of which the next one follows, and the last one that with this number."""
+    """Link each set to the next one, and the last to the set with the number `again`."""
     for each, following in zip(buffer_sets, [*buffer_sets[1:], buffer_sets[again]], strict=True):
         each.following = following
     return buffer_sets

@@ -1,4 +1,4 @@
-"""The parameters of a graph that runs: which launches take them, and which run again when one is set."""
+"""The parameters of a running graph: the launches that take them, and those that run again when one is set."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class BoundParameters(dict[int, Adjustable]):
     """The parameters, by the numbers of their values. Launches are numbered as in the plan.
 
     Attributes:
-        by_value: those that are arguments of launches; the others have buffers.
-        versions: which version of each parameter the launches have; -1: none yet.
-        positions: the launches that take each parameter, and at which position.
+        by_value: parameters that are arguments of launches; the others have buffers.
+        versions: the version of each parameter that the launches have; -1: none yet.
+        positions: the launches that take each parameter, with its position among their arguments.
         recompute: for each parameter the launches that compute next values of states from it; they run again before the
             next step when it is set. None for one that no state depends on.
         occasional: for each parameter the launches that depend on it and do not run at every step.
@@ -33,7 +33,7 @@ class BoundParameters(dict[int, Adjustable]):
         self.occasional = {v: _occasional(plan, v) for v in self}
 
     def changed(self) -> list[int]:
-        """Those that were set since the launches got them."""
+        """The parameters that were set after the launches took them."""
         return [v for v, source in self.items() if source.state[0] != self.versions[v]]
 
 

@@ -56,7 +56,7 @@ class ComputeGraph(GraphWindowing):
         precision: how exactly its operators compute, as of `gp.precision`.
 
     Raises:
-        SemanticError: from what is defined or called wrongly; a graph runs after its `with`, and not after `release`.
+        SemanticError: for a wrong definition or call; a graph runs after its `with`, and not after `release`.
         CompileError, DeviceError: from the first step or reset, when it is compiled for its device.
     """
 
@@ -71,7 +71,7 @@ class ComputeGraph(GraphWindowing):
         self._actuators: list[Actuator] = []
         self._probes: dict[str, Field] = {}
         self._closed = False
-        self._gone: Callable[[], GpuopError] | None = None  # why it cannot run any more
+        self._gone: Callable[[], GpuopError] | None = None  # makes the error of a graph that cannot run any more
         self._lock = threading.RLock()
         self._stepper: Stepper | None = None
         self._plan: Plan | None = None
@@ -151,7 +151,7 @@ class ComputeGraph(GraphWindowing):
         driven[leaf] = None
 
     def join(self, part: object) -> None:
-        """Have a sensor or an actuator; they are served in the order of their definition."""
+        """Add a sensor or an actuator; they are served in the order of their definition."""
         if isinstance(part, Actuator):
             self._actuators.append(part)
         elif isinstance(part, Sensor):
@@ -178,7 +178,7 @@ class ComputeGraph(GraphWindowing):
 
     @property
     def plan(self) -> Plan:
-        """What runs at each step."""
+        """The plan of a step."""
         with self._lock:
             return self._plan if self._plan and self._stepper else self._plan_on(self._backend())
 
@@ -229,7 +229,7 @@ class ComputeGraph(GraphWindowing):
         return (self._stepper.tick or 0) if self._stepper is not None else 0
 
     def read(self, what: Field | str) -> Array:
-        """The values of what is probed, as of `tick`; waits. Any thread may ask.
+        """The values of a probed field, as of `tick`; waits. Any thread may call it.
 
         Args:
             what: a probed Field, or a probe's name.
@@ -244,7 +244,7 @@ class ComputeGraph(GraphWindowing):
         return self._live().read(list(self._probes).index(name)).reshape(self._probes[name].type.array_shape)
 
     def synchronize(self) -> None:
-        """Wait for the device, and until actuators have got what there is."""
+        """Wait for the device, and until actuators have all arrays of this tick."""
         if self._stepper is not None:
             self._stepper.synchronize()
 
@@ -253,17 +253,17 @@ class ComputeGraph(GraphWindowing):
         self._live().run()
 
     def stop(self) -> None:
-        """End `run`, and wait for that; raises what ended it."""
+        """End `run`, and wait for its end; raises the error that ended it."""
         if self._stepper is not None:
             self._stepper.stop()
 
     def wait(self) -> None:
-        """Wait until `run` has come to its end, because sensors have; raises what ended it otherwise."""
+        """Wait until `run` ends because a sensor is exhausted; raises the error that ended it otherwise."""
         if self._stepper is not None:
             self._stepper.wait()
 
     def release(self) -> None:
-        """Stop, and give the device's memory back; the graph cannot run any more."""
+        """Stop, and free the memory of the device; the graph cannot run any more."""
         try:
             self.stop()
         finally:
@@ -281,7 +281,7 @@ class ComputeGraph(GraphWindowing):
             return self._stepper
 
     def _backend(self) -> Backend:
-        """The device that it runs on."""
+        """The device of the graph."""
         backend = current() if self._device is None else open_device(self._device, config.debug > 0)
         return open_device(backend.name, checked=True) if self._checked else backend
 
@@ -290,7 +290,7 @@ _that_ran: WeakKeys[ComputeGraph, None] = WeakKeys()
 
 
 def _in_child() -> None:
-    """A process that was forked has neither the devices of graphs nor their threads, and locks as they were."""
+    """Reset graphs in a forked process, which has neither their devices nor their threads, and copies of their locks."""
     for graph in _that_ran:
         graph._lock, graph._stepper = threading.RLock(), None
         graph._gone = partial(DeviceError, f"this ComputeGraph ran in another process, and {FORKED}")

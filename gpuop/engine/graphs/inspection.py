@@ -1,4 +1,4 @@
-"""Looking at a ComputeGraph: its plan as text, as data, as source, as a picture, and how long it takes; and at fields."""
+"""Inspection of a ComputeGraph: its plan as text, data, source and picture, its profile; and fields as HTML."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gpuop.runtime.profile.profiler import Profile, profile
 
 
 class Inspection(ABC):
-    """What can be seen of a graph, given its plan and what its values are outside of it."""
+    """The inspection of a graph, from its plan and the roles of its values outside of it."""
 
     _states: Sized
     _sensors: Sized
@@ -42,15 +42,15 @@ class Inspection(ABC):
     @property
     @abstractmethod
     def plan(self) -> Plan:
-        """What runs at each step."""
+        """The plan of a step."""
 
     @abstractmethod
     def _program(self, stages: GraphStages = NO_STAGES) -> Program:
-        """What is computed at each step, on whichever device; with what stages reduce, and what is known of them as leaves."""
+        """The program of a step, on any device; with the values that stages reduce, whose results are leaves."""
 
     @abstractmethod
     def _ends(self) -> Ends:
-        """What the plan's values are outside of it."""
+        """The sources and sinks of the plan's values."""
 
     @property
     @abstractmethod
@@ -63,7 +63,7 @@ class Inspection(ABC):
 
     @abstractmethod
     def _backend(self) -> Backend:
-        """The device that it runs on."""
+        """The device of the graph."""
 
     @property
     def kernel_count(self) -> int:
@@ -77,7 +77,7 @@ class Inspection(ABC):
     def nbytes(self) -> int:
         """The bytes of memory that the graph has on its device: states, frames, arrays, and what kernels write.
 
-        Constants that other graphs share count too. What an iteration keeps between its turns is not known before it runs.
+        Constants that other graphs share count too. What an iteration keeps between its iterations is not known before it runs.
         """
         return nbytes_of(self.plan)
 
@@ -213,7 +213,7 @@ class Inspection(ABC):
         return draw_plan(self.plan, self._ends())
 
     def _repr_html_(self) -> str | None:
-        """The drawing, in notebooks; nothing more than its text for a graph that has no plan."""
+        """The drawing, for notebooks; None for a graph that has no plan, which is shown as text."""
         try:
             return f'<div style="overflow: auto">{svg(self._scene())}</div>'
         except GpuopError:
@@ -221,7 +221,7 @@ class Inspection(ABC):
 
 
 def show(field: Field) -> str:
-    """A field as HTML: evaluated and drawn by its type; a line of text where it has no values. Raises none of our errors."""
+    """A field as HTML: evaluated and drawn by its type, or a line of text if it has no values. Raises no GpuopError."""
     title = f"{field.name} {field.type}".strip()
     try:
         values = field.numpy()

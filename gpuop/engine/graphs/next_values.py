@@ -1,4 +1,4 @@
-"""What states take: results, or leaves whose buffers they can take."""
+"""The next values of states: results, or leaves whose buffers the states can take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuop.ops.elementwise.algebra import copied
 
 
 def next_values(states: Mapping[Leaf, Field]) -> list[Node]:
-    """The next value of each state: of leaves a copy, where the state cannot have the leaf's buffer."""
+    """The next value of each state; a copy of a leaf whose buffer the state cannot take."""
     nodes = {state: value.node for state, value in states.items()}
     copies = copying(nodes, {state: state.type.nbytes for state in states})
     return [
@@ -21,5 +21,5 @@ def next_values(states: Mapping[Leaf, Field]) -> list[Node]:
 
 
 def _is_taken(node: Node) -> bool:
-    """Whether a value has a buffer of gpuop's own, in which nothing changes within a step or after it."""
+    """Return whether gpuop owns the buffer of a value, and nothing changes there within a step or after it."""
     return isinstance(node, Result) or not (node.by_value or node.source.borrowed or node.source.role == "parameter")

@@ -1,4 +1,4 @@
-"""Parts of states that lie one after the other in bytes of the host, and in memory each on a device."""
+"""Copies of parts of states: consecutive bytes on the host, a buffer for each part on a device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuop.runtime.base.backend import Array, Backend, Buffer
 
 
 def fetch_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Buffer], out: Array) -> None:
-    """Enqueue copies to the host; it has them when a mark that is recorded then is reached."""
+    """Enqueue copies to the host; they are complete when a mark that is recorded after them is reached."""
     for (kind, planes), buffer in zip(_planes(kinds, out), buffers, strict=True):
         if queue.only_enqueues:
             queue.fetch(kind, buffer, planes)
@@ -18,7 +18,7 @@ def fetch_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Bu
 
 
 def bring_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Buffer], taken: Array) -> None:
-    """Enqueue copies from the host, which may not change before such a mark."""
+    """Enqueue copies from the host, whose memory must not change before a mark that is recorded after them is reached."""
     for (kind, planes), buffer in zip(_planes(kinds, taken), buffers, strict=True):
         queue.bring(kind, buffer, planes)
 

@@ -1,4 +1,4 @@
-"""States in files: NumPy's .npz, written whole or not at all, and checked before anything is taken from it."""
+"""Checkpoints of graphs: states in an .npz file, written atomically and checked before a graph takes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Named = tuple[str, FieldType]  # a state: its name, which may be empty, and its 
 
 
 class Saving(Inspection, StaysHere, NearNames):
-    """Has a graph's states written to files, and taken from them."""
+    """Saves the states of a graph to files, and loads them."""
 
     stays = (
         "a ComputeGraph has memory of a device and threads of this process; send a function that builds it, and its states by "
@@ -32,9 +32,9 @@ class Saving(Inspection, StaysHere, NearNames):
     )
 
     def save(self, path: Path) -> None:
-        """Write states and tick to a file, NumPy's .npz: a whole one, or none.
+        """Write states and tick to an .npz file, atomically.
 
-        States are known by their names, which are those of variables unless `field.name = …` gives others; those that share
+        States are identified by their names, which are those of variables unless `field.name = …` gives others; those that share
         a name, or have none, as in lists, by the order of their `.next`.
 
         Args:
@@ -47,7 +47,7 @@ class Saving(Inspection, StaysHere, NearNames):
         write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
 
     def load(self, path: Path) -> None:
-        """Take states and tick from a file that `save` wrote, and evaluate. Parameters are as they are.
+        """Take states and tick from a file that `save` wrote, and evaluate. Parameters do not change.
 
         Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on
         at tick t in another process, begin its source with frame t.
@@ -66,7 +66,7 @@ class Saving(Inspection, StaysHere, NearNames):
 
 
 def write(path: Path, tick: int, states: Sequence[tuple[str, FieldType, Array]]) -> None:
-    """Write states, replacing the file at once: who reads it, or finds it after a crash, has the old or the new one."""
+    """Write states and replace the file atomically: readers, and a crash, see the old file or the new one."""
     head = {"format": FORMAT, "version": VERSION, "tick": tick, "states": [_described(n, t) for n, t, _ in states]}
     members: dict[str, Any] = {f"state{k}": array for k, (_, _, array) in enumerate(states)}
     with replacing(path) as file:
@@ -76,7 +76,7 @@ def write(path: Path, tick: int, states: Sequence[tuple[str, FieldType, Array]])
 def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
     """The tick and the expected states of a file.
 
-    States are known by their names and types, in whatever order; those that share both, or have no name, by their order.
+    States are identified by names and types, in any order; those that share both, or have no name, by their order.
 
     Raises:
         SemanticError: it is no file of states, it is damaged, or its states are not the expected ones.
@@ -111,7 +111,7 @@ def _head(name: str, members: Archive) -> tuple[int, list[list[str]]]:
 
 
 def _numbers(file: str, found: list[list[str]], expected: Sequence[Named]) -> list[int]:
-    """Which of the states in a file each expected one is."""
+    """The number in the file of each expected state."""
     wanted = [_described(*state) for state in expected]
     numbers = {key: k for k, key in enumerate(_keys(found))}
     keys = _keys(wanted)
@@ -124,7 +124,7 @@ def _numbers(file: str, found: list[list[str]], expected: Sequence[Named]) -> li
 
 
 def _keys(states: Sequence[Sequence[str]]) -> list[tuple[str, str, int]]:
-    """What identifies each state: its name, its type, and which one it is of those that have both."""
+    """The key of each state: its name, its type, and its position among those that share both."""
     seen: Counter[tuple[str, str]] = Counter()
     keys = []
     for name, kind in states:

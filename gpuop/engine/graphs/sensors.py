@@ -1,4 +1,4 @@
-"""What flows into a graph and out of it at each step: sensors and actuators, in step with it or one step apart."""
+"""Inputs and outputs of a graph at each step: sensors and actuators, synchronous or pipelined by one step."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def _values(source: Any) -> Iterator[Any]:
 
 
 class Frames(LeafSource):
-    """The source of a sensor's leaf: asks for frames, and keeps one that was fetched until a step has taken it.
+    """The source of a sensor's leaf: fetches frames, and keeps a frame until a step has taken it.
 
-    Whatever interrupts it, every frame that the source gives is shown, once.
+    Every frame of the source is shown once, whatever interrupts it.
     """
 
     role: ClassVar[str] = "sensor"
@@ -81,15 +81,15 @@ class Frames(LeafSource):
     def __init__(self, kind: FieldType, values: Iterator[Any], who: str, pipelined: bool) -> None:
         self.kind, self.who, self.pipelined, self.loc = kind, who, pipelined, here()
         self._values = values
-        self._given: list[Any] = []  # what the source gave, until it is used
-        # the next frame: not asked for (None), a job of the worker's, there (in a tuple), or END
+        self._pending: list[Any] = []  # the frame of the source, until it is used
+        # the next frame: not requested (None), a job of the worker, ready (in a tuple), or END
         self._ready: Job | tuple[Planes] | object | None = None
 
     def read(self) -> NoReturn:
         raise SemanticError("a Sensor has frames only while its graph runs: probe the field, and `graph.read` it")
 
     def fetch(self, worker: Worker | None) -> bool:
-        """Have a frame ready; False where there is none any more. Raises what the source raises."""
+        """Make a frame ready; False if the source is exhausted. Raises the errors of the source."""
         self.look_ahead(worker)
         job = self._ready
         if job is None:
@@ -107,31 +107,29 @@ class Frames(LeafSource):
             if self._ready is None:
                 self._ready = Job(self._next)
             if isinstance(self._ready, Job):
-                worker.ask(self._ready)  # a second time where the first was interrupted
+                worker.ask(self._ready)  # again if the first call was interrupted
 
     @property
     def planes(self) -> Planes:
-        """Of the frame that is ready; None where the old one stays."""
+        """The planes of the frame that is ready; None if the old one stays."""
         return self._ready[0] if isinstance(self._ready, tuple) else None
 
     def used(self) -> None:
-        """A step has taken the frame that is ready."""
+        """Drop the frame that is ready, which a step has taken."""
         if isinstance(self._ready, tuple):
             self._ready = None
-        self._given.clear()
+        self._pending.clear()
 
     def _next(self) -> object:
-        if not self._given:
-            self._given.extend(
-                islice(self._values, 1)
-            )  # one call of C's: no exception of a signal's handler loses a frame
-        if not self._given:
+        if not self._pending:
+            self._pending.extend(islice(self._values, 1))  # one C call: no exception of a signal handler loses a frame
+        if not self._pending:
             return END
-        (value,) = self._given
+        (value,) = self._pending
         try:
             return (None if value is None else planes_of(self.kind, self._converted(value)),)
         except Exception:
-            self._given.clear()
+            self._pending.clear()
             raise
 
     def _converted(self, value: Any) -> Array:
@@ -197,36 +195,34 @@ class Outlets:
         self._later = [(n, a.sink) for n, a in numbered if a.pipelined]
         self._worker = Worker("gpuop actuators") if self._later else None
         self._due: deque[tuple[int, Sink]] = deque()  # sinks that have yet to get the arrays of this tick
-        # whether the pipelined sinks have yet to get the arrays of this tick, and the last job that gave them some
+        # True if the pipelined sinks have yet to get the arrays of this tick; and the last job that gave them arrays
         self._sending: tuple[bool, Job | None] = False, None
 
     def owe(self) -> None:
-        """The graph has another tick, whose arrays every sink gets once."""
+        """Note a new tick, whose arrays every sink gets once."""
         self._due = deque(self._prompt)
         self._sending = bool(self._later), self._sending[1]
 
     def forget(self) -> None:
-        """The graph is at another tick, whose arrays nobody gets."""
+        """Note a new tick, whose arrays no sink gets."""
         self._due = deque()
         self._sending = False, self._sending[1]
 
     def feed(self) -> None:
-        """Give sinks what they have yet to get, all of them; then raise the first error."""
+        """Give all sinks the arrays that they have yet to get; then raise the first error."""
         errors = []
         while self._due:
             number, sink = self._due[0]
             gift: Callable[[], Any] = partial(sink, self._read(number))
             try:
-                list(
-                    map(CALL, (self._due.popleft, gift))
-                )  # one call of C's: the sink is called once, whatever interrupts
+                list(map(CALL, (self._due.popleft, gift)))  # one C call: the sink is called once, whatever interrupts
             except Exception as failed:  # noqa: BLE001 - raised below
                 errors.append(failed)
         if errors:
             raise errors[0]
 
     def hand_over(self) -> None:
-        """Give this tick to the pipelined sinks, once they are done with the one before; raises what they raised there."""
+        """Give this tick to the pipelined sinks once they are done with the last one; raises the errors of that one."""
         self._wait()
         if self._sending[0] and self._worker is not None:
             gifts = [partial(sink, self._read(n)) for n, sink in self._later]
@@ -237,7 +233,7 @@ class Outlets:
     def _wait(self) -> None:
         owed, job = self._sending
         if job is not None and self._worker is not None:
-            self._worker.ask(job)  # a second time where the first was interrupted
+            self._worker.ask(job)  # again if the first call was interrupted
             error = job.wait()
             self._sending = owed, None
             if error is not None:

@@ -1,4 +1,4 @@
-"""A ComputeGraph as its windows see it: what it reduces over the grid, and what a window of its states needs."""
+"""A ComputeGraph in the form that windows use: its reductions over the grid, and the needs of a window of its states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpuop.runtime.base.backend import Array, Backend, download
 
 
 def probe_named(what: Field | str, probes: Mapping[str, Field]) -> str:
-    """The name of what is probed.
+    """The name of a probe, by its field or name.
 
     Raises:
         SemanticError: it is not probed.
@@ -38,11 +38,11 @@ def probe_named(what: Field | str, probes: Mapping[str, Field]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SteppedGraph:
-    """What windows ask of a graph.
+    """The interface of a graph that windows use.
 
     Attributes:
-        program: wants what is probed, and then what states take next.
-        fields: what is probed, by name.
+        program: its results are the probed values, then the next values of states.
+        fields: the probed fields, by name.
     """
 
     program: Program
@@ -53,7 +53,7 @@ class SteppedGraph:
 
     @property
     def probes(self) -> dict[str, int]:
-        """The values of what is probed."""
+        """The values of the probes."""
         return dict(zip(self.fields, self.program.wanted, strict=False))
 
     @property
@@ -63,18 +63,18 @@ class SteppedGraph:
 
     @cached_property
     def staged(self) -> list[list[tuple[Joint, int | None, int]]]:
-        """What windows make together, by stages: the leaf that stands for it, if anything needs it, and what windows compute."""
+        """The collective values by stage, each with its leaf, if one stands for it, and the value that windows compute."""
         numbers = {node: v for v, node in self.program.leaves.items()}
         fields, known = iter(self.program.wanted[len(self.fields) :]), self.stages.known
         return [[(each, numbers.get(known[each.node]), next(fields)) for each in stage] for stage in self.stages.stages]
 
     @property
     def reduced(self) -> dict[int, int]:
-        """The leaves that stand for what stages give, with what windows compute of it."""
+        """The leaves that stand for collective values, each with the value that windows compute."""
         return {leaf: field for stage in self.staged for _, leaf, field in stage if leaf is not None}
 
     def constant(self, node: Leaf) -> Array:
-        """The values of a field of the grid that are no state's: they stay as they are, as no Parameter is on a grid."""
+        """The values of a constant field on the grid; a Parameter is never on a grid."""
         assert node.source.version is None
         if not node.source.borrowed:
             return np.asarray(node.source.read()[0])
@@ -83,11 +83,11 @@ class SteppedGraph:
         return download(node.type, self.compiled(what, self.backend).run(given)[what.wanted[0]], self.backend)
 
     def needs(self, steps: int, start: Place, stop: Place, probed: bool) -> WindowNeeds:
-        """What a window needs, of states and, where that is read there, of all that is probed."""
+        """The needs of a window: of its states and, if it reads them, of all probes."""
         nexts, reduced, what = self.nexts, self.reduced, self.program
         stepping = reduced_before(what, nexts.values(), reduced)
         found = WindowNeeds(*self._of(stepping, steps), stepping, {}, {}, bool(stepping))
-        found.footprint.window(start, stop)  # refuses what must be whole
+        found.footprint.window(start, stop)  # refuses an axis that must be whole
         cut = cut_axes(start, stop, found.footprint.grid)
         for name, value in self.probes.items() if probed else ():
             before = reduced_before(what, [value], reduced)
@@ -102,7 +102,7 @@ class SteppedGraph:
         return found
 
     def _of(self, seen: Sequence[int], steps: int) -> tuple[Program, Surroundings, Footprint]:
-        """A turn that computes other values too, and what it needs."""
+        """An iteration that computes other values too, and its needs."""
         what, stages = self.program, self.stages
         turn, parts = turn_of(what, self.nexts, seen), stages.parts(what.wanted[len(self.fields) :])
         return turn, *of_steps(turn, list(self.nexts), steps, parts, stages.leaves(what))
@@ -110,14 +110,14 @@ class SteppedGraph:
 
 @dataclass(frozen=True)
 class WindowNeeds:
-    """What a window needs.
+    """The needs of a window.
 
     Attributes:
-        turn: wants the next values of states, what is reduced, and what is probed.
-        reduced: what is reduced over the grid.
-        probes: what can be read.
-        refused: what cannot, with reasons.
-        waits: whether a step takes what is reduced.
+        turn: the program of an iteration: next values of states, values to reduce, and probes.
+        reduced: values that are reduced over the grid.
+        probes: probes that can be read.
+        refused: probes that cannot be read, with reasons.
+        waits: True if a step takes values that are reduced.
     """
 
     turn: Program
@@ -130,7 +130,7 @@ class WindowNeeds:
 
 
 def cut_axes(start: Place, stop: Place, grid: Place) -> frozenset[int]:
-    """The axes of which a window has not all points."""
+    """The axes along which a window is not the whole grid."""
     return frozenset(axis for axis, ends in enumerate(zip(start, stop, strict=True)) if ends != (0, grid[axis]))
 
 

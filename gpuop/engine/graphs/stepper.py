@@ -1,4 +1,4 @@
-"""What a step is: frames come in, states change, everything is evaluated, arrays go out; each is whole or has not been."""
+"""Steps of a graph: frames come in, states change, everything is evaluated, arrays go out. Each step is atomic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNSEEN = 4  # steps that a graph in a thread may enqueue before it waits for the
 
 
 def times(n: object) -> int:
-    """A number of steps; SemanticError for what is none."""
+    """Check a number of steps; SemanticError for any other value."""
     if not is_integer(n) or n < 0:
         raise SemanticError(f"a graph steps a number of times, not {n!r}")
     return int(n)
@@ -29,21 +29,21 @@ class Stepper:
     """Steps a graph that is on a device. Sources and sinks are called while others can read.
 
     Args:
-        actuators: their fields are the last of what `bound` can read.
+        actuators: their fields are the last values that `bound` can read.
     """
 
     def __init__(self, bound: BoundGraph, sensors: Sequence[Frames], actuators: Sequence[Actuator]) -> None:
         self.bound, self.sensors = bound, sensors
-        self._step_lock = FairLock()  # held for whole steps; taken before the other one
+        self._step_lock = FairLock()  # held for whole steps; acquired before the other one
         self._buffer_lock = FairLock()  # held while buffers are in use; readers need only this one
         self._worker = Worker("gpuop sensors") if any(s.pipelined for s in sensors) else None
         self._has_streams = bool(sensors or actuators)
-        self._is_plain = not self._has_streams  # whether a step needs only the buffers: no streams, and nobody measures
+        self._is_plain = not self._has_streams  # True if a step needs only the buffers: no streams, and no profile
         first = len(bound.readable) - len(actuators)
         self._outlets = Outlets(actuators, lambda number: self._read(first + number))
         self._loop: Loop | None = None
         self._own = bound.prepared
-        self._followed = self._measured = False  # by profiles that are open; by `through`
+        self._followed = self._measured = False  # by open profiles; by `through`
 
     @property
     def tick(self) -> int | None:
@@ -64,12 +64,12 @@ class Stepper:
             self._outlets.feed()
 
     def _settle(self) -> None:
-        """Finish a step that was interrupted, so that its frames are used; the device may fail at the rest of it."""
+        """Finish an interrupted step, so that its frames are used; the device may fail at the rest of it."""
         with suppress(DeviceError), self._buffer_lock:
             self.bound.settle()
 
     def step(self, n: int = 1) -> bool:
-        """False, having done less, once a sensor is exhausted."""
+        """Take n steps; False if a sensor is exhausted before the last one."""
         bound, lock = self.bound, self._buffer_lock
         if bool(followers) is not self._followed:
             self._follow()
@@ -98,7 +98,7 @@ class Stepper:
     def _step(self) -> bool:
         with self._buffer_lock:
             self.bound.settle()
-        self._outlets.feed()  # arrays that sinks should have got from a step that was interrupted
+        self._outlets.feed()  # arrays that an interrupted step has not delivered
         complete = not self.sensors or all(frames.fetch(self._worker) for frames in self.sensors)
         self._outlets.hand_over()
         if complete:
@@ -109,7 +109,7 @@ class Stepper:
         return complete
 
     def _stream_parts(self) -> list[Part]:
-        """Parts of a step, after those that show the sensors' frames: these are used up, and sinks are owed its arrays."""
+        """Parts of a step that follow the frames: mark these as used, and the arrays of sinks as due."""
         return [*(frames.used for frames in self.sensors), self._outlets.owe]
 
     def _evaluate(self) -> None:
@@ -119,10 +119,10 @@ class Stepper:
 
     @contextmanager
     def through(self, prepared: Prepared) -> Iterator[Callable[[], bool]]:
-        """Meanwhile steps launch this preparation of the same plan, and nobody else steps.
+        """Make steps launch another preparation of the same plan, and block other steps.
 
         Yields:
-            What steps, and runs the kernels too that do not run at every step.
+            A function that steps, and runs occasional kernels too.
         """
         with self._step_lock:
             own = self.bound.prepared
@@ -137,7 +137,7 @@ class Stepper:
                 self._measured = False
 
     def _follow(self) -> None:
-        """Have launches noted by profiles that were opened, or no more."""
+        """Start or stop to record launches, as profiles are opened or closed."""
         with self._step_lock:
             now = bool(followers)
             if now is not self._followed and not self._measured:
@@ -156,7 +156,7 @@ class Stepper:
     # --- values -------------------------------------------------------------------------------------------------
 
     def read(self, number: int) -> Array:
-        """A value that can be read, as of the tick."""
+        """Read a value as of the tick."""
         if self.tick is None:
             with self._step_lock:
                 if self.tick is None:
@@ -168,7 +168,7 @@ class Stepper:
             return self.bound.read(number)
 
     def states(self) -> tuple[int, list[tuple[Leaf, Array]]]:
-        """The tick and the states as of it."""
+        """The tick, and the states as of it."""
         with self._step_lock:
             if self.tick is None:
                 self.reset()
@@ -177,7 +177,7 @@ class Stepper:
                 return self.bound.tick or 0, states
 
     def load(self, states: Sequence[Array], tick: int) -> None:
-        """Be at this tick with these states; sensors show the frames they have, or their first, and actuators are not fed."""
+        """Set states and tick; sensors show their current frame, or their first, and actuators are not fed."""
         with self._step_lock:
             self._settle()
             first = self.tick is None
@@ -208,7 +208,7 @@ class Stepper:
 
     def _stepped(self, number: int) -> bool:
         done = self.step()
-        if number % UNSEEN == 0:  # otherwise the device's queue would grow without end
+        if number % UNSEEN == 0:  # bounds the queue of the device
             self.bound.backend.synchronize()
         return done
 
@@ -222,5 +222,5 @@ class Stepper:
             self.synchronize()
 
     def _join(self) -> bool:
-        """Wait for the thread's end; False in a sink or source, which the thread waits for."""
+        """Wait for the end of the thread; False, without waiting, in a sink or source, which the thread waits for."""
         return self._loop is None or self._loop.join()

@@ -1,4 +1,4 @@
-"""Threads of a graph: the lock that they share with callers, a worker for sensors and actuators, the loop of `run`."""
+"""Threads of a graph: the lock that they share with callers, the worker of sensors and actuators, the loop of `run`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ LAST_WAIT = 2.0  # seconds that the end of the process waits for a step that is 
 
 
 class FairLock(_thread.RLock):  # type: ignore[misc]
-    """A re-entrant lock that goes to those who wait, before the thread that had it last may have it again; for `with`.
+    """A fair re-entrant lock, for `with`: waiting threads get it before the last owner gets it again.
 
-    A graph that runs would otherwise hold its lock nearly always, and others would hardly ever get it.
+    Otherwise a running graph would hold its lock nearly always and starve other threads.
 
-    The handler of a signal may raise an exception after any call of Python's, so a lock that `acquire()` had taken might
-    stay locked for ever. None runs right after a `for` has got an item from an iterator of C's, so the lock is taken by
-    getting an item of `map(self.acquire, …)`; it is given back by RLock's own `__exit__`, which is C's.
+    A signal handler may raise an exception after any Python call, so a lock that `acquire()` had taken might
+    stay locked for ever. None runs right after a `for` gets an item from an iterator of C, so the lock is taken by
+    getting an item of `map(self.acquire, …)`; `__exit__` of RLock, which is a C function, releases it.
     """
 
     def __init__(self) -> None:
-        self._next = threading.Lock()  # held by the first of the threads that wait for this lock
-        self.wanted = self._next.locked  # whether any thread waits
+        self._next = threading.Lock()  # held by the first thread that waits for this lock
+        self.wanted = self._next.locked  # True while a thread waits
         self._tries = map(self.acquire, repeat(False))  # an item: an attempt that does not wait
         self._waits = map(self.acquire, repeat(True))  # an item: wait, and take it
-        self._ends = iter(self.release, True)  # an item: give it back
+        self._ends = iter(self.release, True)  # an item: release it
         self._free: Iterable[bool] = self._tries  # empty while a thread waits, so that nobody overtakes it
 
     def __enter__(self) -> None:  # type: ignore[override]
@@ -47,7 +47,7 @@ class FairLock(_thread.RLock):  # type: ignore[misc]
             for _ in self._waits:
                 return
         try:
-            with self._next:  # a thread that comes back for the lock queues behind the one that holds this
+            with self._next:  # a thread that returns for the lock queues behind the one that holds this
                 self._free = ()
                 for taken in self._waits:  # noqa: B007
                     break
@@ -64,7 +64,7 @@ class Job:
     """Work for another thread.
 
     Attributes:
-        value: what the work gave, once it is done.
+        value: the result of the work, once it is done.
     """
 
     def __init__(self, work: Callable[[], Any]) -> None:
@@ -74,30 +74,30 @@ class Job:
         self._error: BaseException | None = None
 
     def do(self) -> None:
-        """In the thread that serves, once."""
-        work, self.work = self.work, None  # what the work refers to is released when it is done
+        """Run the work, once, in the thread that serves."""
+        work, self.work = self.work, None  # releases the references of the work when it is done
         if work is not None:
             try:
                 self.value = work()
-            except BaseException as failed:  # noqa: BLE001 - raised again by who asks for the result
+            except BaseException as failed:  # noqa: BLE001 - raised again where the result is read
                 self._error = failed
             self._done.tell()
 
     def wait(self) -> BaseException | None:
-        """Wait until it is done; what it raised."""
+        """Wait until it is done; return its error."""
         self._done.wait()
         return self._error
 
 
 class Worker:
-    """A thread that does jobs in order, with the device in use where it was made.
+    """A thread that runs jobs in order, with the device in use where it was created.
 
     It ends with this object, and does not keep the process alive.
     """
 
     def __init__(self, name: str) -> None:
         jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self.ask = jobs.put  # queues a job; one that is queued twice is done once
+        self.ask = jobs.put  # queues a job; one that is queued twice runs once
         threading.Thread(target=copy_context().run, args=(_serve, jobs), name=name, daemon=True).start()
         at_end(self, partial(jobs.put, None))
 
@@ -113,12 +113,12 @@ def _serve(jobs: SimpleQueue[Job | None]) -> None:
 
 
 class Loop:
-    """A thread that calls `turn`, with the device in use here, until that gives False, or raises, or `stop` is called."""
+    """A thread that calls `step`, with the device in use here, until it returns False or raises, or `stop` is called."""
 
-    def __init__(self, turn: Callable[[], bool]) -> None:
-        self._turn, self._ending, self._done = turn, False, Done()
+    def __init__(self, step: Callable[[], bool]) -> None:
+        self._step, self._ending, self._done = step, False, Done()
         self._error: BaseException | None = None
-        self._threads: list[int] = []  # its identity, once it is started
+        self._threads: list[int] = []  # the identity of the thread, once it is started
         self._ended = False
 
     @property
@@ -130,11 +130,11 @@ class Loop:
         repeat_here = partial(copy_context().run, self._repeat)
         self._threads.extend(
             map(_thread.start_new_thread, (repeat_here,), ((),))
-        )  # one call of C's: no handler of a signal comes between the start and the note of it
+        )  # one C call: no signal handler runs between the start and the note of it
 
     def _repeat(self) -> None:
         try:
-            while not self._ending and self._turn():
+            while not self._ending and self._step():
                 pass
         except BaseException as failed:  # noqa: BLE001 - raised again by `join`
             self._error = failed
@@ -142,11 +142,11 @@ class Loop:
         self._done.tell()
 
     def stop(self) -> None:
-        """No further turn begins."""
+        """Let no further step begin."""
         self._ending = True
 
     def join(self, seconds: float = -1) -> bool:
-        """Wait for the end and raise what ended it, once. False, without waiting, in a thread that the loop waits for."""
+        """Wait for the end and raise its error, once. False, without waiting, in a thread that the loop waits for."""
         if threading.get_ident() in self._threads or getattr(_serving, "now", False):
             return False
         if self._threads:
@@ -162,7 +162,7 @@ _loops: WeakKeys[Loop, None] = WeakKeys()
 
 @atexit.register
 def _end() -> None:
-    """A thread inside a driver must not outlive the interpreter."""
+    """Stop all loops at exit: a thread inside a driver must not outlive the interpreter."""
     for loop in list(_loops):
         loop.stop()
     for loop in list(_loops):

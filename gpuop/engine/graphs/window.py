@@ -1,4 +1,4 @@
-"""The states of a ComputeGraph on a window of their grid: they step there, and their margins are brought up to date by others."""
+"""Windows of a ComputeGraph: its states step on a part of their grid, and halo exchange updates the points around it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gpuop.runtime.base.backend import Array, Buffer
 
 @dataclass(frozen=True)
 class WindowState:
-    """A state of a graph, on the whole grid; `parted`: whether windows have parts of it."""
+    """A state of a graph, on the whole grid; `parted` is True if windows have parts of it."""
 
     name: str
     kind: FieldType
@@ -37,19 +37,19 @@ class WindowState:
 
 
 class GraphWindow:
-    """The points [start, stop) of a graph's states, with as much around them as so many steps need: what `graph.window` gives.
+    """The points [start, stop) of a graph's states, with the halo of so many steps; made by `graph.window`.
 
     Args:
-        graph: what it is a window of.
+        graph: the graph of the states.
         start, stop, steps, combine: as of `graph.window`.
-        probed: whether what is probed can be read.
+        probed: True if probes can be read.
 
     Attributes:
-        footprint: what the steps need.
+        footprint: the needs of the steps.
         ends: for each axis the first point that it has, and the one behind the last; counted from the other end where ends meet.
-        left: how many steps the points around it allow before they are to be `put` again.
+        left: the steps that its halo still allows before the next `put`.
         states: the graph's states.
-        probes: what can be read; whether it is computed in parts.
+        probes: the probes that can be read; True for those that are computed in parts.
     """
 
     def __init__(
@@ -84,11 +84,13 @@ class GraphWindow:
 
     # --- programs -------------------------------------------------------------------------------------------------
 
-    def _program(self, wanted: Sequence[int], kept: Collection[int] = (), joint: Sequence[Joint] = ()) -> Program:
-        """A program on the window, whose leaves have its points; `kept` are leaves whoever reads them.
+    def _program(
+        self, wanted: Sequence[int], retained: Collection[int] = (), collectives: Sequence[Joint] = ()
+    ) -> Program:
+        """The program that computes `wanted` on the window; the leaves in `retained` stay even if nothing reads them.
 
         Args:
-            joint: the stage whose parts are wanted, made of what is `wanted`.
+            collectives: the stage whose parts are computed from `wanted`.
         """
         needs, whole = self._needs, self.footprint.grid
         found, cut = needs.found, cut_axes(self.start, self.stop, whole)
@@ -96,10 +98,10 @@ class GraphWindow:
         extents = tuple(b - a for a, b in self.ends)
         of = WindowOf(found.grid, type(found.grid)(extents), cut, cut & frozenset(self.footprint.periodic), cut)
         made = on_window(turn, found, of)
-        if joint:
+        if collectives:
             points = tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
-            made = reducing(made, joint, points, extents)
-        used = {*made.program.wanted, *kept, *(v for op in made.program.ops for v in op.inputs)}
+            made = reducing(made, collectives, points, extents)
+        used = {*made.program.wanted, *retained, *(v for op in made.program.ops for v in op.inputs)}
         leaves: dict[int, Node] = {v: node for v, node in made.program.leaves.items() if v in used}
         for v in leaves.keys() & found.cut if cut else ():
             leaves[v] = self._leaf(v, made.program.types[v])
@@ -110,7 +112,7 @@ class GraphWindow:
         return replace(made.program, leaves=leaves)
 
     def _leaf(self, value: int, kind: FieldType) -> Node:
-        """The window of a field, which all programs have."""
+        """The window of a field; all programs share it."""
         if value not in self._leaves:
             node = self._needs.turn.leaves[value]
             assert isinstance(node, Leaf)
@@ -119,10 +121,10 @@ class GraphWindow:
         return self._leaves[value]
 
     def _stage(self, stage: Sequence[tuple[Joint, int | None, int]]) -> WindowStage:
-        """What gives a stage's parts, of what is needed here."""
+        """The program of a stage's parts, of those values that this window needs."""
         needed = [(each, field) for each, _, field in stage if field in self._needs.reduced]
         joint = [each for each, _ in needed]
-        what = self._program([field for _, field in needed], joint=joint)
+        what = self._program([field for _, field in needed], collectives=joint)
         return WindowStage(joint, what, self._graph.compiled(what, self.backend))
 
     # --- steps ----------------------------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ class GraphWindow:
         return self._bound.tick or 0
 
     def step(self, n: int = 1) -> None:
-        """Take steps; points around [start, stop) are then right for as many steps less.
+        """Take steps; the halo is then valid for as many steps less.
 
         Args:
             n: how many; 0 or more.
@@ -154,7 +156,7 @@ class GraphWindow:
         self.backend.synchronize()
 
     def read(self, what: Field | str) -> Array:
-        """The points [start, stop) of what is probed; all of what is on no grid. It is right as long as steps are left.
+        """The points [start, stop) of a probe; all of one that is on no grid. It is valid as long as steps are left.
 
         Args:
             what: a probed Field, or a probe's name.
@@ -175,7 +177,7 @@ class GraphWindow:
         )
 
     def _reduce(self) -> None:
-        """Have what all windows make together known, of the states as they are."""
+        """Compute the collective values of the current states, from the parts of all windows."""
         if self._combine is None:
             first = self._stages[0].joint[0]
             raise SemanticError(f"{first}: windows give parts of it; `combine=` is to give those of all windows")
@@ -188,7 +190,7 @@ class GraphWindow:
         self._bound.evaluated = None
 
     def name_of(self, what: Field | str) -> str:
-        """The name of what is probed.
+        """The name of a probe.
 
         Args:
             what: a probed Field, or a probe's name.
@@ -196,7 +198,7 @@ class GraphWindow:
         return probe_named(what, self._graph.fields)
 
     def values(self) -> list[Array]:
-        """The points [start, stop) of each state; all of what is on no grid."""
+        """The points [start, stop) of each state; all of a state that is on no grid."""
         found = zip(self._bound.states(), self.states, strict=True)
         return [self._inner(array, state.parted) for (_, array), state in found]
 
@@ -213,12 +215,12 @@ class GraphWindow:
         self.left = self.steps
 
     def reset(self) -> None:
-        """Be at tick 0 again."""
+        """Return to tick 0."""
         self._bound.load(self._begin, 0)
         self.left = self.steps
 
     def _inner(self, array: Array, parted: bool) -> Array:
-        """The points that are wanted, of a value on the window."""
+        """The points [start, stop) of a value on the window."""
         ends = zip(self.start, self.stop, self.ends, strict=True)
         return array[tuple(slice(a - first, b - first) for a, b, (first, _) in ends)] if parted else array
 
@@ -226,18 +228,18 @@ class GraphWindow:
 
     @property
     def _places(self) -> list[Buffer]:
-        """Where the states are now."""
+        """The current buffers of the states."""
         self._bound.settle()
         buffers = self._bound.now[1].buffers
         return [buffers[v] for v in self._bound.state_leaves]
 
     @property
     def _buffers(self) -> list[Buffer]:
-        """Where those on the grid are."""
+        """The current buffers of the states on the grid."""
         return [buffer for buffer, state in zip(self._places, self.states, strict=True) if state.parted]
 
     def parts(self, regions: Sequence[Region]) -> list[FieldType]:
-        """The types of what regions have: of each region, of each state on the grid.
+        """The types of the parts of regions: for each region, for each state on the grid.
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.
@@ -245,7 +247,7 @@ class GraphWindow:
         return self._regions.parts(tuple(regions))
 
     def packed(self, regions: Sequence[Region]) -> list[Buffer]:
-        """Memory of the device with the points of regions, as `parts` has them; it is another's when it is asked for again.
+        """Memory of the device with the points of regions, in the order of `parts`; the next call for them overwrites it.
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.
@@ -253,7 +255,7 @@ class GraphWindow:
         return self._regions.packed(tuple(regions), self._buffers)
 
     def room(self, regions: Sequence[Region]) -> list[Buffer]:
-        """Memory of the device for the points of regions, as `parts` has them, for `place`.
+        """Memory of the device for the points of regions, in the order of `parts`, for `place`.
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.
@@ -261,7 +263,7 @@ class GraphWindow:
         return self._regions.room(tuple(regions))
 
     def place(self, regions: Sequence[Region]) -> None:
-        """Set the points of regions, all that are around [start, stop), to what is in their room.
+        """Set the points of regions, which are the whole halo, to the content of their room.
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.
@@ -271,18 +273,18 @@ class GraphWindow:
         self.left = self.steps
 
     def take(self, regions: Sequence[Region], out: Array) -> None:
-        """Bring the points of regions to the host, put together on the device: bytes of the parts, one after the other.
+        """Copy the points of regions to the host, packed on the device: the bytes of all parts, one after the other.
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.
-            out: gets them.
+            out: gets the bytes.
         """
         backend = self.backend
         fetch_parts(backend, self.parts(regions), self.packed(regions), out)
         backend.wait(backend.record())
 
     def put(self, regions: Sequence[Region], taken: Array) -> None:
-        """Set the points of regions, all that are around [start, stop), to bytes that `take` has given.
+        """Set the points of regions, which are the whole halo, to the bytes of `take`.
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.

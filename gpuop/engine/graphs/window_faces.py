@@ -1,4 +1,4 @@
-"""What others need of a window after its next steps, computed before them: it is on its way while the window steps."""
+"""Faces of a window: points that other windows need after its next steps. They are computed first and sent while it steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuop.runtime.base.backend import Buffer
 
 
 class WindowFace(GraphWindow):
-    """Points of a window, with as much around them as its steps need, which it has."""
+    """Points of a window with the halo of its steps, which the window has."""
 
     def __init__(self, window: GraphWindow, region: Region) -> None:
         start, stop = zip(*region, strict=True)
@@ -21,7 +21,7 @@ class WindowFace(GraphWindow):
         self.window = window
 
     def run_ahead(self) -> None:
-        """Have the device compute these points as they are after the window's next steps."""
+        """Enqueue these points as they are after the window's next steps."""
         window, given = self.window, iter(self.window.packed([self.ends]))
         places = zip(window._places, self.states, strict=True)
         self._bound.copy_states([next(given) if state.parted else place for place, state in places], window.tick)
@@ -30,10 +30,10 @@ class WindowFace(GraphWindow):
 
 
 class WindowFaces:
-    """Regions of a window that others need after its steps; one that lies in another is computed with that.
+    """Regions of a window that other windows need after its steps; one within another is computed with it.
 
     Args:
-        window: whose steps may be repeated.
+        window: its steps may be computed twice.
         regions: of its points.
     """
 
@@ -43,17 +43,17 @@ class WindowFaces:
         self._of = {r: next(face for o, face in self.faces.items() if _inside(r, o)) for r in regions}
 
     def run_ahead(self) -> None:
-        """Have the device compute them as they are after the window's next steps."""
+        """Enqueue all faces as they are after the window's next steps."""
         for face in self.faces.values():
             face.run_ahead()
 
     def packed(self, regions: Collection[Region]) -> list[Buffer]:
-        """Memory of the device with regions' points, as `GraphWindow.packed` gives it of the window."""
+        """Memory of the device with the points of regions, as of `GraphWindow.packed`."""
         return [buffer for region in regions for buffer in self._of[region].packed([region])]
 
 
 def repeatable(window: GraphWindow) -> bool:
-    """Whether steps can be computed twice: nobody sees it, and they wait for nothing that is reduced over the grid."""
+    """Return whether steps can be computed twice: they have no effects and wait for no reduction over the grid."""
     needs = window._needs
     kernels = [op.kernel for op in needs.turn.ops]
     return not needs.waits and all(isinstance(k, Kernel) and not effects(k.body) & Effect.HOST for k in kernels)

@@ -1,4 +1,4 @@
-"""Points of states on a device: packed into memory of their own there, and placed, without the rest of the states."""
+"""Regions of states on a device: packed into memory of their own, and placed back from such memory."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Binding = Callable[[Regions, Sequence[Buffer]], tuple[list[Launch], list[Buffer]
 
 
 class WindowRegions:
-    """Regions of states that lie alike. What moves them is bound once, for each way in which states lie in buffers.
+    """Regions of states with equal extents. Their copies are bound once for each assignment of states to buffers.
 
     Args:
         ends: the points that the states have.
-        kinds: of the states.
-        backend: where they are.
-        compiled: compiles for it.
+        kinds: types of the states.
+        backend: the device of the states.
+        compiled: compiles a program for the device.
     """
 
     def __init__(self, ends: Region, kinds: Sequence[FieldType], backend: Backend, compiled: Compiling) -> None:
@@ -40,14 +40,14 @@ class WindowRegions:
         self._moves: dict[tuple[str, Regions, tuple[int, ...]], tuple[list[Part], list[Buffer]]] = {}
 
     def parts(self, regions: Regions) -> list[FieldType]:
-        """The types of what regions have, of each state."""
+        """The types of the parts of regions, for each state."""
         if regions not in self._parts:
             each = [[b - a for a, b in region] for region in regions]
             self._parts[regions] = [kind.replace(field_shape=extents) for extents in each for kind in self.kinds]
         return self._parts[regions]
 
     def packed(self, regions: Regions, states: Sequence[Buffer]) -> list[Buffer]:
-        """Memory that has the points of regions, until it is asked for again; in the order of the device's queue."""
+        """Memory with the points of regions, until the next call for them; in the order of the device's queue."""
         return self._moved("pack", regions, states, self._packing)
 
     def room(self, regions: Regions) -> list[Buffer]:
@@ -92,7 +92,7 @@ class WindowRegions:
         return tuple(slice(a - first, b - first) for (a, b), (first, _) in zip(region, self.ends, strict=True))
 
     def _bound(self, prepared: Prepared, values: dict[int, Argument]) -> list[Launch]:
-        """Launches with their arguments; `values` gains memory for what has none."""
+        """Launches with their arguments; `values` gains memory for values that have none."""
         types = prepared.plan.program.types
         for step in prepared.plan.launches:
             values.update({v: self.backend.empty(types[v]) for v in step.outputs if v not in values})
@@ -100,7 +100,7 @@ class WindowRegions:
 
 
 def _write_part(whole: Field, part: Field, *start: Field) -> None:
-    """Write a part of a field, in its memory; threads are the part's points."""
+    """Write a part of a field, in its memory; a thread for each point of the part."""
     k._globalThreads(part.field_shape)
     own = own_place(len(start))
     point = [at + k._readTensor(first) for at, first in zip(own, start, strict=True)]

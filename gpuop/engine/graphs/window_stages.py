@@ -1,4 +1,4 @@
-"""Reductions and updates in graphs that step in windows: what each window gives of them, and what all of them make."""
+"""Stages of graphs that step in windows: the parts of reductions and updates, and the values that they combine to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Combining = Callable[[Any], Sequence[Any]]  # takes a window's parts, and gives 
 
 
 class GraphStages:
-    """What windows of a graph make together, reductions over the grid and updates, by stages: each is known before the next one.
+    """The collective values of a graph, by stage: reductions over the grid, and updates. A stage is known before the next begins.
 
     Attributes:
         known: the leaf that stands for each of them in the program.
@@ -37,32 +37,32 @@ class GraphStages:
         self.known: dict[Node, Leaf] = {node: Leaf(node.type, _nothing(node), name=node.name) for node in nodes}
 
     def program(self, seen: Sequence[Node], nexts: Sequence[Node]) -> Program:
-        """What gives values that are seen, what windows compute of stages, in their order, and next values of states."""
+        """The program of the seen values, of the values that windows compute for stages, in order, and of next values of states."""
         fields = [_computed(each) for stage in self.stages for each in stage]
         taken = [copied(Field.of(node)).node if node in self.known else node for node in nexts]
         what = program([*seen, *fields, *taken], self.known)
         return replace(what, leaves={v: self.known.get(node, node) for v, node in what.leaves.items()})
 
     def parts(self, fields: Iterable[int]) -> set[int]:
-        """Of the values that windows compute, in the order of stages, those of which they give parts as they are."""
+        """The values among `fields`, in the order of stages, that are parts as they are: those of updates."""
         joint = [each for stage in self.stages for each in stage]
         return {v for v, each in zip(fields, joint, strict=False) if isinstance(each, StageUpdate)}
 
     def leaves(self, what: Program) -> set[int]:
-        """The leaves of a program that stand for what stages give."""
+        """The leaves of a program that stand for collective values."""
         known = set(self.known.values())
         return {v for v, node in what.leaves.items() if node in known}
 
 
 def _computed(each: Joint) -> Node:
-    """What windows compute: of an update what its own call gives, for which a leaf stands elsewhere."""
+    """The node that windows compute; for an update a copy of its call, because a leaf replaces the call itself elsewhere."""
     if isinstance(each, StageUpdate):
         return Result(replace(each.node.call), each.node.index)
     return own(each.field.node)
 
 
 def _nothing(node: Result) -> Adjustable:
-    """The source of what is not known yet."""
+    """The source of a value that is not known yet."""
     return Adjustable(node.type, np.zeros(node.type.array_shape, node.type.array_dtype))
 
 
@@ -70,10 +70,10 @@ NO_STAGES = GraphStages([], Shape())  # for graphs that compute all of their gri
 
 
 def reduced_before(what: Program, values: Iterable[int], fields: Mapping[int, int]) -> list[int]:
-    """The values of which stages must be known for others.
+    """The reduced values that others depend on.
 
     Args:
-        fields: the leaves that stand for what stages give, with what windows compute of it.
+        fields: leaves that stand for collective values, each with the value that windows compute.
     """
     found: dict[int, None] = {}
     wanted = set(values)
@@ -86,14 +86,14 @@ def reduced_before(what: Program, values: Iterable[int], fields: Mapping[int, in
 
 @dataclass(frozen=True, eq=False)
 class WindowStage:
-    """What gives a window's parts of a stage."""
+    """The compiled program of a window's parts of a stage."""
 
     joint: Sequence[Joint]
     program: Program
     prepared: Prepared
 
     def parts(self, states: Mapping[int, Buffer], start: Place, stop: Place) -> tuple[Any, ...]:
-        """Those of the points [start, stop)."""
+        """Compute the parts of the points [start, stop)."""
         backend, what = self.prepared.backend, self.program
         given = {v: states[v] if v in states else argument(node, backend) for v, node in what.leaves.items()}
         values = self.prepared.run(given)
@@ -102,7 +102,7 @@ class WindowStage:
 
 
 def make_known(stage: WindowStage, parts: Sequence[Any], needed: Footprint, known: Mapping[Node, Leaf]) -> None:
-    """Set what a stage gives, put together of all windows' parts."""
+    """Combine the parts of all windows and set the values of a stage."""
     for each, value in zip(stage.joint, needed.known(parts), strict=True):
         leaf = known[each.node]
         assert isinstance(leaf.source, Adjustable)

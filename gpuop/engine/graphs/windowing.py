@@ -1,4 +1,4 @@
-"""What graphs say of windows of their states' grid."""
+"""Footprints and windows of graphs."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from gpuop.runtime.execute import Prepared
 
 
 class GraphWindowing(Saving):
-    """Has graphs step on windows of their grid."""
+    """Footprints and windows of a graph."""
 
     _states: dict[Leaf, Field]
     _probes: dict[str, Field]
 
     def _stages(self, seen: bool = True) -> GraphStages:
-        """The reductions over the grid of what states take, and of what is probed if that counts."""
+        """The stages of the next values of states, and of probes if `seen`."""
         probed = [own(f.node) for f in self._probes.values()] if seen else []
         return GraphStages([*probed, *next_values(self._states)], Shape(grid_of(self._program())))
 
     def footprint(self, steps: int = 1) -> Footprint:
-        """How far around a point of the grid states depend on states, after so many steps. The grid is that of the largest state.
+        """The halo of so many steps: how far around a point of the grid states depend on states.
 
-        Nothing is run; what is probed does not count. What states take that is reduced over the grid, or updated by atomic
-        operations, is a stage. Constants and sensors' frames of the grid are needed as far too.
+        The grid is that of the largest state. Nothing runs, and probes do not count. A next value that is reduced over the
+        grid, or updated by atomic operations, is a stage. Constants and sensors' frames on the grid are needed as far too.
 
         Args:
             steps: 0 or more.
@@ -63,15 +63,15 @@ class GraphWindowing(Saving):
     ) -> GraphWindow:
         """The states' points [start, stop), on the graph's device, in memory of their own; they step with the bits of the whole.
 
-        Each window has as much around its points as `footprint(steps)` says, and what is probed needs. After so many steps
-        these are to be had of other windows (`take`), and `put`; `gpuop.mpi.Domain` does that.
+        Each window has the halo of `footprint(steps)` and of its probes. After so many steps the halo is exchanged: `take` from
+        other windows, and `put`; `gpuop.mpi.Domain` does so.
 
         Args:
             start, stop: for each axis of the grid the first point, and the one behind the last.
             steps: how many steps are taken between; 1 or more.
-            combine: for what is reduced over the grid, or updated by atomic operations: takes this window's parts, which can be
-                pickled, and gives a list of those of all windows, as `comm.allgather` of mpi4py's does. It is called where such a
-                probe is read, and at each step where states depend on such values.
+            combine: for values that are reduced over the grid, or updated by atomic operations: takes this window's parts,
+                which can be pickled, and returns a list of those of all windows, as `comm.allgather` of mpi4py. It is called when
+                such a probe is read, and at each step if states depend on such values.
 
         Returns:
             A GraphWindow, at tick 0.

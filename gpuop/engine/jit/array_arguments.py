@@ -21,10 +21,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def takes_arrays(*names: str) -> Callable[[Function], Function]:
-    """Make of a function one that is a pipeline where it is called with arrays, kept for their types and all other arguments.
+    """Return a decorator that runs a function of fields as a pipeline when it is called with arrays.
+
+    Traces are cached by the types of the arrays and by all other arguments.
 
     Args:
-        names: of the arguments that may be fields or arrays; lists become NumPy's arrays, integers and None stay.
+        names: of the arguments that may be fields or arrays; lists become NumPy arrays; integers and None stay.
     """
 
     def decorated(function: Function) -> Function:
@@ -52,7 +54,7 @@ def _array(given: Any) -> Any:
 
 
 def an_array(given: Any) -> Any:
-    """NumPy's array of what is given, which is no value of a kernel's."""
+    """A value as a NumPy array; SemanticError for a value that is recorded in a kernel."""
     if isinstance(given, Value):
         raise SemanticError(
             "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it "

@@ -38,18 +38,19 @@ MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """What a pipeline computes for arguments of some types.
+    """The program of a pipeline for arguments of some types.
 
     Attributes:
         kinds: the types of the results, as users see them.
-        planar: values that lie in planes, as in memory of gpuop's own: those that are taken or made by what has no body (host
-            functions, iterations), and arguments that are results.
-        by_library: those of them that have to be no more than that: libraries take them or make them on the device.
-        several, optimize: whether a tuple is returned, and whether operators are fused.
-        plans, prepared: what was planned, and compiled, by device and layouts; the latter while it is among the last used.
-        nodes, once: the results; and what calls have in common, by what is compiled for them.
-        again: why it was traced once more for equal arguments, if it was.
-        strided: how NumPy's arrays lie that are used in place and are not contiguous, by the number of the leaf and their strides.
+        planar: values that must lie in planes: inputs and outputs of calls without a body (host
+            functions, iterations), and arguments that are also results.
+        by_library: those of them that only device libraries take or make, for which planes are enough.
+        several, optimize: True if a tuple is returned, and if operators are fused.
+        plans, prepared: plans, and compiled plans while they are in use, by device and layouts.
+        nodes: the results.
+        once: values that all calls share, by compiled plan.
+        again: the reason for another trace with equal arguments; empty if there was none.
+        strided: layouts of NumPy arrays that are used in place and are not contiguous, by the number of the leaf and strides.
     """
 
     program: Program
@@ -66,11 +67,11 @@ class Traced:
     once: WeakKeys[Prepared, ComputedOnce] = field(default_factory=WeakKeys)
 
     def takes(self, number: int, in_planes: bool) -> bool:
-        """Whether a value may be in memory of the caller's that lies so."""
+        """Return whether a value may lie in the caller's memory, `in_planes` or interleaved."""
         return number not in self.planar or (in_planes and number in self.by_library)
 
     def layout(self, number: int, kind: FieldType, array: Array) -> Layout | None:
-        """How a NumPy array lies whose memory kernels read as it is; None if it is to be copied."""
+        """The layout of a NumPy array that kernels read in place; None if it must be copied."""
         contiguous = array.flags.c_contiguous
         if not self.takes(number, contiguous and kind.planes == 1):
             return None
@@ -103,7 +104,7 @@ def traced(
     optimize: bool,
     given: Container[Node] = (),
 ) -> Traced:
-    """What computes values, where those in `given` come from elsewhere."""
+    """Build the trace that computes `nodes`; those in `given` are its leaves."""
     what = program(nodes, given)
     return Traced(what, tuple(kinds), *in_planes(what), several, optimize, tuple(nodes))
 
@@ -112,16 +113,16 @@ class PipelineCall(ABC):
     """One call of a pipeline, planned for the layouts of its arrays.
 
     Args:
-        given: the caller's arrays, in the order of the arguments.
+        given: the caller's arrays, in the order of the parameters.
         out: the caller's arrays for the results; None: new ones.
         passed: the arguments for leaves that have no source.
 
     Attributes:
-        arrays: the caller's, as they are read.
-        sample: one of the arrays, if results are to be arrays of the same other library; None for NumPy's.
-        layouts: of the values that are used where arrays lie, and do not lie in planes there.
-        memory: of the results that kernels write where arrays lie.
-        arguments: what each leaf of the program is passed as.
+        arrays: the caller's arrays in the form that the call reads.
+        sample: an array of the library that results belong to; None for NumPy.
+        layouts: layouts of values in the caller's memory that are not planar.
+        memory: buffers of the results that kernels write into arrays in place.
+        arguments: the argument of each leaf of the program.
     """
 
     def __init__(
@@ -150,35 +151,35 @@ class PipelineCall(ABC):
 
     @abstractmethod
     def _readable(self, array: Any) -> Any:
-        """One of the caller's arrays, as a call reads it."""
+        """Return one of the caller's arrays in the form that the call reads."""
 
     @abstractmethod
     def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Any) -> Argument:
-        """What a leaf of one of the caller's arrays is passed as."""
+        """Return the argument for the leaf of one of the caller's arrays."""
 
     @abstractmethod
     def _place_results(self) -> None:
-        """Decide which results are written where arrays lie, and how these lie."""
+        """Choose the results that kernels write into arrays in place, and their layouts."""
 
     @abstractmethod
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
-        """The arrays of the results, from what was computed."""
+        """Return the arrays of the results from the buffers that the run has filled."""
 
     def results(self) -> Sequence[Any]:
-        """Compute, and return arrays of the kind that was given, or those of the caller's."""
+        """Compute; return arrays of the library of the arguments, or those of `out=`."""
         try:
             return self._taken(self._run(self._prepared()))
         except BaseException:
-            self.backend.keep(self)  # what is enqueued may still use the arrays
+            self.backend.keep(self)  # enqueued work may still use the arrays
             raise
 
     def returned(self) -> Any:
-        """What the pipeline returns: an array, or a tuple of them."""
+        """The return value of the pipeline: an array, or a tuple of arrays."""
         results = self.results()
         return tuple(results) if self.traced.several else results[0]
 
     def downloaded(self, count: int) -> tuple[list[Array], Sequence[Any]]:
-        """Compute, and return NumPy's arrays of the first results, which lie in planes; and the others, as `results` does."""
+        """Compute; return NumPy arrays of the first `count` results, which lie in planes, and the others as `results` does."""
         try:
             values = self._run(self._prepared())
             first = zip(self.program.wanted[:count], self.traced.kinds, strict=False)
@@ -197,11 +198,11 @@ class PipelineCall(ABC):
 
     @property
     def plan(self) -> Plan:
-        """What runs."""
+        """The plan for these layouts."""
         return self._planned(self.layouts)
 
     def plan_ahead(self, target: str) -> Plan:
-        """What would run on a target by its name, of arrays that lie there as these do here."""
+        """The plan for a target by its name, for arrays of the same layouts."""
         return plan_ahead(self.program, target, pinned(), self.traced.optimize, self.layouts)
 
     def _planned(self, layouts: dict[int, Layout]) -> Plan:
@@ -227,12 +228,12 @@ class PipelineCall(ABC):
         return self._compiled().on(self.backend)
 
     def profile(self, times: int) -> Profile:
-        """Run that often, and tell how long the kernels took."""
+        """Run `times` times and measure the kernels."""
         return replace(profile(self._prepared(), times, self._through), again=self.traced.again)
 
     @contextmanager
     def _through(self, prepared: Prepared) -> Iterator[Callable[[], bool]]:
-        """What runs another preparation of the plan; it has run once."""
+        """Yield a function that runs another preparation of the plan, which has run once."""
 
         def run() -> bool:
             self._run(prepared)
@@ -248,12 +249,12 @@ class PipelineCall(ABC):
 
 
 def on_device(device: Any) -> AbstractContextManager[Any]:
-    """What `device=` of a call stands for, the name of a device or None."""
+    """The context that `device=` of a call selects: the name of a device, or None."""
     return nullcontext() if device is None else use_device(device)
 
 
 def refuse_options(name: str, out: Any, device: Any) -> None:
-    """SemanticError for what a call of a pipeline of this name is given besides arguments, where it gives Fields."""
+    """Raise SemanticError for `out=` or `device=` in a call of a pipeline that returns Fields."""
     if out is not None:
         raise SemanticError(f"pipeline `{name}` gives Fields here, which have no memory yet; leave out `out=`")
     if device is not None:
@@ -264,7 +265,7 @@ def refuse_options(name: str, out: Any, device: Any) -> None:
 
 
 def check_out(name: str, out: Any, kinds: Sequence[FieldType]) -> Sequence[Any]:
-    """The arrays that a caller gave for the results of a pipeline of this name; ArgumentError where these do not go there."""
+    """Return the caller's arrays for the results of a pipeline; ArgumentError if the results do not fit into them."""
     outs: Sequence[Any] = out if isinstance(out, (tuple, list)) else (out,)
     if len(outs) != len(kinds):
         raise ArgumentError(f"pipeline `{name}`: `out=` takes an array for each result, {len(kinds)}, not {len(outs)}")
@@ -278,9 +279,10 @@ def check_out(name: str, out: Any, kinds: Sequence[FieldType]) -> Sequence[Any]:
 
 
 def _layout(kind: FieldType, array: Array) -> Layout | None:
-    """The layout of an array whose rows lie apart, each as in planes or in a contiguous array; None of any other.
+    """The layout of an array whose rows are contiguous or planar, with gaps between them; None for other arrays.
 
-    Elsewhere, and for halves, which some compilers cannot load from anywhere, schedules for planes do more than a copy costs.
+    For other arrays, and for halves, which some compilers load only at aligned addresses, schedules for planes gain more
+    than a copy costs.
     """
     forward = all(step > 0 for n, step in zip(array.shape, array.strides, strict=True) if n > 1)
     strides = tuple(step // array.itemsize for step in array.strides)
@@ -293,7 +295,7 @@ def _layout(kind: FieldType, array: Array) -> Layout | None:
 
 
 def _overlap(outs: Sequence[Any]) -> bool:
-    """Whether two of NumPy's arrays share memory, or two of another library are the same."""
+    """Return whether two NumPy arrays share memory, or two arrays of another library are identical."""
     pairs = ((a, b) for n, a in enumerate(outs) for b in outs[:n])
     return any(
         np.shares_memory(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b for a, b in pairs

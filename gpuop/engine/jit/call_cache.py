@@ -1,4 +1,4 @@
-"""Calls that were made before: what they are traced as is known by what is passed, before anything is bound or checked."""
+"""Cache of calls: the trace of a call is found by its arguments before these are bound or checked."""
 
 from __future__ import annotations
 
@@ -33,20 +33,23 @@ from gpuop.ir.values import Leaf
 from gpuop.ops.call_cache import KnownGraph, known_graph
 from gpuop.runtime.devices import current
 
-BY_VALUE = frozenset({*PLAIN, type} - {FieldType})  # types of which equal values are the same
-ONE_PLACE = ("numpy", "cupy")  # libraries whose arrays are all on the host, or all on devices: others are asked
+BY_VALUE = frozenset({*PLAIN, type} - {FieldType})  # types whose equal values are interchangeable
+ONE_PLACE = (
+    "numpy",
+    "cupy",
+)  # libraries whose arrays are all on the host, or all on devices: arrays of others tell their device
 ORDERED = (inspect.Parameter.KEYWORD_ONLY, *BY_POSITION)
 MOST_NESTED = 8
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Role(Enum):
-    """What a parameter takes."""
+    """The kind of values that a parameter takes."""
 
-    DATA = "fields, arrays, and what is made arrays of"
-    CONSTANT = "what is no array of the pipeline's"
+    DATA = "fields, arrays, and values that are converted to arrays"
+    CONSTANT = "values that are no arrays of the pipeline"
     EITHER = "arrays, and constants"
-    RESULT = "what results go to, as `out=`"
+    RESULT = "arrays for the results, as `out=`"
 
 
 DATA, CONSTANT, RESULT = Role.DATA, Role.CONSTANT, Role.RESULT
@@ -54,12 +57,12 @@ DATA, CONSTANT, RESULT = Role.DATA, Role.CONSTANT, Role.RESULT
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracedCall:
-    """What calls with arrays of some types, and with some constants, are traced as.
+    """The trace of calls with arrays of some types, and with some constants.
 
     Attributes:
-        name: the pipeline's.
-        device: whether arrays are on one.
-        captured: by the function and its constants; or why it is traced at each call.
+        name: name of the pipeline.
+        device: True if the arrays are on a device.
+        captured: values that the function and its constants capture; or the reason for a trace at each call.
     """
 
     name: str
@@ -68,28 +71,28 @@ class TracedCall:
     captured: Snapshot | str
 
     def holds(self) -> bool:
-        """Whether nothing that was captured has changed since."""
+        """Return whether all captured values are as they were."""
         return isinstance(self.captured, Snapshot) and self.captured.lasts()
 
     def call(self, arrays: Sequence[Any], out: Any) -> PipelineCall:
-        """A call with these arrays, in the order of the arguments, whose results go to new arrays or to what `out=` is."""
+        """A call with these arrays, in the order of the parameters; results go to new arrays or to `out`."""
         outs = None if out is None else check_out(self.name, out, self.traced.kinds)
         return (DeviceCall if self.device else HostCall)(self.traced, arrays, current(), outs)
 
 
-Anew = tuple[Any, TracedCall | None, Sequence[Any]]  # what a call returns, what it was traced as, of which arrays
+Anew = tuple[Any, TracedCall | None, Sequence[Any]]  # a result, the trace that computed it, its arrays
 
 
 class _NotKnown(Exception):
-    """An argument that tells nothing by itself."""
+    """An argument that has no key."""
 
 
 class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
-    """The calls of a function, by the types of their arrays, or of their fields, and the values of all else.
+    """A cache of the calls of a function, by the types of arrays or fields and the values of all other arguments.
 
     Args:
-        signature: the function's; where it takes any number of arguments nothing is kept.
-        roles: of parameters, and of `out=`.
+        signature: that of the function; calls of one with `*args` or `**kwargs` are not cached.
+        roles: roles of parameters, and of `out=`.
         others: the role of all other parameters.
     """
 
@@ -103,7 +106,7 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
         self.places = tuple(parameters) if known else ()
 
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: Callable[..., Anew]) -> Any:
-        """What a call returns; `anew` makes one that nothing is known of, of `args` and `kwargs`."""
+        """Return the result of a call; `anew` makes a call that is not cached, from `args` and `kwargs`."""
         try:
             told = self._told(args, kwargs)
         except _NotKnown:
@@ -124,14 +127,14 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
         kept: TracedCall | KnownGraph | None = None
         if type(returned) is Field:
             kept = _graph_of(returned, given) if (looks(), warnings()) == seen else None
-        elif len(arrays) == len(given) and all(map(is_, arrays, given)):  # nothing was made an array of first
+        elif len(arrays) == len(given) and all(map(is_, arrays, given)):  # no argument was converted to an array
             kept = made if made is not None and isinstance(made.captured, Snapshot) else None
         if kept is not None:
             self[key] = kept
         return returned
 
     def calling(self, function: Function, anew: Callable[..., Anew]) -> Function:
-        """A function that takes what `function` takes, by calls that are known before."""
+        """Wrap `function`, so that calls go through this cache."""
 
         @functools.wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
@@ -140,7 +143,7 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
         return called  # type: ignore[return-value]
 
     def _told(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any], Any]:
-        """A call's key, its arrays or fields, and what results go to."""
+        """Return the key of a call, its arrays or fields, and `out=`."""
         if len(args) > len(self.places):
             raise _NotKnown
         key: list[Any] = [chosen(), len(args)]
@@ -172,7 +175,7 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
 
 
 def _facts(field: Any, given: Sequence[Any]) -> tuple[Any, ...]:
-    """What a function of the library may ask of a field, and which of those that are given it is."""
+    """The key of a field: the properties that a library function may use, and its position among equal arguments."""
     if not isinstance(field, Field) or field.node.dynamic or recording() is not None:
         raise _NotKnown
     node, kind = field.node, field.type
@@ -181,18 +184,18 @@ def _facts(field: Any, given: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _graph_of(made: Field, given: Sequence[Any]) -> KnownGraph | None:
-    """What was made of fields alone."""
+    """The graph of a result that is computed from fields alone; None for any other."""
     fields = [each.node for each in given if isinstance(each, Field)]
     return known_graph(made, fields) if 0 < len(fields) == len(given) else None
 
 
 def _is_array(kind: type) -> bool:
-    """Whether arrays of a type say of themselves what a trace depends on."""
+    """Return whether arrays of a type have all attributes that a trace depends on."""
     return kind is np.ndarray or (hasattr(kind, "__dlpack_device__") and not issubclass(kind, (np.ndarray, FieldLike)))
 
 
 def _constant(value: Any, depth: int) -> Any:
-    """What a constant is known by."""
+    """The key of a constant."""
     kind = type(value)
     if kind in BY_VALUE:
         return kind, value

@@ -44,7 +44,7 @@ class DeviceCall(PipelineCall):
         self.layouts |= layouts
 
     def _is_apart(self, out: Shared) -> bool:
-        """Whether no argument of the call lies where a result goes."""
+        """Return whether the memory of a result overlaps no argument of the call."""
         first, last = out.memory.array.span
         spans = (a.array.span for a in self.arguments.values() if hasattr(a, "array"))
         return all(end <= first or start >= last for start, end in spans)

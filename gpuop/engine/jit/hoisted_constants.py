@@ -1,4 +1,4 @@
-"""What libraries compute of a pipeline's constants alone: the first call keeps it, as steps of a graph do."""
+"""Hoisted constants: library calls of a pipeline that depend on constants alone run in its first call only."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gpuop.runtime.execute import Prepared
 
 
 def by_calls(what: Program) -> Program:
-    """The program, knowing what changes from call to call, where a library computes what does not.
+    """The program with the rates of its values, if a library computes one that is the same at every call.
 
-    Kernels alone are left as they are: they fuse with what changes. So are programs with results that do not change.
+    Constant kernels are not hoisted, because they fuse with their consumers; nor are programs with constant results.
     """
     if not any(isinstance(op.kernel, DeviceFunction) and op.kernel.pure for op in what.ops):
         return what
@@ -39,13 +39,13 @@ def _is_constant(node: Node) -> bool:
 
 
 class ComputedOnce:
-    """The values that calls have in common, kept by whoever has the plan."""
+    """The values that all calls of a plan share."""
 
     def __init__(self) -> None:
         self.values: dict[int, DeviceValue] | None = None
 
     def of(self, prepared: Prepared, arguments: Callable[[], dict[int, Argument]]) -> dict[int, Buffer]:
-        """Them, for a queue of the device; computed by the first call."""
+        """Return the values for a queue of the device; the first call computes them."""
         backend: Backend = prepared.backend
         if self.values is None:
             made = prepared.constants(arguments())

@@ -1,4 +1,4 @@
-"""Calls of pipelines with arrays of the host's: NumPy's, and those that NumPy can read."""
+"""Calls of pipelines with arrays on the host: NumPy arrays, and arrays that NumPy can read."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from gpuop.passes.coarsening_factor import ACCESS
 from gpuop.runtime.base.backend import Argument, Array, Buffer, download
 from gpuop.runtime.base.host_arrays import planes_of, stored
 
-TABLE = 32  # times as many points has a result at least, as what is a table to it
+TABLE = 32  # a result has at least so many times the points of a field that counts as a table
 
 
 class HostCall(PipelineCall):
-    """A call whose arrays are in the host's memory, which the device uses where it can.
+    """A call whose arrays are in host memory, which the device uses in place where it can.
 
     Attributes:
-        outs: NumPy's arrays that results go to, the caller's or new ones.
-        in_place: those of them that kernels write to, by their values.
+        outs: NumPy arrays for the results, the caller's or new ones.
+        in_place: those of them that kernels write directly, by value.
     """
 
     def _readable(self, array: Any) -> Array:
         return np.asarray(array)
 
     def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
-        """An array of the host's, in its own memory where the device and the field's type can have it there."""
+        """Return the argument of a host array: its own memory where the device and the field type permit, else a copy."""
         given, shape = array, kind.array_shape
         if array.shape == source.kind.array_shape != shape and array.flags.c_contiguous:
             array = array.reshape(shape)
@@ -56,10 +56,10 @@ class HostCall(PipelineCall):
         return self.backend.upload(kind, planes_of(kind, values()))
 
     def _suits(self, number: int, kind: FieldType) -> bool:
-        """Whether kernels are about as fast on NumPy's arrays.
+        """Return whether kernels are about as fast on the layout of NumPy arrays.
 
-        Only planes make vectors, which some functions need; and schedules, beside which copies take little time. The planes of one
-        point lie as its tensor does.
+        Vectors, which some functions need, and schedules require planes; a copy costs little beside what they gain. The
+        planes of one point lie as its tensor does in either layout.
         """
         return not (kind.planes > 1 and kind.field_shape) or (
             self.backend.target.widening != "functions" and number not in _around(self._planned({}))
@@ -74,7 +74,7 @@ class HostCall(PipelineCall):
         self.in_place: dict[int, Array] = {}
         for v, array in zip(wanted, self.outs, strict=True):
             apart = not any(np.may_share_memory(array, given) for given in self.arrays)
-            aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # as kernels store past the caches
+            aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # for non-temporal stores
             usable = apart and aligned and self._suits(v, types[v])
             if usable and v not in self.memory and self.traced.takes(v, types[v].planes == 1):
                 wrapped = self.backend.wrap(stored(types[v], array))
@@ -98,7 +98,7 @@ class HostCall(PipelineCall):
 
 @lru_cache(maxsize=256)
 def _around(plan: Plan) -> frozenset[int]:
-    """Values of kernels that read or write around their points."""
+    """The values of kernels that read or write at other points than their own."""
     return frozenset(
         value
         for launch in plan.launches
@@ -108,6 +108,6 @@ def _around(plan: Plan) -> frozenset[int]:
 
 
 def _gathers(kernel: Kernel) -> bool:
-    """Whether it reads more than tables, such as the factors of rows and columns, at other places than its threads' own."""
+    """Return whether a kernel reads at other points more than tables, such as factors of rows and columns."""
     points = max((output.param.type.field_shape.points for output in kernel.outputs), default=0)
     return any(TABLE * field.type.field_shape.points > points for field in access_pattern(kernel).gathers)

@@ -1,4 +1,4 @@
-"""What windows give of reductions over a whole grid: parts, which are put together in any order."""
+"""Partial reductions: windows give parts of a reduction over a whole grid, which combine in any order."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Region = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class WindowPart:
-    """What some windows give of a reduction; it can be sent to other processes.
+    """The part of a reduction that some windows give; it can be pickled.
 
     Attributes:
-        rule: the reduction's name.
-        kind: the type of the result, of the whole.
-        divisor: what a mean is divided by, 0 of others; and as which dtype.
-        pieces: for each region of the axes that are left what the windows there have, and of places where it was found.
+        rule: name of the reduction.
+        kind: type of the whole result.
+        divisor: the divisor of a mean, 0 for other reductions; and its dtype.
+        pieces: for each region of the remaining axes the values of the windows there, and for arg reductions their places.
     """
 
     rule: str
@@ -36,7 +36,7 @@ class WindowPart:
     reducer: Reducer | None = None
 
     def joined(self, other: WindowPart) -> WindowPart:
-        """What the windows of both give. Sums of floats depend on the order in their last bits, nothing else does."""
+        """Combine two parts. The order changes the last bits of floating-point sums, and nothing else."""
         pieces = dict(self.pieces)
         for region, piece in other.pieces.items():
             pieces[region] = self._combined(pieces[region], piece) if region in pieces else piece
@@ -59,7 +59,7 @@ class WindowPart:
         return np.where(first, x, y), np.where(first, a[1], b[1])
 
     def result(self) -> Array:
-        """The result of the whole, once all its windows are in."""
+        """The whole result, once the parts of all windows are joined."""
         grid = self.kind.field_shape
         found = np.empty(self.kind.array_shape, self.kind.array_dtype)
         filled = 0
@@ -84,7 +84,7 @@ class WindowPart:
 
 @dataclass(frozen=True)
 class UpdatedPart(WindowPart):
-    """What the threads of some windows have made of an output that they update; `fill` is what it holds before they do."""
+    """The part of an output that the threads of some windows update atomically; `fill` is its initial value."""
 
     fill: float = 0
 
@@ -93,7 +93,7 @@ class UpdatedPart(WindowPart):
         return (MONOIDS[self.rule].joined(x, y).view(a[0].dtype),)
 
     def result(self) -> Array:
-        """The output, once all windows are in."""
+        """The whole output, once the parts of all windows are joined."""
         ((found,),) = self.pieces.values()
         if not MONOIDS[self.rule].idempotent:
             (found,) = self._combined((found,), (np.full(found.shape, self.fill, found.dtype),))
@@ -101,5 +101,5 @@ class UpdatedPart(WindowPart):
 
 
 def _numbers(array: Array) -> Array:
-    """Complex numbers as pairs, whose parts are updated each by itself."""
+    """View complex numbers as pairs of floats, which are updated independently."""
     return np.ascontiguousarray(array).view(np.float32) if array.dtype.kind == "c" else np.asarray(array)

@@ -1,4 +1,4 @@
-"""A pipeline's programs for windows of its grid: of each stage, and of the results."""
+"""Partition of a pipeline by windows of its grid: a program for each stage, and one for the results."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from gpuop.fusion.windows.kernel import Name, WindowOf
 from gpuop.fusion.windows.program import WindowedProgram, on_window
 from gpuop.ir.values import Leaf
 
-CutAxes: TypeAlias = tuple[frozenset[int], frozenset[int]]  # those that are not all computed, and those not all wanted
-WINDOWS_KEPT = 16  # of stages and extents
+CutAxes: TypeAlias = tuple[
+    frozenset[int], frozenset[int]
+]  # axes that are computed in part, and axes that are wanted in part
+WINDOWS_KEPT = 16  # programs of stages on windows of some extents
 
 
 @dataclass(frozen=True, eq=False)
 class Parted:
-    """What computes windows of a grid, whatever their extents.
+    """The programs of a pipeline for windows of a grid, of any extents.
 
     Attributes:
-        programs: of each stage, and then that of the results; with what each needs around a window.
-        at_once: what computes the last stage with the results on the grid, if that can be.
-        footprint: what all of them need together: a window is the same for all stages.
-        windows: the programs of stages on windows, before anything is reduced: those of equal extents share kernels.
+        programs: the program of each stage and then that of the results, each with its halo.
+        at_once: the program of the last stage together with the results on the grid, if there is one.
+        footprint: the joined needs of all programs: a window is the same for all stages.
+        windows: programs of stages on windows, before reductions are added; equal extents share kernels.
     """
 
     staged: Staged
@@ -40,12 +42,12 @@ class Parted:
 
 @dataclass(frozen=True, eq=False)
 class Windowed:
-    """What computes windows of some extents.
+    """The trace of a stage for windows of some extents.
 
     Attributes:
-        cut: which of the results are points of the grid.
-        numbers: the leaves that are numbers of the window.
-        known: the leaves that are reductions of earlier stages, by their places among these.
+        cut: for each result, True if it is on the grid.
+        numbers: leaves that are numbers of the window.
+        known: leaves that are reductions of earlier stages, with their positions among these.
     """
 
     traced: Traced
@@ -55,7 +57,7 @@ class Windowed:
 
 
 def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
-    """What windows of a grid need; `shared` are the places of arguments that are whole."""
+    """Partition a pipeline; `shared` are the positions of arguments that every window gets whole."""
     stages = staged(made, grid, shared)
     each_of = [
         *((made, [isinstance(j, StageUpdate) for j in joint]) for joint, made in stages.stages),
@@ -66,7 +68,7 @@ def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
     together(every, [found for _, found in programs])
     halo, placed = every.nothing, set[int]()
     for each, found in programs:
-        halo = wider(halo, found.halo(found.margins))  # fields of constants alone are computed in windows too
+        halo = wider(halo, found.halo(found.margins))  # fields of constants alone come in windows too
         placed.update(positions(each.program, found))
     told_of = told(grid, every, halo, sorted(placed))
     names = tuple(tuple(map(str, each)) for each, _ in stages.stages)
@@ -80,7 +82,7 @@ def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
 
 
 def _around(made: Traced, grid: Place, shared: Sequence[int], updates: Sequence[bool]) -> Surroundings:
-    """What is needed around a window; `updates` says which of the results windows give parts of."""
+    """Infer the halo of a window; `updates` has True for results of which windows give parts."""
     windows = [v for v, node in made.program.leaves.items() if comes_in_windows(node, grid, shared)]
     parts = [v for v, updated in zip(made.program.wanted, updates, strict=False) if updated]
     return surroundings(made.program, kernels_grid(grid), windows, parts)
@@ -90,8 +92,8 @@ def windowed(of: Parted, stage: int, extents: Place, cut: CutAxes, points: Place
     """The program of a stage for windows of these extents, cut along some axes.
 
     Args:
-        stage: its number; as many as there are stages for the results, and one more for these and the last stage at once.
-        points: how many are wanted along each axis of the grid.
+        stage: its number; the count of stages for the results, and one more for the results with the last stage.
+        points: the points that are wanted along each axis of the grid.
     """
     made, found = (*of.programs, *of.at_once)[stage]
     more = len(extents) - len(found.grid)

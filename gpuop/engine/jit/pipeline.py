@@ -39,7 +39,7 @@ from gpuop.runtime.profile.profiler import Profile
 
 
 class Pipeline(Windowing):
-    """What `@gp.pipeline` makes of a function: arrays in, arrays out.
+    """A function of arrays, traced per array types and compiled; made by `@gp.pipeline`.
 
     Args:
         function, precision, optimize, dynamic: as of `gp.pipeline`.
@@ -61,7 +61,7 @@ class Pipeline(Windowing):
         return self.before.result(args, kwargs, self.anew)
 
     def anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
-        """A call that nothing is known of before: its arguments are bound, checked and told apart."""
+        """Make a call that is not cached: bind and check its arguments, then trace."""
         out, device = self._option("out", kwargs), self._option("device", kwargs)
         bound, given = self._bound(args, kwargs)
         if self._is_plain(bound, given):
@@ -74,11 +74,11 @@ class Pipeline(Windowing):
             return call.returned(), made, list(given.values())
 
     def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
-        """`out=` or `device=` of a call's arguments, which have it no more, unless it is the function's own."""
+        """Remove `out=` or `device=` from a call's arguments and return it, unless the function has such a parameter."""
         return kwargs.pop(name, None) if name not in self.signature.parameters else None
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
-        """A call's arguments, and those of them that are arrays."""
+        """Return the bound arguments of a call, and those of them that are arrays."""
         try:
             bound = self.bind(args, kwargs)
         except TypeError as wrong:
@@ -86,9 +86,9 @@ class Pipeline(Windowing):
         return bound, {name: value for name, value in bound.arguments.items() if is_array(value)}
 
     def explain(self, *arguments: Any, format: str = "text", **named: Any) -> str:
-        """What runs when the pipeline is called with these arguments, on the current device, of arrays that lie as these do.
+        """The plan of a call with these arguments, on the current device, for arrays of the same layouts.
 
-        Nothing is run, and the arrays are as they were.
+        Nothing runs, and the arrays stay as they are.
 
         Args:
             arguments, named: of the call, `out=` and `device=` too; a `gp.FieldType` stands for a NumPy array of its shape and
@@ -122,13 +122,13 @@ class Pipeline(Windowing):
         return source_of(call.plan if target is None else call.plan_ahead(target), target, form, call.backend)
 
     def planned(self, *arguments: Any) -> Plan:
-        """What a call with these arguments runs."""
+        """The plan of a call with these arguments."""
         return self._inspected(arguments, {}).plan
 
     def nbytes(self, *arguments: Any, **named: Any) -> int:
-        """The bytes of memory that a call with these arguments works on, at most: arrays, what is between, and results.
+        """The bytes of memory that a call with these arguments works on, at most: arrays, intermediate values, and results.
 
-        Arrays that are used where they lie count too. What an iteration keeps between its turns is not known before it runs.
+        Arrays that are used in place count too. What an iteration keeps between its iterations is not known before it runs.
 
         Args:
             arguments, named: as of `explain`.
@@ -178,7 +178,7 @@ class Pipeline(Windowing):
             return self.function(*bound.args, **bound.kwargs)
 
     def _is_plain(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> bool:
-        """Whether it is the plain function: called with Fields, or while a pipeline is traced with what stands for its arrays."""
+        """Return whether a call is one of the plain function: with Fields, or with placeholders while a pipeline is traced."""
         if len(given) == len(bound.arguments) and not any(isinstance(v, Placeholder) for v in given.values()):
             return False
         fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
@@ -191,7 +191,7 @@ class Pipeline(Windowing):
         return bool(fields) and not given
 
     def _on_device(self, given: dict[str, Any]) -> bool:
-        """Whether the arrays are on a device, for all of which that is the same."""
+        """Return whether the arrays are on a device; SemanticError if they are of several kinds."""
         if all(type(array) is np.ndarray for array in given.values()):
             return False
         kinds = {(library_of(array), is_device_array(array)): name for name, array in given.items()}
@@ -227,7 +227,7 @@ class Pipeline(Windowing):
         return TracedCall(self.name, made, device, captured)
 
     def _known_by(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-        """The arguments that are no arrays, by their content."""
+        """Return the arguments that are no arrays, by content."""
         constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
         plain = {n: v for n, v in constants.items() if not self._is_receiver(v)}
         known_by = contents(f"pipeline `{self.name}`", plain)
@@ -249,7 +249,7 @@ class Pipeline(Windowing):
         return replace(made, program=by_calls(made.program))
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
-        """Refuse arrays of other pipelines, and of other calls: there are only those of this one."""
+        """Raise SemanticError for an array of another pipeline or of another call."""
         for node in what.leaves.values():
             source = node.source if isinstance(node, Leaf) else None
             if isinstance(source, Deferred) and not any(source.placeholder is a for a in stand_ins):

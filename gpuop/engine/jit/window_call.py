@@ -1,4 +1,4 @@
-"""Calls of pipelines with windows of arrays: what they compute, and which of it is given back."""
+"""Calls of pipelines with windows of arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Ends = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Like:
-    """What tracing asks of an array."""
+    """The shape and dtype of an array, which is all that tracing needs."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -43,7 +43,7 @@ class Like:
 
 
 class InWindows(Tokenized, ABC):
-    """What windows ask of a pipeline."""
+    """The interface of a pipeline that windows use."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
@@ -52,22 +52,22 @@ class InWindows(Tokenized, ABC):
 
     @abstractmethod
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
-        """A call's arguments, and those of them that are arrays."""
+        """Return the bound arguments of a call, and those of them that are arrays."""
 
     @abstractmethod
     def _on_device(self, given: dict[str, Any]) -> bool:
-        """Whether the arrays are on a device."""
+        """Return whether the arrays are on a device."""
 
     @abstractmethod
     def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
-        """What is computed for arrays of some shapes and dtypes."""
+        """Trace the pipeline for arrays of these shapes and dtypes."""
 
     @abstractmethod
     def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
-        """`out=` or `device=` of a call's arguments."""
+        """Remove `out=` or `device=` from a call's arguments and return it."""
 
     def _parts(self, made: Traced, grid: Place, shared: tuple[int, ...] = ()) -> Parted:
-        """What computes windows of a grid; `shared` are the places of arguments that are whole."""
+        """The partition of the pipeline; `shared` are the positions of arguments that every window gets whole."""
         return self._parted.find((made, grid, shared), lambda: parted(made, grid, shared))
 
     def _window(self, of: Parted, stage: int, extents: Place, cut: CutAxes, points: Place) -> Windowed:
@@ -116,7 +116,7 @@ class PipelineWindow:
             return self._computed(args, kwargs)
 
     def at_once(self, *args: Any, **kwargs: Any) -> tuple[tuple[WindowPart, ...], list[Any]]:
-        """Of the last stage, where `footprint.at_once`: its parts, and the results on the grid, of [start, stop).
+        """Compute the parts of the last stage and the results on the grid, of [start, stop); requires `footprint.at_once`.
 
         Args:
             args, kwargs: as of a call.
@@ -136,7 +136,7 @@ class PipelineWindow:
             traced = pipeline._trace(bound, whole, device).traced
         of = pipeline._parts(traced, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
         if self.computed != (self.start, self.stop):
-            of.footprint.window(self.start, self.stop)  # which refuses points within work-groups
+            of.footprint.window(self.start, self.stop)  # refuses a window that divides a work-group
         ends = of.footprint.window(*self.computed)
         self._check(given, windows, ends)
         stage = self._stage(of)
@@ -159,7 +159,7 @@ class PipelineWindow:
     # --- what is given --------------------------------------------------------------------------------------------
 
     def _windows(self, given: dict[str, Any]) -> set[str]:
-        """The arguments that are windows: they have the extents of the first one that may be."""
+        """The names of arguments that are windows: those with the extents of the first one that is large enough."""
         unknown = [name for name in self.shared if name not in given]
         if unknown:
             raise SemanticError(f"pipeline `{self.pipeline.name}` has no array {unknown[0]!r} to share")
@@ -181,7 +181,7 @@ class PipelineWindow:
                 )
 
     def _stage(self, of: Parted) -> int:
-        """The number of the program that is wanted, of which all is known that it takes."""
+        """The number of the program to run; SemanticError if reductions of earlier stages are missing."""
         stages = [len(reductions) for reductions, _ in of.staged.stages]
         stage = len(stages) if self.stage is None else self.stage
         if not 0 <= stage <= len(stages) or (stage == len(stages) and self.stage is not None):
@@ -197,20 +197,20 @@ class PipelineWindow:
 
     @property
     def _points(self) -> Place:
-        """How many points are wanted along each axis."""
+        """The number of points that are wanted along each axis."""
         return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
 
     def _inner(self, ends: Ends) -> Ends:
-        """Where in the window the points are that are wanted."""
+        """The ends of the wanted points within the window, along each axis."""
         return tuple((a - first, b - first) for a, b, (first, _) in zip(self.start, self.stop, ends, strict=True))
 
     def _cut(self, start: Place, stop: Place) -> frozenset[int]:
-        """The axes along which these are not all points of the grid."""
+        """The axes along which [start, stop) is not the whole grid."""
         each = enumerate(zip(start, stop, self.whole, strict=True))
         return frozenset(axis for axis, (a, b, n) in each if (a, b) != (0, n))
 
     def _passed(self, of: Parted, made: Windowed, ends: Ends, backend: Backend) -> dict[int, Argument]:
-        """What the leaves are passed as that are no arrays of the caller's."""
+        """The arguments of leaves that are no arrays of the caller: numbers of the window, and earlier reductions."""
         more, types = len(self.whole) - len(of.programs[-1][1].grid), made.traced.program.types
         found: dict[int, Argument] = {}
         for leaf, (what, axis) in made.numbers.items():
@@ -231,7 +231,7 @@ class PipelineWindow:
         return check_out(self.pipeline.name, out, kinds)
 
     def _results(self, call: PipelineCall, made: Windowed, inner: Ends, outs: Sequence[Any] | None) -> Any:
-        """The points that are wanted, of results on the grid; they go to the caller's arrays, if there are any."""
+        """Run a call and cut the wanted points out of its results; copy them to `outs` if it is given."""
         place, results = _slices(inner), zip(call.results(), made.cut, strict=True)
         found: list[Array] = [array[place] if c else array for array, c in results]
         if outs is not None:
@@ -242,7 +242,7 @@ class PipelineWindow:
 
 
 def takes_cores() -> bool:
-    """Whether the device in use computes each window by the host's cores, all that there are."""
+    """Return whether the device in use computes each window on all cores of the host."""
     return current().target.device == "cpu"
 
 

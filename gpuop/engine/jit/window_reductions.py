@@ -1,4 +1,4 @@
-"""Programs on windows that reduce what they compute, of the points that are wanted."""
+"""Programs on windows that reduce the wanted points of the values that they compute."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gpuop.ir.values import Leaf, Node
 
 
 def reducing(on: WindowedProgram, of: Sequence[Joint], points: Place, window: Place) -> WindowedProgram:
-    """A program on windows with the reductions of what it gives first, of the points that are wanted; then what it gives else.
+    """Append reductions to a program on windows: they replace its first results, and the others stay.
 
-    Where these lie are numbers of the window, so that windows of the same extents have the same kernels.
+    The offset of the wanted points is a number of the window, so that windows of equal extents have the same kernels.
 
     Args:
-        of: what is reduced.
-        points, window: how many points are wanted along each axis of the grid, and how many a window has.
+        of: the reductions.
+        points, window: the points that are wanted along each axis of the grid, and those that a window has.
     """
     what, firsts = on.program, _firsts(points, window)
     fields, wanted = list[Node](), list[Field]()
@@ -30,7 +30,7 @@ def reducing(on: WindowedProgram, of: Sequence[Joint], points: Place, window: Pl
         kind = each.taken(window)
         field = Field.of(Leaf(kind.folded), kind=kind)
         fields.append(field.node)
-        with blaming(each.node.call.loc):  # not who calls this, as Dask may
+        with blaming(each.node.call.loc):  # the user's line; the caller may be Dask
             wanted += each.of_window(field, firsts, points)
     given = {first.node: ("first", axis - len(window) + len(kernels_grid(window))) for axis, first in firsts.items()}
     more = program([f.node for f in wanted], [*fields, *given])
@@ -46,13 +46,13 @@ def reducing(on: WindowedProgram, of: Sequence[Joint], points: Place, window: Pl
 
 
 def _firsts(points: Place, window: Place) -> dict[int, Field]:
-    """The numbers of windows that say where the points begin, along axes where these are not all."""
+    """Leaves for the first wanted point of a window, along axes where the window has more points than are wanted."""
     axes = [axis for axis, (count, extent) in enumerate(zip(points, window, strict=True)) if count != extent]
     return {axis: Field.of(Leaf(NUMBER, by_value=True, name=f"first{axis}")) for axis in axes}
 
 
 def _behind(what: Program, more: Program, leaves: dict[int, int], count: int) -> Program:
-    """A program, and behind it one of which it gives the `leaves`; what that wants replaces the first results, so many."""
+    """Append the program `more`, whose `leaves` are values of `what`; its results replace the first `count` of `what`."""
     last, first = max(what.types) + 1, max((op.number for op in what.ops), default=-1) + 1
     moved = {v: leaves.get(v, v + last) for v in more.types}
     ops = tuple(

@@ -1,4 +1,8 @@
-"""What all windows of a grid make together, reductions and updates: what is before is computed in all, then what is behind."""
+"""Stages of a pipeline that runs in windows.
+
+A reduction over the grid, or an output that threads update atomically, needs the parts of all windows: it ends a stage, and
+the next stage begins when its value is known.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from gpuop.ops.reduce.reducers import Reducer, reducer_of
 from gpuop.ops.reduce.reductions import Reduced, reduced_by, reductions
 from gpuop.runtime.base.backend import Array
 
-Firsts: TypeAlias = Mapping[int, Field]  # where in a window the points begin that are wanted, by axes
+Firsts: TypeAlias = Mapping[int, Field]  # the first wanted point of a window, by axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +47,21 @@ class StageReduction:
 
     @property
     def field(self) -> Field:
-        """What windows compute."""
+        """The field that windows compute and then reduce."""
         return self.made.field
 
     @property
     def before(self) -> Sequence[Node]:
-        """What it is made of."""
+        """The nodes that it reads."""
         return [self.made.field.node]
 
     def taken(self, window: Place) -> FieldType:
-        """The type of what a window computes."""
+        """The type of the window's values."""
         return self.field.type.replace(field_shape=window)
 
     @cached_property
     def reducer(self) -> Reducer:
-        """What windows reduce by: means are sums, of which nothing is rounded before they are divided."""
+        """The reducer of a window: a mean becomes a sum, so that nothing is rounded before the division."""
         given = self.made.reducer
         if given.places:
             return given
@@ -66,7 +70,7 @@ class StageReduction:
         return replace(given, name=name, divisor=0, result=whole)
 
     def of_window(self, field: Field, firsts: Firsts, points: Place) -> list[Field]:
-        """What a window gives: values, and before them where places are wanted the extreme ones."""
+        """The results of a window: the reduced values; for arg reductions the extreme values and then their places."""
         axes, given = list(self.made.axes), self.reducer
         field = field if points == field.field_shape else sliced_from(field, firsts, points)
         flat = None if len(axes) == len(field.type.array_shape) else axes[0]
@@ -77,7 +81,7 @@ class StageReduction:
         return found
 
     def part(self, found: Iterator[Array], start: Place, stop: Place) -> WindowPart:
-        """A window's part, of what it has given."""
+        """The part of a window, from its results."""
         made, axes = self.made, self.made.axes
         left = [a for a in range(len(start)) if a not in axes]
         region: Region = tuple((start[a], stop[a]) for a in left)
@@ -92,7 +96,7 @@ class StageReduction:
         return WindowPart(name, kind, (made.reducer.divisor, made.reducer.divided), {region: tuple(pieces)}, own_rule)
 
     def _in_the_whole(self, places: Array, start: Place, stop: Place) -> Array:
-        """Places that are counted in a window, as they are counted in the whole."""
+        """Convert flat indices in a window to flat indices in the whole grid."""
         shape, axes = self.made.field.type.array_shape, self.made.axes
         first = (*start, *(0,) * (len(shape) - len(start)))
         extents = [b - a for a, b in zip(start, stop, strict=True)] + list(shape[len(start) :])
@@ -117,55 +121,60 @@ class StageUpdate:
 
     @property
     def rule(self) -> str:
-        """What combines parts."""
+        """The name of the monoid that combines parts."""
         kernel = self.node.call.kernel
         assert isinstance(kernel, Kernel)
         return combined(kernel)[self.output.param].name
 
     @property
     def field(self) -> Field:
-        """What windows compute."""
+        """The output that windows update."""
         return Field.of(self.node, kind=self.node.type)
 
     @property
     def before(self) -> Sequence[Node]:
-        """What it is made of."""
+        """The nodes that it reads."""
         return self.node.call.inputs
 
     def taken(self, window: Place) -> FieldType:
-        """The type of what a window computes."""
+        """The type of the window's values."""
         return self.node.type
 
     def of_window(self, field: Field, firsts: Firsts, points: Place) -> list[Field]:
-        """What a window gives."""
+        """The results of a window."""
         return [field]
 
     def part(self, found: Iterator[Array], start: Place, stop: Place) -> WindowPart:
-        """A window's part, of what it has given."""
+        """The part of a window, from its results."""
         return UpdatedPart(self.rule, self.node.type, (0, ""), {(): (next(found),)}, fill=self.output.fill or 0)
 
 
-Joint: TypeAlias = StageReduction | StageUpdate  # what all windows make together
+Joint: TypeAlias = StageReduction | StageUpdate  # a value that needs the parts of all windows
 
 
 @dataclass(frozen=True, eq=False)
 class Staged:
-    """A pipeline in stages: of each what windows make together, and what computes that; then what gives results."""
+    """A pipeline in stages.
+
+    Attributes:
+        stages: the collective values of each stage, and the program that computes them.
+        last: the program of the results.
+    """
 
     stages: tuple[tuple[tuple[Joint, ...], Traced], ...]
     last: Traced
 
     def joint(self, stage: int) -> tuple[Joint, ...]:
-        """What windows make together in a program: of a stage, of the results alone, or `at_once` of these and the last stage."""
+        """The collective values of a program: that of a stage, that of the results (none), or that of both `at_once`."""
         count = len(self.stages)
         return () if stage == count else self.stages[min(stage, count - 1)][0]
 
     def reduces(self, stage: int) -> bool:
-        """Whether a program knows which points of a window are wanted: what is reduced is cut out of it."""
+        """Return whether a program depends on the wanted points of a window: reductions are of these alone."""
         return any(isinstance(each, StageReduction) for each in self.joint(stage))
 
     def at_once(self, inside: Sequence[bool]) -> Traced | None:
-        """What computes the last stage and the results on the grid, those `inside`, if these need nothing of that stage."""
+        """The program of the last stage and of the results on the grid, those `inside`; None if these need the stage's values."""
         nodes = [node for node, on_grid in zip(self.last.nodes, inside, strict=True) if on_grid]
         kinds = [kind for kind, on_grid in zip(self.last.kinds, inside, strict=True) if on_grid]
         if not self.stages or not nodes:
@@ -182,12 +191,12 @@ class Staged:
 
     @property
     def known(self) -> list[Result]:
-        """What all stages give."""
+        """The collective values of all stages."""
         return [each.node for stage, _ in self.stages for each in stage]
 
 
 def joint_stages(nodes: Sequence[Node], grid: Place, in_windows: Callable[[Node], bool]) -> list[list[Joint]]:
-    """What windows of a grid make together, by stages; `in_windows` says which leaves come in windows."""
+    """The collective values of a program, by stages; `in_windows` is True for leaves that come in windows."""
     levels: dict[Call, int] = {}
     found: dict[int, list[Joint]] = {}
     needed, known = calls(nodes), set[Node]()
@@ -204,7 +213,7 @@ def joint_stages(nodes: Sequence[Node], grid: Place, in_windows: Callable[[Node]
 
 
 def _joint(call: Call, grid: Place, in_windows: Callable[[Node], bool], known: Collection[Node]) -> list[Joint]:
-    """What of a call's results all windows make together; what they have made so before, `known`, is whole in each."""
+    """The collective values among the results of a call; the values in `known`, of earlier stages, are whole in each window."""
 
     def inside(node: Node) -> bool:
         return isinstance(node, Result) or in_windows(node)
@@ -221,7 +230,7 @@ def _joint(call: Call, grid: Place, in_windows: Callable[[Node], bool], known: C
 
 
 def staged(made: Traced, grid: Place, shared: Collection[int]) -> Staged:
-    """A pipeline's stages; none where windows make nothing together."""
+    """The stages of a pipeline; none if it has no collective values."""
     stages, given = [], set[Node]()
     for found in joint_stages(made.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
         fields = [each.field for each in found]
@@ -234,7 +243,7 @@ def staged(made: Traced, grid: Place, shared: Collection[int]) -> Staged:
 
 
 def comes_in_windows(node: Node, grid: Place, shared: Collection[int]) -> bool:
-    """Whether a leaf is an array of the caller's that comes in windows."""
+    """Return whether a leaf is an array of the caller that comes in windows."""
     source = node.source if isinstance(node, Leaf) else None
     return (
         isinstance(source, Deferred) and source.kind.field_shape == grid and source.placeholder.position not in shared
@@ -242,5 +251,5 @@ def comes_in_windows(node: Node, grid: Place, shared: Collection[int]) -> bool:
 
 
 def _level(node: Node, levels: Mapping[Call, int]) -> int:
-    """How many stages come before a value."""
+    """The number of stages before a value."""
     return levels[node.call] if isinstance(node, Result) else 0

@@ -1,4 +1,4 @@
-"""What pipelines say of windows of their grids."""
+"""Footprints and windows of pipelines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Windowing(InWindows):
     """Has pipelines compute windows of a grid."""
 
     def footprint(self, *arguments: Any, **named: Any) -> Footprint:
-        """How far around a point of the grid results depend on arguments, through the whole fused graph.
+        """The halo of the pipeline: how far around a point of the grid results depend on arguments, through all operators.
 
-        Nothing is run, and arrays are not looked at: their shapes and dtypes say all. The grid is the largest one that an
+        Nothing runs, and only the shapes and dtypes of arrays are used. The grid is the largest one that an
         argument or a result has; or that an argument has, if no other can be cut, as of histograms of small images.
 
         Args:
@@ -40,7 +40,7 @@ class Windowing(InWindows):
         return self._in_parts(arguments, named).footprint
 
     def _in_parts(self, arguments: Sequence[Any], named: Mapping[str, Any], shared: Collection[str] = ()) -> Parted:
-        """What computes windows, of arguments as of `footprint`; those in `shared` are whole."""
+        """The partition of the pipeline for arguments as of `footprint`; those in `shared` are whole."""
         args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
         bound, given = self._bound(args, kwargs)
         with in_windows([a.shape for a in given.values()]):
@@ -64,7 +64,7 @@ class Windowing(InWindows):
         known: Sequence[Any] = (),
         computed: tuple[Sequence[int], Sequence[int]] | None = None,
     ) -> PipelineWindow:
-        """What computes the points [start, stop) of a grid, of windows of its arguments; results have the bits of the whole.
+        """Compute the points [start, stop) of a grid from windows of the arguments; results have the bits of the whole.
 
         Arguments are windows [start - halo, stop + halo) by `footprint`, cut at the ends of the grid, but not where its ends
         meet: `footprint.window(start, stop)` says which points these are. `_row`, `_rows`, `.shape`, borders, random numbers
@@ -96,7 +96,7 @@ class Windowing(InWindows):
 
 
 def _standing(value: Any) -> Any:
-    """What stands for an array of a type, without memory."""
+    """A placeholder array of a type, without memory."""
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and not is_array(value[1]):
         return np.broadcast_to(np.zeros((), value[1]), value[0])
     if isinstance(value, FieldType):
@@ -112,5 +112,5 @@ def _grids(traced: Traced, shared: Collection[int]) -> list[Place]:
 
 
 def _is_whole(of: Parted) -> bool:
-    """Whether no axis can be cut."""
+    """Return whether no axis can be cut."""
     return len(of.footprint.whole) == len(of.footprint.grid)
