@@ -1,4 +1,4 @@
-"""Iterations on a device: launches are bound once for each way in which states lie in buffers, then repeated."""
+"""Iterations on a device: launches are bound once for each assignment of states to buffers, then repeated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuop.fusion.plan import Plan
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch, download
 
-MOST_BOUND = 64  # ways in which states lie in buffers that launches are kept for
+MOST_BOUND = 64  # cached assignments of states to buffers, with their bound launches
 
 
 class CompiledPlan(Protocol):
@@ -27,10 +27,10 @@ class CompiledPlan(Protocol):
 
 
 class CompiledIteration:
-    """An iteration, compiled.
+    """A compiled iteration.
 
     Args:
-        limits: of the plans of turns.
+        limits: limits of the plans of its parts.
         prepare: compiles a plan.
     """
 
@@ -39,7 +39,7 @@ class CompiledIteration:
     ) -> None:
         self.backend, self.kernel = backend, kernel
         together, count = kernel.together(limits)
-        self.parts = {1: kernel.turn, count: together}  # by the turns that they are
+        self.parts = {1: kernel.turn, count: together}  # by the number of iterations
         self.count = count
         self.bodies = {turns: prepare(part.plan(limits)) for turns, part in self.parts.items()}
         self.until = prepare(kernel.until.plan(limits)) if kernel.until is not None else None
@@ -49,7 +49,7 @@ class CompiledIteration:
         )
 
     def through(self, backend: Backend, each: Callable[[Any], CompiledPlan]) -> CompiledIteration:
-        """The same for another queue of the device, with what a function makes of each compiled plan in it."""
+        """Return the same for another queue of the device; a function maps each compiled plan to that queue."""
         other = copy.copy(self)
         other.backend = backend
         other.bodies = {turns: each(body) for turns, body in self.bodies.items()}
@@ -57,35 +57,35 @@ class CompiledIteration:
         return other
 
     def launched(self) -> Iterator[int]:
-        """The turns of each launch."""
+        """Return the number of iterations in each launch."""
         times = self.kernel.times
         if times is None:
             return repeat(self.count)
         return chain(repeat(self.count, times // self.count), repeat(1, times % self.count))
 
     def bind(self, arguments: Sequence[Argument]) -> Launch:
-        """A launch of all turns with these inputs and outputs; it waits where a condition ends them."""
+        """Return a launch of all iterations with these inputs and outputs; it waits if a condition ends them."""
         bound = _Bound(self, list(arguments))
         return Launch((bound.run,), bound.adjust)
 
 
-Place = tuple[int, ...]  # the number of the buffer that each state is in; those of inputs are -1, -2 …
+Place = tuple[int, ...]  # the buffer number of each state; inputs are -1, -2 …
 
 
 class StatePlaces:
-    """Where states are: they come from the inputs, then are in buffers in turn; what is computed goes to free ones.
+    """Assignments of states to buffers: states begin in the inputs, then alternate between buffers; results go to free ones.
 
     Args:
-        launched: the turns of the launches that there are, as far as that is known.
+        launched: the number of iterations in each launch, as far as known.
 
     Attributes:
-        last: where the states are after those.
+        last: the assignment after these launches.
     """
 
     def __init__(self, states: int, parts: Mapping[int, Part], launched: Iterable[int]) -> None:
         self.parts = parts
         types = (part.program.types[v] for part in parts.values() for v in part.program.wanted)
-        self.kinds = list(dict.fromkeys(types))  # buffers are numbered in turn: the first of each type, the second …
+        self.kinds = list(dict.fromkeys(types))  # buffer numbers go round the types
         self.steps: dict[tuple[Place, int], tuple[Place, dict[int, int]]] = {}
         self.first: Place = tuple(~position for position in range(states))
         self.last = self.first
@@ -93,11 +93,11 @@ class StatePlaces:
             self.last, _ = self.step(self.last, turns)
 
     def kind(self, number: int) -> FieldType:
-        """Of a buffer."""
+        """Return the type of a buffer."""
         return self.kinds[number % len(self.kinds)]
 
     def step(self, place: Place, turns: int) -> tuple[Place, dict[int, int]]:
-        """Where the states are after so many turns, and the buffers of the next states that these compute."""
+        """Return the assignment after some iterations, and the buffers of the states that they compute."""
         found = self.steps.get((place, turns))
         if found is None:
             found = self.steps[place, turns] = self._step(self.parts[turns], place)
@@ -114,7 +114,7 @@ class StatePlaces:
 
 
 class _Bound:
-    """The buffers of an iteration, the outputs among them, and its launches with these."""
+    """The buffers of an iteration, with the outputs among them, and the launches that are bound to them."""
 
     def __init__(self, turns: CompiledIteration, arguments: list[Argument]) -> None:
         self.turns, self.kernel, self.backend = turns, turns.kernel, turns.backend
@@ -129,7 +129,7 @@ class _Bound:
         self.tests: BoundedCache[Place, list[Callable[[], Any]]] = BoundedCache(MOST_BOUND)
 
     def _memory(self, turns: int) -> dict[int, Buffer]:
-        """Buffers for what so many turns compute, or the condition (0); the next states have theirs."""
+        """Allocate buffers for the intermediates of a part, or of the condition (0); states have buffers of their own."""
         prepared = self.turns.bodies[turns] if turns else self.turns.until
         assert prepared is not None
         nexts = self.turns.parts[turns].program.wanted if turns else ()
@@ -138,11 +138,11 @@ class _Bound:
         return {v: self.backend.empty(types[v]) for v in made}
 
     def _written(self) -> dict[int, Argument]:
-        """The buffers that are outputs: those that the last turn writes, where it is known, or else the first one."""
+        """Return the buffers that are outputs: those that the last iteration writes if it is known, otherwise the first ones."""
         parts = self.turns.parts.values()
         known = self.kernel.times is not None and self.kernel.until is None
         if not known and any(v in part.given for part in parts for v in part.program.wanted):
-            return {}  # a state may end where another one is to be
+            return {}  # one state may end in the output of another one
         pairs = zip(reversed(self.places.last), reversed(self.outputs), strict=True)
         return {number: output for number, output in pairs if number >= 0}
 
@@ -156,13 +156,13 @@ class _Bound:
     # --- turns ----------------------------------------------------------------------------------------------------
 
     def adjust(self, position: int, scalars: Argument) -> None:
-        """Give later runs another by-value argument."""
+        """Set a by-value argument of later runs."""
         self.given[position] = scalars
         self.launches.clear()
         self.tests.clear()
 
     def run(self) -> None:
-        """Take all turns. Where their number is known, the last one writes the outputs."""
+        """Run all iterations. If their number is known, the last one writes the outputs."""
         self.place, launched, until = self.places.first, self.turns.launched(), self.kernel.until
         looking = None if until is None else self.kernel.every // self.turns.count
         while taken := self._take(islice(launched, looking)):
@@ -171,7 +171,7 @@ class _Bound:
         self._deliver(self.place)
 
     def _take(self, launched: Iterable[int]) -> int:
-        """Launch, and count the turns."""
+        """Launch, and return the number of iterations."""
         taken = 0
 
         def launches() -> Iterator[list[Callable[[], Any]]]:
@@ -184,7 +184,7 @@ class _Bound:
         return taken
 
     def _turn(self, place: Place, turns: int) -> list[Callable[[], Any]]:
-        """The launches of turns that take the states from there."""
+        """Return the launches of a part with the states in these buffers."""
         made = {value: self._buffer(number) for value, number in self.places.step(place, turns)[1].items()}
         return self._bound(self.turns.bodies[turns], self.turns.parts[turns], place, self.memory[turns] | made)
 
@@ -196,7 +196,7 @@ class _Bound:
         return [part for number in range(len(prepared.plan.launches)) for part in prepared.bind(number, values).parts]
 
     def _ends(self, place: Place) -> bool:
-        """Whether the condition holds for the states; waits."""
+        """Return whether the condition holds for the states; waits."""
         part, prepared = self.kernel.until, self.turns.until
         assert part is not None and prepared is not None
         (wanted,), memory = part.program.wanted, self.memory[0]
@@ -204,7 +204,7 @@ class _Bound:
         return bool(download(part.program.types[wanted], memory[wanted], self.backend))
 
     def _deliver(self, place: Place) -> None:
-        """Bring the states to the outputs, where they are not."""
+        """Copy states to the outputs, unless they are there."""
         for kind, number, output in zip(self.types, place, self.outputs, strict=True):
             state = self._buffer(number)
             if state is not output:

@@ -1,4 +1,4 @@
-"""Which devices there are, which work, and which one is meant: opening, self-test, choice."""
+"""The choice of a device: discovery, opening, self-test, and the device in use."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ FORKED = (
     '`multiprocessing.get_context("spawn")`, or compute on the device `reference` there'
 )
 _open: dict[str, Backend] = {}
-_failed: dict[str, str] = {}  # why a device could not be opened
+_failed: dict[str, str] = {}  # reasons of failed devices
 _opening = threading.RLock()
 _found: list[tuple[Device, Any]] | None = None
-_Choice = tuple[str | Backend, bool]  # a device, and whether it checks
+_Choice = tuple[str | Backend, bool]  # a device, and whether it is checked
 _chosen: ContextVar[tuple[_Choice, ...]] = ContextVar("devices of gpuop", default=())
-_everywhere: list[str | Backend] = []  # what `set_device` chose
-_forked = False  # after drivers were loaded
+_everywhere: list[str | Backend] = []  # the choice of `set_device`: no device or one
+_forked = False  # whether the process was forked after drivers were loaded
 
 
 def discover() -> list[tuple[Device, Any]]:
-    """Every device and what opens it, best first; the reference is always the last."""
+    """Return every device and its opener, best first; the reference is always the last."""
     global _found
     if _found is None:
         _found = [*cuda_devices(), *opencl_devices(), _reference()]
@@ -51,16 +51,16 @@ def _reference() -> tuple[Device, Any]:
 
 
 def devices() -> list[Device]:
-    """The devices that pass a self-test, best first; `gpuop devices` also prints the others and why.
+    """Return the devices that pass a self-test, best first; `gpuop devices` also prints the others and why.
 
     Returns:
-        A list of Devices; the reference is the last. Interpreters of what is made for GPUs are opened by name alone.
+        A list of Devices; the reference is the last. Interpreters of GPU kernels are opened by name alone.
     """
     return [device for device in _examined(discover()) if device.problem is None]
 
 
 def examined() -> list[Device]:
-    """Every device found, with its problem if it has one, and the interpreters of what is made for GPUs."""
+    """Return all devices, with their problems if any, and the interpreters of GPU kernels."""
     return _examined([*discover(), *reference_gpus()])
 
 
@@ -78,13 +78,13 @@ def _examined(found: list[tuple[Device, Any]]) -> list[Device]:
 
 
 def open_device(name: str | None = None, checked: bool = False) -> Backend:
-    """The device of a name, opened and tested once, as its queue in use; without a name the device in use.
+    """Return the device of a name, opened and tested once, as its current queue; without a name the device in use.
 
-    Checked execution has a device of its own.
+    A checked device is another one than the unchecked device of the same name.
 
     Args:
         name: "cuda:0", "opencl:1", "opencl:gpu", "gpu", "reference"… (`devices` lists them); or "reference:sm_90",
-            "reference:sm_75" or "reference:gpu", which plan as for that GPU and interpret what would be printed for it: slowly,
+            "reference:sm_75" or "reference:gpu", which plan as for that GPU and interpret its kernels: slowly,
             but each access to memory is checked.
         checked: one that checks the execution of kernels, as in `use_device`.
 
@@ -92,14 +92,14 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
         A Backend: `name`, `description`, `max_work_group_size` and `compute_units` are for users, the rest is gpuop's own.
 
     Raises:
-        DeviceError: there is none of that name, or it fails the self-test.
+        DeviceError: there is no such device, or it fails the self-test.
         GpuopError: a setting in the environment has none of its values.
     """
     if name is None:
         return current()
     config.check()
     name = _specific(name)
-    interpreters = [_reference(), *reference_gpus()]  # which need no driver: none is loaded for them
+    interpreters = [_reference(), *reference_gpus()]  # they need no driver, so none is loaded for them
     among = interpreters if name in [device.name for device, _ in interpreters] else discover()
     for device, opener in among:
         if name != device.name and name not in device.aliases:
@@ -128,12 +128,12 @@ def _opened_once(name: str, opener: Any, checked: bool) -> Backend:
 
 
 def _key(name: str, checked: bool) -> str:
-    """What an open device is known by."""
+    """Return the key of an open device."""
     return f"{name} checked" if checked else name
 
 
 def _specific(name: str) -> str:
-    """The first device of a kind, for "cpu" and "gpu"; other names are themselves."""
+    """Return the first device of a kind for "cpu" and "gpu", and other names unchanged."""
     wanted = {"gpu": ("cuda:0", "opencl:gpu"), "cpu": ("opencl:cpu",)}.get(name)
     if wanted is None:
         return name
@@ -145,7 +145,7 @@ def _tested(name: str, opener: Any, checked: bool) -> Backend:
     try:
         backend: Backend = opener(checked=checked)
         wrong = mistake(backend)
-    except Exception as failed:  # whatever a driver does wrong, the device is skipped
+    except Exception as failed:  # any failure of a driver skips the device
         raise DeviceError(f"{name} fails the self-test: {failed}") from failed
     if wrong:
         raise DeviceError(f"{name} fails the self-test: {wrong}")
@@ -153,7 +153,7 @@ def _tested(name: str, opener: Any, checked: bool) -> Backend:
 
 
 def _brief(failed: DeviceError) -> str:
-    """What a warning says: compilers' messages go on with the text of a kernel."""
+    """Return the first line of an error for a warning: messages of compilers go on with the text of a kernel."""
     first, *more = str(failed).splitlines()
     return f"{first} (`gpuop devices` prints the rest)" if more else first
 
@@ -162,7 +162,7 @@ def _brief(failed: DeviceError) -> str:
 
 
 def current() -> Backend:
-    """The device in use: `use_device`, else `set_device`, else GPUOP_DEVICE, else the first that works."""
+    """Return the device in use: of `use_device`, else `set_device`, else GPUOP_DEVICE, else the first that works."""
     checked = config.debug > 0
     chosen = _chosen.get()
     if chosen:
@@ -245,13 +245,13 @@ def _opened(name: str | Backend, checked: bool) -> Backend:
 
 
 def usable() -> list[Backend]:
-    """Every queue of the devices that are open and work in this process."""
+    """Return every queue of the open devices that work in this process."""
     opened = [device for device in _open.values() if not isinstance(device, _Inherited)]
     return [queue for device in opened for queue in (device, *device.queues.values())]
 
 
 def _sent(backend: Backend) -> tuple[Any, ...]:
-    """What stands for an open device, or a queue of it, in another process: the one of that name there."""
+    """Return the pickled form of an open device or queue: its name, to be opened in the other process."""
     main = backend.main
     queue = next((key for key, other in main.queues.items() if other is backend), None)
     return _received, (main.name, main.checked, queue)
@@ -270,7 +270,7 @@ for _kind in (Cuda, OpenCL, Reference, ReferenceGPU):
 
 
 class _Inherited(Backend):
-    """What an open device becomes in a process that was forked."""
+    """An open device in a forked process, where it cannot be used."""
 
     def __getattribute__(self, name: str) -> Any:
         if name in ("name", "main", "__class__"):

@@ -1,4 +1,4 @@
-"""Which devices drivers have, each with what opens it."""
+"""The devices of all drivers, each with its opener."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gpuop.runtime.reference.gpu_device import TARGETS, ReferenceGPU, described
 
 @dataclass(frozen=True)
 class Device:
-    """A device that was found.
+    """A device.
 
     Attributes:
-        name: "opencl:0", "reference"…
+        name: "opencl:0", "reference", …
         description: its model and driver, for people.
-        problem: why it cannot be used, or None.
-        aliases: other names of it, as "opencl:gpu".
+        problem: the reason why it cannot be used, or None.
+        aliases: other names of it, such as "opencl:gpu".
     """
 
     name: str
@@ -73,7 +73,7 @@ def opencl_devices() -> list[tuple[Device, Any]]:
 
 
 def reference_gpus() -> list[tuple[Device, Any]]:
-    """Interpreters of what is made for GPUs."""
+    """Return the interpreters of GPU kernels."""
     return [(Device(name, described(name)), partial(ReferenceGPU, name)) for name in TARGETS]
 
 

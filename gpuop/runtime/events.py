@@ -1,4 +1,4 @@
-"""Events: what was enqueued in a queue, until it is done; waited for by threads, and by tasks of asyncio."""
+"""Events: work in a queue that threads and asyncio tasks wait for."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _numbers = count()
 
 
 class Event(StaysHere, NearNames):
-    """Work that a device has been given. `await event` gives its result too, in asyncio, while other tasks run.
+    """Work that a device was given. `await event` gives its result too, in asyncio, while other tasks run.
 
-    Dropping an event drops nothing that is enqueued.
+    Dropping an event cancels nothing.
 
     Args:
-        queue: what it is in.
-        began, ended: marks around it.
-        results: gives the result, once it is done.
+        queue: the queue of the work.
+        began, ended: marks before and after the work.
+        results: returns the result, once the work is done.
     """
 
     stays = "an Event is a mark in the queue of a device of this process; send what `event.result()` gives"
@@ -42,7 +42,7 @@ class Event(StaysHere, NearNames):
 
     @property
     def done(self) -> bool:
-        """Whether the device is done with it; does not wait."""
+        """Return whether the device is done with it; does not wait."""
         return self._queue.reached(self._ended)
 
     def wait(self) -> None:
@@ -55,12 +55,12 @@ class Event(StaysHere, NearNames):
 
     @property
     def seconds(self) -> float:
-        """How long the device took from when it came to this work until it was done, by its own clock; waits."""
+        """Return the device's seconds from the start of this work to its end, by its own clock; waits."""
         self.wait()
         return self._queue.between(self._began, self._ended)
 
     def result(self) -> Any:
-        """What comes of it; waits.
+        """Return the result; waits.
 
         Returns:
             Of `submit`, the arrays that `.numpy()` gives: one for one field, else a tuple; of `fetch`, the array that was filled.
@@ -75,7 +75,7 @@ class Event(StaysHere, NearNames):
         return self._result[0]
 
     def before(self, queue: Backend) -> None:
-        """Have what a queue is given from now on wait for this: on the device, where it is the same one."""
+        """Make later work in a queue wait for this: on the device, if it is the same device."""
         if queue.main is self._queue.main:
             queue.follow(self._ended)
         else:
@@ -92,29 +92,29 @@ class Event(StaysHere, NearNames):
             arrival = loop.create_future()
 
             def arrive() -> None:
-                if not arrival.done():  # as it is when the task was cancelled
+                if not arrival.done():  # it is done if the task was cancelled
                     arrival.set_result(None)
 
             def tell() -> None:
-                with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                with suppress(RuntimeError):  # the loop is closed: no task waits any more
                     loop.call_soon_threadsafe(arrive)
 
             _waiter_of(self._queue).ask(self, tell)
             await arrival
-        return await asyncio.to_thread(self.result)  # which may copy much
+        return await asyncio.to_thread(self.result)  # the result may be a large copy
 
 
 class _Waiter:
-    """Tells those who wait for events of a queue, in a thread that is there while anybody does.
+    """Notifies those who wait for events of a queue, from a thread that lives while there are any.
 
-    The thread takes the queue's events in their order, which is that of their ends. Callbacks of the driver's would come in
-    its own threads, which then wait for Python's lock, and the device with them.
+    The thread takes the queue's events in their order, which is the order of their ends. Callbacks of a driver would run
+    in its own threads, which then wait for the interpreter lock, and the device with them.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._events: deque[tuple[int, ref[Event]]] = deque()
-        self._asked: dict[int, list[Callable[[], None]]] = {}  # by the events' numbers
+        self._asked: dict[int, list[Callable[[], None]]] = {}  # by event number
         self._thread: threading.Thread | None = None
 
     def add(self, event: Event) -> None:
@@ -125,13 +125,13 @@ class _Waiter:
             self._events.append((event._number, ref(event)))
 
     def ask(self, event: Event, tell: Callable[[], None]) -> None:
-        """Have `tell` called once an event is done."""
+        """Call `tell` once an event is done."""
         with self._lock:
             if not event.done:
                 self._asked.setdefault(event._number, []).append(tell)
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._serve, name="gpuop waits for a queue")
-                    self._thread.start()  # no daemon: it must not be in a driver when the interpreter is gone
+                    self._thread.start()  # no daemon: it must not be in a driver after the interpreter has ended
                 return
         tell()
 
@@ -143,7 +143,7 @@ class _Waiter:
                     return
                 number, event = self._events[0][0], self._events[0][1]()
             if event is not None:
-                with suppress(GpuopError):  # who asks for the result gets it
+                with suppress(GpuopError):  # the result of the event raises it
                     event.wait()
                 del event
             with self._lock:

@@ -1,4 +1,4 @@
-"""A plan on a device: compiled once, then launched with whatever buffers it is given."""
+"""Compiled plans: compiled once, then launched with any buffers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpuop.runtime.compiled_iteration import CompiledIteration
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prebuilt(Launchable):
-    """Generated text, and CUDA's binary of it: what bundles have in the place of a kernel."""
+    """Generated text, and its CUDA binary: the kernels of bundles."""
 
     apart: ClassVar[str] = "is compiled already"
     source: Source
@@ -38,14 +38,14 @@ class Prebuilt(Launchable):
         return False
 
 
-followers: list[Callable[[Prepared], Prepared]] = []  # what is made of plans that run, while profiles are open
+followers: list[Callable[[Prepared], Prepared]] = []  # wrappers of plans that run, while profiles are open
 
 
 class Prepared:
-    """A compiled plan. `run` allocates; a compute graph binds the launches to buffers of its own instead.
+    """A compiled plan. `run` allocates buffers; a compute graph binds the launches to buffers of its own instead.
 
     Attributes:
-        once: how many launches give the same at each evaluation of the program; they come first.
+        once: number of launches with the same results at each evaluation; they come first.
     """
 
     def __init__(self, backend: Backend, plan: Plan) -> None:
@@ -62,25 +62,25 @@ class Prepared:
         wanted = set(plan.program.wanted)
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
-        self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # after each step
+        self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # dead values by step
         self.begun = [step.begun for step in plan.launches]
         self.once = sum(step.rate is Rate.ONCE for step in plan.launches)
         computed = {v for step in plan.launches for v in step.outputs if step.rate is not Rate.ONCE}
-        self.replaced = [  # outputs that take over the memory of what is done
+        self.replaced = [  # outputs that reuse the memory of dead values
             {v: given for v, given in step.replaced.items() if given in computed and given in done}
             for step, done in zip(plan.launches, self.done, strict=True)
         ]
 
     def on(self, backend: Backend) -> Prepared:
-        """The same for another queue of the device."""
+        """Return the same for another queue of the device."""
         return self if backend is self.backend else self.through(backend, lambda body: body.on(backend))
 
     def launching(self) -> Prepared:
-        """What launches this plan now: itself, or what its launches are noted by."""
+        """Return the object that launches this plan now: itself, or the wrapper of an open profile."""
         return followers[-1](self) if followers else self
 
     def through(self, backend: Backend, each: Callable[[Prepared], Prepared]) -> Prepared:
-        """The same for another queue of the device, with what a function makes of the compiled plans in iterations."""
+        """Return the same for another queue of the device; a function maps the compiled plans of iterations to that queue."""
         other = copy.copy(self)
         other.backend = backend
         other.programs = [p.through(backend, each) if isinstance(p, CompiledIteration) else p for p in self.programs]
@@ -101,7 +101,7 @@ class Prepared:
         raise AssertionError(f"no plan launches {step.kernel}")
 
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
-        """A step of the plan with these values."""
+        """Return a launch of a step with these values."""
         step, program = self.plan.launches[number], self.programs[number]
         arguments = [values[v] for v in (*step.inputs, *step.outputs)]
         if isinstance(step.kernel, HostFunction):
@@ -114,13 +114,13 @@ class Prepared:
         return Launch((*copies, *launch.parts), launch.adjust) if copies else launch
 
     def _beginnings(self, number: int, values: Mapping[int, Argument]) -> list[Part]:
-        """What brings to outputs what they begin as, where that lies in other memory."""
+        """Return copies of the initial values of outputs, if these lie in other memory."""
         types, begun = self.plan.program.types, self.begun[number].items()
         pairs = [(v, values[v], values[given]) for v, given in begun if values[v] is not values[given]]
         return [partial(self.backend.copy, types[v], given, buffer) for v, buffer, given in pairs]
 
     def upload(self, value: int, buffer: Buffer, planes: Array) -> Part:
-        """What brings a frame of a sensor's to a buffer."""
+        """Return a part that copies a frame of a sensor to a buffer."""
         return partial(self.backend.write, buffer, planes)
 
     def _once(self, number: int, values: Mapping[int, Argument]) -> None:
@@ -133,7 +133,7 @@ class Prepared:
             self.backend.once(program, [values[v] for v in (*step.inputs, *step.outputs)])
 
     def constants(self, values: dict[int, Argument]) -> dict[int, Buffer]:
-        """What these launches make for others, of the leaves."""
+        """Run the launches that run once, and return their results that later launches read."""
         first = self.once
         self._launched(values, {}, range(first))
         read = {value for step in self.plan.launches[first:] for value in step.inputs}
@@ -142,10 +142,10 @@ class Prepared:
     def run(
         self, values: dict[int, Argument], memory: Mapping[int, Buffer] = MappingProxyType({}), first: int = 0
     ) -> dict[int, Buffer]:
-        """Launch everything; `values` holds the leaves and gains the wanted values, in `memory` where that has a place for them.
+        """Launch everything; `values` has the leaves and gains the wanted values, in their buffers of `memory` if there are any.
 
         Args:
-            first: the first launch: `values` has what those before it make.
+            first: the first launch; `values` has the results of those before it.
         """
         return self._launched(values, memory, range(first, len(self.plan.launches)))
 
@@ -166,7 +166,7 @@ class Prepared:
 
 
 def _bind_host(kernel: HostFunction, arguments: list[Argument], backend: Backend) -> Launch:
-    """From the device to the host and back; waits for what it needs."""
+    """Return a launch of a host function, between a download and an upload; it waits for its inputs."""
     given = arguments[: len(kernel.inputs)]
 
     def run() -> None:
@@ -179,7 +179,7 @@ def _bind_host(kernel: HostFunction, arguments: list[Argument], backend: Backend
 
 
 def _bind_library(kernel: DeviceFunction, arguments: list[Argument], backend: Backend) -> Launch:
-    """In the order of the device's queue, on its own memory; its arguments are buffers."""
+    """Return a launch of a library function, in the order of the queue and on device memory; its arguments are buffers."""
     memory = [(param.type, buffer) for param, buffer in zip((*kernel.inputs, *kernel.written), arguments, strict=True)]
     count = len(kernel.inputs)
 

@@ -1,4 +1,4 @@
-"""The forms of a kernel that users may look at: its text, and what compilers make of it."""
+"""The forms of a kernel for users: its text, and the results of compilers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SHARED = r"(\d+) bytes smem"
 
 
 def shown(source: Source, form: str, target: Target, backend: Backend | None) -> str:
-    """A kernel in a form of FORMS.
+    """Return a kernel in a form of FORMS.
 
     Args:
-        backend: the device that it is for, where no target was named.
+        backend: the device, if no target was named.
 
     Raises:
         SemanticError: there is no such form, or not for this target.

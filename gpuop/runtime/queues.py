@@ -1,4 +1,4 @@
-"""`gp.queue`: which queue of a device gets what is enqueued, and what it waits for."""
+"""`gp.queue`: the queue for enqueued work, and the events that it waits for."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a device must compute rightly before it is trusted: three small kernels.
+"""The self-test of a device: three small kernels with known results.
 
-One has a branch, addresses that are not the thread's own, and surplus threads. The other has integer expressions of each kind
-that some compiler has got wrong: complements and negations whose greatest is taken, the sign of a negation, the absolute value
-of the least integer, narrow integers that are clipped or subtracted and then compared. In the third, threads wait for one
-another: a negated float lives across a barrier, a multiple of a position goes through local memory, and one is stored in reverse.
+The first has a branch, reads at other points, and tail threads. The second has integer expressions that compilers have got
+wrong: maxima of complements and negations, the sign of a negation, the absolute value of the least integer, narrow integers
+that are clipped or subtracted and then compared. The third has a barrier: a negated float lives across it, a multiple of a
+position goes through local memory, and a multiple is stored in reverse.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gpuop.runtime.base.backend import Backend
 REALS = (9, 1, 2, 6, 8)
 NUMBERS = (-(2**31), -5, 0, 7, 9)
 COLUMN = ir.Index("global", "column")
-WAITING, GROUP = 64, 32  # threads that wait for one another, and those of a work-group
+WAITING, GROUP = 64, 32  # threads of the barrier test, and threads of a work-group
 WAITS = (
     "-x behind a barrier",
     "-x * x behind it",
@@ -64,7 +64,7 @@ SHAPES: dict[str, tuple[Callable[[Builder, ir.Expr, ir.Expr, ir.Expr], ir.Expr],
 
 
 def mistake(backend: Backend) -> str:
-    """What a device computes wrongly, as a sentence; "" if nothing. Expressions are tried once with every driver and cache."""
+    """Return what a device computes wrongly, as a sentence; "" if nothing. Expressions are tried once per driver and cache."""
     halves = _run(backend, _halving(), FieldType(5), np.array([REALS], np.float32))[0]
     if not np.array_equal(halves, [0.5, 0.5, 1, 3, 4]):
         return f"it computes {halves.tolist()}"
@@ -102,14 +102,14 @@ def _wrong_wait(backend: Backend) -> str:
 
 
 def _run(backend: Backend, kernel: Kernel, kind: FieldType, planes: Any) -> Any:
-    """The planes of the output, of this type, of a kernel with one input."""
+    """Return the planes of the output, of this type, of a kernel with one input."""
     given, made = backend.upload(kernel.inputs[0].type, planes), backend.empty(kind)
     backend.bind(backend.compile(kernel), (given, made)).run()
     return backend.download(kind, made)
 
 
 def _halving() -> Kernel:
-    """(i < 1 ? x[1] : x[i]) / 2."""
+    """Return (i < 1 ? x[1] : x[i]) / 2."""
     source, halves = ir.FieldParam("x", FieldType(5)), ir.FieldParam("out0", FieldType(5))
     out: list[ir.Stmt] = []
     b, value = collector(out), ir.Var("value", Type(FLOAT), mutable=True)
@@ -121,7 +121,7 @@ def _halving() -> Kernel:
 
 
 def _shapes() -> Kernel:
-    """The expressions of x[i], x[4 - i] and x[3]."""
+    """Return the expressions of x[i], x[4 - i] and x[3]."""
     source = ir.FieldParam("x", FieldType(5, (), "int32"))
     results = ir.FieldParam("out0", FieldType(5, (len(SHAPES),), "int32"))
     out: list[ir.Stmt] = []
@@ -134,7 +134,7 @@ def _shapes() -> Kernel:
 
 
 def _waits() -> Kernel:
-    """A barrier, local memory, and stores at the other end of the row."""
+    """Return a barrier, local memory, and stores at the other end of the row."""
     source, results = ir.FieldParam("x", FieldType(WAITING)), ir.FieldParam("out0", FieldType(WAITING, (len(WAITS),)))
     local, shared = ir.Index("local", "column"), ir.Array("shared", Type(INT), (GROUP,), "local")
     out: list[ir.Stmt] = []

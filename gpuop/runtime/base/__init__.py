@@ -1,1 +1,1 @@
-"""What every device is made of, and what devices share."""
+"""The interface of devices, and code that several devices share."""

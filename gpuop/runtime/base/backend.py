@@ -1,4 +1,4 @@
-"""What a device must offer, and nothing more; everything above it is written against this."""
+"""The interface of devices: rooms above this one use nothing else of a device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 NO_ARRAYS = (
     "{} has no arrays for a DeviceOperator, as CUDA's devices and CPUs have; a gp.HostOperator takes values to the host"
 )
-Buffer = Any  # a device's own handle of memory
+Buffer = Any  # a memory handle of the device
 NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
 Memory = tuple[FieldType, Buffer]
@@ -38,7 +38,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def as_device_errors(method: Method) -> Method:
-    """A backend's method that raises the driver's errors as DeviceErrors."""
+    """Return a backend's method that raises the driver's errors as DeviceErrors."""
 
     @wraps(method)
     def guarded(self: Backend, *args: Any, **options: Any) -> Any:
@@ -51,12 +51,12 @@ def as_device_errors(method: Method) -> Method:
 
 
 def indivisible(part: Part) -> bool:
-    """Whether a part is one call of a C function: a signal's handler runs between bytecodes, so it raises before or after it."""
+    """Return whether a part is one call of a C function: signal handlers run between bytecodes, so before or after it."""
     return not isinstance(part.func if isinstance(part, partial) else part, (FunctionType, MethodType))
 
 
 def keeping(owner: Any, part: partial[Any]) -> partial[Any]:
-    """A part, by which what it needs lives."""
+    """Return the part with a reference to an object that must live as long."""
     vars(part)["owner"] = owner
     return part
 
@@ -80,17 +80,17 @@ class Launch:
 
 
 class Backend(HostCopies):
-    """A queue of a device, which runs in order. Buffers hold fields as planes: one contiguous grid for each tensor element.
+    """One in-order queue of a device. Buffers hold fields as planes: one contiguous grid for each tensor element.
 
     Attributes:
-        main: the device's first queue; all of a device have the same memory and programs.
-        queue_name: "" of the main one.
-        queues: the others, by name and priority.
-        alone: a mark behind all that was enqueued while there were no others.
+        main: the device's first queue; the queues of a device share its memory and programs.
+        queue_name: "" for the main queue.
+        queues: the other queues, by name and priority.
+        alone: a mark after the work that was enqueued while the main queue was the only one.
         max_work_group_size: threads of a work-group, at most.
-        compute_units: what runs work-groups side by side.
+        compute_units: units that run work-groups in parallel.
         model: the device's name, whatever its driver.
-        checked: whether kernels are checked while they run.
+        checked: whether the execution of kernels is checked.
     """
 
     name: str
@@ -102,14 +102,14 @@ class Backend(HostCopies):
     model = ""
     checked = False
     target: Target  # the target that code is generated for
-    identity = ""  # device, driver, compiler and options: together they determine the binary of a text
+    identity = ""  # device, driver, compiler and options, which determine the binary of a text
     max_work_group_size = MOST_THREADS
     compute_units = 1
-    total_memory = 0  # bytes of the device's memory; 0 where it works in the host's alone
-    limits = LEAST  # what a kernel that is planned for it may use
-    refusals: tuple[type[Exception], ...] = ()  # the driver's own exceptions
-    interprets = False  # whether no driver runs kernels, so that nothing is known of how long they take
-    only_enqueues: bool = True  # a launch that raises has written nothing, so it may update a state in place
+    total_memory = 0  # bytes of the device's memory; 0 if it uses host memory only
+    limits = LEAST  # resources that a kernel planned for the device may use
+    refusals: tuple[type[Exception], ...] = ()  # the driver's exceptions
+    interprets = False  # whether an interpreter runs the kernels, so that their times mean nothing
+    only_enqueues: bool = True  # a failed launch has written nothing, so a launch may update a state in place
 
     def __new__(cls: type[Queue], *_: Any, **__: Any) -> Queue:
         self = super().__new__(cls)
@@ -118,11 +118,11 @@ class Backend(HostCopies):
 
     @abstractmethod
     def empty(self, kind: FieldType) -> Buffer:
-        """Memory for a field; contents undefined. DeviceError when there is none."""
+        """Allocate memory for a field, with undefined contents; DeviceError if there is not enough."""
 
     @abstractmethod
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
-        """A buffer with these planes, which may change afterwards."""
+        """Return a buffer with a copy of these planes."""
 
     @abstractmethod
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
@@ -130,90 +130,90 @@ class Backend(HostCopies):
 
     @abstractmethod
     def compile(self, kernel: Kernel) -> Any:
-        """Something that `bind` takes. CompileError with numbered source; DeviceError for types it lacks."""
+        """Return a program for `bind`. CompileError with numbered source; DeviceError for unsupported types."""
 
     def check(self, kernel: Kernel) -> None:
-        """DeviceError for a kernel that asks for more than the device has, as far as that is known without compiling it."""
+        """Raise a DeviceError if the kernel exceeds the device's limits, as far as that shows before compilation."""
         return
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[Any]:
-        """What `compile` gives for each kernel of a plan."""
+        """Compile each kernel of a plan."""
         return [self.compile(kernel) for kernel in kernels]
 
     def load(self, source: Source, binary: bytes | None) -> Any:
-        """Something that `bind` takes, of generated text, or of a binary (a cubin, PTX) where the bundle has one.
+        """Return a program for `bind`, from generated text or from the bundle's binary (a cubin, PTX).
 
         Raises:
-            DeviceError: the device runs no such code, or lacks a type.
+            DeviceError: the device cannot run such code, or lacks a type.
         """
         raise DeviceError(NO_BUNDLES.format(self.name))
 
     @abstractmethod
     def bind(self, program: Any, arguments: Sequence[Argument]) -> Launch:
-        """A launch with these arguments."""
+        """Return a launch of a program with these arguments."""
 
     def once(self, program: Any, arguments: Sequence[Argument]) -> None:
-        """Launch a single time: these arguments are not changed or launched again, so nothing is kept for that."""
+        """Launch a program once, with arguments that are not used again."""
         self.launch(self.bind(program, arguments).parts)
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait for everything enqueued."""
+        """Wait for all enqueued work."""
 
     def trim(self) -> None:
-        """Wait for everything enqueued, and give back memory that is kept for fields to come."""
+        """Wait for all enqueued work, and release the memory pool."""
         self.synchronize()
 
     def wrap(self, array: Array) -> Buffer | None:
-        """The memory from an array's first element to its last as a buffer, where the device works in the host's; else None.
+        """Return the memory of a host array, first to last element, as a buffer; None if the device has memory of its own.
 
-        No stride may be negative. The array must live, and stay as it is, until `settle`: nothing else keeps it.
+        No stride may be negative. The caller keeps the array alive and unchanged until `settle`.
         """
         return None
 
     def settle(self, buffers: Iterable[Buffer]) -> None:
-        """Wait for all launches, and until what they wrote to wrapped buffers is in the arrays that these wrap."""
+        """Wait for all launches, and write the contents of wrapped buffers back to their arrays."""
         self.synchronize()
 
     # --- time -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def record(self) -> Any:
-        """A mark in the queue: it is reached when what was enqueued before is done."""
+        """Return a mark, which is reached when all work enqueued before it is done."""
 
     @abstractmethod
     def reached(self, mark: Any) -> bool:
-        """Whether what was enqueued before a mark is done, or has failed."""
+        """Return whether the work before a mark is done or has failed."""
 
     @abstractmethod
     def wait(self, mark: Any) -> None:
-        """Wait on the host until a mark is reached; DeviceError where what was enqueued failed."""
+        """Wait on the host until a mark is reached; DeviceError if the work before it failed."""
 
     @abstractmethod
     def between(self, first: Any, last: Any) -> float:
-        """Seconds from one mark to another one by the device's clock; both are reached."""
+        """Return the seconds between two reached marks, by the device's clock."""
 
     def span(self, ran: Sequence[Any], since: Any) -> tuple[float, float]:
-        """When a launch began, in seconds since a mark, and how long it took, of what its parts returned; it is done."""
+        """Return the start of a finished launch, in seconds since a mark, and its duration, from its parts' results."""
         raise AssertionError(f"{self.name} does not only enqueue")
 
     def label(self, name: str) -> Part:
-        """Show a name in the vendor's tools for what the host does from now on, until the call of what is returned."""
+        """Begin a range with this name in the vendor's tools; the function that is returned ends it."""
         return bool
 
     @abstractmethod
     def follow(self, mark: Any) -> None:
-        """What is enqueued from now on waits, on the device, for a mark of another queue."""
+        """Make later work wait, on the device, for a mark of another queue."""
 
     @abstractmethod
     def another(self, priority: str) -> Backend:
-        """Another queue of the device, of a priority ("high", "normal", "low") where the driver has such."""
+        """Return a new queue of the device, with a priority ("high", "normal", "low") if the driver has priorities."""
 
     def take(self, buffer: Buffer, owner: Backend, mark: Any) -> Buffer:
-        """A buffer of another queue's for what is enqueued here, which waits for its values.
+        """Return a buffer of another queue for later work in this one, which waits for its values.
 
         Args:
-            mark: behind what computes them; None: whatever that queue has now.
+            mark: a mark after the work that computes them; None: all work of that queue so far.
         """
         if owner is not self:
             self.follow(owner.record() if mark is None else mark)
@@ -222,10 +222,10 @@ class Backend(HostCopies):
     # --- memory of others -----------------------------------------------------------------------------------------
 
     def borrow(self, array: Any) -> Any:
-        """The memory of another library's array, as a buffer whose `.array` says how it lies; launches wait for its values.
+        """Return another library's array as a buffer whose `.array` has its layout; launches wait for its values.
 
         Raises:
-            DeviceError: this device cannot use it.
+            DeviceError: this device cannot use the memory.
         """
         raise DeviceError(
             f"{self.name} cannot use the memory of this array, which is on another device: choose that device with "
@@ -233,29 +233,29 @@ class Backend(HostCopies):
         )
 
     def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
-        """What other libraries take a buffer from, strides in elements; DeviceError where they have no use for it."""
+        """Return an object from which other libraries import a buffer, strides in elements; DeviceError if there is none."""
         raise DeviceError(f"other libraries do not know the memory of {self.name}")
 
     def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> AbstractContextManager[list[Any]]:
-        """Fields, none of them complex, as arrays of a library that computes on the device, in its order, inside a `with`."""
+        """Give fields, none of them complex, as arrays of a library that computes in this queue, inside a `with`."""
         raise DeviceError(NO_ARRAYS.format(self.name))
 
     def measuring(self) -> Backend:
-        """The same queue, where `seconds` knows how long a launch took, if the device can say so."""
+        """Return this queue with launches that `seconds` can time, if the device has a clock."""
         return self
 
     def sequence(self, launches: Sequence[Launch]) -> list[Part]:
-        """The parts of launches in order, to run again and again; one for as many launches as the device takes at once."""
+        """Return the parts of launches in order, for repeated use; one part for as many launches as the device takes at once."""
         return [part for launch in launches for part in launch.parts]
 
     def launch(self, parts: Iterable[Part], ran: list[Any] | None = None) -> None:
         """Run parts of launches in order.
 
         Args:
-            ran: gains what each part returns, in the same step as its call: no handler of a signal runs between the two.
+            ran: gains the result of each part in the same step as its call: no signal handler runs between the two.
 
         Raises:
-            DeviceError: the driver refuses a launch, as when memory is exhausted only now.
+            DeviceError: the driver refuses a launch, for example when memory is exhausted only now.
         """
         try:
             (deque(maxlen=0) if ran is None else ran).extend(map(CALL, parts))
@@ -263,16 +263,16 @@ class Backend(HostCopies):
             raise self.refused(refused) from None
 
     def refused(self, refusal: Exception) -> DeviceError:
-        """What is raised for a driver's error."""
+        """Return the DeviceError for a driver's error."""
         return DeviceError(f"{self.name}: {refusal}")
 
     def seconds(self, ran: Sequence[Any]) -> float | None:
-        """What the device took for a launch that is done, of what its parts returned; None where it does not say."""
+        """Return the device's seconds for a finished launch, from its parts' results; None if it has no clock."""
         return None
 
 
 def download(kind: FieldType, value: Argument, backend: Backend) -> Array:
-    """The array of a value, which is a buffer or a parameter's scalars; waits."""
+    """Return the array of a value (a buffer, or the scalars of a parameter); waits."""
     if isinstance(value, tuple):
         return array_of(kind, np.array(value, kind.storage.numpy))
     return array_of(kind, backend.download(kind, value))

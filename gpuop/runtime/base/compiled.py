@@ -1,4 +1,4 @@
-"""Devices that compile generated text: the programs of a device, its launches made once, and what checked ones report."""
+"""Devices that compile generated text: their programs, launches, and reports of assertions."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.program_text import ProgramCache, ProgramText
 from gpuop.runtime.base.trace import note_source
 
-_building = threading.Lock()  # nobody builds what another is building
+_building = threading.Lock()  # serializes compilation: a program that another thread compiles is not compiled twice
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledProgram:
-    """Generated text, and what the driver made of it.
+    """Generated text, and the driver's code for it.
 
     Attributes:
-        kernel: what the text was generated from; None for a bundle's.
-        code: the driver's; None where the grid has no points.
+        kernel: the kernel of the text; None for text from a bundle.
+        code: the driver's code; None if the grid has no points.
     """
 
     source: Source
@@ -42,32 +42,32 @@ class CompiledProgram:
 
 
 class CompilingBackend(Backend):
-    """A device that runs generated text, each text compiled once as long as a plan keeps it.
+    """A device that runs generated text. Each text is compiled once, as long as a plan refers to the program.
 
     Attributes:
-        suffix: of files with its text.
-        groups: the largest work-groups, and memory of a work-group.
-        features: those of `Source.needs` that it has.
+        suffix: the file name suffix of its text.
+        groups: the limits of work-groups and of their memory.
+        features: the features of `Source.needs` that it supports.
     """
 
     suffix: ClassVar[str]
     groups: GroupLimits
     features: frozenset[str]
     kept_programs: ProgramCache
-    programs: WeakValues[str, CompiledProgram]  # by their text, and how it is launched
-    codes: WeakValues[str, Any]  # the driver's, by the text
+    programs: WeakValues[str, CompiledProgram]  # by identity of the text and its launch
+    codes: WeakValues[str, Any]  # the driver's code, by text
 
     @abstractmethod
     def build(self, program: ProgramText, binary: bytes | None) -> list[Any]:
-        """The driver's code of each kernel, of a text, or of a bundle's binary of it. CompileError where the driver refuses it."""
+        """Return the driver's code of each kernel, from the text or a bundle's binary. CompileError if the driver refuses it."""
 
     @abstractmethod
     def bind_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
-        """A launch with these arguments; where there is no code, of what fills the outputs."""
+        """Return a launch with these arguments; without code, it fills the outputs."""
 
     @abstractmethod
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
-        """Launch code once with these arguments, preparing no more than that takes."""
+        """Launch code once with these arguments, with the least preparation."""
 
     def compile(self, kernel: Kernel) -> CompiledProgram:
         return self.compile_all([kernel])[0]
@@ -84,7 +84,7 @@ class CompilingBackend(Backend):
         return [cast(CompiledProgram, found[key]) for key, _ in wanted]
 
     def _generated(self, kernel: Kernel) -> tuple[str, CompiledProgram]:
-        """A key of what is compiled and reports alike, and the program that is to be compiled."""
+        """Return the cache key (text and assertions), and the program to compile."""
         asserts = self._asserts(kernel)
         source = self._text(kernel, asserts)
         note_source(source, self.suffix)
@@ -101,7 +101,7 @@ class CompilingBackend(Backend):
         return source
 
     def _codes(self, sources: Sequence[Source]) -> dict[str, Any]:
-        """The driver's code by the identities of sources; those that differ in their extents alone share it."""
+        """Return the driver's code by source identity; sources that differ in their extents alone share it."""
         open_ = {source.text: self.codes.get(source.text) for source in sources if source.extents}
         closed = [source for source in sources if not source.extents]
         missing = {source.text: source for source in sources if source.extents and open_[source.text] is None}
@@ -118,7 +118,7 @@ class CompilingBackend(Backend):
             return self.build(program, None)
         try:
             made = self.build(program, None)
-        except CompileError:  # whose message is to have the user's lines
+        except CompileError:  # compile each alone: the message must have the user's lines
             return [self.build(ProgramText.of(source), None)[0] for source in program.sources]
         self.kept_programs.note(program)
         return made
@@ -159,13 +159,13 @@ class CompilingBackend(Backend):
             self.launch_program(program, arguments)
 
     def _asserts(self, kernel: Kernel | None) -> tuple[Assert, ...]:
-        """The assertions that a kernel reports; none where no thread runs."""
+        """Return the assertions that a kernel reports; none if no thread runs."""
         if not self.checked or kernel is None or not kernel.domain.shape.points:
             return ()
         return assertions(kernel)
 
     def _raise_failed(self, kernel: Kernel, kind: FieldType, report: Buffer) -> None:
-        """Wait for a launch, and raise the error of an assertion that failed."""
+        """Wait for a launch, and raise the error of a failed assertion."""
         error = failure(kernel, self.download(kind, report).reshape(-1).tolist())
         if error is not None:
             raise error

@@ -1,4 +1,4 @@
-"""Copies, told to who observes: where they are enqueued, and how long they take by the device's clock."""
+"""Reports of copies to profilers: when they are enqueued, and their duration by the device's clock."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class CopySpan(HostSpan):
         waits: whether the host waits for it.
 
     Attributes:
-        ran: gains what `Backend.span` takes of the copy.
-        observed: whether anybody wants to know.
+        ran: gains the copy's events, for `Backend.span`.
+        observed: whether a profiler is open.
     """
 
     __slots__ = ("copy", "queue", "ran")
@@ -47,7 +47,7 @@ class CopySpan(HostSpan):
 
 @contextmanager
 def between_marks(copy: str, queue: Backend, waits: bool = True) -> Iterator[None]:
-    """A copy that is enqueued inside a `with`, where only marks around it have the device's time."""
+    """Report a copy that is enqueued inside a `with`, timed by marks around it."""
     with CopySpan(copy, queue, waits) as span:
         span.ran += [queue.record()] if span.observed else []
         yield

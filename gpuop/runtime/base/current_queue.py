@@ -1,4 +1,4 @@
-"""Which queue of a device is in use: a matter of each thread, and of each task of asyncio."""
+"""The current queue of a device, for each thread and each asyncio task."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ chosen: ContextVar[Key | None] = ContextVar("queue of gpuop", default=None)
 
 
 def in_use(device: Backend) -> Backend:
-    """The queue of a device that is in use; its main one, if none was chosen."""
+    """Return the current queue of a device; the main queue if none was chosen."""
     key = chosen.get()
     return device.main if key is None else queue_of(device, key)
 
 
 def twin(queue: Queue) -> Queue:
-    """What is to be another queue of the device. (`copy.copy` would give the same one, which pickling names.)"""
+    """Return an object that becomes another queue of the device. (`copy.copy` would return the same one, as pickling does.)"""
     other: Queue = object.__new__(type(queue))
     vars(other).update(vars(queue))
     return other
 
 
 def queue_of(device: Backend, key: Key) -> Backend:
-    """A queue of a device, made when it is first asked for."""
+    """Return a queue of a device; it is created on first use."""
     main = device.main
     found = main.queues.get(key)
     if found is None:
@@ -35,5 +35,5 @@ def queue_of(device: Backend, key: Key) -> Backend:
         made.queue_name = key[0]
         found = main.queues.setdefault(key, made)  # another thread may have been first
         if main.alone is None:
-            main.alone = main.record()  # now that values have marks of their own
+            main.alone = main.record()  # from now on values have marks of their own
     return found

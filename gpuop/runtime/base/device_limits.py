@@ -1,4 +1,4 @@
-"""What a device cannot run: work-groups and memory beyond its limits, types that it lacks."""
+"""Limits of a device: work-groups, memory, and unsupported types."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gpuop.ir.kernel import Kernel
 
 @dataclass(frozen=True)
 class GroupLimits:
-    """Of a device.
+    """The limits of a device's work-groups.
 
     Attributes:
-        name: as messages name it; `description` says what it is.
-        threads: of a work-group; `extents` along (columns, rows, layers × elements).
-        memory: bytes of a kernel's "local" and "constant" memory.
+        name: the device's name in messages; `description` says more.
+        threads: the most threads of a work-group; `extents` along (columns, rows, layers × elements).
+        memory: the most bytes of "local" and "constant" memory for a kernel.
     """
 
     name: str
@@ -27,7 +27,7 @@ class GroupLimits:
     memory: dict[str, int]
 
     def check_kernel(self, kernel: Kernel) -> None:
-        """DeviceError at the user's line for work-groups and memory that the device does not have."""
+        """Raise a DeviceError at the user's line if the kernel's work-groups or memory exceed the limits."""
         self.check_group(kernel.name, kernel.work_group, kernel.loc)
         for space, limit in self.memory.items():
             total = 0

@@ -1,4 +1,4 @@
-"""Leaves whose values are on a device already."""
+"""Leaves whose values are in device memory."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gpuop.runtime.base.host_arrays import array_of
 
 
 def marked(backend: Backend) -> Any:
-    """A mark behind what was enqueued, for other queues; None where there are none."""
+    """Return a mark for other queues after the work enqueued so far; None if there are no others."""
     return backend.record() if backend.queues else None
 
 
 def taken_from(owner: Backend, memory: Buffer, mark: Any, backend: Backend) -> Buffer:
-    """The memory of a queue's value with a mark of `marked`, for another queue: it waits for no more than that."""
+    """Return a value's memory for another queue, which waits for the mark (from `marked`) and nothing later."""
     return backend.take(memory, owner, owner.main.alone if mark is None else mark)
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluated(LeafSource):
-    """Values that were computed, in a device's own memory; other devices get a copy."""
+    """Computed values in device memory; other devices get a copy."""
 
     kind: FieldType
     backend: Backend
     memory: Buffer
-    mark: Any = None  # as `marked` gives it
+    mark: Any = None  # from `marked`
 
     def buffer(self, device: Backend) -> Buffer | None:
         if device.main is not self.backend.main:
@@ -43,7 +43,7 @@ class Evaluated(LeafSource):
 
 @dataclass(frozen=True, eq=False)
 class Shared(LeafSource):
-    """Memory of another library's on a device; `layout` None: values lie there as in gpuop's own."""
+    """Another library's memory on a device; `layout` None: values lie there as gpuop stores them."""
 
     backend: Backend
     memory: Buffer
@@ -64,11 +64,11 @@ class Shared(LeafSource):
 
 @dataclass(frozen=True)
 class DeviceValue:
-    """A computed or uploaded value on its device; it holds while the parameters beneath it have not changed.
+    """A value on its device; it is valid until a parameter that it depends on changes.
 
     Attributes:
-        backend: the queue that it was enqueued in.
-        mark: as `marked` gives it.
+        backend: the queue in which it was enqueued.
+        mark: the result of `marked`.
     """
 
     backend: Backend
@@ -81,5 +81,5 @@ class DeviceValue:
         return same and all(source.version == version for source, version in self.versions)
 
     def taken(self, backend: Backend) -> Buffer:
-        """The buffer, for a queue of the device."""
+        """Return the buffer, for a queue of the device."""
         return taken_from(self.backend, self.buffer, self.mark, backend)

@@ -1,4 +1,5 @@
-"""DLPack capsules, taken and given: how array libraries share memory (https://dmlc.github.io/dlpack/latest/c_api.html)."""
+"""DLPack capsules, imported and exported: memory shared with array libraries
+(https://dmlc.github.io/dlpack/latest/c_api.html)."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from gpuop.base.finalizers import at_end
 from gpuop.ir.layout import row_major
 
 CPU, CUDA, PINNED = 1, 2, 3  # DLDeviceType
-CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLDataTypeCode, by NumPy's kind
+CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLDataTypeCode, by NumPy kind
 KINDS = {code: kind for kind, code in CODES.items()}
 NAME, USED = b"dltensor", b"used_dltensor"
 
 # DLTensor: data, device type and number, dimensions, type code, bits and lanes, shape, strides, byte offset.
-# DLManagedTensor: that, a context, and the deleter. Packed at once, as ctypes takes its time for each field.
+# DLManagedTensor: a DLTensor, a context, and the deleter. Packed at once, as ctypes is slow for each field.
 _TENSOR = struct.Struct("PiiiBBHPPQ")
 _MANAGED = struct.Struct(_TENSOR.format + "PP")
 _ADDRESS = struct.Struct("P")
@@ -30,10 +31,10 @@ _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class DLPackMemory(NamedTuple):
-    """An array's memory; strides are in elements.
+    """The memory of an array; strides are in elements.
 
     Attributes:
-        owner: what must live as long as the memory is used.
+        owner: an object that must live as long as the memory is used.
     """
 
     address: int
@@ -46,7 +47,7 @@ class DLPackMemory(NamedTuple):
 
     @property
     def span(self) -> tuple[int, int]:
-        """The addresses from the first byte to behind the last one."""
+        """The addresses of the first byte and of the end."""
         reach = [(n - 1) * step * self.dtype.itemsize for n, step in zip(self.shape, self.strides, strict=True) if n]
         low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
         return self.address + low, self.address + high + self.dtype.itemsize
@@ -60,17 +61,17 @@ _api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
 
 
-_deleter_at = cache(_Deleter)  # libraries have one each
+_deleter_at = cache(_Deleter)  # each library has one
 
 
 class _Taken:
-    """Tells the producer when nobody refers to its memory any more."""
+    """A handle of imported memory; the producer's deleter runs when no reference to it is left."""
 
     __slots__ = ("__weakref__",)
 
 
 def _owner(address: int) -> _Taken:
-    """What tells the producer, by a call of C's alone: what a signal's handler raises in a destructor of Python's is lost."""
+    """Return an owner whose finalizer is one C call: an exception that a signal handler raises in a Python destructor is lost."""
     owner = _Taken()
     (deleter,) = _ADDRESS.unpack(ctypes.string_at(address + _DELETER, _ADDRESS.size))
     if deleter:
@@ -79,10 +80,10 @@ def _owner(address: int) -> _Taken:
 
 
 def take(capsule: Any) -> DLPackMemory:
-    """The memory that a capsule of `__dlpack__` stands for.
+    """Import the memory of a `__dlpack__` capsule.
 
     Raises:
-        DeviceError: elements that NumPy has no type for.
+        DeviceError: an element type that NumPy does not have.
     """
     address = _api.PyCapsule_GetPointer(capsule, NAME)
     _api.PyCapsule_SetName(capsule, USED)
@@ -104,12 +105,12 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
 
 # --- given ------------------------------------------------------------------------------------------------------------
 
-# Memory lent to a consumer, and what to call when that is done; by address
+# exported memory, and the function to call when the consumer is done; by address
 _given: dict[int, tuple[Any, Callable[[], None]]] = {}
 
 
 def _release(address: int, given: Any = _given, ends: Callable[[], bool] = sys.is_finalizing) -> None:
-    if not ends():  # else there is nobody to tell
+    if not ends():  # at exit no consumer is left
         _, done = given.pop(address)
         done()
 
@@ -126,21 +127,21 @@ _raw.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, _Destructor)
 
 
 def _abandon(capsule: int) -> None:
-    """A capsule that nobody took gives its memory back itself."""
+    """Release the memory of a capsule that no consumer took."""
     if _raw.PyCapsule_IsValid(capsule, NAME):
         _release(_raw.PyCapsule_GetPointer(capsule, NAME))
 
 
 _abandoned = _Destructor(_abandon)
-for _function in (_deleter, _abandoned):  # consumers may call them when the interpreter has let go of this module
+for _function in (_deleter, _abandoned):  # consumers may call them after the interpreter has freed this module
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))
 
 
 def give(memory: DLPackMemory, done: Callable[[], None]) -> Any:
-    """A capsule for `__dlpack__`.
+    """Return a capsule for `__dlpack__`.
 
     Args:
-        done: called when the consumer, or nobody, needs the memory any more.
+        done: called when the memory is not needed any more, by the consumer or because there is none.
     """
     rank = len(memory.shape)
     held = ctypes.create_string_buffer(_MANAGED.size + 16 * rank)

@@ -1,4 +1,4 @@
-"""Fields as NumPy's arrays: how they are stored, and the arrays in that memory, for libraries that compute there."""
+"""Fields as NumPy arrays: their storage, and arrays in that memory for libraries that compute on the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
-    """The array of a field, which is not complex, in contiguous memory that has it in planes."""
+    """Return the array of a field, which is not complex, in contiguous memory with its planes."""
     dtype = kind.array_dtype
     strides = [step * dtype.itemsize for step in strides_of(kind, planar(kind))]
     array: Array = np.ndarray(tuple(kind.array_shape), dtype, memory.data if memory.size else None, 0, strides)
@@ -24,21 +24,21 @@ def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
 
 
 def stored(kind: FieldType, array: Array) -> Array:
-    """A contiguous array of a field with its elements as they are stored: complex numbers are two, bools are bytes."""
+    """Return a contiguous array as it is stored: a complex number is two floats, a bool is a byte."""
     if kind.dtype not in ("complex64", "bool"):
         return array
     return np.ascontiguousarray(array).reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
 
 
 def planes_of(kind: FieldType, array: Array) -> Array:
-    """An array of `array_shape` as planes (tensor elements × points), contiguous."""
+    """Return an array of `array_shape` as planes (tensor elements × points), contiguous."""
     with HostSpan("convert"):
         flat = stored(kind, np.ascontiguousarray(array)).reshape(kind.field_shape.points, kind.planes)
         return np.ascontiguousarray(flat.T)
 
 
 def array_of(kind: FieldType, planes: Array) -> Array:
-    """The inverse of `planes_of`: an array of `array_shape` in the field's dtype."""
+    """Return planes as an array of `array_shape` in the field's dtype: the inverse of `planes_of`."""
     with HostSpan("convert"):
         flat = _beside_one_another(planes.reshape(kind.planes, kind.field_shape.points))
     if kind.dtype == "complex64":
@@ -49,7 +49,7 @@ def array_of(kind: FieldType, planes: Array) -> Array:
 
 
 def _beside_one_another(planes: Array) -> Array:
-    """The elements of each point next to one another; NumPy's transpose would go from plane to plane for each of them."""
+    """Return each point's elements next to one another. NumPy's transpose would alternate between the planes."""
     if len(planes) == 1:
         return np.ascontiguousarray(planes.T)
     flat = np.empty(planes.shape[::-1], planes.dtype)

@@ -1,4 +1,4 @@
-"""Copies between a device and the host's memory, which others of its queues run beside its work."""
+"""Copies between a device and host memory, which may run in a queue of their own beside computation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = 4096  # bytes
 
 
 class HostCopies(ABC):
-    """What a queue copies to and from the host."""
+    """The copies of a queue to and from the host."""
 
     name: str
 
@@ -25,26 +25,26 @@ class HostCopies(ABC):
 
     @abstractmethod
     def download(self, kind: FieldType, buffer: Any) -> Array:
-        """The planes of a field, in memory of the caller's; waits."""
+        """Return the planes of a field in new memory; waits."""
 
     def fetch(self, kind: FieldType, buffer: Any, array: Array) -> None:
-        """Enqueue a copy of a buffer to a contiguous array of the host, which lies alike; both are kept until that is done."""
+        """Enqueue a copy to a contiguous host array with the layout of the buffer; both are referred to until it is done."""
         raise AssertionError(f"{self.name} does not only enqueue")
 
     def bring(self, kind: FieldType, buffer: Any, array: Array) -> None:
-        """Enqueue the copy back, or write it: the array may not change until that is done."""
+        """Enqueue a copy from the host, or write at once: the array may not change until that is done."""
         self.write(buffer, array)
 
     @abstractmethod
     def keep(self, owner: Any) -> None:
-        """Keep memory of the host's until what is enqueued now is done."""
+        """Keep a reference to host memory until the work enqueued so far is done."""
 
     def host_memory(self, nbytes: int) -> Array:
-        """Bytes of the host that copies to and from the device are fastest with; here they begin a page."""
+        """Allocate host memory with the fastest copies to and from the device; by default page-aligned."""
         whole = np.empty(nbytes + PAGE, np.uint8)
         start = -whole.ctypes.data % PAGE
         return whole[start : start + nbytes]
 
     def locked(self, memory: Array) -> Array:
-        """Whole pages of the host's, with which copies are as fast from now on, where the driver can have that."""
+        """Page-lock whole pages of host memory for fast copies, if the driver can do that."""
         return memory

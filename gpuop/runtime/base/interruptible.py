@@ -1,4 +1,4 @@
-"""Calls of drivers that may take long run in threads of their own, so that signals come through while one waits for them."""
+"""Interruptible driver calls: slow calls run in threads of their own, so that signals are handled while one waits."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gpuop.runtime.base.interruptible_event import Done
 from gpuop.runtime.base.trace import note_compiling
 
 T = TypeVar("T")
-PATIENCE = 5.0  # seconds without a word
+PATIENCE = 5.0  # seconds until a message says that it takes long
 
 
 class _Call:
-    """A call that a thread of its own makes: what it returned or raised, once it is done."""
+    """A call in a thread of its own, with its result or its exception once it is done."""
 
     def __init__(self, key: Hashable, action: Callable[[], Any], device: str, kernel: str, doing: str) -> None:
         self.key, self.action, self.device, self.kernel, self.doing = key, action, device, kernel, doing
@@ -39,7 +39,7 @@ class _Call:
         self.done.tell()
 
     def tell(self) -> None:
-        """Say once that this takes long, and what the device has not finished either: drivers compile one by one."""
+        """Print a line, once, that the call takes long, with the device's other unfinished kernels: drivers compile one by one."""
         if not self.told:
             self.told = True
             before = [
@@ -56,12 +56,12 @@ _abandoned = False  # whether a parent process loaded the drivers
 def patiently(
     key: Hashable, action: Callable[[], T], device: str = "", kernel: str = "", doing: str = "compiling"
 ) -> T:
-    """What a call returns or raises. Signals are handled meanwhile, and what their handlers raise comes out at once.
+    """Run a call and return its result or raise its exception. A signal handler that raises ends the wait at once.
 
-    The call goes on then: who asks for the same `key` before it is done waits for that one.
+    The call itself goes on: another caller with the same `key` waits for that one.
 
     Args:
-        device, kernel, doing: what is told when it takes longer than PATIENCE; nothing without a kernel.
+        device, kernel, doing: words of the message after PATIENCE seconds; without a kernel there is none.
     """
     with _starting:
         call = _running.get(key)
@@ -76,7 +76,7 @@ def patiently(
 
 
 def abandon() -> None:
-    """In a process that was forked: call no driver that the parent loaded, to release something neither."""
+    """Prepare a forked process to call no driver that the parent loaded, not even to release memory."""
     global _abandoned
     _abandoned = True
     ours = [thing for thing in gc.get_objects() if str(type(thing).__module__).split(".")[0] in ("gpuop", "pyopencl")]
@@ -84,14 +84,14 @@ def abandon() -> None:
 
 
 def _leave() -> None:
-    """Drivers that still work are not taken down: they would crash, or wait.
+    """Leave drivers alone at exit while they are still at work: an unload would crash or hang.
 
-    No object is released any more, and what libraries do when a process ends is left out; Python's own end is as ever.
+    No object is released, and exit handlers of libraries do not run; Python's exit is as usual.
     """
     libc = ctypes.CDLL(None)
     if (_running or _abandoned) and hasattr(
         libc, "on_exit"
-    ):  # glibc's: the last one runs first, and gets the exit status
+    ):  # glibc: the last one runs first, and gets the exit status
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(gc.get_objects()))
         libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
 

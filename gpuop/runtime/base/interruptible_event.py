@@ -1,4 +1,4 @@
-"""Waiting for another thread, so that the exception of a signal's handler leaves nothing behind."""
+"""An event to wait for, which a signal handler that raises leaves intact."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import threading
 
 
 class Done:
-    """Whether something is done, which a thread says once.
+    """A one-time event that one thread sets.
 
-    The lock of a `threading.Event` may stay taken for ever when a handler raises, and a `Thread.join` that is interrupted
-    takes the thread for dead. A turn of `for` takes this lock, behind which no handler runs before it is given back.
+    The lock of a `threading.Event` may stay locked for ever when a handler raises, and an interrupted `Thread.join` takes
+    the thread for dead. One iteration of `for` acquires this lock: no handler runs until the body releases it.
     """
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Done:
         self.tell = self._pending.release
 
     def wait(self, seconds: float = -1) -> bool:
-        """Wait, for ever or that long; whether it is done."""
+        """Wait, for ever or for some seconds; return whether the event is set."""
         done = False
         for done in map(self._pending.acquire, (True,), (seconds,)):  # noqa: B007
             break

@@ -1,4 +1,4 @@
-"""What a compiler gets at once: the text of a kernel, or those of a plan that no cache has, as compilers are slow to begin."""
+"""Compilation units: the text of one kernel, or of all new kernels of a plan, because compilers are slow to start."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gpuop.codegen.c.dialect import Source
 
 @dataclass(frozen=True)
 class ProgramText:
-    """A text that is compiled.
+    """The text of a compilation unit.
 
     Attributes:
         sources: its kernels.
-        entries: what they are called in it, which differs from what each calls itself where two have one name.
+        entries: the kernels' names in it; another name than the kernel's own where two kernels have the same.
     """
 
     text: str
@@ -28,10 +28,10 @@ class ProgramText:
 
     @staticmethod
     def joined(sources: Sequence[Source]) -> ProgramText:
-        """A text with these kernels, which have parts that are shared."""
+        """Return one text with these kernels; their common parts appear once."""
         if len(sources) == 1:
             return ProgramText.of(sources[0])
-        entries: dict[str, str] = {}  # by texts
+        entries: dict[str, str] = {}  # by text
         texts = list(dict.fromkeys(part for source in sources for part in source.shared))
         for source in sources:
             if source.text not in entries:
@@ -42,18 +42,18 @@ class ProgramText:
 
     @property
     def names(self) -> str:
-        """The kernels', as users know them."""
+        """The kernels' names in messages."""
         return "`, `".join(source.name for source in self.sources)
 
 
 class ProgramCache(Protocol):
-    """What is compiled already, or was, in this process or another one."""
+    """The programs that are compiled already, in this process or on disk."""
 
     def name(self, text: str) -> str:
-        """Under which it has what a text is compiled to."""
+        """Return the cache name of a text's program."""
 
     def texts(self, sources: Sequence[Source]) -> Iterator[ProgramText]:
-        """Texts that have these kernels: what the cache knows, and as few as there may be of what is new."""
+        """Return texts that have these kernels: cached programs, and as few new ones as possible."""
 
     def note(self, program: ProgramText) -> None:
-        """Know from now on which program has a kernel."""
+        """Remember which program has a kernel."""

@@ -1,4 +1,4 @@
-"""What GPUOP_DEBUG and GPUOP_DUMP show of the runtime, and what it says by itself."""
+"""Output of GPUOP_DEBUG and GPUOP_DUMP, and messages of the runtime on stderr."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def note_launch(kernel: str, threads: object) -> None:
 
 
 def note_compiling(device: str, what: str, seconds: float, before: Sequence[str]) -> None:
-    """Say that a compilation takes long; the device still compiles those `before`."""
+    """Print that a compilation takes long; the device still compiles the kernels `before` as well."""
     behind = f" (it still compiles {', '.join(f'`{name}`' for name in before)} as well)" if before else ""
     sys.stderr.write(f"gpuop: {device} has been {what} for {seconds:g} s{behind}; Ctrl-C stops waiting\n")

@@ -1,4 +1,4 @@
-"""Arrays of CuPy, PyTorch, JAX, Numba and others on a CUDA device: borrowed, and lent, in the order of their streams."""
+"""Arrays of CuPy, PyTorch, JAX, Numba and others on a CUDA device: imported and exported, ordered with their streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MANAGED = 13  # DLDeviceType of memory that host and device share
 
 
 class Borrowed:
-    """Memory of an array of another library. It is given back when what is enqueued has used it."""
+    """Imported memory of another library's array. It is returned when the enqueued work has used it."""
 
     __slots__ = ("__weakref__", "array")
 
@@ -29,15 +29,15 @@ class Borrowed:
 
 
 def borrow(memory: CudaMemory, ordinal: int, array: Any) -> Borrowed:
-    """The memory of an array that has `__dlpack__` or `__cuda_array_interface__`; what is enqueued waits for its stream.
+    """Import an array that has `__dlpack__` or `__cuda_array_interface__`; later work waits for its stream.
 
     Raises:
-        DeviceError: it is on another device, or of a type that fields cannot have.
+        DeviceError: it is on another device, or fields have no such type.
     """
     if hasattr(array, "__dlpack__"):
         if type(array).__module__ == "cupy" and array.device.id == ordinal:
             facts = array.__cuda_array_interface__
-            if "stream" in facts:  # through DLPack it asks the driver where it is, and makes an event
+            if "stream" in facts:  # DLPack would ask the driver for the device, and create an event
                 return Borrowed(memory, _by_interface(memory, ordinal, array, facts))
         kind, number = map(int, array.__dlpack_device__())
         if kind not in (dlpack.CUDA, MANAGED) or number != ordinal:
@@ -62,7 +62,7 @@ def _by_interface(memory: CudaMemory, ordinal: int, array: Any, facts: Mapping[s
 
 
 class Lent:
-    """A buffer as other libraries take it: `__dlpack__` and `__cuda_array_interface__`."""
+    """A buffer for other libraries: `__dlpack__` and `__cuda_array_interface__`."""
 
     def __init__(self, memory: CudaMemory, array: dlpack.DLPackMemory) -> None:
         self.memory, self.array = memory, array
@@ -71,14 +71,14 @@ class Lent:
         return self.array.device
 
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        """A capsule; what the consumer's stream gets from now on waits for the values."""
+        """Return a capsule; later work in the consumer's stream waits for the values."""
         consumer = LEGACY[1] if stream is None else int(stream)
         if consumer != -1:
             self.memory.lead(consumer)
         return dlpack.give(self.array, self._returned(max(consumer, LEGACY[1])))
 
     def _returned(self, consumer: int) -> Callable[[], None]:
-        """Memory that comes back is used again when the consumer's stream has done with it."""
+        """Reuse memory that comes back once the consumer's stream is done with it."""
 
         def done() -> None:
             try:

@@ -1,4 +1,4 @@
-"""What a stream of CUDA's copies: on the device, and to and from the host, without waiting where that is page-locked."""
+"""Copies of a CUDA stream: on the device, and to and from the host, asynchronous with page-locked memory."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CudaCopies(CompilingBackend):
         return lock_pages(self.memory.cu, self.memory.active(), memory)
 
     def _reported(self, action: Callable[[], None]) -> None:
-        """Errors of kernels that ran come out when something waits for them."""
+        """Raise errors of earlier kernels, which the driver reports at the next wait."""
         try:
             action()
         except DeviceError as failed:

@@ -1,4 +1,4 @@
-"""Fields of a CUDA device as CuPy's arrays: what CuPy is told goes to gpuop's stream."""
+"""Fields of a CUDA device as CuPy arrays, whose work goes to the gpuop stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpuop.runtime.cuda.memory import CudaMemory
 
 @contextmanager
 def cupy_arrays(memory: CudaMemory, fields: Sequence[Memory]) -> Iterator[list[Any]]:
-    """CuPy's arrays in the memory of fields; inside the `with` CuPy's current stream is gpuop's, so all is in its order."""
+    """Give CuPy arrays in the memory of fields; the current CuPy stream inside the `with` is the gpuop stream."""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as missing:
@@ -32,7 +32,7 @@ def cupy_arrays(memory: CudaMemory, fields: Sequence[Memory]) -> Iterator[list[A
 
 
 def _stream(cupy: Any, memory: CudaMemory) -> Any:
-    """The stream of the memory, as CuPy's; CuPy 14 takes what has the protocol of CUDA's streams, others the handle."""
+    """Return the stream as a CuPy stream; CuPy 14 takes objects with the CUDA stream protocol, older ones the handle."""
     from_external = getattr(cupy.cuda.Stream, "from_external", None)
     if from_external is None:
         return cupy.cuda.ExternalStream(memory.handle, memory.ordinal)
@@ -44,7 +44,7 @@ class _Stream:
     handle: int
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """The protocol's version, and the handle."""
+        """Return the protocol's version, and the handle."""
         return 0, self.handle
 
 

@@ -41,7 +41,7 @@ from gpuop.runtime.files.program_cache import DiskPrograms
 
 
 def missing() -> str | None:
-    """What CUDA lacks on this machine, with the remedy; None when there is a device."""
+    """Return what CUDA lacks on this machine, with the remedy; None if there is a device."""
     for module, package in (("pycuda", "pycuda"), ("cuda.bindings", "cuda-bindings")):
         try:
             found = importlib.util.find_spec(module)
@@ -69,14 +69,14 @@ def missing() -> str | None:
 
 
 def device_list() -> list[str]:
-    """The names of the GPUs. `missing()` must be None."""
+    """Return the names of the GPUs. `missing()` must be None."""
     import pycuda.driver as drv
 
     return [drv.Device(number).name() for number in range(drv.Device.count())]
 
 
 class Cuda(CudaCopies):
-    """One CUDA device."""
+    """A CUDA device."""
 
     suffix, features = "cu", frozenset({"double", ATOMICS_OF_64_BITS})
 
@@ -145,7 +145,7 @@ class Cuda(CudaCopies):
     # --- kernels ------------------------------------------------------------------------------------------------
 
     def build(self, program: ProgramText, binary: bytes | None) -> list[LoadedFunction]:
-        """CUDA's functions of a text; their module is unloaded with them."""
+        """Return the CUDA functions of a text; their module is unloaded with them."""
         cu, code = self.memory.cu, binary or self._binary(program)
         with self.memory.active():
             module = Module(returned(cu.cuModuleLoadData(code)))
@@ -178,7 +178,7 @@ class Cuda(CudaCopies):
         launch_once(self.memory, program.source, program.code, arguments)
 
     def sequence(self, launches: Sequence[Launch]) -> list[Part]:
-        """Neighbouring kernels as one CUDA graph."""
+        """Return runs of neighbouring kernels as CUDA graphs."""
         if self.timed or config.debug:
             return super().sequence(launches)
         parts: list[Part] = []
@@ -248,7 +248,7 @@ class Cuda(CudaCopies):
 
 
 def _architecture(capability: int) -> tuple[str, str]:
-    """What to compile for and to: machine code, or PTX where the compiler is older than the device."""
+    """Return the architecture and the output: machine code, or PTX if the compiler is older than the device."""
     name = f"sm_{capability}"
     known = [int(a[3:]) for a in architectures()]
     if capability in known or not known:

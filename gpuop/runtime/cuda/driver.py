@@ -1,4 +1,4 @@
-"""Calls of CUDA's driver: their statuses as errors, and calls that run nothing of Python's."""
+"""Calls of the CUDA driver: statuses as errors, and calls that execute no Python code."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
 def returned(result: tuple[Any, ...]) -> Any:
-    """What a call of the driver returns beside its status.
+    """Return the results of a driver call, without its status.
 
     Raises:
-        DeviceError: it failed.
+        DeviceError: the call failed.
     """
     status, *values = result
     if status:
@@ -34,7 +34,7 @@ def _text(status: Any) -> str:
 
 
 class _Statuses(dict[int, None]):
-    """What a status is taken for: None for 0, an error for others."""
+    """A table of results by status: None for 0, an error for others."""
 
     def __missing__(self, status: int) -> None:
         from cuda.bindings import driver as cu
@@ -43,20 +43,20 @@ class _Statuses(dict[int, None]):
 
 
 def unasked(name: str, *arguments: Any) -> Any:
-    """A function of the driver's, as a call of C's alone that gives its status: nobody asks whether an end failed."""
+    """Return a driver function as one C call that returns its status: a finalizer has no caller to raise to."""
     function = ctypes.CDLL(DRIVER)[name]
     function.argtypes = arguments
     return function
 
 
 def alone(name: str, *arguments: Any) -> Callable[..., None]:
-    """A function of the driver's, as a call of C's alone: cuda-bindings' may run Python, where handlers of signals run too.
+    """Return a driver function as one C call: cuda-bindings may run Python code, and with it signal handlers.
 
     Args:
-        arguments: their types, of `ctypes`.
+        arguments: their `ctypes` types.
 
     Raises:
-        DeviceError: the call failed; from what is returned.
+        DeviceError: the call failed; raised by the function that is returned.
     """
     function: Callable[..., None] = unasked(name, *arguments)
     function.restype = _Statuses({0: None}).__getitem__  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ def alone(name: str, *arguments: Any) -> Callable[..., None]:
 
 
 class Active:
-    """Makes a context current in the thread that enters."""
+    """A context manager that makes a CUDA context current in the thread."""
 
     __slots__ = ("pop", "push")
 
@@ -72,7 +72,7 @@ class Active:
         self.push, self.pop = push, pop
 
     def at_end(self, thing: Any, name: str, handle: int) -> None:
-        """Call a function of the driver's with a handle when nobody refers to a thing any more."""
+        """Call a driver function with a handle when no reference to an object is left."""
         at_end(thing, self.push, partial(unasked(name, ctypes.c_void_p), handle), self.pop)
 
     def __enter__(self) -> None:

@@ -15,7 +15,7 @@ from gpuop.runtime.cuda.memory import CudaMemory
 
 
 class Graph:
-    """Launches as an executable CUDA graph: those that share no memory may run side by side."""
+    """Launches as an executable CUDA graph: launches without common memory may run in parallel."""
 
     def __init__(self, memory: CudaMemory, launches: Sequence[KernelLaunch]) -> None:
         self.memory, self.launches = memory, launches
@@ -32,12 +32,12 @@ class Graph:
             launch.changed.append(partial(_update, weakref.ref(self), launch.parameters(), node))
 
     def part(self) -> Part:
-        """What launches it, which keeps it alive."""
+        """Return the part that launches the graph and keeps it alive."""
         launch = alone("cuGraphLaunch", ctypes.c_void_p, ctypes.c_void_p)
         return keeping(self, partial(launch, int(self.executable), self.memory.handle))
 
     def _add(self, launch: KernelLaunch) -> Any:
-        """A node for a launch, after those whose memory it touches; behind its fills."""
+        """Add a node for a launch, after its fills and the launches that use the same memory."""
         before = {id(n): n for b in launch.reads | launch.writes if (n := self.last_write.get(b)) is not None}
         before |= {id(n): n for b in launch.writes for n in self.last_reads.get(b, ())}
         after = list(before.values())

@@ -1,4 +1,4 @@
-"""Launches on CUDA, with what a CUDA graph must know of them."""
+"""CUDA launches, with the properties that a CUDA graph needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Module:
 
 
 class LoadedFunction:
-    """A function of a loaded module, which is kept as long as one of its functions is.
+    """A function of a loaded module, which lives as long as one of its functions.
 
     Attributes:
         idle: arguments that no launch is bound to.
@@ -40,13 +40,13 @@ class LoadedFunction:
 
 @lru_cache(maxsize=1024)
 def size_of(threads: tuple[int, int, int], group: tuple[int, int, int]) -> tuple[int, ...]:
-    """A launch's blocks, and threads of a block."""
+    """Return the blocks of a launch, and the threads of a block."""
     return (*grid_of(threads, group), *group)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fill:
-    """Memory that holds one value before a launch; by 1, 2 or 4 bytes, of which 8 are two fills."""
+    """Memory that has one value before a launch; by 1, 2 or 4 bytes (8 bytes are two fills)."""
 
     address: int
     value: int
@@ -56,7 +56,7 @@ class Fill:
 
 
 def _fills(address: int, pattern: Any, count: int) -> list[Fill]:
-    """What fills `count` elements with a NumPy scalar."""
+    """Return the fills of `count` elements with a NumPy scalar."""
     size = pattern.dtype.itemsize
     if size < 8:
         return [Fill(address, int(np.asarray(pattern).view(f"u{size}")), size, count, size)]
@@ -71,11 +71,11 @@ class KernelLaunch(Launch):
     """A launch that can be a node of a graph.
 
     Attributes:
-        parameters: makes CUDA's description of the launch, which points into `memory`.
-        memory: what must live as long as the launch: arguments and their addresses.
-        fills: come first.
+        parameters: returns the CUDA description of the launch, which points into `memory`.
+        memory: objects that must live as long as the launch: arguments and their addresses.
+        fills: fills before the launch.
         reads, writes: addresses of buffers.
-        changed: what is called when a by-value argument has changed.
+        changed: called when a by-value argument has changed.
     """
 
     parameters: Callable[[], Any]
@@ -87,7 +87,7 @@ class KernelLaunch(Launch):
 
 
 class Arguments:
-    """The arguments of a kernel in memory, and the table of where they are, which CUDA takes."""
+    """The arguments of a kernel in memory, and the table of their addresses for CUDA."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.cells = (ctypes.c_uint64 * max(len(values), 1))()
@@ -98,7 +98,7 @@ class Arguments:
             self.set(k, value)
 
     def set(self, number: int, value: Any) -> None:
-        """An address, or a NumPy scalar."""
+        """Set an address, or a NumPy scalar."""
         self.cells[number] = value if isinstance(value, int) else int.from_bytes(value.tobytes(), "little")
 
 
@@ -120,13 +120,13 @@ def _fills_of(source: Source, arguments: Sequence[Argument]) -> list[Fill]:
 
 
 def fill_outputs(memory: CudaMemory, source: Source, arguments: Sequence[Argument]) -> None:
-    """What a launch does without its kernel."""
+    """Fill the outputs as a launch without its kernel does."""
     for fill in _fills_of(source, arguments):
         _fill(memory, fill)
 
 
 def launch_once(memory: CudaMemory, source: Source, function: LoadedFunction, arguments: Sequence[Argument]) -> None:
-    """Launch with these arguments; where they are kept is used again, as a launch has taken them when it returns."""
+    """Launch with these arguments. Their memory is reused: CUDA has copied them when the launch returns."""
     flat, _ = source.flattened(arguments, int)
     try:
         values = function.idle.pop()
@@ -146,7 +146,7 @@ def launch_once(memory: CudaMemory, source: Source, function: LoadedFunction, ar
 def kernel_launch(
     memory: CudaMemory, source: Source, function: LoadedFunction, arguments: Sequence[Argument], timed: bool
 ) -> KernelLaunch:
-    """A launch with these arguments.
+    """Return a launch with these arguments.
 
     Args:
         timed: the parts around the kernel return events.
@@ -192,7 +192,7 @@ def _parts(
 
 
 def _node(memory: CudaMemory, function: LoadedFunction, size: tuple[int, ...], table: int) -> Any:
-    """CUDA's description of the launch."""
+    """Return the CUDA description of the launch."""
     node = memory.cu.CUDA_KERNEL_NODE_PARAMS()
     node.func = function.handle
     node.gridDimX, node.gridDimY, node.gridDimZ, node.blockDimX, node.blockDimY, node.blockDimZ = size

@@ -1,4 +1,4 @@
-"""A CUDA device's memory: the primary context, a pool, and for each stream what it frees, and staging for arrays of the host."""
+"""The memory of a CUDA device: the primary context, a pool, deferred frees for each stream, and staging for host arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STAGE = 1 << 22  # bytes of each of two staging buffers: one is filled while the
 
 
 class Block:
-    """Memory of the device, given back when nobody refers to it any more. `int()` of it is its address."""
+    """Device memory, freed when no reference is left. `int()` of it is its address."""
 
     __slots__ = ("__weakref__", "address")
 
@@ -41,7 +41,7 @@ class Block:
 
 
 class Taken:
-    """Memory of another stream's, kept until what is enqueued here has used it."""
+    """Memory of another stream, referred to until the work enqueued here has used it."""
 
     __slots__ = ("__weakref__", "owner")
 
@@ -53,18 +53,18 @@ class Taken:
 
 
 def _leave(context: Any, process: int) -> None:
-    """Let no context be current when the process ends: the exception of a signal's handler may have come before one was left."""
+    """Leave all contexts at exit: the exception of a signal handler may have come before one was left."""
     while os.getpid() == process and context.get_current() is not None:
         context.pop()
 
 
 class CudaMemory:
-    """What is in the device's primary context, which CuPy, PyTorch and JAX use too.
+    """Objects in the device's primary context, which CuPy, PyTorch and JAX use too.
 
-    It is current only while something of ours needs it: a user's own context is as it was afterwards, and none is left
+    The context is current only during gpuop calls: the user's context is restored afterwards, and none is left
     when the process ends, which PyCUDA would not survive. Launches and copies go to one stream, in order; it waits for the
-    legacy default stream, and that for it. What a stream has allocated is freed in its order; another one that uses it keeps
-    it until that is done (`Taken`).
+    legacy default stream, and vice versa. Memory of a stream is freed in its order; another stream that uses it keeps a
+    reference until it is done (`Taken`).
     """
 
     def __init__(self, name: str, ordinal: int) -> None:
@@ -77,48 +77,48 @@ class CudaMemory:
         if drv.Context.get_current() is None:
             atexit.register(_leave, drv.Context, os.getpid())
         self.retiring = threading.RLock()
-        self.retired: deque[tuple[CudaMark, Any]] = deque()  # marks, and what may be given back when they are reached
-        self.marks: list[CudaMark] = []  # that are reached and may be recorded again
-        self.streams: list[CudaMemory] = []  # what each of the device's streams has
+        self.retired: deque[tuple[CudaMark, Any]] = deque()  # marks, and the objects to release when they are reached
+        self.marks: list[CudaMark] = []  # reached marks, to be recorded again
+        self.streams: list[CudaMemory] = []  # the memory object of each stream
         self.free = alone("cuMemFreeAsync", ctypes.c_uint64, ctypes.c_void_p)
         with self.active():
             self.pool = self._make_pool(ordinal)
             self._begin("normal")
 
     def _begin(self, priority: str) -> None:
-        """Have a stream of its own, and what goes with it."""
+        """Create a stream, and the objects that go with it."""
         self.lock = threading.RLock()
         self.blocks: dict[weakref.ref[Block], int] = {}  # and their addresses
-        self.ended: deque[weakref.ref[Block]] = deque()  # those that nobody refers to
-        self.owners: dict[weakref.ref[Any], Any] = {}  # of others' memory, by what it is here
-        self.let_go: deque[weakref.ref[Any]] = deque()  # what it was, and nobody refers to
+        self.ended: deque[weakref.ref[Block]] = deque()  # blocks without references
+        self.owners: dict[weakref.ref[Any], Any] = {}  # owners of imported memory, by its object here
+        self.let_go: deque[weakref.ref[Any]] = deque()  # imported objects without references
         self.stream = CudaStream(self.cu, self._active, priority)
         self.handle = self.stream.handle
         self.cu_stream = self.cu.CUstream(self.handle)
         self.staging = [(self.host_memory(STAGE), self._recorded()) for _ in range(2)]
-        self.copying = False  # through the staging buffers
+        self.copying = False  # whether a copy uses the staging buffers
         self.event = returned(self.cu.cuEventCreate(UNTIMED))
         self.streams.append(self)
 
     def another(self, priority: str) -> CudaMemory:
-        """The same memory for another stream."""
+        """Return the same memory for another stream."""
         other = copy.copy(self)
         with self.active():
             other._begin(priority)
         return other
 
     def active(self) -> Active:
-        """The context is current in this thread, inside a `with`."""
+        """Make the context current in this thread, inside a `with`."""
         return self._active
 
     # --- allocation ---------------------------------------------------------------------------------------------
 
     def allocate(self, kind: FieldType) -> Block:
-        """DeviceError, with sizes, when caches are emptied and there is still no memory."""
+        """Allocate memory; DeviceError, with sizes, if there is none even after caches are emptied."""
         size = max(kind.nbytes, 1)
         address = self._from_pool(size)
         if address is None:
-            gc.collect()  # buffers in cycles go back to the pool
+            gc.collect()  # buffers in reference cycles go back to the pool
             self.trim()
             address = self._from_pool(size)
         if address is None:
@@ -130,7 +130,7 @@ class CudaMemory:
         return self._owned(address)
 
     def trim(self) -> None:
-        """Give back to the driver what nobody refers to; DeviceError for what failed."""
+        """Return unused memory to the driver; DeviceError for failed work."""
         for each in self.streams:
             each._retire_let_go()
         self._synchronize_all()
@@ -144,11 +144,11 @@ class CudaMemory:
 
     @property
     def gpu(self) -> str:
-        """Which of the host's GPUs it is, whatever number it has in this process."""
+        """Return the identity of the GPU on the host, whatever its number in this process."""
         return str(self.drv.Device(self.ordinal).pci_bus_id())
 
     def free_bytes(self) -> int:
-        """What nobody on the device has taken."""
+        """Return the free bytes of the device."""
         with self.active():
             return int(self.drv.mem_get_info()[0])
 
@@ -164,18 +164,18 @@ class CudaMemory:
         return int(returned((status, address)))
 
     def _owned(self, address: int) -> Block:
-        """A block whose end is noted by a call of C's alone: a destructor of Python's would lose it to a signal's handler."""
+        """Return a block whose finalizer is one C call: a signal handler could interrupt a Python destructor and lose it."""
         block = Block(address)
         self.blocks[weakref.ref(block, self.ended.append)] = address
         return block
 
     def _give_back(self) -> None:
-        """In the order of the stream: what is enqueued may still use it."""
-        with suppress(IndexError):  # no more have ended
+        """Free blocks in the order of the stream: enqueued work may still use them."""
+        with suppress(IndexError):  # no more blocks have ended
             deque(map(self.free, map(self.blocks.pop, iter(self.ended.popleft, None)), repeat(self.handle)), maxlen=0)
 
     def _make_pool(self, ordinal: int) -> Any:
-        """A pool of the driver's that keeps what is freed; CUDA 11.2 brought them."""
+        """Create a driver pool that keeps freed memory (since CUDA 11.2)."""
         cu, kinds = self.cu, self.cu.CUmemPool_attribute
         props = cu.CUmemPoolProps()
         props.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
@@ -213,7 +213,7 @@ class CudaMemory:
                     done.wait()
                     self.stream.receive(int(buffer) + start, stage.ctypes.data, min(STAGE, flat.size - start))
                     self.stream.record(done)
-                if n:  # the one before has arrived while this one is on its way
+                if n:  # the previous part has arrived while this one is on its way
                     stage, done = self.staging[(n - 1) % 2]
                     done.wait()
                     part = flat[(n - 1) * STAGE : n * STAGE]
@@ -221,12 +221,12 @@ class CudaMemory:
             self.copying = False
 
     def _begin_copying(self) -> None:
-        if self.copying:  # it was interrupted: no event may tell when the last copy is done
+        if self.copying:  # an interrupted copy: no event may tell when the last part is done
             self.stream.finish()
         self.copying = True
 
     def fetch(self, buffer: Buffer, array: Array) -> None:
-        """Enqueue a copy to a contiguous array of the host, which waits only where that is not page-locked."""
+        """Enqueue a copy to a contiguous host array, which waits only if that is not page-locked."""
         try:
             with self.active():
                 self.stream.receive(int(buffer), array.ctypes.data, array.nbytes)
@@ -234,7 +234,7 @@ class CudaMemory:
             self.retire((buffer, array))
 
     def bring(self, array: Array, buffer: Buffer) -> None:
-        """Enqueue the copy back; the same holds."""
+        """Enqueue a copy from a host array, likewise."""
         try:
             with self.active():
                 self.stream.send(array.ctypes.data, int(buffer), array.nbytes)
@@ -242,7 +242,7 @@ class CudaMemory:
             self.retire((buffer, array))
 
     def host_memory(self, nbytes: int) -> Array:
-        """Page-locked bytes of the host, for all contexts."""
+        """Allocate page-locked host memory, for all contexts."""
         return page_locked(self.cu, self._active, nbytes)
 
     def copy(self, source: Buffer, target: Buffer, nbytes: int) -> None:
@@ -261,7 +261,7 @@ class CudaMemory:
             each.synchronize()
 
     def mark(self) -> CudaMark:
-        """Reached when what is enqueued now is done."""
+        """Return a mark, which is reached when the work enqueued so far is done."""
         with self.active():
             return self._recorded()
 
@@ -269,29 +269,29 @@ class CudaMemory:
         return self.stream.record(self.stream.new_mark(0))
 
     def retire(self, owner: Any) -> None:
-        """Keep somebody's memory until what is enqueued now is done."""
+        """Keep a reference to an object until the work enqueued so far is done."""
         with self.retiring, self.active():
             self._release()
             mark = self.marks.pop() if self.marks else self.stream.new_mark(UNTIMED)
             self.retired.append((self.stream.record(mark), owner))
 
     def retire_after(self, thing: Any, owner: Any) -> None:
-        """Keep somebody's memory until nobody refers to a thing, and what is enqueued when the next one comes is done."""
+        """Keep an owner until no reference to an object is left and the work enqueued at the next call is done."""
         self._retire_let_go()
         self.owners[weakref.ref(thing, self.let_go.append)] = owner
 
     def _retire_let_go(self) -> None:
-        """Retire what belonged to things that have ended: that is noted by a call of C's alone, like the ends of blocks."""
+        """Retire the owners of ended objects. Their ends are noted by one C call, like those of blocks."""
         if not self.let_go:
             return
-        with self.retiring, suppress(IndexError):  # a signal's handler was here meanwhile
+        with self.retiring, suppress(IndexError):  # a signal handler was here meanwhile
             known = repeat(self.let_go.popleft, len(self.let_go))
             owners: list[Any] = []
             self.retire(owners)
             owners.extend(map(self.owners.pop, map(CALL, known)))
 
     def _release(self) -> None:
-        """Let go of what is not needed any more."""
+        """Release retired objects whose marks are reached."""
         with self.retiring:
             while self.retired and self.retired[0][0].reached():
                 self.marks.append(self.retired.popleft()[0])
@@ -299,15 +299,15 @@ class CudaMemory:
     # --- other streams ------------------------------------------------------------------------------------------
 
     def follow(self, stream: int) -> None:
-        """What is enqueued from now on waits for what another stream has now."""
+        """Make later work wait for the work of another stream so far."""
         self._order(stream, self.handle)
 
     def lead(self, stream: int) -> None:
-        """What another stream gets from now on waits for what is enqueued now."""
+        """Make later work of another stream wait for the work enqueued so far."""
         self._order(self.handle, stream)
 
     def _order(self, first: int, second: int) -> None:
-        if first == second or first in LEGACY or second in LEGACY:  # the driver has ours and that one take turns
+        if first == second or first in LEGACY or second in LEGACY:  # the driver orders the two itself
             return
         cu = self.cu
         with self.lock, self.active():

@@ -1,4 +1,4 @@
-"""NCCL: from the memory of one process's GPU to that of another's, in the order of their streams."""
+"""NCCL: copies between the GPU memory of processes, in the order of their streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Id(ctypes.Structure):
 
 @cache
 def nccl_library() -> ctypes.CDLL | None:
-    """NCCL, where it is installed."""
+    """Return the NCCL library, if it is installed."""
     for path in chain(in_wheels(PACKAGES, NAME), (NAME,)):
         with suppress(OSError):
             library = ctypes.CDLL(path)
@@ -35,7 +35,7 @@ def nccl_library() -> ctypes.CDLL | None:
 
 
 def _function(name: str, *arguments: Any) -> Callable[..., None]:
-    """A function of NCCL's, which raises a DeviceError where it fails."""
+    """Return an NCCL function that raises a DeviceError when it fails."""
     library = nccl_library()
     assert library is not None
     function = library[name]
@@ -50,22 +50,22 @@ def _function(name: str, *arguments: Any) -> Callable[..., None]:
 
 
 def new_id() -> bytes:
-    """What all ranks of a communicator are given to find one another."""
+    """Return the id by which the ranks of a communicator find one another."""
     made = _Id()
     _function("ncclGetUniqueId", ctypes.POINTER(_Id))(ctypes.byref(made))
     return bytes(made)
 
 
 class Nccl:
-    """A communicator of ranks with a GPU each. All make theirs together; it lasts as long as the process.
+    """A communicator of ranks with a GPU each. All ranks create theirs together; it lasts as long as the process.
 
     Args:
-        memory: of this rank's GPU.
-        ranks, rank: how many there are, and which is this one.
-        name: what one of them had from `new_id`.
+        memory: the memory of this rank's GPU.
+        ranks, rank: the number of ranks, and the number of this one.
+        name: the `new_id` of one of them.
 
     Raises:
-        DeviceError: NCCL makes none.
+        DeviceError: NCCL cannot create it.
     """
 
     def __init__(self, memory: CudaMemory, ranks: int, rank: int, name: bytes) -> None:
@@ -80,7 +80,7 @@ class Nccl:
         self._receive = _function("ncclRecv", handle, size, number, number, handle, handle)
 
     def exchange(self, going: Sequence[tuple[int, Memory]], coming: Sequence[tuple[int, Memory]]) -> None:
-        """Enqueue that memory goes to other ranks, and comes from them; between two ranks in the order of both."""
+        """Enqueue sends of memory to other ranks and receives from them, in the order of both streams."""
         stream = self.memory.handle
         with self.memory.active():
             self._begin()

@@ -1,4 +1,4 @@
-"""CUDA C++ to machine code, through NVRTC: needs neither a GPU nor a driver. nvcc, for architectures that NVRTC has dropped."""
+"""Compilation of CUDA C++ with NVRTC, without a GPU or a driver; with nvcc for architectures that NVRTC has dropped."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from gpuop.base.errors import DeviceError
 from gpuop.codegen.cuda.dialect import OPTIONS
 from gpuop.runtime.cuda.wheel_libraries import in_wheels
 
-PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # CUDA 13 has dropped what is older than sm_75
+PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # CUDA 13 has dropped architectures before sm_75
 GETTERS = {"cubin": "CUBIN", "ptx": "PTX"}
 
 
 def compile_cuda(text: str, architecture: str, kind: str = "cubin") -> bytes:
-    """Compile to a cubin, which runs on devices of the same major and no lesser minor architecture, or to PTX, for all later ones.
+    """Compile to a cubin, for devices of the same major and the same or a later minor architecture, or to PTX, for all later ones.
 
     Args:
-        architecture: as "sm_90".
-        kind: "cubin" or "ptx", which ends with a zero, as the driver wants it.
+        architecture: for example "sm_90".
+        kind: "cubin" or "ptx", which ends with a zero byte for the driver.
 
     Raises:
-        DeviceError: no compiler that knows the architecture.
-        RuntimeError: the text was refused; the message is the compiler's log.
+        DeviceError: no compiler supports the architecture.
+        RuntimeError: the compiler refuses the text; the message is its log.
     """
     return _compiled(text, architecture, kind, OPTIONS)[0]
 
 
 def resource_log(text: str, architecture: str) -> str:
-    """What the compiler says of registers and memory; raises as `compile_cuda`."""
+    """Return the compiler's report of registers and memory; raises as `compile_cuda`."""
     return _compiled(text, architecture, "cubin", (*OPTIONS, "--ptxas-options=--verbose"))[1]
 
 
 def _compiled(text: str, architecture: str, kind: str, options: Sequence[str]) -> tuple[bytes, str]:
-    """The code, and the compiler's log."""
+    """Return the code, and the compiler's log."""
     library = _compilers().get(architecture)
     if library is not None:
         return _nvrtc(library, text, architecture, kind, options)
@@ -48,7 +48,7 @@ def _compiled(text: str, architecture: str, kind: str, options: Sequence[str]) -
 
 
 def architectures() -> tuple[str, ...]:
-    """What NVRTC compiles for, as "sm_90", oldest first; nothing where there is no NVRTC."""
+    """Return the architectures of NVRTC, such as "sm_90", oldest first; none if NVRTC is missing."""
     return tuple(sorted(_compilers(), key=lambda name: int(name[3:])))
 
 
@@ -67,7 +67,7 @@ def _refusal(architecture: str) -> str:
 
 @cache
 def _compilers() -> dict[str, ctypes.CDLL]:
-    """The newest library that compiles for an architecture."""
+    """Return the newest library that compiles for an architecture."""
     from ctypes.util import find_library
 
     found: dict[str, ctypes.CDLL] = {}

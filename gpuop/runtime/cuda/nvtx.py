@@ -1,4 +1,4 @@
-"""Names for NVIDIA's tools (NVTX), where its package or its library is there."""
+"""Names for NVIDIA tools (NVTX), if its package or its library is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LIBRARIES = ("libnvToolsExt.so.1", "nvToolsExt64_1.dll")
 
 
 def nvtx_range(name: str) -> Callable[[], Any]:
-    """Begin a range, which what is returned ends; it may end in any order with others."""
+    """Begin a range and return the function that ends it; ranges may end in any order."""
     functions = _functions()
     if functions is None:
         return bool
@@ -23,7 +23,7 @@ def nvtx_range(name: str) -> Callable[[], Any]:
 
 @cache
 def _functions() -> tuple[Callable[[str], Any], Callable[[Any], Any]] | None:
-    """What begins a range, and what ends it; of the package `nvtx`, else of the library that CUDA came with until 12."""
+    """Return the functions that begin and end a range: of the package `nvtx`, or of the library in CUDA up to 12."""
     with suppress(ImportError):
         package = importlib.import_module("nvtx")
         return package.start_range, package.end_range

@@ -1,4 +1,4 @@
-"""Page-locked memory of the host, which whatever thread may let go of: PyCUDA's is lost when another one than its maker does."""
+"""Page-locked host memory that any thread may free: PyCUDA loses memory that another thread than its creator frees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuop.runtime.cuda.driver import Active, returned
 
 
 class _PageLocked:
-    """What NumPy's arrays of such memory keep."""
+    """The owner of such memory, which its NumPy arrays refer to."""
 
     def __init__(self, cu: Any, active: Active, nbytes: int) -> None:
         with active:
@@ -21,7 +21,7 @@ class _PageLocked:
 
 
 def page_locked(cu: Any, active: Active, nbytes: int) -> Array:
-    """Bytes of the host, one at least, for all contexts.
+    """Allocate bytes of page-locked host memory, one at least, for all contexts.
 
     Raises:
         DeviceError: the driver has none left.
@@ -30,7 +30,7 @@ def page_locked(cu: Any, active: Active, nbytes: int) -> Array:
 
 
 def lock_pages(cu: Any, active: Active, memory: Array) -> Array:
-    """Whole pages that others have made, page-locked for all contexts where the system allows it, until no array has them."""
+    """Page-lock whole pages for all contexts, if the system allows it, until no array refers to them."""
     address = memory.ctypes.data
     with active:
         (status,) = cu.cuMemHostRegister(address, memory.nbytes, cu.CU_MEMHOSTREGISTER_PORTABLE)

@@ -1,4 +1,4 @@
-"""CUDA's streams and events by the driver's own functions: PyCUDA's streams have no priorities."""
+"""CUDA streams and events through the driver API: PyCUDA streams have no priorities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
 
 class StreamCalls:
-    """Functions of the driver's, each a call of C's alone, for which Python's lock is free; DeviceError where one fails."""
+    """Driver functions, each one C call that releases the interpreter lock; DeviceError if one fails."""
 
     def __init__(self) -> None:
         handle, address, size = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
@@ -29,33 +29,33 @@ class StreamCalls:
 
 
 class CudaMark:
-    """An event of the driver's. The context is current where it is used."""
+    """A CUDA event. The context is current where it is used."""
 
     __slots__ = ("__weakref__", "calls", "handle")
 
     def __init__(self, cu: Any, calls: StreamCalls, active: Active, flags: int) -> None:
         self.calls = calls
         self.handle = int(returned(cu.cuEventCreate(flags)))
-        active.at_end(self, "cuEventDestroy_v2", self.handle)  # the driver frees one that is not reached yet when it is
+        active.at_end(self, "cuEventDestroy_v2", self.handle)  # the driver waits until it is reached
 
     def reached(self) -> bool:
-        """Whether what was enqueued before is done, or has failed."""
+        """Return whether the work before it is done or has failed."""
         return bool(self.calls.query(self.handle) != NOT_READY)
 
     def wait(self) -> None:
         self.calls.wait(self.handle)
 
     def seconds_till(self, last: CudaMark) -> float:
-        """Between two marks that are reached."""
+        """Return the seconds between two reached marks."""
         found = ctypes.c_float()
         self.calls.elapsed(ctypes.byref(found), self.handle, last.handle)
         return 1e-3 * found.value
 
 
 class CudaStream:
-    """A stream, in order with the legacy default stream. The context is current where it is used.
+    """A stream that is ordered with the legacy default stream. The context is current where it is used.
 
-    CUDA's least priority is the usual one, so that a stream of "low" priority is like one of "normal".
+    The least CUDA priority is the default one, so a stream of "low" priority equals one of "normal".
     """
 
     def __init__(self, cu: Any, active: Active, priority: str) -> None:
@@ -67,21 +67,21 @@ class CudaStream:
         self.finish = partial(self.calls.finish, self.handle)
 
     def send(self, source: int, target: int, nbytes: int) -> None:
-        """From the host's memory to the device's; from page-locked memory without waiting."""
+        """Copy from host to device memory; asynchronous with page-locked memory."""
         self.calls.to_device(target, source, nbytes, self.handle)
 
     def receive(self, source: int, target: int, nbytes: int) -> None:
-        """From the device's memory to the host's; to page-locked memory without waiting."""
+        """Copy from device to host memory; asynchronous with page-locked memory."""
         self.calls.to_host(target, source, nbytes, self.handle)
 
     def copy(self, source: int, target: int, nbytes: int) -> None:
         self.calls.on_device(target, source, nbytes, self.handle)
 
     def record(self, mark: CudaMark) -> CudaMark:
-        """The mark, reached when what is enqueued now is done."""
+        """Return a mark, which is reached when the work enqueued so far is done."""
         self.calls.record(mark.handle, self.handle)
         return mark
 
     def follow(self, mark: CudaMark) -> None:
-        """What is enqueued from now on waits for a mark."""
+        """Make later work wait for a mark."""
         self.calls.follow(self.handle, mark.handle, 0)

@@ -1,4 +1,4 @@
-"""Libraries of NVIDIA's in PyPI's packages, which are not where the linker looks."""
+"""NVIDIA libraries in wheels from PyPI, which the linker does not search."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 
 def in_wheels(packages: Iterable[str], name: str) -> Iterator[str]:
-    """Paths of the libraries whose file names begin so, in the order of the packages."""
+    """Return the paths of libraries with this file name prefix, in the order of the packages."""
     import importlib.metadata
 
     for package in packages:

@@ -1,1 +1,1 @@
-"""Files that are read from anywhere, and the programs on disk."""
+"""Untrusted files, and compiled programs on disk."""

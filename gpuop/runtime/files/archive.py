@@ -1,6 +1,6 @@
-"""Zip files of ours, from anywhere: what they say of themselves is checked against what they hold before anything is read.
+"""Zip files from untrusted sources: their headers are checked against their contents before anything is read.
 
-Members lie as they are, not compressed, and side by side. So a file's length bounds what is read from it.
+Members lie uncompressed and one after the other, so a file's length bounds what is read from it.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.runtime.base.backend import Array
 
 MAGIC = b"\x93NUMPY\x01\x00"
-# As NumPy writes it of arrays in C's order. Evaluating what stands there, as NumPy does, takes far more for granted.
+# The header as NumPy writes it for arrays in C order. NumPy evaluates the text there, which trusts it far more.
 HEADER = re.compile(
     rb"\{'descr': '([<>|])([a-zA-Z]\d{1,9})', 'fortran_order': False, 'shape': \(([\d, ]{0,99})\), \} *\n"
 )
 LITTLE = "<|"
-NAMES = {np.dtype(name).str[1:]: name for name in (*BY_NUMPY, "complex64")}  # names of dtypes by NumPy's code
+NAMES = {np.dtype(name).str[1:]: name for name in (*BY_NUMPY, "complex64")}  # dtype names by NumPy code
 
 
 class Damaged(Exception):
-    """What a file says does not hold; the message says what."""
+    """An error: a statement of the file does not hold; the message says which."""
 
 
 class Foreign(Damaged):
-    """It is no zip file, or it is cut off."""
+    """An error: it is no zip file, or it is cut off."""
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Archive]:
-    """The members of a file.
+    """Open the members of a file.
 
     Raises:
-        Foreign, Damaged: it holds none, or not what it says.
+        Foreign, Damaged: it is no such file, or its headers are wrong.
         OSError: it cannot be opened.
     """
-    if os.path.exists(path) and not os.path.isfile(path):  # to open a pipe waits for who writes to it
+    if os.path.exists(path) and not os.path.isfile(path):  # open() of a pipe would wait for a writer
         raise Foreign
     with open(path, "rb") as file:
         yield Archive(file)
@@ -51,7 +51,7 @@ def opened(path: Path) -> Iterator[Archive]:
 
 @contextmanager
 def _damaged() -> Iterator[None]:
-    """What zipfile raises for files that others made, to which there is no limit."""
+    """Turn the many exceptions of zipfile on malformed files into one."""
     try:
         yield
     except Exception as wrong:  # noqa: BLE001
@@ -59,7 +59,7 @@ def _damaged() -> Iterator[None]:
 
 
 class Archive:
-    """Members by name."""
+    """The members of a file, by name."""
 
     def __init__(self, file: IO[bytes]) -> None:
         import zipfile
@@ -83,7 +83,7 @@ class Archive:
             raise Damaged("it has members of one name")
 
     def whole(self) -> bytes:
-        """The file."""
+        """Return the whole file."""
         self._file.seek(0)
         return self._file.read()
 
@@ -94,7 +94,7 @@ class Archive:
             return self._zip.read(name)
 
     def array(self, name: str, kind: FieldType) -> Array:
-        """An array of a field's type."""
+        """Return an array of a field's type."""
         wanted = kind.array_dtype
         order, code, shape, data = self._npy(name)
         if code != wanted.str[1:] or shape != tuple(kind.array_shape):
@@ -108,7 +108,7 @@ class Archive:
         return array
 
     def text(self, name: str) -> str:
-        """The text in an array of NumPy's that holds nothing else."""
+        """Return the text in a NumPy array that has nothing else."""
         order, code, shape, data = self._npy(name)
         if code[0] != "U" or shape or len(data) != 4 * int(code[1:]):
             raise Damaged(f"{name} is no text")
@@ -118,7 +118,7 @@ class Archive:
             raise Damaged(f"{name}: {wrong}") from None
 
     def _npy(self, name: str) -> tuple[str, str, tuple[int, ...], bytes]:
-        """The byte order, dtype and shape of an array, and its bytes."""
+        """Return the byte order, dtype and shape of an array, and its bytes."""
         data = self.read(name)
         start = len(MAGIC) + 2
         end = start + int.from_bytes(data[len(MAGIC) : start], "little")

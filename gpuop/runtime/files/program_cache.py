@@ -1,4 +1,4 @@
-"""Which programs on disk have a kernel: its own, or one that it was compiled in with others of a plan."""
+"""The index of programs on disk: a kernel has a program of its own, or one that it shares with kernels of a plan."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from gpuop.base.cache import blob_store
 from gpuop.codegen.c.dialect import Source
 from gpuop.runtime.base.program_text import ProgramText
 
-MOST = 4  # kernels of a program: a driver that loads it for one of them loads all
+MOST = 4  # kernels in a program: a driver that loads one of them loads all
 
 
 class DiskPrograms:
-    """The programs of a device.
+    """The cached programs of a device.
 
     Args:
-        name: gives what `name` gives.
+        name: the function for `name`.
     """
 
     def __init__(self, name: Callable[[str], str]) -> None:

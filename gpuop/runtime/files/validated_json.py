@@ -1,4 +1,4 @@
-"""JSON documents from anywhere: each value is asked for as what it is to be, and an error names its place."""
+"""JSON documents from untrusted sources: each value is read as its expected type, and an error names its place."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gpuop.runtime.files.archive import Damaged
 LARGEST = 2**63 - 1
 MOST_DIGITS = 20
 MOST_SHOWN = 60
-OPEN = ("factor", "open", "each", "times", "multiple")  # of a number that sizes are factors of
+OPEN = ("factor", "open", "each", "times", "multiple")  # fields of a number that is a product of sizes
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A value, and where it stands in its document, as `states[0][1]`; `sizes` are what its open numbers are made of."""
+    """A value, and its place in the document, such as `states[0][1]`; `sizes` are the values of its symbolic numbers."""
 
     value: Any
     place: str = ""
@@ -41,14 +41,14 @@ class Item:
         return self.value
 
     def whole(self, least: int = 0, most: int = LARGEST) -> int:
-        """An integer from `least` to `most`."""
+        """Return an integer from `least` to `most`."""
         value = self._of_sizes() if self.sizes and isinstance(self.value, dict) else self.value
         if type(value) is not int or not least <= value <= most:
             raise self.is_not(f"an integer from {least} to {most}")
         return value
 
     def _of_sizes(self) -> int:
-        """What `open_number` of `engine/bundles/dynamic_sizes.py` has written, of these sizes."""
+        """Return a number that `open_number` of `engine/bundles/dynamic_sizes.py` has written, for these sizes."""
         factor, positions, each, times, multiple = Item(self.value, self.place).fields(*OPEN)
         sizes = (self.sizes[k] for k in positions.wholes(0, len(self.sizes) - 1))
         parts = -(-factor.whole(1) * math.prod(sizes) // each.whole(1)) * times.whole(1)
@@ -60,7 +60,7 @@ class Item:
         return self.value  # type: ignore[no-any-return]
 
     def members(self, count: int | None = None) -> list[Item]:
-        """Those of an array, which has so many."""
+        """Return the items of an array of this length."""
         if not isinstance(self.value, list) or count not in (None, len(self.value)):
             raise self.is_not("an array" if count is None else f"an array of {count}")
         return [Item(value, f"{self.place}[{k}]", self.sizes) for k, value in enumerate(self.value)]
@@ -69,35 +69,35 @@ class Item:
         return tuple(item.whole(least, most) for item in self.members(count))
 
     def entries(self) -> dict[str, Item]:
-        """Those of an object."""
+        """Return the items of an object."""
         if not isinstance(self.value, dict):
             raise self.is_not("an object")
         prefix = f"{self.place}." if self.place else ""
         return {name: Item(value, f"{prefix}{name}", self.sizes) for name, value in self.value.items()}
 
     def numbered(self) -> dict[int, Item]:
-        """Those of an object whose names are numbers."""
+        """Return the items of an object whose names are numbers."""
         entries = self.entries()
         if not all(name.isascii() and name.isdecimal() and len(name) < MOST_DIGITS for name in entries):
             raise self.is_not("an object whose names are numbers")
         return {int(name): item for name, item in entries.items()}
 
     def fields(self, *names: str) -> list[Item]:
-        """Those of an object that has entries of these names and no others."""
+        """Return the items of an object that has exactly these names."""
         entries = self.entries()
         if set(entries) != set(names):
             raise self.is_not(f"an object of {', '.join(names)}")
         return [entries[name] for name in names]
 
     def entry(self, name: str) -> Item:
-        """One of an object."""
+        """Return one item of an object."""
         entries = self.entries()
         if name not in entries:
             raise self.is_not(f"an object that has {name}")
         return entries[name]
 
     def kind(self) -> FieldType:
-        """The type of a field as kernels know it: its grid, its tensor and its dtype."""
+        """Return a field's type for kernels: its grid, its tensor and its dtype."""
         grid, tensor, dtype = self.members(3)
         kind = self._kind(grid, tensor, dtype)
         if kind.folded is not kind:
@@ -105,7 +105,7 @@ class Item:
         return kind
 
     def seen_kind(self) -> FieldType:
-        """The type of a field as users see it: the names of its dimensions too."""
+        """Return a field's type for users, with the names of its dimensions."""
         grid, tensor, dtype, dims = self.members(4)
         return self._kind(grid, tensor, dtype, dims.text())
 
@@ -126,7 +126,7 @@ def _integer(digits: str) -> int:
 
 
 def document(text: str | bytes) -> Item:
-    """A JSON document."""
+    """Return the root of a JSON document."""
     try:
         return Item(json.loads(text, parse_int=_integer))
     except RecursionError:

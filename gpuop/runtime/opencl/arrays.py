@@ -1,4 +1,4 @@
-"""The memory of NumPy's arrays, for buffers; and buffers of CPU devices as arrays: they are mapped, which copies nothing there."""
+"""Host memory of NumPy arrays as buffers, and buffers of CPU devices as arrays: they are mapped, without copies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTE = np.dtype(np.uint8)
 
 
 def new_buffer(cl: Any, context: Any, size: int, device: str) -> Any:
-    """Memory of the driver's."""
+    """Allocate a buffer."""
     buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
     if device == "cpu":
         in_large_pages(cl, context, buffer)
@@ -25,17 +25,17 @@ def new_buffer(cl: Any, context: Any, size: int, device: str) -> Any:
 
 
 def reach(array: Array) -> int:
-    """The bytes from an array's first element to its last, where no stride is negative."""
+    """Return the bytes from an array's first element to its last, if no stride is negative."""
     return int(sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))) + array.itemsize
 
 
 def memory_of(array: Array) -> Any:
-    """What an array reaches over, as bytes: pyopencl takes no other array that has gaps or is read-only."""
+    """Return the memory of an array as bytes: pyopencl takes no other array with gaps or without write access."""
     return (ctypes.c_char * reach(array)).from_address(array.ctypes.data)
 
 
 def bring(cl: Any, queue: Any, buffer: Any) -> None:
-    """Have what was written to a wrapped array's buffer in the array: OpenCL promises the host nothing before it maps."""
+    """Write a wrapped buffer back to its array: OpenCL guarantees the host nothing before a map."""
     if isinstance(buffer, cl.Buffer):
         whole = 0, (buffer.size,), BYTE
         mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, *whole, is_blocking=True)
@@ -44,13 +44,13 @@ def bring(cl: Any, queue: Any, buffer: Any) -> None:
 
 @contextmanager
 def mapped_arrays(cl: Any, queue: Any, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> Iterator[list[Array]]:
-    """Arrays of fields, which wait for what the queue has; what it gets later waits for the end of the `with`."""
+    """Give arrays of fields when the enqueued work is done; later work waits for the end of the `with`."""
     flags, mapped = cl.map_flags.READ | cl.map_flags.WRITE, dict[int, Any]()
 
     def memory(kind: Any, buffer: Any) -> Array:
         if not kind.nbytes:
             return np.empty(0, np.uint8)
-        if not isinstance(buffer, cl.Buffer):  # memory of the host's, which nobody maps
+        if not isinstance(buffer, cl.Buffer):  # host memory, which needs no map
             queue.finish()
             return np.frombuffer(buffer.mem, np.uint8, kind.nbytes)
         if id(buffer) not in mapped:

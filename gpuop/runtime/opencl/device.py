@@ -1,4 +1,4 @@
-"""OpenCL through pyopencl: buffers, an in-order queue, and programs kept on disk."""
+"""OpenCL through pyopencl: buffers, an in-order queue, and programs cached on disk."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
 
 class OpenCL(CompilingBackend):
-    """One OpenCL device.
+    """An OpenCL device.
 
     Attributes:
-        own_device: "gpu" or "cpu"; its target may be another kind's, whose kernels it runs.
+        own_device: "gpu" or "cpu"; its target may be of another kind, whose kernels it runs.
     """
 
     suffix = "cl"
@@ -57,19 +57,19 @@ class OpenCL(CompilingBackend):
         self.own_device, self.target = own.device, planned_for(own)
         if self.target != own:
             self.description += ", planned for as a GPU"
-        words = device.max_parameter_size // 8 - 1  # checked execution has an argument of its own
+        words = device.max_parameter_size // 8 - 1  # checked execution has one more argument
         self.limits = limits_of(self.target, words)
         self.features = features_of(device)
         self.groups = groups_of(name, self.description, device)
         self.max_work_group_size, self.compute_units = self.groups.threads, device.max_compute_units
         divide = ["-cl-fp32-correctly-rounded-divide-sqrt"] if device.single_fp_config & CORRECT_DIVIDE else []
-        quiet = ["-w"] if platform in LATE else []  # PoCL's count of warnings goes to stderr
+        quiet = ["-w"] if platform in LATE else []  # PoCL prints the number of warnings on stderr
         self.options = ["-cl-std=CL1.2", *divide, *quiet]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs, self.codes = WeakValues(), WeakValues()
         self.kept_programs = DiskPrograms(lambda text: blob_store.key(text, self.identity))
         self.total_memory = device.global_mem_size
-        self.fresh: list[str] = []  # kernels that are compiled, and may not have run
+        self.fresh: list[str] = []  # compiled kernels that may not have run yet
         self.late = platform in LATE
         self.kept = KeptOwners(self.reached)
 
@@ -87,7 +87,7 @@ class OpenCL(CompilingBackend):
             ) from None
 
     def _wait(self, launched: bool = True) -> None:
-        """Let signals through before waiting in the driver, where they wait too; `launched` is False before a launch."""
+        """Handle signals before a wait in the driver, where they wait too; `launched` is False before a launch."""
         self._patiently(self.queue, partial(finish, self.queue), launched)
 
     def _patiently(self, what: Any, wait: Callable[[], None], launched: bool = True) -> None:
@@ -104,7 +104,7 @@ class OpenCL(CompilingBackend):
 
     def empty(self, kind: FieldType) -> Buffer:
         size = max(kind.nbytes, 1)
-        if size > self.device.global_mem_size:  # drivers that allocate late would say so only at the launch
+        if size > self.device.global_mem_size:  # drivers that allocate late would report it only at the launch
             raise self._no_memory(kind)
         return self._guard(lambda: new_buffer(self.cl, self.context, size, self.own_device), kind)
 
@@ -142,7 +142,7 @@ class OpenCL(CompilingBackend):
 
     def _fill(self, buffer: Buffer, kind: FieldType, value: float) -> Any:
         pattern = np.asarray(value).astype(kind.storage.numpy)
-        return self.cl.enqueue_fill(self.queue, buffer, pattern, kind.nbytes)  # a buffer, or memory of the host's
+        return self.cl.enqueue_fill(self.queue, buffer, pattern, kind.nbytes)  # a buffer, or host memory
 
     def wrap(self, array: Array) -> Buffer | None:
         cl = self.cl
@@ -151,7 +151,7 @@ class OpenCL(CompilingBackend):
         memory = array if array.flags.c_contiguous and array.flags.writeable else memory_of(array)
         if self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM:
             return cl.SVM(memory)
-        if reach(array) > self.device.max_mem_alloc_size:  # as where few rows of much memory are taken
+        if reach(array) > self.device.max_mem_alloc_size:  # for example a few rows of a large array
             return None
         return cl.Buffer(self.context, cl.mem_flags.USE_HOST_PTR | cl.mem_flags.READ_WRITE, hostbuf=memory)
 
@@ -178,7 +178,7 @@ class OpenCL(CompilingBackend):
         return program
 
     def _try_arguments(self, source: Source, code: OpenCLCode) -> None:
-        """Find out whether a text takes what is said of it."""
+        """Check the number and kinds of arguments of a bundle's program against its description."""
         nothing = [(0,) * param.type.planes if param.by_value else None for param in source.arguments]
         given = source.flattened(nothing, lambda buffer: buffer)[0]
         try:
@@ -203,7 +203,7 @@ class OpenCL(CompilingBackend):
     def _made(self, name: str, text: str) -> Any:
         inner, binary = self.cl._cl._Program, None if self.late else blob_store.load(name)
         if binary is not None:
-            with suppress(self.cl.Error, RuntimeError):  # another driver's leftovers: build anew
+            with suppress(self.cl.Error, RuntimeError):  # leftovers of another driver: build anew
                 return built(self.device, inner(self.context, [self.device], [binary]), self.options)
         program = built(self.device, inner(self.context, text), self.options)
         binary = b"" if self.late else binary_of(program)
@@ -245,7 +245,7 @@ class OpenCL(CompilingBackend):
         program.code.idle.append(kernel)
 
     def refused(self, refusal: Exception) -> DeviceError:
-        if isinstance(refusal, self.cl.MemoryError):  # some drivers allocate only when they need it
+        if isinstance(refusal, self.cl.MemoryError):  # some drivers allocate only on use
             total = self.device.global_mem_size
             return DeviceError(f"{self.name}: no memory to run a kernel (the device has {total} bytes)")
         return DeviceError(f"{self.name} did not run a kernel: {refusal}")
@@ -268,7 +268,7 @@ class OpenCL(CompilingBackend):
     @as_device_errors
     def record(self) -> Any:
         mark = self.cl.enqueue_marker(self.queue)
-        self.queue.flush()  # other queues wait only for what the device has got
+        self.queue.flush()  # other queues wait only for flushed work
         return mark
 
     @as_device_errors
@@ -303,5 +303,5 @@ class OpenCL(CompilingBackend):
                 self.kept.add(span.ran[0], (array, buffer))
 
     def keep(self, owner: Any) -> None:
-        with suppress(DeviceError):  # a device that fails runs nothing
+        with suppress(DeviceError):  # a failing device runs nothing
             self.kept.add(self.record(), owner)

@@ -1,4 +1,4 @@
-"""Which OpenCL devices there are, and what is known of them."""
+"""OpenCL devices, and their properties."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ INT64_ATOMICS = {"cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"}
 GPU = 1 << 2  # CL_DEVICE_TYPE_GPU
 WARP = 32
 GPUS_LOCAL_MEMORY = 49152  # bytes of a work-group, as NVIDIA's OpenCL has
-# Measured against one point per thread (4096², two cores). Intel's compiler makes vectors of neighbouring threads by itself, but
-# written ones of plain arithmetic are 1.1 to 1.5 times as fast, and functions no slower. PoCL's functions of vectors are 14 to
-# 17 times as fast as those of scalars, while arithmetic of own points gains nothing, and vectors of doubles give wrong remainders.
+# Measured against one point per thread (4096², two cores). The Intel compiler makes vectors of neighbouring threads itself, but
+# explicit vectors of plain arithmetic are 1.1 to 1.5 times as fast, and functions no slower. PoCL's vector functions are 14 to
+# 17 times as fast as scalar ones, while arithmetic of own points gains nothing, and vectors of doubles give wrong remainders.
 # Stencils gain 3 to 10 times on both.
-# Compile what is launched for the first time, for its work-groups, and keep that on disk themselves; what they give as a
-# binary would be compiled for groups of any size, beside it.
+# Drivers that compile at the first launch, for its work-groups, and cache that on disk themselves; their
+# binaries would be compiled for groups of any size as well.
 LATE = {"Portable Computing Language"}
 CPU_LANES = {"Intel(R) OpenCL": "vector", "Portable Computing Language": "functions"}
 
 
 def device_list() -> list[tuple[str, Any]]:
-    """(platform name, pyopencl device) for every device of every driver found. ImportError without pyopencl."""
+    """Return (platform name, pyopencl device) for every device of every driver. ImportError without pyopencl."""
     icd.prepare()
     if not _can_cache():
         os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
@@ -55,7 +55,7 @@ def device_list() -> list[tuple[str, Any]]:
 
 
 def _can_cache() -> bool:
-    """Whether there is a home for what pyopencl keeps of its own; it makes no kernel when that cannot be written."""
+    """Return whether pyopencl has a folder for its own cache; it creates no kernel if that cannot be written."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "pytools")
         private_folder(folder)
@@ -65,7 +65,7 @@ def _can_cache() -> bool:
 
 
 def target_of(platform: str, device: Any) -> Target:
-    """The target of pyopencl's device, of a platform of this name."""
+    """Return the target of a pyopencl device, of a platform of this name."""
     gpu = bool(device.type & GPU)
     return Target(
         "opencl",
@@ -81,10 +81,10 @@ def target_of(platform: str, device: Any) -> Target:
 
 
 def planned_for(own: Target) -> Target:
-    """What a device's kernels are planned for: its own target, or with GPUOP_PLAN_FOR=gpu a GPU whose kernels a CPU can run.
+    """Return the target to plan for: the device's own, or with GPUOP_PLAN_FOR=gpu a GPU whose kernels a CPU can run.
 
-    Kernels of GPUs compute transforms where libraries would on a CPU, and access 16 bytes at multiples of 16, as the driver's
-    own memory allows and an array of the user's may not.
+    GPU kernels compute transforms where libraries would on a CPU, and access 16 bytes at multiples of 16, as the driver's
+    own memory allows and an array of the user may not.
     """
     if config.plan_for != "gpu" or own.device == "gpu":
         return own
@@ -103,6 +103,6 @@ def groups_of(name: str, description: str, device: Any) -> GroupLimits:
 
 
 def features_of(device: Any) -> frozenset[str]:
-    """What it has of `Source.needs`."""
+    """Return the features of `Source.needs` that a device supports."""
     wide = {*device.extensions.split()} >= INT64_ATOMICS
     return frozenset({"double"} if device.double_fp_config else ()) | ({ATOMICS_OF_64_BITS} if wide else set())

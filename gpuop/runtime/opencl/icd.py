@@ -1,4 +1,4 @@
-"""Finds OpenCL drivers and tells the ICD loader of them, without importing pyopencl.
+"""Discovery of OpenCL drivers for the ICD loader, without importing pyopencl.
 
 By itself the loader in pyopencl's wheel reads /etc/OpenCL/vendors. That misses Intel's CPU runtime from PyPI, whose
 own .icd names a path that does not exist, and NVIDIA's driver in containers, which has none. So `prepare` writes a
@@ -31,17 +31,17 @@ _NVIDIA = "libnvidia-opencl.so.1"
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A driver library, as a path or a name for the dynamic linker, and who named it."""
+    """A driver library, as a path or a name for the dynamic linker, and the source of that name."""
 
     library: str
     origin: str
 
 
 def find() -> list[Driver]:
-    """The drivers that the loader gets to see. Nothing is loaded: some may turn out not to work."""
+    """Return the drivers for the loader. Nothing is loaded: some may not work."""
     if not _LINUX:
         return []
-    # Each library named once, or it is a platform twice. Of two copies of one runtime PyPI's comes first.
+    # A library that is named twice is a platform twice. Of two copies of one runtime the one from PyPI comes first.
     unique: dict[str, Driver] = {}
     for driver in (*_named(), *_bundled()):
         unique.setdefault(Path(driver.library).name, driver)
@@ -49,7 +49,7 @@ def find() -> list[Driver]:
 
 
 def prepare() -> list[Driver]:
-    """Make the loader see what `find` finds, and return it."""
+    """Make the loader see the drivers of `find`, and return them."""
     drivers = find()
     if _LINUX and _users_choice() is None:
         bundled = set(_bundled())
@@ -58,7 +58,7 @@ def prepare() -> list[Driver]:
 
 
 def load_error(driver: Driver) -> str | None:
-    """Why the driver's library cannot be loaded (the loader passes over it in silence), or None."""
+    """Return why the driver's library cannot be loaded (the loader skips it in silence), or None."""
     try:
         ctypes.CDLL(driver.library)
     except OSError as error:
@@ -78,7 +78,7 @@ def _named() -> Iterator[Driver]:
         return
     yield from _intel_wheel()
     yield from _listed(_SYSTEM)
-    # A conda environment's drivers are here; and files of Intel's wheel that name nothing.
+    # drivers of a conda environment, and files of the Intel wheel that name nothing
     yield from (d for d in _listed(Path(sys.prefix, "etc/OpenCL/vendors")) if os.path.exists(d.library))
     if _LINKER_CACHE.exists() and f"/{_NVIDIA}\0".encode() in _LINKER_CACHE.read_bytes():  # `ldconfig -p` takes 7 ms
         yield Driver(_NVIDIA, "loader cache (NVIDIA)")
@@ -97,7 +97,7 @@ def _intel_wheel() -> Iterator[Driver]:
 
 
 def _bundled() -> Iterator[Driver]:
-    """What pocl-binary-distribution and its like put into pyopencl's wheel: its loader adds them by itself."""
+    """Return the drivers in the pyopencl wheel (pocl-binary-distribution and others): its loader adds them itself."""
     if (spec := importlib.util.find_spec("pyopencl")) and spec.origin:
         folder = Path(spec.origin).parent / ".libs"
         for driver in _listed(folder):
@@ -107,16 +107,16 @@ def _bundled() -> Iterator[Driver]:
 def _listed(path: Path, origin: str | None = None) -> Iterator[Driver]:
     for file in sorted(path.glob("*.icd")) if path.is_dir() else [path]:
         text = file.read_text("utf-8", errors="replace") if file.is_file() and os.access(file, os.R_OK) else ""
-        if library := re.split("[\n\0]", text)[0].strip():  # the loader too reads one line only, as C reads it
+        if library := re.split("[\n\0]", text)[0].strip():  # the loader too reads one line only, up to a zero byte
             yield Driver(library, origin or str(file))
 
 
 def _directory(libraries: list[str]) -> Path:
-    """A folder of .icd files. Its name is a hash of them, so processes that write it at once write the same."""
+    """Write a folder of .icd files, named by a hash of them: processes that write it at once write the same."""
     name = _OURS + hashlib.sha256("\n".join(libraries).encode()).hexdigest()[:16]
     try:
         return _write(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gpuop", name), libraries)
-    except (OSError, RuntimeError):  # no home, or a read-only one; in a shared folder a known name could be planted
+    except (OSError, RuntimeError):  # no home, or a read-only one; in a shared folder a fixed name could be planted
         folder = Path(tempfile.mkdtemp(prefix=_OURS))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return _write(folder, libraries)

@@ -1,4 +1,4 @@
-"""What OpenCL drivers may take long for, through the C API: Python's lock is free meanwhile, and the caller may leave."""
+"""Slow calls of OpenCL drivers through the C API: the interpreter lock is free meanwhile, and the caller may leave."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ BINARY_SIZES, BINARIES, BUILD_FAILURE = 0x1165, 0x1166, -11  # CL_PROGRAM_…, C
 
 @dataclass(frozen=True, eq=False)
 class OpenCLCode:
-    """A kernel of pyopencl's program.
+    """A kernel of a pyopencl program.
 
     Attributes:
-        entry: its name there.
-        idle: pyopencl's kernels that no launch is bound to: to make one takes far longer than to launch it.
+        entry: its name in the program.
+        idle: pyopencl kernels that no launch is bound to: creation takes far longer than a launch.
     """
 
     program: Any
@@ -26,7 +26,7 @@ class OpenCLCode:
     idle: list[Any] = field(default_factory=list)
 
     def kernel(self) -> Any:
-        """A kernel of pyopencl's that nobody else has."""
+        """Return a pyopencl kernel that nothing else uses."""
         try:
             idle = self.idle.pop()
             return idle.left if isinstance(idle, End) else idle
@@ -37,8 +37,8 @@ class OpenCLCode:
 
 
 class BoundKernel:
-    """A kernel of pyopencl's while a launch is bound to it: other arguments are set only when nobody refers to that any more,
-    which is noted by a call of C's alone: what a signal's handler raises in a destructor of Python's is lost."""
+    """A pyopencl kernel while a launch is bound to it. It is reused when no reference is left, which one C call notes:
+    an exception that a signal handler raises in a Python destructor would be lost."""
 
     __slots__ = ("__weakref__", "code", "ended", "kernel")
 
@@ -50,17 +50,17 @@ class BoundKernel:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The loader that pyopencl is linked with."""
+    """Return the loader that pyopencl is linked with."""
     import pyopencl as cl
 
     return ctypes.CDLL(cl._cl.__file__)
 
 
 def built(device: Any, program: Any, options: list[str]) -> Any:
-    """pyopencl's program, of its inner one, which has the text or a binary.
+    """Build and return a pyopencl program, from its inner one with a text or a binary.
 
     Raises:
-        RuntimeError: the driver refuses it; the message is its log.
+        RuntimeError: the driver refuses it; the message is the log.
     """
     import pyopencl as cl
 
@@ -75,7 +75,7 @@ def built(device: Any, program: Any, options: list[str]) -> Any:
 
 
 def resources(context: Any, device: Any, options: list[str], text: str, entry: str) -> str:
-    """What the driver says of a kernel, compiled anew: memory, work-groups, and its log.
+    """Return the driver's report of a kernel, compiled anew: memory, work-groups, and the log.
 
     Raises:
         RuntimeError: as `built`.
@@ -93,7 +93,7 @@ def resources(context: Any, device: Any, options: list[str], text: str, entry: s
 
 
 def binary_of(program: Any) -> bytes | None:
-    """The binary of a program for one device; None where the driver has none."""
+    """Return the binary of a program for one device; None if the driver has none."""
     handle, size = ctypes.c_void_p(program.int_ptr), ctypes.c_size_t()
     info = _library().clGetProgramInfo
     failed = info(handle, BINARY_SIZES, ctypes.sizeof(size), ctypes.byref(size), None)
@@ -104,5 +104,5 @@ def binary_of(program: Any) -> bytes | None:
 
 
 def finish(queue: Any) -> None:
-    """Wait for a queue; what is wrong comes out at the next wait of pyopencl's."""
+    """Wait for a queue; pyopencl reports errors at its next wait."""
     _library().clFinish(ctypes.c_void_p(queue.int_ptr))

@@ -1,4 +1,4 @@
-"""Queues of OpenCL: in order, with the times of what runs in them, which cost a tenth of a microsecond a launch; what they use."""
+"""OpenCL queues: in order, with timestamps, which cost a tenth of a microsecond a launch; and the host memory that they use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PRIORITIES = {"high": 1, "normal": 2, "low": 4}
 
 
 def new_queue(cl: Any, context: Any, device: Any, priority: str) -> Any:
-    """A queue of pyopencl's, of a priority where the driver knows any."""
+    """Return a pyopencl queue, with a priority if the driver has priorities."""
     timed = cl.command_queue_properties.PROFILING_ENABLE
     if "cl_khr_priority_hints" not in device.extensions:
         return cl.CommandQueue(context, properties=timed)
@@ -19,21 +19,21 @@ def new_queue(cl: Any, context: Any, device: Any, priority: str) -> Any:
 
 
 class KeptOwners:
-    """Memory of the host's that queues of a device use until marks are reached.
+    """Host memory that queues of a device use until marks are reached.
 
     Args:
-        reached: whether a mark is.
+        reached: returns whether a mark is reached.
     """
 
     def __init__(self, reached: Callable[[Any], bool]) -> None:
         self.reached = reached
-        self.owners: dict[Any, Any] = {}  # by marks
+        self.owners: dict[Any, Any] = {}  # by mark
 
     def add(self, mark: Any, owner: Any) -> None:
         self.owners[mark] = owner
         self.let_go()
 
     def let_go(self) -> None:
-        """Keep nothing any more for marks that are reached, in whichever order the queues come to them."""
+        """Release the memory of reached marks, in whichever order the queues reach them."""
         for mark in filter(self.reached, list(self.owners)):
             self.owners.pop(mark, None)

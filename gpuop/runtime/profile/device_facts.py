@@ -1,6 +1,6 @@
-"""How long a device takes for what kernels do, measured by small kernels and kept on disk.
+"""The speed of a device at the work of kernels, measured by microbenchmarks and cached on disk.
 
-What every prediction needs is measured in a fraction of a second, a function when a kernel that calls it is predicted.
+The base facts are measured in a fraction of a second; a function is measured when a kernel that calls it is predicted.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from gpuop.runtime.profile.microbenchmarks import (
     vector_chains,
 )
 
-VERSION = "facts-3"  # what is measured, and how
-COPIED = {"cpu": (2**18, 2**21, 2**23), "gpu": (2**20, 2**23, 2**26)}  # floats: what caches hold, and more
-COMPUTED = {"cpu": 2**18, "gpu": 2**23}  # threads, of so short a time that others seldom come between
-UNKNOWN = 20.0  # operations that something takes as long as which cannot be measured
-ADDRESS = 4.0  # operations that find the place of a neighbour
+VERSION = "facts-3"  # changes with the measurements
+COPIED = {"cpu": (2**18, 2**21, 2**23), "gpu": (2**20, 2**23, 2**26)}  # floats: as caches hold, and more
+COMPUTED = {"cpu": 2**18, "gpu": 2**23}  # threads: so short a run is seldom disturbed
+UNKNOWN = 20.0  # operations: the cost of an operation that cannot be measured
+ADDRESS = 4.0  # operations: the address of a neighbour
 ROUNDS = 12
-AGREEING = 1.5  # times the least, which a quarter of the times may be at most
-AGAIN = 60.0  # seconds after which what others disturbed is measured once more
-LEAST = 1e-15  # seconds: clocks may say less
+AGREEING = 1.5  # a quarter of the times may be at most this many times the least
+AGAIN = 60.0  # seconds after which a disturbed measurement is repeated
+LEAST = 1e-15  # seconds: clocks may report less
 
 Found = dict[str, Any]
-_known: dict[tuple[str, str], tuple[Found, float]] = {}  # by device and name; and until when it is believed
+_known: dict[tuple[str, str], tuple[Found, float]] = {}  # by device and name; and until when it is valid
 
 
 def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
-    """The facts of a device; None of interpreters, and where they cannot be measured.
+    """Return the facts of a device; None for interpreters, and if they cannot be measured.
 
     Args:
-        anew: forget what is known.
+        anew: forget earlier measurements.
     """
     if backend.interprets:
         return None
@@ -75,7 +75,7 @@ def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
 
 
 def disturbed(backend: Backend) -> bool:
-    """Whether something of what is known of a device is to be measured again."""
+    """Return whether a disturbed measurement of a device is to be repeated."""
     return any(until < math.inf for (device, _), (_, until) in _known.items() if device == _device(backend))
 
 
@@ -84,7 +84,7 @@ def _device(backend: Backend) -> str:
 
 
 def _found(backend: Backend, name: str, measure: Callable[[], tuple[Found, bool]], anew: bool) -> Found:
-    """What is known by a name, from memory, from disk, or measured: then kept, if its runs agree."""
+    """Return a fact from memory, from disk, or from a measurement, which is cached if its runs agree."""
     device = _device(backend)
     known, until = _known.get((device, name), ({}, 0.0))
     if known and monotonic() < until and not anew:
@@ -99,7 +99,7 @@ def _found(backend: Backend, name: str, measure: Callable[[], tuple[Found, bool]
 
 
 def _read(stored: bytes | None, name: str) -> Found | None:
-    """What was stored, if that is what this version stores: times above 0."""
+    """Return a stored fact if it is valid for this version: times above 0."""
     try:
         found = json.loads(stored or b"")
         times = [found["seconds"]] if name != "base" else [found[n] for n in ("launch", OPERATION, NEIGHBOUR)]
@@ -122,7 +122,7 @@ def _base(backend: Backend) -> tuple[Found, bool]:
 
 
 def _one(backend: Backend, name: str, facts: DeviceFacts) -> tuple[Found, bool]:
-    """An operator's row and a type, or an atomic operation."""
+    """Return the measured fact of an operator row and type, or of an atomic operation, and whether its runs agree."""
     threads = COMPUTED[backend.target.device]
     op, _, dtype = name.partition(" ")
     special = {ATOMIC: atomics, VECTOR: vector_chains}
@@ -139,7 +139,7 @@ def _one(backend: Backend, name: str, facts: DeviceFacts) -> tuple[Found, bool]:
 
 
 def _seconds(backend: Backend, timed: Sequence[Kernel]) -> tuple[list[float], bool]:
-    """The least time of each kernel, of runs in turns; and whether a quarter of the runs were about as short."""
+    """Return the least time of each kernel, of alternating runs, and whether a quarter of the runs were about as short."""
     measuring = backend.measuring()
     bound = [_bound(measuring, each) for each in timed]
     taken: list[list[float]] = [[] for _ in bound]
@@ -151,7 +151,7 @@ def _seconds(backend: Backend, timed: Sequence[Kernel]) -> tuple[list[float], bo
 
 
 def run_once(backend: Backend, launch: Launch) -> float:
-    """Seconds of a launch, by the device's clock where it has one."""
+    """Return the seconds of a launch, by the device's clock if it has one."""
     ran: list[Any] = []
     backend.synchronize()
     start = perf_counter()
@@ -163,7 +163,7 @@ def run_once(backend: Backend, launch: Launch) -> float:
 
 
 def _bound(backend: Backend, timed: Kernel) -> tuple[Launch, tuple[Buffer, Buffer]]:
-    """A launch, and its memory, which lives as long as this is kept."""
+    """Return a launch, and its memory, which must live as long."""
     given = timed.inputs[0].type
     planes = np.linspace(0, 1, given.field_shape.points).astype(given.storage.numpy)[None]
     buffers = backend.upload(given, planes), backend.empty(timed.written[0].type)

@@ -1,4 +1,4 @@
-"""Plans whose launches are noted when they run: what all that measures launches has in common."""
+"""Instrumented plans, which report each launch: the common part of all profilers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gpuop.ir.kernel import Launchable
 from gpuop.runtime.base.backend import Argument, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared
 
-Ran = list[Any]  # what the parts of a launch returned, as `Backend.seconds` and `span` take it
+Ran = list[Any]  # results of a launch's parts, for `Backend.seconds` and `span`
 
 
 class Noting(Prepared):
-    """A compiled plan on the same queue, each launch of which is noted.
+    """A compiled plan on the same queue that reports each launch.
 
     Args:
-        each: what is made of the compiled plans in its iterations.
+        each: maps the compiled plans in its iterations.
     """
 
     def __init__(self, prepared: Prepared, each: Callable[[Prepared], Prepared]) -> None:
@@ -31,14 +31,14 @@ class Noting(Prepared):
 
     @abstractmethod
     def waits(self, kernel: Launchable) -> bool:
-        """Whether a launch begins and ends with a wait, as the host takes part in it."""
+        """Return whether a launch begins and ends with a wait, because the host takes part in it."""
 
     @abstractmethod
     def note(self, number: int, ran: Ran, began: float, ended: float) -> None:
-        """Note a launch of the plan's that was enqueued, with the host's clock before and after."""
+        """Note an enqueued launch of the plan, with the host's clock before and after."""
 
     def label(self, number: int) -> Part:
-        """What is called when a launch is enqueued, after this was called before."""
+        """Begin a range for a launch in the vendor's tools, and return the function that ends it."""
         return bool
 
     def _once(self, number: int, values: Mapping[int, Argument]) -> None:
@@ -66,6 +66,6 @@ class Noting(Prepared):
 
 
 def _noted(part: Part, ran: Ran) -> Part:
-    """A part whose results are noted; what is `indivisible` stays so."""
+    """Return a part that also notes its results; an `indivisible` part stays so."""
     noting: Part = map(ran.append, map(CALL, repeat(part))).__next__
     return noting if indivisible(part) else lambda: noting()

@@ -1,4 +1,4 @@
-"""The kernels that a device's facts are measured by: threads that copy, compute, read neighbours, call a function, add."""
+"""The microbenchmark kernels for the facts of a device: copies, arithmetic, neighbour reads, function calls, atomics."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gpuop.ir.schedule_override import Pin
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, FieldType, Shape, Type
 
-CHAINS, STEPS = 8, 32  # of multiplications and additions that wait for one another
+CHAINS, STEPS = 8, 32  # of multiplications and additions that depend on one another
 OPERATIONS = 2 * CHAINS * (STEPS + 1) - 1
 TAPS = 16
 CALLS = 8
-AROUND = 2  # operations beside each call
+AROUND = 2  # operations around each call
 BINS = 256
 
 Compute = Callable[[Builder, Expr, FieldParam], Expr]
@@ -32,7 +32,7 @@ def chains(threads: int) -> Kernel:
 
 
 def vector_chains(threads: int) -> Kernel:
-    """Chains of the sum with a neighbour, which a CPU's thread computes for the points of a vector."""
+    """Return chains of sums with a neighbour, which a CPU thread computes for the points of a vector."""
 
     def compute(b: Builder, x: Expr, field: FieldParam) -> Expr:
         right = b.bind(Read(field, x.type, (Index("global", "column", 1),)))
@@ -46,7 +46,7 @@ def taps(threads: int) -> Kernel:
 
 
 def calls(threads: int, op: str, dtype: str) -> Kernel:
-    """Calls of a row of the operator table, of numbers between 0 and 1 and others near them."""
+    """Return calls of a row of the operator table, with arguments between 0 and 1 and near them."""
 
     def compute(b: Builder, x: Expr, field: FieldParam) -> Expr:
         total = x
@@ -60,7 +60,7 @@ def calls(threads: int, op: str, dtype: str) -> Kernel:
 
 
 def atomics(threads: int) -> Kernel:
-    """Additions to places that neighbouring threads do not share."""
+    """Return additions to places that neighbouring threads do not share."""
     source, result = FieldParam("x", FieldType(threads)), FieldParam("out0", FieldType(BINS, (), "int32"))
     body: list[Stmt] = []
     place = collector(body).apply("and", Index("global", "column"), BINS - 1)

@@ -1,4 +1,4 @@
-"""How long the kernels of a plan take."""
+"""The times of the kernels of a plan."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Profile(NearNames):
 
 
 def table(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of rows in columns, all but the first to the right."""
+    """Return lines of rows in columns, all but the first right-aligned."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
 
@@ -127,8 +127,8 @@ class _Measured(Noting):
     """A plan on a device that measures its launches, iterations as a whole.
 
     Attributes:
-        runs: launches since the last step: (kernel, what it returned, seconds).
-        uploads: the milliseconds that the frames of sensors took, by the sensors' values.
+        runs: launches since the last step: (kernel, results of its parts, seconds).
+        uploads: milliseconds of the uploads of sensor frames, by the sensors' values.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -155,7 +155,7 @@ class _Measured(Noting):
         self.runs.append((number, ran, ended - began))
 
     def seconds(self) -> list[tuple[int, float]]:
-        """What the launches took, by kernel: by the device's clock, or the host's if it has none or ran nothing."""
+        """Return the seconds of the launches, by kernel: by the device's clock, or by the host's if it has none or ran nothing."""
         self.backend.synchronize()
         done, self.runs = self.runs, []
         device = (self.backend.seconds(ran) if ran else None for _, ran, _ in done)
@@ -165,10 +165,11 @@ class _Measured(Noting):
 def profile(
     prepared: Prepared, steps: int, through: Callable[[Prepared], AbstractContextManager[Callable[[], bool]]]
 ) -> Profile:
-    """Run a plan several times, and tell how long its kernels took.
+    """Run a plan several times, and return the times of its kernels.
 
     Args:
-        through: gives, for a preparation of the same plan, what runs it once; that says whether it did.
+        through: takes a compiled plan of the same program and gives, in a `with`, the function that runs it once; this
+            returns whether it ran.
 
     Raises:
         SemanticError: `steps` is no whole number, 1 or more.
@@ -193,13 +194,13 @@ def profile(
 
 
 def lines_of(step: PlannedLaunch) -> tuple[str, ...]:
-    """The user's lines that the operators of a launch are from."""
+    """Return the user's lines of the operators in a launch."""
     places = (op.loc for op in (*recomputed(step), *step.ops) if op.loc is not None)
     return tuple(dict.fromkeys(f"{Path(loc.path).name}:{loc.line}" for loc in places))
 
 
 def predicted_ms(kernel: Launchable, limits: Limits, backend: Backend) -> float:
-    """The predicted milliseconds of a launch; 0 where there is no prediction."""
+    """Return the predicted milliseconds of a launch; 0 if there is no prediction."""
     facts = facts_of(backend)
     return 1e3 * expected(kernel, limits, backend.target, facts) if facts else 0.0
 
@@ -227,7 +228,7 @@ def _uploads(plan: Plan, taken: Mapping[int, list[float]]) -> tuple[UploadTimes,
 
 
 def _spread(times: list[float]) -> float:
-    """The range of the middle half."""
+    """Return the range of the middle half."""
     low, _, high = quantiles(times) if len(times) > 1 else (0.0, 0.0, 0.0)
     return high - low
 

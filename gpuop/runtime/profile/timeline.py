@@ -1,4 +1,4 @@
-"""`gp.profile`: every kernel and copy inside a `with`, whoever asks for it, by the device's clock, and what the host does."""
+"""`gp.profile`: every kernel and copy inside a `with`, in all threads, by the device's clock, and the host's work."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from gpuop.runtime.profile.launch_instrumentation import Noting, Ran
 from gpuop.runtime.profile.profiler import lines_of, predicted_ms
 from gpuop.runtime.profile.timeline_rows import HOST, KernelSum, LaunchTime, table_of, trace_of
 
-CLOCK = 5  # comparisons of the device's clock with the host's
-UNREAD = 4096  # launches that are noted before those are looked at that are done: their events take memory
+CLOCK = 5  # comparisons of the device clock with the host clock
+UNREAD = 4096  # launches that may be noted before finished ones are read: their events take memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Note:
-    """A launch or a copy that was enqueued; `began` and `ended` are the host's clock before and after."""
+    """An enqueued launch or copy; `began` and `ended` are the host clock before and after."""
 
     what: tuple[Plan, PlannedLaunch] | str  # a launch, or the name of a copy
     queue: Backend
@@ -43,7 +43,7 @@ class _Note:
 
 
 class Timeline(StaysHere):
-    """What was launched and copied inside a `with gp.profile()`, and what the host did; prints as a table of its rows."""
+    """The launches, copies and host work inside a `with gp.profile()`; prints as a table of its rows."""
 
     stays = "a profile has marks of devices of this process; send its `rows` and `launches`, or `str(profile)`"
 
@@ -56,14 +56,14 @@ class Timeline(StaysHere):
         ] = {}  # of devices: a mark, and the host's clock when it was reached
         self._read: list[tuple[_Note, LaunchTime]] = []
         self._host: list[tuple[LaunchTime, float]] = []  # with their own seconds
-        self._again: Counter[tuple[str, str]] = Counter()  # of pipelines, by their names and why
+        self._again: Counter[tuple[str, str]] = Counter()  # retraced pipelines, by name and reason
         self._comparing = 0  # the thread that compares clocks
         self._lock = threading.RLock()
 
     # --- notes --------------------------------------------------------------------------------------------------
 
     def begin(self, queue: Backend) -> None:
-        """Know what the device's clock shows."""
+        """Read the device clocks."""
         if queue.main not in self._origins:
             self._comparing = threading.get_ident()
             self._origins.setdefault(queue.main, _clock(queue))
@@ -110,9 +110,9 @@ class Timeline(StaysHere):
             queue.synchronize()
 
     def _all(self) -> list[tuple[_Note, LaunchTime]]:
-        """Everything that was noted of devices; waits."""
+        """Return everything that was noted of devices; waits."""
         with self._lock:
-            noted = list(self._notes)  # others may add to them
+            noted = list(self._notes)  # other threads may add to them
             self._wait()
             for _ in noted:
                 self._read_next()
@@ -122,18 +122,18 @@ class Timeline(StaysHere):
 
     @property
     def launches(self) -> tuple[LaunchTime, ...]:
-        """The LaunchTimes of kernels and Python functions, in the order of their starts; waits for those that are not done."""
+        """The LaunchTimes of kernels and Python functions, in the order of their starts; waits for unfinished ones."""
         return tuple(span for span in self.spans if span.kind == "kernel")
 
     @property
     def spans(self) -> tuple[LaunchTime, ...]:
-        """All LaunchTimes, of copies and of the host too, in the order of their starts; waits for what is not done."""
+        """All LaunchTimes, with copies and the host, in the order of their starts; waits for unfinished ones."""
         found = [time for _, time in self._all()] + [time for time, _ in list(self._host)]
         return tuple(sorted(found, key=lambda time: time.start_ms))
 
     @property
     def rows(self) -> tuple[KernelSum, ...]:
-        """The KernelSums: of kernels in the order of their first launches, of copies, of the host; waits for what is not done."""
+        """The KernelSums: kernels in the order of their first launches, copies, the host; waits for unfinished launches."""
         groups: dict[Any, list[tuple[_Note, LaunchTime]]] = {}
         for note, time in self._all():
             groups.setdefault((time.device, time.operators, _identity(note)), []).append((note, time))
@@ -147,12 +147,12 @@ class Timeline(StaysHere):
 
     @property
     def total_ms(self) -> float:
-        """The sum of all launches; what ran side by side counts twice."""
+        """The sum of all launches; concurrent ones count twice."""
         return sum(time.ms for time in self.launches)
 
     @property
     def wall_ms(self) -> float:
-        """The time that passed inside the `with`, until now where that is open."""
+        """The time inside the `with`, until now if that is open."""
         return 1e3 * ((self._closed or perf_counter()) - self._opened)
 
     def __str__(self) -> str:
@@ -162,7 +162,7 @@ class Timeline(StaysHere):
         return "\n\n".join(tables + self._retraced()) or "nothing"
 
     def _retraced(self) -> list[str]:
-        """A paragraph of the pipelines that were traced once more for the same arguments, if any were."""
+        """Return a paragraph of the pipelines that were traced again for the same arguments, if any were."""
         lines = [
             f"pipeline `{name}` traced again{f' {n} times' * (n > 1)}: {why}" for (name, why), n in self._again.items()
         ]
@@ -180,7 +180,7 @@ class Timeline(StaysHere):
 
 
 def _clock(queue: Backend) -> tuple[Any, float]:
-    """A mark, and the host's clock when it was reached: of some, that of which this is known best."""
+    """Return a mark, and the host clock when it was reached: the most exact of several attempts."""
     queue.wait(queue.record())
     tries = []
     for _ in range(CLOCK):
@@ -214,7 +214,7 @@ _open: list[Timeline] = []
 
 
 class _Timed(Noting):
-    """A plan whose launches are noted in the timelines that are open; of an iteration, the launches of its turns."""
+    """A plan whose launches are noted in the open timelines; for an iteration, each of its launches."""
 
     def __init__(self, prepared: Prepared) -> None:
         super().__init__(prepared, _Timed)
@@ -269,7 +269,7 @@ def profile() -> Iterator[Timeline]:
     followers.append(_Timed)
     try:
         yield timeline
-        timeline._wait()  # so that the wall time has all that the device did
+        timeline._wait()  # so that the wall time includes all work of the device
     finally:
         followers.remove(_Timed)
         observers.remove(timeline)

@@ -1,4 +1,4 @@
-"""The times of a `gp.profile`: what its rows are, its table, and its trace."""
+"""The rows of a `gp.profile`, their table, and the trace."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class KernelSum:
 
 
 def table_of(device: str, rows: Sequence[KernelSum], wall_ms: float) -> str:
-    """The rows of a device, or of the host, whose shares are of the time that passed."""
+    """Return the rows of a device, or of the host; shares are of the wall time."""
     count, total = sum(row.count for row in rows), sum(row.ms for row in rows)
     whole = wall_ms if device == HOST else total
     cells = [("", *HEADS[1:]) if device == HOST else HEADS]
@@ -82,12 +82,12 @@ def table_of(device: str, rows: Sequence[KernelSum], wall_ms: float) -> str:
 
 
 def _made_of(row: KernelSum) -> str:
-    """A kernel's operators, and the lines that they are from."""
+    """Return a kernel's operators, and their lines."""
     return ", ".join(row.operators) + (f" ({', '.join(row.lines)})" if row.lines else "")
 
 
 def trace_of(spans: Sequence[LaunchTime]) -> dict[str, Any]:
-    """What chrome://tracing reads: a process for each device and the host, a track for each queue and thread."""
+    """Return the trace for chrome://tracing: a process for each device and the host, a track for each queue and thread."""
     devices = list(dict.fromkeys(span.device for span in spans))
     queues = list(dict.fromkeys((span.device, span.queue) for span in spans))
     events: list[dict[str, Any]] = [_named("process", devices.index(d) + 1, 0, d) for d in devices]

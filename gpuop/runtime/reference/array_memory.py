@@ -1,4 +1,4 @@
-"""What kernels touch, in NumPy: fields as planes, arrays of threads and of work-groups, constant tables."""
+"""The memory of interpreted kernels, in NumPy: fields as planes, arrays of threads and work-groups, constant tables."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Mask = NDArray[np.bool_]
 
 
 def spread(value: Values, count: int) -> Values:
-    """A value for each of so many threads, which may be the same array."""
+    """Return an array with a value for each thread; it may be the same array."""
     return value if value.shape == (count,) else np.broadcast_to(value, count)
 
 
 def inside(at: Values, n: int) -> Values:
-    """Places brought to 0 … n - 1. NumPy's own function looks up the limits of types, which takes longer than the rest."""
+    """Clamp indices to 0 … n - 1. `np.clip` looks up the limits of types, which takes longer than the rest."""
     wide = at if at.dtype.itemsize > 2 else at.astype(np.int32)
     return np.asarray(np.minimum(np.maximum(wide, 0), n - 1))
 
 
 class ArrayMemory:
-    """The memory of some threads. Places outside are read inside (as borders say), and not written.
+    """The memory of some threads. Indices outside are read inside (as borders define), and not written.
 
     Coordinates and values are arrays over the threads, or one number where all agree. In a lowered kernel the index of an
     output's element is its offset.
@@ -80,7 +80,7 @@ class ArrayMemory:
         planes[element[keep], where[keep]] = self.all(values[0])[keep]
 
     def target(self, field: FieldParam, point: Lanes | None, active: Mask) -> tuple[Values, Mask]:
-        """The position in a plane that each thread writes, and which of them write inside."""
+        """Return the position in a plane that each thread writes, and the threads that write inside."""
         if point is None:
             own = self.where.point if field.type.field_shape else np.zeros(self.count, np.int64)
             return own, active & self.where.inside
@@ -97,7 +97,7 @@ class ArrayMemory:
     # --- arrays -------------------------------------------------------------------------------------------------
 
     def declare(self, array: Array) -> None:
-        """A column for each owner: a thread, a work-group, or (of constants) all of them."""
+        """Allocate a column for each owner: a thread, a work-group, or (for constants) all of them."""
         if array.space == "constant":
             self.arrays[array] = [np.array(array.values, array.type.dtype.numpy)[:, None]]
             return
@@ -110,7 +110,7 @@ class ArrayMemory:
         return {"private": self.each, "local": self.where.member, "constant": self.one_owner}[array.space]
 
     def place(self, array: Array, index: Lanes) -> tuple[Values, Mask]:
-        """The element that each thread means, brought inside, and whether it was there."""
+        """Return the element that each thread addresses, clamped, and whether it was inside."""
         where, there = np.zeros(self.count, np.int64), np.ones(self.count, np.bool_)
         for i, n in zip(index, array.extents, strict=True):
             at = self.all(i)
@@ -125,7 +125,7 @@ class ArrayMemory:
         return [lane[where, self.owner(memory)] for lane in self.arrays[memory]]
 
     def near(self, field: FieldParam, index: Lanes, ahead: Iterable[int], active: Mask) -> Lanes:
-        """Elements ahead of a flat offset; of those that are left and no less than a least one, where the index has such limits."""
+        """Return elements near a flat offset, limited to the least and the remaining elements if the index has such limits."""
         flat, (offset, *limits) = self.fields[field].reshape(-1), index
         steps = (np.maximum(k, limits[1]) if len(limits) > 1 else k for k in ahead)
         left = (np.minimum(k, limits[0] - 1) if limits else k for k in steps)
@@ -134,10 +134,10 @@ class ArrayMemory:
     def store(self, memory: Array | FieldParam, index: Lanes, values: Lanes, active: Mask) -> None:
         if isinstance(memory, FieldParam):
             for k, value in enumerate(values):
-                keep = active & (k < index[1]) if len(index) > 1 else active  # a vector's lanes that are inside
+                keep = active & (k < index[1]) if len(index) > 1 else active  # lanes of a vector that are inside
                 self.fields[memory].reshape(-1)[self.all(index[0] + k)[keep]] = self.all(value)[keep]
             return
-        if len(values) > memory.type.lanes:  # a vector's
+        if len(values) > memory.type.lanes:  # the lanes of a vector
             for k, value in enumerate(values):
                 self.store(memory, [*index[:-1], index[-1] + k], [value], active)
             return
@@ -156,7 +156,7 @@ class ArrayMemory:
         left: Values | None,
         active: Mask,
     ) -> None:
-        """Elements of a field into those of an array, or back; no more than are left."""
+        """Copy elements of a field into those of an array, or back; no more than remain."""
         offset, active = self.flat(field, index, element, active)
         size, count = self.width(field, array)
         aligned = left is not None or not np.any(self.unaligned(field, offset, count) & active)
@@ -172,16 +172,16 @@ class ArrayMemory:
                 self.store(field, there, self.load(array, here, inside), inside)
 
     def width(self, field: FieldParam, array: Array) -> tuple[int, int]:
-        """How many elements of a field an element of an array has, and a wide access of the array."""
+        """Return the number of field elements in an element of the array, and in a wide access."""
         size = array.type.dtype.bits // field.type.storage.bits
         return size, array.elements * size
 
     def unaligned(self, field: FieldParam, offset: Values, count: int) -> Mask:
-        """Where an access of so many elements does not begin at a multiple of them."""
+        """Return the threads whose access does not begin at a multiple of its width."""
         return np.asarray((offset + (self.layout(field).behind or 0)) % count != 0)
 
     def words(self, field: FieldParam, array: Array, loads: bool, offset: Values, active: Mask) -> None:
-        """Four bytes of a field are a word of an array."""
+        """Copy four bytes of a field to a word of an array, or back."""
         ends = offset[active] + 4 * array.elements
         assert not np.any((offset[active] < 0) | (ends > self.fields[field].size)), "a wide access leaves its memory"
         for k in range(array.elements):
@@ -204,7 +204,7 @@ class ArrayMemory:
         active: Mask,
         wanted: bool,
     ) -> Values:
-        """Update places one thread after the other; what each of them read, if that is wanted."""
+        """Update elements one thread after the other; return the values that each of them read, if wanted."""
         if isinstance(memory, FieldParam):
             flat, (where, keep) = self.fields[memory].reshape(-1), self.flat(memory, index, element, active)
         else:
@@ -225,7 +225,7 @@ class ArrayMemory:
         return old
 
     def flat(self, field: FieldParam, index: Lanes | None, element: Values | None, active: Mask) -> tuple[Values, Mask]:
-        """The offset of an element of a field, and which threads have one."""
+        """Return the offset of an element of a field, and the threads that have one."""
         points, planes = field.type.field_shape.points, field.type.planes
         if self.lowered and index is not None:
             return self.all(index[0]), active

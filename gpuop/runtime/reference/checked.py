@@ -1,9 +1,9 @@
-"""Checked execution: the reference interpreter, which stops at the first thing that a kernel does wrong.
+"""Checked execution: the reference interpreter, which stops at the first fault of a kernel.
 
-It finds reads outside under border="unchecked", indices outside arrays and tensors, local memory that is read before it is
-written, data races, outputs without `default=` of which a part is not written, barriers that some threads of a work-group do not
-reach, integer division by zero, integers of 8 and 16 bits that wrap around in the user's operators, and assertions that do not
-hold. The error is a SemanticError with the user's line and the points of the threads.
+It finds reads outside under border="unchecked", indices outside arrays and tensors, reads of unwritten local memory,
+data races, partly written outputs without `default=`, barriers that some threads of a work-group do not
+reach, integer division by zero, wraparound of 8- and 16-bit integers in the user's operators, and failed assertions.
+The error is a SemanticError with the user's line and the points of the threads.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from gpuop.runtime.reference.positions import Positions, chunks
 from gpuop.runtime.reference.races import History
 from gpuop.runtime.reference.wraparound import is_masked, may_wrap, wraps
 
-Codes = NDArray[Any]  # for each thread 0, or the code of a fault
+Codes = NDArray[Any]  # for each thread the code of a fault, or 0
 FINE = np.zeros((), np.int32)
 
 
 def run_checked(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]]) -> None:
-    """Run a recorded kernel as `interpret.run` does.
+    """Run a recorded kernel as `interpreter.run` does.
 
     Raises:
-        SemanticError: it does something that is not defined, or an assertion does not hold.
+        SemanticError: undefined behaviour, or a failed assertion.
     """
     planes = {p: array.reshape(p.type.planes, -1) for p, array in fields.items()}
     say = Findings(kernel)
@@ -49,7 +49,7 @@ def run_checked(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]]) -> No
 
 
 def _competing(kernel: Kernel, stmt: ir.Stmt) -> ir.FieldParam | None:
-    """The output that a statement touches at places that other threads may touch too."""
+    """Return the output that a statement accesses at places that other threads may access too."""
     field = written_by(stmt)
     if not isinstance(field, ir.FieldParam):
         return None
@@ -63,12 +63,12 @@ class CheckedThreads(Threads):
     """Some threads of a kernel.
 
     A quotient of a division by zero is an error where it is used: `_where(n != 0, a / n, 0)` and `(n != 0) & (a / n > 2)` do not
-    use it, nor does what stands under an `_if` that excludes such threads. So values carry whether they come from one, as
-    "poison" does in LLVM (Lee et al., Taming Undefined Behavior in LLVM, PLDI 2017). The same holds of integers that wrap
+    use it, nor do statements under an `_if` that excludes such threads. So values carry their faults, as
+    "poison" does in LLVM (Lee et al., Taming Undefined Behavior in LLVM, PLDI 2017). The same holds for integers that wrap
     around: `_where(a > b, a - b, b - a)` of bytes is right.
 
     Attributes:
-        poison: for each lane of a value the code of the fault that it comes from, as `Findings.code` gives it, or 0.
+        poison: for each lane of a value the code of its fault, from `Findings.code`, or 0.
     """
 
     memory: CheckedMemory
@@ -87,7 +87,7 @@ class CheckedThreads(Threads):
             self.poison.pop(stmt.var, None)
             if any(c.any() for c in codes):
                 self.poison[stmt.var] = codes
-        elif not isinstance(stmt, (ir.If, ir.While)):  # they use their conditions by `truth`
+        elif not isinstance(stmt, (ir.If, ir.While)):  # those two use their conditions through `truth`
             for value in values(stmt):
                 self.use(value, self.active)
         super().stmt(stmt, mask)
@@ -112,7 +112,7 @@ class CheckedThreads(Threads):
     # --- division and wrapping around --------------------------------------------------------------------------
 
     def use(self, expr: ir.Expr, active: Mask) -> None:
-        """A value has an effect, so no fault may be behind it."""
+        """Check a value with an effect: it must not come from a fault."""
         if not self.poison and not self.may_fault(expr):
             return
         codes = np.broadcast_to(reduce(np.maximum, self.codes(expr)), self.count)
@@ -145,7 +145,7 @@ class CheckedThreads(Threads):
         return [reduce(np.maximum, every, FINE)] * lanes
 
     def applied(self, expr: ir.Apply) -> list[Codes]:
-        """Of an operation lane by lane; a choice uses what it chooses, and `&` and `|` not what the other side decides."""
+        """Return the codes of an operation by lane; a choice uses the side it selects, `&` and `|` stop at a side that decides."""
         codes = list(zip(*(self.codes(a) for a in expr.args), strict=True))
         if expr.op == "choose":
             held = self.lanes(expr.args[0])
@@ -163,7 +163,7 @@ class CheckedThreads(Threads):
         return self.faulty(expr, out) if self.may_fault(expr) else out
 
     def faulty(self, expr: ir.Apply, codes: list[Codes]) -> list[Codes]:
-        """The codes of a result, those of its own faults among them."""
+        """Return the codes of a result, with its own faults."""
         out = []
         for lane, (before, args) in enumerate(zip(codes, zip(*map(self.lanes, expr.args), strict=True), strict=True)):
             bad = self.active & ((args[1] == 0) if _divides(expr) else wraps(expr, args))

@@ -1,4 +1,4 @@
-"""Memory that finds what is wrong: places outside, local memory that nobody wrote, threads that race."""
+"""Checked memory: indices outside, reads of unwritten local memory, and data races."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Outputs = dict[FieldParam, History]
 
 
 class CheckedMemory(ArrayMemory):
-    """The memory of some threads, which raises a SemanticError for the first of them that misuses it.
+    """The memory of some threads, which raises a SemanticError for the first thread that misuses it.
 
     Args:
-        outputs: of the whole launch, those that several threads may touch at one place.
+        outputs: the outputs of the launch that several threads may access at one place.
     """
 
     def __init__(self, where: Positions, fields: dict[FieldParam, Values], outputs: Outputs, say: Findings) -> None:
@@ -29,12 +29,12 @@ class CheckedMemory(ArrayMemory):
         self.histories: dict[Array, LocalHistory] = {}
 
     def first(self, mask: Mask) -> int:
-        """The first of some threads, in the order of the grid."""
+        """Return the first of some threads, in the order of the grid."""
         found = np.flatnonzero(mask)
         return int(found[np.argmin(self.number[found])])
 
     def outside(self, index: Values, n: int, active: Mask) -> int | None:
-        """The first thread whose index is none of 0 … n - 1."""
+        """Return the first thread whose index is not in 0 … n - 1, if there is one."""
         index = self.all(np.asarray(index))
         bad = active & ((index < 0) | (index >= n))
         return self.first(bad) if bad.any() else None
@@ -74,7 +74,7 @@ class CheckedMemory(ArrayMemory):
             self.histories[array] = LocalHistory(array.elements * self.where.groups, self.threads)
 
     def cells(self, array: Array, index: Lanes, active: Mask, does: str) -> Values:
-        """The place of each thread's element in the memory of all groups; for local memory that is read, a written one."""
+        """Return the cell of each thread's element in the memory of all groups; a read of local memory needs a written one."""
         for axis, (i, n) in enumerate(zip(index, array.extents, strict=True)):
             at = self.outside(i, n, active)
             if at is not None:
@@ -128,7 +128,7 @@ class CheckedMemory(ArrayMemory):
     # --- order --------------------------------------------------------------------------------------------------
 
     def barrier(self, fence: str, active: Mask) -> None:
-        """A local fence orders local memory only."""
+        """Record a barrier; a local fence orders local memory only."""
         member, groups = self.where.member, self.where.groups
         came = np.bincount(member[active], minlength=groups)
         torn = (came > 0) & (came < np.bincount(member, minlength=groups))
@@ -149,7 +149,7 @@ class CheckedMemory(ArrayMemory):
     def put(
         self, memory: Array | FieldParam, history: History, access: MemoryAccess, lanes: Lanes, values: Lanes
     ) -> None:
-        """Write a value for each access, and see whether other threads write others."""
+        """Write a value for each access, and check whether other threads write others."""
         before = [lane[access.cell] for lane in lanes]
         for lane, value in zip(lanes, values, strict=True):
             lane[access.cell] = value
@@ -163,6 +163,6 @@ class CheckedMemory(ArrayMemory):
 
 
 def _differ(a: Lanes, b: Lanes) -> Mask:
-    """Where values differ in any lane; NaN is NaN."""
+    """Return the threads whose values differ in any lane; NaN equals NaN."""
     pairs = zip(a, b, strict=True)
     return np.asarray(np.logical_or.reduce([(x != y) & ((x == x) | (y == y)) for x, y in pairs]))

@@ -1,4 +1,4 @@
-"""The reference device: a NumPy interpreter of the recorded program, always there, and the definition of every other."""
+"""The reference device: a NumPy interpreter of recorded kernels, always available, which defines the results of all devices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gpuop.runtime.reference.unused_loads import without_unused
 
 
 class Reference(Backend):
-    """Everything is done when it is enqueued."""
+    """The reference device. Work is done when it is enqueued."""
 
     name = model = "reference"
     description = "NumPy interpreter of the recorded program"
@@ -37,7 +37,7 @@ class Reference(Backend):
     limits = replace(LEAST, choices=First(target))
     interprets = True
     only_enqueues = False  # it runs in Python, and may be stopped anywhere
-    lowered = False  # whether it is given lowered kernels
+    lowered = False  # whether it interprets lowered kernels
 
     def __init__(self, checked: bool = False) -> None:
         self.checked = checked
@@ -92,7 +92,7 @@ class Reference(Backend):
         return Launch((launch,), adjust)
 
     def run(self, kernel: Kernel, fields: dict[FieldParam, Array]) -> None:
-        """A stage of a kernel, over planes of its fields."""
+        """Run a stage of a kernel, over planes of its fields."""
         if self.checked:
             run_checked(kernel, fields)
         else:

@@ -1,4 +1,4 @@
-"""What checked execution says of a kernel that is wrong: the user's line, the threads, and what to do instead."""
+"""The messages of checked execution: the user's line, the threads, and the remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Fault:
 
     Attributes:
         line: the number of its line.
-        name: the operator that it is in.
+        name: the operator that has the operation.
         args: one lane of its operands, in all threads that run together.
     """
 
@@ -37,27 +37,27 @@ class Fault:
 
 
 class Findings:
-    """What is said of a launch. Every method but `runs`, `thread`, `code` and `wrapped` raises a SemanticError.
+    """The diagnostics of a launch. Every method but `runs`, `thread`, `code` and `wrapped` raises a SemanticError.
 
     Attributes:
-        operator: the line that called the operator that is running.
-        line: the number in `lines` of the line that is running.
-        in_users_line: whether the statement that is running is the user's own, and neither in an operator nor a step of a
-            function of the library's.
+        operator: the line with the call of the current operator.
+        line: the number in `lines` of the current line.
+        in_users_line: whether the current statement is the user's, and neither in a library operator nor in a
+            step of a library function.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.operator, self.name = kernel.loc, kernel.name  # the line is for statements that have none
+        self.operator, self.name = kernel.loc, kernel.name  # for statements that have no line
         self.lines: list[Loc | None] = []
         self.numbers: dict[Loc | None, int] = {}
         self.line = 0
         self.in_users_line = False
         self.codes: dict[tuple[int, int], int] = {}
-        self.faults: dict[int, Fault] = {}  # by their codes
+        self.faults: dict[int, Fault] = {}  # by code
 
     def runs(self, stmt: Stmt) -> None:
-        """A statement is about to run."""
+        """Note the statement that runs next."""
         loc = stmt.loc or self.operator
         if loc not in self.numbers:
             self.numbers[loc] = len(self.lines)
@@ -66,7 +66,7 @@ class Findings:
         self.in_users_line = stmt.loc is not None and not stmt.loc.through
 
     def thread(self, number: int) -> str:
-        """A thread, by its number in the grid."""
+        """Return the name of a thread, from its number in the grid."""
         where = thread_of(self.kernel, number + 1)
         return f"thread ({', '.join(f'{axis} {at}' for axis, at in where.items())})" if where else "the thread"
 
@@ -119,7 +119,7 @@ class Findings:
         )
 
     def race(self, race: Race, memory: Array | FieldParam, element: int) -> NoReturn:
-        """Two threads touch an element, in any order."""
+        """Raise for two threads that access an element without order."""
         local = isinstance(memory, Array)
         what = _element(memory, element) if isinstance(memory, Array) else _output(memory, element)
         other = self.thread(race.other) + (" of its work-group" if local else "")
@@ -131,7 +131,7 @@ class Findings:
         )
 
     def where(self, line: int) -> str:
-        """Where the other thread was, seen from the line that is running."""
+        """Return the place of the other thread, relative to the current line."""
         loc, here = self.lines[line], self.lines[self.line]
         if loc is None or here is None or loc == here:
             return "in the same line"
@@ -140,17 +140,17 @@ class Findings:
     # --- values -------------------------------------------------------------------------------------------------
 
     def code(self, expr: Apply, lane: int, args: tuple[NDArray[Any], ...]) -> int:
-        """What stands for a fault of one lane of an operation: a number from 1. What it computed before is forgotten."""
+        """Return a code for a fault of one lane of an operation: a number from 1. Earlier codes of that lane are invalid."""
         code = self.codes.setdefault((id(expr), lane), len(self.codes) + 1)
         self.faults[code] = Fault(self.line, self.name, expr, args)
         return code
 
     def wrapped(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which codes stand for integers that wrap around."""
+        """Return which codes stand for integers that wrap around."""
         return np.isin(codes, [code for code, fault in self.faults.items() if may_wrap(fault.operation)])
 
     def fault(self, thread: int, code: int, at: int) -> NoReturn:
-        """A fault, the value of which is used, of a thread that is one of those that run together."""
+        """Raise for a fault whose value is used, for one of the threads that run together."""
         fault = self.faults[code]
         if may_wrap(fault.operation):
             values = [int(each if each.ndim == 0 else each[at]) for each in fault.args]
@@ -168,7 +168,7 @@ def _advice(race: Race, local: bool, updates: bool) -> str:
     if not local or race.does == race.did:
         apart = " (no barrier orders different work-groups)" if not race.one_group else ""
         return f"let one thread write it, or use atomics{apart}"
-    return f"put {SYNC} between the two{', or use atomics' * updates}"  # one statement that reads and writes updates
+    return f"put {SYNC} between the two{', or use atomics' * updates}"  # a statement that reads and writes is an update
 
 
 def _element(array: Array, element: int) -> str:
@@ -177,7 +177,7 @@ def _element(array: Array, element: int) -> str:
 
 
 def _output(field: FieldParam, cell: int) -> str:
-    """An element of an output; its line says which output, for fusion gives them other names."""
+    """Return an element of an output; the output is named by its line, because fusion renames outputs."""
     grid = field.type.field_shape
     element, point = divmod(cell, grid.points)
     where = dict(zip(GRID_AXES[3 - len(grid) :], map(int, np.unravel_index(point, grid) if grid else ()), strict=True))

@@ -1,4 +1,4 @@
-"""GPUs that need none: kernels are planned and lowered as for one, and their printable form is interpreted and checked."""
+"""GPUs without hardware: kernels are planned and lowered for a GPU, and the printable form is interpreted and checked."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.reference.device import Reference
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
 
-CONSTANT = 65536  # bytes of constant memory of NVIDIA's GPUs
-THREADS, EXTENTS = 1024, (1024, 1024, 64)  # of their work-groups, at most
-OPENCL_WORDS = 4352 // 8 - 1  # arguments of their OpenCL
+CONSTANT = 65536  # bytes of constant memory of NVIDIA GPUs
+THREADS, EXTENTS = 1024, (1024, 1024, 64)  # the most threads of their work-groups
+OPENCL_WORDS = 4352 // 8 - 1  # arguments of their OpenCL kernels, in words
 TARGETS = {
     "reference:sm_90": (target_named("cuda:sm_90"), CUDA_ARGUMENTS),
     "reference:sm_75": (target_named("cuda:sm_75"), CUDA_ARGUMENTS),
     "reference:gpu": (Target("opencl", simd_width=WARP, local_memory_bytes=SHARED, widening="unrolled"), OPENCL_WORDS),
-}  # by the names of devices: what they plan for, and how many arguments a kernel has
+}  # by device name: the target of plans, and the arguments of a kernel
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A kernel as recorded, and as it is interpreted."""
+    """A recorded kernel, and its interpreted form."""
 
     recorded: Kernel
     printable: Kernel
 
 
 class ReferenceGPU(Reference):
-    """Plans as a GPU does, and interprets what would be printed for it, thread by thread of each work-group."""
+    """Plans as a GPU does, and interprets printable kernels, thread by thread of each work-group."""
 
     def __init__(self, name: str, checked: bool = False) -> None:
         super().__init__(checked)
@@ -66,7 +66,7 @@ class ReferenceGPU(Reference):
         return _Program(kernel, printable)
 
     def opened(self, kernel: Kernel) -> Kernel:
-        """A kernel of dynamic fields as GPUs have it, whose text does not know the extents that it gets."""
+        """Return a kernel of dynamic fields for a GPU, whose text does not depend on the extents."""
         found = opened(kernel, self.target) if kernel.dynamic else None
         if found is None or found.kernel is None:
             return kernel
@@ -95,5 +95,5 @@ def _raise_failed(kernel: Kernel, report: np.ndarray[Any, Any]) -> None:
 
 
 def described(name: str) -> str:
-    """What devices are called for people."""
+    """Return the name of a device for people."""
     return f"NumPy interpreter of what is made for {TARGETS[name][0]}, which checks each access to memory"

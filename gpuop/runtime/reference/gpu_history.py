@@ -1,8 +1,8 @@
-"""Who touched the memory that threads of a GPU share, so that races and reads of what nobody wrote are seen.
+"""The access history of shared GPU memory, for races and reads of unwritten elements.
 
-Only a barrier orders the threads of a work-group, and nothing those of different ones. A touch is a number that tells the thread
-and how many barriers its group had passed, its phase. Of each element the last of them are kept; arrays of local memory forget
-what is before the last barrier by comparing numbers, as these grow.
+Only a barrier orders the threads of a work-group, and nothing orders threads of different ones. A touch is a number: the thread
+and the phase of its group, the number of barriers it has passed. The last touches of each element are stored; arrays of local
+memory discard those before the last barrier by comparing numbers, as these grow.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Values = NDArray[Any]
 
 @dataclass
 class Touch:
-    """Threads that touch memory now.
+    """The threads of one memory access.
 
     Attributes:
-        cell: the element that each of them touches.
-        thread: its number in the launch, which tells its group: groups have so many threads as `size`.
-        phase: of its group.
+        cell: the element of each thread.
+        thread: its number in the launch, which determines its group: `size` is the number of threads of a group.
+        phase: the phase of its group.
     """
 
     cell: Ints
@@ -36,7 +36,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Conflict:
-    """The first of the threads that race, by its position in `Touch`, what it does, and what another one did."""
+    """The first of the threads that race, by its position in `Touch`, its access, and the access of the other thread."""
 
     at: int
     does: str
@@ -45,13 +45,13 @@ class Conflict:
 
 
 class Touches:
-    """The last thread that did something to each element, and another one that did so in its phase."""
+    """The last thread that accessed each element in one way, and another one of the same phase."""
 
     def __init__(self, cells: int) -> None:
         self.thread = np.full(cells, -1, np.int64)
         self.phase = np.zeros(cells, np.int64)
-        self.second = np.full(cells, -1, np.int64)  # of this phase too
-        self.any = False  # whether there are any that no barrier separates from what comes
+        self.second = np.full(cells, -1, np.int64)  # of the same phase
+        self.any = False  # whether a touch is not separated by a barrier from later ones
 
     def note(self, now: Touch) -> None:
         self.any = True
@@ -60,13 +60,13 @@ class Touches:
         self.second[now.cell[over]] = -1
         self.thread[now.cell], self.phase[now.cell] = now.thread, now.phase
         last = self.thread.take(now.cell)
-        among = last != now.thread  # several at once, of which the last stays
+        among = last != now.thread  # of several at once the last stays
         self.second[now.cell[among]] = now.thread[among]
         others = ~over & (before != last)
         self.second[now.cell[others]] = before[others]
 
     def others(self, now: Touch) -> Ints | None:
-        """For each thread another one that no barrier separates from it, or -1; None where all have -1."""
+        """Return for each thread another one that no barrier separates from it, or -1; None if all have -1."""
         if not self.any:
             return None
         first, second = self.thread.take(now.cell), self.second.take(now.cell)
@@ -76,26 +76,26 @@ class Touches:
         return found if (found >= 0).any() else None
 
     def holds(self, now: Touch) -> Mask:
-        """Whether a thread is itself one of the two, in this phase."""
+        """Return whether a thread is itself one of the two, in this phase."""
         own = (self.thread.take(now.cell) == now.thread) | (self.second.take(now.cell) == now.thread)
         return np.asarray(own & (self.phase.take(now.cell) == now.phase))
 
 
 class MemoryHistory:
-    """Who read, wrote and updated the elements of some memory.
+    """The readers, writers and updaters of the elements of some memory.
 
     Attributes:
-        written: the elements that hold something.
+        written: the elements that have a value.
     """
 
     def __init__(self, cells: int, initial: bool) -> None:
         self.written = np.full(cells, initial, np.bool_)
         self.complete = initial
         self.reads, self.writes, self.updates = Touches(cells), Touches(cells), Touches(cells)
-        self.later: list[Touch] = []  # reads that nobody has asked for yet
+        self.later: list[Touch] = []  # reads that are not checked yet
 
     def unwritten(self, cell: Ints) -> Mask | None:
-        """The threads whose element nobody has written; None where there are none."""
+        """Return the threads with an unwritten element; None if there are none."""
         if self.complete:
             return None
         there = self.written.take(cell)
@@ -105,7 +105,7 @@ class MemoryHistory:
         return np.asarray(~there)
 
     def pass_barrier(self) -> None:
-        """All threads that have touched the memory have waited for one another."""
+        """Record that all threads that accessed the memory have waited for one another."""
         self.later.clear()
         for touches in (self.reads, self.writes, self.updates):
             touches.any = False
@@ -117,7 +117,7 @@ class MemoryHistory:
         return self.reads.others(now)
 
     def read(self, now: Touch) -> Conflict | None:
-        """Threads read. What a thread has written in this phase it may read: if others have too, they wrote the same."""
+        """Record reads. A thread may read its own write of this phase: other writers of the element wrote the same value."""
         others = self.writes.others(now)
         found = None
         if others is not None:
@@ -134,11 +134,11 @@ class MemoryHistory:
         return found
 
     def write(self, now: Touch, changed: Mask, lost: Mask) -> Conflict | None:
-        """Equal values are no race: it does not matter which of them is the last.
+        """Record writes. Equal values are no race: it does not matter which of them is the last.
 
         Args:
-            changed: where a thread's value is not what the element held before.
-            lost: where it is not what the element holds now, after all of them.
+            changed: whether a thread's value differs from the element's value before.
+            lost: whether it differs from the element's value after all writes.
         """
         found = _first(now, self.readers(now), "writes", "reads")
         found = found or _first(now, self.updates.others(now), "writes", "changes")

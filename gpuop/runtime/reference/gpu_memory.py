@@ -1,6 +1,6 @@
-"""Memory of a GPU's kernels, which reports what a GPU would do silently, or die of.
+"""The memory of interpreted GPU kernels, which reports accesses that a GPU would get wrong silently or crash on.
 
-Indices are those of the text that is printed: nothing is clamped or masked here but what the text itself does.
+Indices are those of the printed text: only clamps and masks in the text itself apply.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gpuop.runtime.reference.gpu_history import Conflict, MemoryHistory, Touch
 from gpuop.runtime.reference.gpu_reports import GpuReports, Memory
 from gpuop.runtime.reference.positions import Positions
 
-UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes: an index below 0 is a large number
+UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes: an index below 0 becomes a large number
 
 
 class GpuMemory(ArrayMemory):
     """The memory of some work-groups.
 
     Args:
-        outputs: what is known of the fields that the launch writes.
+        outputs: the access histories of the fields that the launch writes.
     """
 
     def __init__(
@@ -42,18 +42,16 @@ class GpuMemory(ArrayMemory):
         self.phases = {fence: np.zeros(where.groups, np.int64) for fence in ("local", "global")}
         self.phase = {fence: np.zeros(self.count, np.int64) for fence in self.phases}
         self.shared: dict[Array, MemoryHistory] = {}
-        self.poison: dict[
-            Array, Values
-        ] = {}  # of each element whether it comes from memory that nobody wrote, and from which
-        self.origins: list[Array] = []  # local arrays, whose elements are so numbered
+        self.poison: dict[Array, Values] = {}  # for each element the code of its unwritten origin, or 0
+        self.origins: list[Array] = []  # local arrays, by the numbers in these codes
 
     def first(self, bad: Mask) -> tuple[int, str]:
-        """The first of some threads, and what messages call it."""
+        """Return the first of some threads, and its name in messages."""
         at = int(np.argmax(bad))
         return at, self.report.thread(self.where, at)
 
     def outside(self, index: Values, n: int, active: Mask) -> Mask | None:
-        """The threads whose index is none of 0 … n - 1; None where there are none."""
+        """Return the threads whose index is not in 0 … n - 1; None if there are none."""
         bad = index.view(UNSIGNED[index.dtype.itemsize]) >= n
         if not bad.any():
             return None
@@ -61,7 +59,7 @@ class GpuMemory(ArrayMemory):
         return bad if bad.any() else None
 
     def check(self, does: str, field: FieldParam, place: Values, active: Mask) -> None:
-        """A flat place is one of the field's."""
+        """Check that a flat offset is in the field."""
         size = self.flats[field].size
         bad = self.outside(place, size, active)
         if bad is not None:
@@ -81,7 +79,7 @@ class GpuMemory(ArrayMemory):
         return [np.asarray(lane.reshape(-1).take(cells, mode="clip"))]
 
     def loaded(self, field: FieldParam, place: Values, active: Mask) -> Values:
-        """Elements at flat places, of active threads; others get any."""
+        """Return the elements at flat offsets, for active threads; the values of others are undefined."""
         flat = self.flats[field]
         self.check("reads", field, place, active)
         if field in self.outputs:
@@ -97,10 +95,10 @@ class GpuMemory(ArrayMemory):
     def store(self, memory: Memory, index: Lanes, values: Lanes, active: Mask) -> None:
         if isinstance(memory, FieldParam):
             for k, value in enumerate(values):
-                keep = active & (k < index[1]) if len(index) > 1 else active  # a vector's lanes that are inside
+                keep = active & (k < index[1]) if len(index) > 1 else active  # lanes of a vector that are inside
                 self.stored(memory, self.all(np.asarray(index[0] + k)), value, keep)
             return
-        for k, value in enumerate(values):  # several: a vector's
+        for k, value in enumerate(values):  # the lanes of a vector
             place = index if len(values) == 1 else [*index[:-1], np.asarray(index[-1] + k)]
             cells = self.cells("writes", memory, place, active)
             (lane,) = self.arrays[memory]
@@ -117,7 +115,7 @@ class GpuMemory(ArrayMemory):
         return Touch(cells[active].astype(np.int64), self.thread[active], phase[active], self.size)
 
     def read_by(self, history: MemoryHistory, field: FieldParam, cells: Values, active: Mask) -> None:
-        """Active threads read elements of an output, which somebody has written, in an order that is certain."""
+        """Check that elements of an output that active threads read are written, in a defined order."""
         now = self.touch(field, cells, active)
         self.report_unwritten(history, field, now)
         self.report_race(history.read(now), field, now)
@@ -131,7 +129,7 @@ class GpuMemory(ArrayMemory):
     def put(
         self, history: MemoryHistory | None, memory: Memory, flat: Values, cells: Values, value: Values, active: Mask
     ) -> None:
-        """Active threads write elements."""
+        """Write elements, for active threads."""
         given = self.all(value)[active].astype(flat.dtype)
         if history is None:
             flat[cells[active]] = given
@@ -152,11 +150,11 @@ class GpuMemory(ArrayMemory):
         return int(cell) // (self.where.groups if isinstance(memory, Array) else 1)
 
     def named(self, thread: int) -> str:
-        """A thread by its number in the launch."""
+        """Return the name of a thread, from its number in the launch."""
         return self.report.numbered(int(thread))
 
     def barrier(self, fence: str, active: Mask) -> None:
-        """A local fence orders local memory only."""
+        """Record a barrier; a local fence orders local memory only."""
         member, groups = self.where.member, self.where.groups
         self.report_torn("a barrier", member, active)
         came = np.ones(groups, np.bool_) if active.all() else np.bincount(member[active], minlength=groups) > 0
@@ -168,7 +166,7 @@ class GpuMemory(ArrayMemory):
                 history.pass_barrier()
 
     def report_torn(self, what: str, member: Values, active: Mask) -> None:
-        """All threads of a group, or of a part of it, come here together, or none of them."""
+        """Check that all threads of a group (or a part of it) reach this statement together, or none."""
         if active.all():
             return
         came, all_ = (np.bincount(member[mask], minlength=int(member[-1]) + 1) for mask in (active, active | True))
@@ -192,7 +190,7 @@ class GpuMemory(ArrayMemory):
             self.poison.pop(array, None)
 
     def origin(self, code: int) -> tuple[Array, int]:
-        """The local array and the element that a code of `poison` means."""
+        """Return the local array and the element of a code of `poison`."""
         place = (code - 1) // self.where.groups
         for array in self.origins:
             if place < array.elements:
@@ -201,7 +199,7 @@ class GpuMemory(ArrayMemory):
         raise AssertionError(f"{code} is no code")
 
     def cells(self, does: str, array: Array, index: Lanes, active: Mask) -> Values:
-        """The place of each thread's element in the memory of all owners; of threads that are not active, any."""
+        """Return the cell of each thread's element in the memory of all owners; those of inactive threads are undefined."""
         place = np.zeros((), np.int64)
         for axis, (i, n) in enumerate(zip(index, array.extents, strict=True)):
             bad = self.outside(i, n, active)
@@ -224,7 +222,7 @@ class GpuMemory(ArrayMemory):
         left: Values | None,
         active: Mask,
     ) -> None:
-        """One access of as many elements as the array has, whatever is left: the text of GPUs has no other."""
+        """Access all elements of a wide type at once, whatever remains: GPU text has no other access."""
         offset = self.all(index[0])
         size, count = self.width(field, array)
         does = "reads" if loads else "writes"
@@ -271,11 +269,11 @@ class GpuMemory(ArrayMemory):
 
 
 def differ(a: Values, b: Values) -> Mask:
-    """Where values differ; NaN is NaN."""
+    """Return where values differ; NaN equals NaN."""
     return np.asarray((a != b) & ((a == a) | (b == b)))
 
 
 def word(parts: Lanes) -> Values:
-    """Four bytes as a word."""
+    """Return four bytes as a word."""
     shifted = [part.astype(np.uint32) << 8 * n for n, part in enumerate(parts)]
     return shifted[0] | shifted[1] | shifted[2] | shifted[3]

@@ -1,8 +1,8 @@
-"""Values of local memory that nobody wrote may be moved and computed with, as long as nothing depends on them.
+"""Values of unwritten local memory: copies and arithmetic are allowed, as long as no effect depends on them.
 
-Threads that fill a window step by step read what is not there yet, and push it out before it counts. So a value carries where it
-comes from, as "poison" does in LLVM (Lee et al., Taming Undefined Behavior in LLVM, PLDI 2017), and what is stored in a field,
-decides on a branch or is an index may have none.
+Threads that fill a window step by step read elements before they are written, and push them out before use. So a value carries
+its origin, as "poison" does in LLVM (Lee et al., Taming Undefined Behavior in LLVM, PLDI 2017); values that are stored in a
+field, decide on a branch or are an index may have none.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from gpuop.runtime.reference.array_memory import spread
 from gpuop.runtime.reference.gpu_memory import GpuMemory
 from gpuop.runtime.reference.interpreter import Mask, Threads
 
-Codes = NDArray[np.int64]  # for each thread 0, or which element of local memory its value comes from
+Codes = NDArray[np.int64]  # for each thread the element of local memory that its value comes from, or 0
 FINE = np.zeros((), np.int64)
 
 
 class Loads(dict[int, frozenset[ir.Var | ir.Array]]):
-    """What expressions, by their identity, are made of: variables and arrays."""
+    """The variables and arrays that expressions, by identity, depend on."""
 
     def of(self, expr: ir.Expr) -> frozenset[ir.Var | ir.Array]:
         found = self.get(id(expr))
@@ -36,11 +36,11 @@ class Loads(dict[int, frozenset[ir.Var | ir.Array]]):
 
 
 class PoisonedThreads(Threads):
-    """Threads whose values know whether they come from memory that nobody wrote.
+    """Threads whose values know whether they come from unwritten memory.
 
     Attributes:
-        codes: of variables that have such values.
-        tainted: the variables and arrays that may have any.
+        codes: the codes of variables with such values.
+        tainted: the variables and arrays that may have such values.
     """
 
     memory: GpuMemory
@@ -97,7 +97,7 @@ class PoisonedThreads(Threads):
         self.follow(stmt, code)
 
     def follow(self, stmt: ir.Action, code: Codes) -> None:
-        """What a statement that has run leaves in arrays."""
+        """Record the codes that a statement leaves in arrays."""
         match stmt:
             case ir.Declare(array=array):
                 self.tainted.discard(array)
@@ -112,7 +112,7 @@ class PoisonedThreads(Threads):
                 self.tainted -= whole
 
     def keep(self, array: ir.Array, index: list[NDArray[Any]], code: Codes) -> None:
-        """What is stored in an array has this code."""
+        """Store the code of a value in an array."""
         if array not in self.memory.poison:
             if not code.any():
                 return
@@ -122,7 +122,7 @@ class PoisonedThreads(Threads):
         self.memory.poison[array].reshape(-1)[cells[self.active]] = spread(code, self.count)[self.active]
 
     def exchanged(self, stmt: ir.Collective) -> Codes:
-        """What threads get of one another."""
+        """Return the codes of values that threads exchange."""
         assert isinstance(stmt.over, int) and stmt.at is not None
         self.use(stmt.at)
         code = self.code(stmt.value)
@@ -132,7 +132,7 @@ class PoisonedThreads(Threads):
         return np.asarray(spread(code, self.count)[lane])
 
     def use(self, *exprs: ir.Expr) -> None:
-        """Something depends on values."""
+        """Check values that an effect depends on."""
         for expr in exprs:
             code = self.code(expr)
             if code is not FINE:
@@ -145,7 +145,7 @@ class PoisonedThreads(Threads):
             self.memory.report.unwritten(*self.memory.origin(int(codes[at])), thread)
 
     def code(self, expr: ir.Expr) -> Codes:
-        """Where the values of an expression come from, for each thread."""
+        """Return the code of an expression's value, for each thread."""
         if self.loads.of(expr).isdisjoint(self.tainted):
             return FINE
         match expr:
@@ -168,7 +168,7 @@ class PoisonedThreads(Threads):
         return np.asarray(reduce(np.maximum, (self.code(operand) for operand in operands(expr)), FINE))
 
     def sides(self, holds: Mask, then: Any, orelse: Any) -> list[Any]:
-        """Both sides of a choice, each by the threads that choose it."""
+        """Return the codes of both sides of a choice, each in the threads that select it."""
         before, found = self.active, []
         for test, side in ((holds, then), (~holds, orelse)):
             self.active = before & test

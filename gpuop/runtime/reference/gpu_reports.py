@@ -1,4 +1,4 @@
-"""What is said of a kernel that does on a GPU what is not defined: the kernel, the memory, the index, and the thread."""
+"""The messages of interpreted GPU kernels: the kernel, the memory, the index, and the thread."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Memory = Array | FieldParam
 
 
 class GpuReports:
-    """Sentences on a launch. Every method but `thread` raises a DeviceError at the user's line, if there is one.
+    """The messages of a launch. Every method but `thread` raises a DeviceError at the user's line, if there is one.
 
     Attributes:
-        loc: the line of the statement that runs.
+        loc: the line of the current statement.
     """
 
     def __init__(self, device: str, kernel: Kernel) -> None:
@@ -31,7 +31,7 @@ class GpuReports:
         )
 
     def numbered(self, number: int) -> str:
-        """A thread by its number in the launch, which counts the threads of one work-group after those of another."""
+        """Return the name of a thread, from its number in the launch, which counts work-group after work-group."""
         size, elements = self.kernel.work_group, self.kernel.domain.elements
         columns, rows = (-(-self.kernel.domain.extent(axis) // size[n]) for n, axis in ((2, "column"), (1, "row")))
         group, own = divmod(number, size.points)
@@ -43,7 +43,7 @@ class GpuReports:
         )
 
     def thread(self, where: Positions, at: int) -> str:
-        """A thread by its place in its work-group, and the group by its own."""
+        """Return the name of a thread, from its position in its work-group and the group's position."""
         own, group = (
             ", ".join(f"{axis} {int(found[axis][at])}" for axis in GRID_AXES) for found in (where.local, where.group)
         )
@@ -94,7 +94,7 @@ def kind(memory: Memory) -> str:
 
 
 def element(memory: Memory, place: int) -> str:
-    """An element by its flat place; of an array that it has, by its indices."""
+    """Return the name of an element, from its flat offset; by its indices if the array has axes."""
     if isinstance(memory, FieldParam) or not 0 <= place < memory.elements:
         return f"`{memory.hint}[{place}]`"
     return f"`{memory.hint}{''.join(f'[{n}]' for n in np.unravel_index(place, memory.extents))}`"

@@ -1,4 +1,4 @@
-"""A GPU's kernel, as it is printed, run by whole work-groups: the surplus threads that a launch adds run too."""
+"""Interpretation of a printable GPU kernel by whole work-groups, with the tail threads of a launch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_as_gpu(device: str, kernel: Kernel, fields: dict[FieldParam, NDArray[Any
     """Run a kernel in its printable form over planes of its fields; outputs are written in place.
 
     Raises:
-        DeviceError: it does what is not defined on a GPU.
+        DeviceError: undefined behaviour on a GPU.
     """
     planes = {p: array.reshape(p.type.planes, -1).view(p.type.storage.numpy) for p, array in fields.items()}
     report, outputs = GpuReports(device, kernel), _histories(kernel, planes)
@@ -39,7 +39,7 @@ def run_as_gpu(device: str, kernel: Kernel, fields: dict[FieldParam, NDArray[Any
 
 
 def _histories(kernel: Kernel, planes: dict[FieldParam, NDArray[Any]]) -> dict[FieldParam, MemoryHistory]:
-    """Of each output, and of the inputs whose memory an output has."""
+    """Return the access histories of outputs, and of inputs that share their memory."""
     found: dict[FieldParam, MemoryHistory] = {}
     for output in kernel.outputs:
         memory = planes[output.param]
@@ -53,7 +53,7 @@ def _histories(kernel: Kernel, planes: dict[FieldParam, NDArray[Any]]) -> dict[F
 
 
 class _Lazy(dict[int, bool]):
-    """Whether choices, by their identity, load memory in what they choose from: only the chosen side is evaluated in C."""
+    """Choices, by identity, with a flag for loads in their sides: C evaluates only the selected side."""
 
     def of(self, expr: Apply) -> bool:
         found = self.get(id(expr))
@@ -85,7 +85,7 @@ class GpuThreads(PoisonedThreads):
         super().effect(stmt)
 
     def index(self, index: Index) -> NDArray[Any]:
-        """Sizes are those of the launch, though a kernel whose extents are arguments does not know them."""
+        """Return an index. Sizes are those of the launch, though a kernel of dynamic extents does not know them."""
         extent = self.kernel.domain.extent(index.axis)
         size = self.kernel.work_group[AXES.index(index.axis)] if index.axis != "element" else 1
         sizes = {"global_size": extent, "local_size": size, "group_count": -(-extent // size)}

@@ -1,6 +1,6 @@
-"""The meaning of the IR, in NumPy: all threads of a chunk at once, masks for those that a branch excludes.
+"""The semantics of the IR, in NumPy: all threads of a chunk at once, with masks for threads that a branch excludes.
 
-A value is a list of lanes, each an array over the threads (or one number, where all threads agree). Both the recorded and
+A value is a list of lanes, each an array over the threads (or one number, if all threads agree). Both the recorded and
 the lowered form run, so that passes can be checked without a device.
 """
 
@@ -30,7 +30,7 @@ def run(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]], lowered: bool
     """Run a kernel over planes of its fields; outputs are written in place.
 
     Args:
-        lowered: whether the kernel has been lowered; then threads run too that rounding up to whole groups adds, as on devices.
+        lowered: whether the kernel is lowered; then the tail threads of the launch run too, as on devices.
     """
     planes = {p: array.reshape(p.type.planes, -1).view(p.type.storage.numpy) for p, array in fields.items()}
     for where in chunks(kernel, lowered or kernel.whole):
@@ -39,21 +39,21 @@ def run(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]], lowered: bool
 
 
 def formatted(text: str, values: Sequence[Any]) -> str:
-    """C's printf: Python's % but for %a, of which Python makes something else."""
+    """Format as printf of C: like `%` of Python except for %a, which means something else there."""
     conversions = re.findall(r"%(?!%)[-+ #0-9.l]*([a-zA-Z])", text.replace("%%", ""))
     shown = [value.hex() if letter in "aA" else value for letter, value in zip(conversions, values, strict=True)]
     return re.sub(r"(%[-+ #0-9]*)(?:\.\d+)?[aA]", r"\1s", text) % tuple(shown)
 
 
 def _both(mask: Mask | None, turn: Mask | None) -> Mask | None:
-    """The threads that two masks have, of which None has all."""
+    """Return the threads in both masks; None means all."""
     if mask is None or turn is None:
         return turn if mask is None else mask
     return mask & turn
 
 
 class _Loop:
-    """The threads still in a loop, and those still in its turn."""
+    """The threads that are still in a loop, and those still in its current iteration."""
 
     def __init__(self, count: int) -> None:
         self.inside = np.ones(count, np.bool_)
@@ -61,7 +61,7 @@ class _Loop:
 
 
 class Threads:
-    """Some threads of a kernel, all at the same statement; a mask tells which of them run it."""
+    """Some threads of a kernel, all at the same statement; a mask selects those that run it."""
 
     def __init__(self, kernel: Kernel, where: Positions, memory: ArrayMemory) -> None:
         self.kernel = kernel
@@ -137,7 +137,7 @@ class Threads:
                 ir.assert_never(stmt)
 
     def all_of(self, expr: ir.Expr) -> NDArray[Any]:
-        """A scalar's value in each thread."""
+        """Return a scalar's value in each thread."""
         return spread(self.lanes(expr)[0], self.count)
 
     def atomic(self, stmt: ir.Atomic) -> None:

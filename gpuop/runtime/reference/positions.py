@@ -1,4 +1,4 @@
-"""Where the threads of a launch are: in the grid, in their work-group; a chunk of them at a time."""
+"""The positions of threads in the grid and in their work-groups, for a chunk of threads at a time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Ints = NDArray[Any]
 
 @dataclass
 class Positions:
-    """Some threads, whole work-groups of them where groups matter.
+    """Some threads; whole work-groups of them if groups matter.
 
     Attributes:
         at, local, group: positions by axis, an array over the threads for each.
-        point: the position in a plane of a field that has the thread grid; of surplus threads the nearest one.
-        inside: which threads are the grid's.
-        number: of each thread, among all that run.
-        groups: how many work-groups there are; `member` is the number of each thread's, `first` of the first in the launch.
+        point: the position in a plane of a field that has the thread grid; for tail threads the nearest one.
+        inside: whether a thread is in the grid.
+        number: the number of each thread, among all that run.
+        groups: the number of work-groups; `member` is the number of each thread's group, `first` of the first in the launch.
     """
 
     count: int
@@ -40,7 +40,7 @@ class Positions:
     first: int = 0
 
     def lane(self, kind: str, at: Ints, width: int, threads: int) -> Ints:
-        """The thread whose value each gets by a shuffle, of so many lanes, in work-groups of so many threads that all run."""
+        """Return the source thread of a shuffle for each thread, by lanes, in work-groups whose threads all run."""
         own = np.arange(self.count) % threads
         lane = own % width
         wanted = {"warp shuffle": at % width, "warp up": lane - at, "warp down": lane + at}[kind]
@@ -48,7 +48,7 @@ class Positions:
         return np.arange(self.count) + np.where(there, wanted - lane, 0)
 
     def ballot(self, votes: Ints, width: int, threads: int) -> Ints:
-        """The votes, 0 or 1, of the threads that are so many lanes with each, a bit for each lane."""
+        """Return the votes, 0 or 1, of each thread's lanes, one bit a lane."""
         group, own = np.divmod(np.arange(self.count), threads)
         warp = group * -(-threads // width) + own // width
         bits = np.zeros(warp[-1] + 1, votes.dtype)
@@ -57,7 +57,7 @@ class Positions:
 
 
 def chunks(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
-    """The threads of a launch. `surplus`: those too that rounding up to whole groups adds, as devices have them."""
+    """Give the threads of a launch. `surplus`: with the tail threads of whole groups, as on devices."""
     if kernel.group is None:
         return _linear(kernel)
     return grouped_chunks(kernel, surplus)
@@ -77,7 +77,7 @@ def _linear(kernel: Kernel) -> Iterator[Positions]:
 
 
 def grouped_chunks(kernel: Kernel, surplus: bool) -> Iterator[Positions]:
-    """As `chunks`, by whole work-groups whether or not threads can tell them."""
+    """Give whole work-groups, as `chunks` does, whether or not threads can tell them."""
     domain, sizes = kernel.domain, kernel.work_group
     extents = (domain.extent("layer") * domain.elements, domain.extent("row"), domain.extent("column"))
     counts = tuple(-(-n // size) for n, size in zip(extents, sizes, strict=True))

@@ -1,9 +1,9 @@
-"""Which accesses to shared memory nothing orders: happens-before, by barrier epochs.
+"""Detection of data races: accesses to shared memory without a happens-before order, by barrier epochs.
 
-Only a barrier orders the threads of a work-group, and nothing those of different ones. So an access is known by its thread, its
-group, and how many barriers the group has passed (its phase): two of different threads are ordered if the groups are the same
-and the phases differ. Of each cell the last epochs are kept, as in FastTrack (Flanagan and Freund, PLDI 2009); two threads of
-each suffice to find one that is not the thread at hand.
+Only a barrier orders the threads of a work-group, and nothing orders threads of different ones. So an access is a thread, its
+group, and its phase, the number of barriers the group has passed: two accesses of different threads are ordered if the groups
+are the same and the phases differ. The last epochs of each cell are stored, as in FastTrack (Flanagan and Freund, PLDI 2009);
+two threads of each suffice to find one that is not the current thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass
 class MemoryAccess:
-    """What the threads that run a statement touch: a cell, and who touches it when, for each of them."""
+    """The accesses of the threads that run a statement: a cell for each, with the thread and its phase."""
 
     cell: Ints
     thread: Ints
@@ -34,7 +34,7 @@ class MemoryAccess:
 
 @dataclass(frozen=True)
 class Race:
-    """A thread that does something to a cell, and another one that did something, at a line, without order."""
+    """A thread that accesses a cell, and another one that accessed it, at a line, without order."""
 
     cell: int
     thread: int
@@ -46,14 +46,14 @@ class Race:
 
 
 class _Last:
-    """The first two threads that touched each cell since its group's last barrier."""
+    """The first two threads that accessed each cell since its group's last barrier."""
 
     def __init__(self, cells: int) -> None:
         self.thread = np.full((2, cells), -1, np.int64)
         self.group, self.phase, self.line = (np.zeros((2, cells), np.int32) for _ in range(3))
 
     def others(self, access: MemoryAccess) -> Ints:
-        """Which of the two is another thread that is not ordered with the access: 0, 1, or -1 for neither."""
+        """Return which of the two is another thread without order to the access: 0, 1, or -1 for neither."""
         found = np.full(len(access.cell), -1)
         for k in (1, 0):
             thread, cell = self.thread[k, access.cell], access.cell
@@ -62,7 +62,7 @@ class _Last:
         return found
 
     def holds(self, access: MemoryAccess) -> Mask:
-        """Whether a thread is itself one of the two, in this phase."""
+        """Return whether a thread is itself one of the two, in this phase."""
         same = (self.thread[:, access.cell] == access.thread) & (self.phase[:, access.cell] == access.phase)
         return np.asarray(same.any(0))
 
@@ -82,7 +82,7 @@ class _Last:
 
 
 class History:
-    """Who touched the cells of an output.
+    """The readers, writers and updaters of the cells of an output.
 
     Attributes:
         written: the cells that any thread has written.
@@ -94,7 +94,7 @@ class History:
         self.written = np.zeros(cells, np.bool_)
 
     def read(self, access: MemoryAccess) -> Race | None:
-        """Threads read. What a thread has written in this phase it may read: if others have too, they wrote the same."""
+        """Record reads. A thread may read its own write of this phase: other writers of the cell wrote the same value."""
         if "writes" in self.last:
             access = access.only(~self.last["writes"].holds(access))
         race = self._race(access, "reads", "writes") or self._race(access, "reads", "updates")
@@ -102,18 +102,18 @@ class History:
         return race
 
     def update(self, access: MemoryAccess) -> Race | None:
-        """Threads change cells atomically."""
+        """Record atomic updates."""
         self.written[access.cell] = True
         race = self._race(access, "updates", "writes") or self._race(access, "updates", "reads")
         self._note("updates", access)
         return race
 
     def write(self, access: MemoryAccess, changed: Mask, lost: Mask) -> Race | None:
-        """Threads write. Equal values are no race: it does not matter which of them is the last.
+        """Record writes. Equal values are no race: it does not matter which of them is the last.
 
         Args:
-            changed: where a thread's value is not what the cell held before.
-            lost: where it is not what the cell holds now, after all of them.
+            changed: whether a thread's value differs from the cell's value before.
+            lost: whether it differs from the cell's value after all writes.
         """
         self.written[access.cell] = True
         race = self._race(access, "writes", "reads") or self._race(access, "writes", "updates")
@@ -143,12 +143,12 @@ class History:
 
 
 class LocalHistory(History):
-    """Who touched the cells of an array in local memory: an element in each group, `cell % groups` being the group's number."""
+    """The accesses to cells of an array in local memory: an element in each group; `cell % groups` is the group's number."""
 
     def __init__(self, cells: int, threads: int) -> None:
         super().__init__(cells)
         self.threads = threads
-        self.more = np.zeros(0, np.int64)  # (cell, thread) of the third and later threads that wrote an equal value
+        self.more = np.zeros(0, np.int64)  # (cell, thread) of the third and later writers of an equal value
 
     def read(self, access: MemoryAccess) -> Race | None:
         return super().read(access.only(~np.isin(self._pairs(access), self.more)))
@@ -167,7 +167,7 @@ class LocalHistory(History):
 
 
 def _between(access: MemoryAccess, lost: Mask) -> Race | None:
-    """Two threads of one statement that write different values."""
+    """Return two threads of one statement that write different values."""
     if not lost.any():
         return None
     at = np.flatnonzero(lost)[0]

@@ -1,4 +1,4 @@
-"""Leave out what nothing uses: a vector in local memory is recorded as loads of all its components, where the user wants one."""
+"""Removal of unused loads: a vector in local memory is recorded as loads of all components, though one may be used."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Block, Expr, Lane, Let, Pack, Ref, Stmt, Var
 from gpuop.ir.visit import map_blocks, operands, values, walk
 
-Used = defaultdict[Var, set[int]]  # the lanes of each variable that matter
+Used = defaultdict[Var, set[int]]  # the used lanes of each variable
 
 
 def without_unused(kernel: Kernel) -> Kernel:
-    """The kernel without the bindings that no effect depends on; all effects, and their lines, stay."""
+    """Return the kernel without bindings that no effect depends on; all effects, and their lines, stay."""
     used: Used = defaultdict(set)
     stmts = list(walk(kernel.body))
     for stmt in stmts:
         if not _binds(stmt):
             for value in values(stmt):
                 _mark(value, set(range(value.type.lanes)), used)
-    for stmt in reversed(stmts):  # values come after those that they are made of
+    for stmt in reversed(stmts):  # values come after their operands
         if isinstance(stmt, Let) and _binds(stmt) and stmt.var in used:
             _mark(stmt.value, used[stmt.var], used)
     return replace(kernel, body=_kept(kernel.body, used))
 
 
 def _binds(stmt: Stmt) -> bool:
-    """Whether it does nothing but name a value."""
+    """Return whether a statement only names a value."""
     return isinstance(stmt, Let) and not stmt.var.mutable
 
 

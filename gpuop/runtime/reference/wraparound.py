@@ -1,6 +1,6 @@
-"""Arithmetic of integers of 8 and 16 bits that wraps around in the user's operators.
+"""Detection of wraparound in 8- and 16-bit integer arithmetic of the user's operators.
 
-Wider integers are what hashes are made of, and are left alone. Conversions and writes saturate, so they lose nothing silently.
+Wider integers are left alone, as hashes use them. Conversions and writes saturate, so they lose nothing silently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gpuop.ir.nodes import Apply, Const, Expr
 from gpuop.ir.types import Type
 
-WIDEST = 16  # bits of integers that are looked at
+WIDEST = 16  # bits of the widest checked integers
 EXACT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "shl": np.left_shift}
 TEXT = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "neg": "-({})", "shl": "{} << {}"}
 
@@ -26,19 +26,19 @@ def may_wrap(expr: Expr) -> bool:
 
 
 def wraps(expr: Apply, args: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
-    """In which threads the result of one lane is none that the type holds."""
+    """Return the threads in which the result of one lane is out of the type's range."""
     info = np.iinfo(expr.type.dtype.numpy)
     exact = EXACT[expr.op](*(np.asarray(each).astype(np.int64) for each in args))
     return np.asarray((exact < info.min) | (exact > info.max))
 
 
 def is_masked(expr: Apply) -> bool:
-    """Whether it takes low bits by a number, which are right whatever wraps around."""
+    """Return whether the operation takes low bits by a number, which are right whatever wraps around."""
     return expr.op == "and" and any(isinstance(arg, Const) for arg in expr.args)
 
 
 def said(expr: Apply, values: Sequence[int]) -> str:
-    """What wraps around, with its values, and what to write instead."""
+    """Return the message, with the values and the remedy."""
     kind, info = Type(expr.type.dtype), np.iinfo(expr.type.dtype.numpy)
     exact = int(EXACT[expr.op](*(np.int64(value) for value in values)))
     every = info.max if kind.kind == "u" else -1

@@ -1,1 +1,1 @@
-"""Tuning: what was measured on which device, kept on disk, and who measures."""
+"""Tuning: measured choices of schedules and variants, on disk, and their measurement."""

@@ -1,4 +1,4 @@
-"""Which of several kernels that compute the same is the fastest on a device: they run, and the slow ones are soon given up."""
+"""Benchmarks of kernels that compute the same: all run, and slow ones are given up early."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.base.host_arrays import array_of
 from gpuop.runtime.profile.device_facts import run_once
 
-RUNS, SHORT_RUNS = 4, 10  # of each, before it is compared; the first compiles
-LONG = 0.1  # seconds: how long the first run may take more than later ones
-FAR, SLOWER, NEAR = 5.0, 1.5, 1.1  # times the best: given up after the first run, after some runs; compared again
-SHORT = 2e-3  # seconds for which each runs, or as often as short ones do: what disturbs a run may take longer than it
-ROUNDS, SECONDS = 20, 0.1  # of those that are compared again: the most of each
+RUNS, SHORT_RUNS = 4, 10  # of each, before it is compared; the first one compiles
+LONG = 0.1  # seconds: the first run may take so much more than later ones
+FAR, SLOWER, NEAR = 5.0, 1.5, 1.1  # times the best: after the first run; after some runs; for a second comparison
+SHORT = 2e-3  # seconds of runs for each, or as many runs as short ones have: disturbances may be longer than a run
+ROUNDS, SECONDS = 20, 0.1  # limits of each in the second comparison
 REFUSALS = (CompileError, DeviceError, UnsupportedError, MemoryError)
 
 
 @dataclass
 class Candidate:
-    """A kernel that takes part.
+    """A kernel of the comparison.
 
     Attributes:
-        inputs: which of the arguments it takes.
-        seconds: what it takes; infinite where it does not run.
-        note: why it was left.
+        inputs: the arguments that it takes.
+        seconds: its time; infinite if it does not run.
+        note: the reason why it was given up.
     """
 
     name: str
@@ -54,9 +54,9 @@ class Contest:
     """Candidates, on a queue of a device with these arguments; `winner` is the fastest, the earlier one of equals.
 
     Attributes:
-        until: when it ends, by `monotonic`; the first candidate runs in any case.
+        until: the end by `monotonic`; the first candidate runs in any case.
         progress: gets a line for each candidate.
-        check: gets the candidate and the values of its outputs; gives a note where it is out for these.
+        check: gets a candidate and the values of its outputs; returns a note if these exclude it.
     """
 
     backend: Backend
@@ -68,10 +68,10 @@ class Contest:
     best: float = math.inf
 
     def winner(self, candidates: Sequence[Candidate]) -> Candidate | None:
-        """The fastest; None where none runs.
+        """Return the fastest candidate; None if none runs.
 
         Raises:
-            CompileError, DeviceError: none runs; what the device has against the last one.
+            CompileError, DeviceError: none runs; the error of the last one.
         """
         backend = self.backend.measuring()
         buffers = [backend.empty(kind) for kind in self.outputs]
@@ -118,7 +118,7 @@ class Contest:
         return len(times) < RUNS and min(times) < SLOWER * self.best
 
     def _again(self, backend: Backend, near: Sequence[Candidate]) -> None:
-        """Measure those that are about as fast in turns, so that what disturbs one disturbs all."""
+        """Measure the closest candidates in alternation, so that a disturbance affects all."""
         if len(near) < 2:
             return
         times: list[list[float]] = [[] for _ in near]
@@ -131,7 +131,7 @@ class Contest:
 
 
 def alike(kind: FieldType, a: Array, b: Array) -> str:
-    """How far two results differ, as the end of a sentence; empty where only by the rounding of sums in another order."""
+    """Return how far two results differ, as the end of a sentence; "" if only by the rounding of sums in another order."""
     if np.array_equal(a, b, equal_nan=kind.array_dtype.kind in "fc"):
         return ""
     if kind.array_dtype.kind not in "fc":

@@ -1,4 +1,4 @@
-"""Choices for a device by what the store knows, or by measuring: what planning asks."""
+"""Choices for a device from the store or from measurements: the interface of planning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, TunedChoice, TuneStore
 from gpuop.runtime.tuning.trial_values import value_of
 
 HERE, ANY_DRIVER = (0, 0), (1, 0)  # distances of a device from itself
-_measuring = threading.RLock()  # two that measure at once would measure one another
+_measuring = threading.RLock()  # concurrent measurements would disturb one another
 _made: BoundedCache[Any, Choices] = BoundedCache(64)
 
 if hasattr(os, "register_at_fork"):
@@ -38,24 +38,24 @@ if hasattr(os, "register_at_fork"):
 
 
 def choices_on(backend: Backend) -> Choices:
-    """What decides for a device now: the same object until something is stored, or another mode holds."""
+    """Return the choices for a device: the same object until something is stored, or the mode changes."""
     mode = mode_in_use()
     key = (backend.main, mode if mode.name == FORCE else mode.name, config.tune_store, writes[0])
     return _made.find(key, lambda: Chooser(backend.target, place_of(backend), backend.main, mode, mode.name))
 
 
 def limits_on(backend: Backend, pin: Pin | None) -> Limits:
-    """What a device's plans are made by now."""
+    """Return the current limits of plans for a device."""
     return replace(backend.limits, pin=pin, choices=choices_on(backend))
 
 
 def limits_for(target: Target) -> Limits:
-    """What plans are made by for a target, where no device is at hand."""
+    """Return the limits of plans for a target, without a device."""
     return replace(limits_ahead(target), choices=_choices_ahead(target))
 
 
 def _choices_ahead(target: Target) -> Choices:
-    """What decides for a target that no device is at hand for: what was measured on the most similar one."""
+    """Return the choices for a target without a device: the measurements of the most similar one."""
     mode = mode_in_use()
     if mode.name == NEVER:
         return First(target)
@@ -66,10 +66,10 @@ def _choices_ahead(target: Target) -> Choices:
 
 @dataclass(frozen=True, eq=False)
 class Chooser(Choices):
-    """Looks into the store, and measures where the mode says so.
+    """Choices from the store, and from measurements if the mode allows them.
 
     Attributes:
-        backend: None where only the target is known.
+        backend: None if only the target is known.
     """
 
     target: Target
@@ -101,7 +101,7 @@ class Chooser(Choices):
         if self.named == NEVER or kernel.pin is not None or not self._known(lambda: self.store.has(SCHEDULE), False):
             return None
         near = self._known(lambda: self.store.of(SCHEDULE, key_of(kernel), self.place), [])
-        own = [entry for distance, entry in near if distance <= ANY_DRIVER]  # predictions know more of others
+        own = [entry for distance, entry in near if distance <= ANY_DRIVER]  # other devices: predictions are better
         return read_pin(own[0].choice) if own else None
 
     # --- what is known ------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Chooser(Choices):
             return otherwise
 
     def _stored(self, key: str, fitting: Sequence[Variant]) -> tuple[tuple[int, int], Variant] | None:
-        """What was measured on the nearest device, and how near that is."""
+        """Return the choice on the nearest device, and its distance."""
         named = {shown(variant.parameters): variant for variant in fitting}
         for distance, entry in self._known(lambda: self.store.of(VARIANT, key, self.place), []):
             variant = named.get(entry.choice)
@@ -123,7 +123,7 @@ class Chooser(Choices):
         return None
 
     def _runs(self, kernel: Kernel) -> bool:
-        """Whether the device has what a kernel asks for."""
+        """Return whether the device has what a kernel needs."""
         if self.backend is None:
             return True
         try:
@@ -144,7 +144,7 @@ class Chooser(Choices):
     def _measured(
         self, call: Variants, fitting: Sequence[Variant], key: str, given: Sequence[Node | None]
     ) -> Variant | None:
-        """The fastest variant, which is stored; None where none can be measured, or another thread has measured them."""
+        """Measure variants, store the fastest and return it; None if none can be measured, or another thread has measured them."""
         assert self.backend is not None
         found = self._stored(key, fitting)
         if not self._measures(key, found is not None and found[0] == HERE):
@@ -160,7 +160,7 @@ class Chooser(Choices):
         except REFUSALS:
             if self.named == FORCE:
                 raise
-            return None  # what runs without measuring may need less
+            return None  # a variant that runs without measurement may need less memory
         self.mode.done.add((self.place, key))
         assert winner is not None
         types = ", ".join(str(param.type) for param in call.inputs)
@@ -173,7 +173,7 @@ class Chooser(Choices):
 
 
 class _Equal:
-    """Compares the results of variants with those of the first that ran."""
+    """A comparison of the results of variants with those of the first that ran."""
 
     def __init__(self, call: Variants, kinds: Sequence[FieldType]) -> None:
         self.call, self.kinds = call, kinds

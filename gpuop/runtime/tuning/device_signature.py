@@ -1,4 +1,4 @@
-"""Devices as the store of tuned choices knows them, and how far they are from one another."""
+"""Devices in the store of tuned choices, and the distances between them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DevicePlace:
     driver: str = ""
 
     def distance(self, other: DevicePlace) -> tuple[int, int] | None:
-        """How far away a device is whose choices are asked for: (0, 0) for this one; None where they say nothing of this one."""
+        """Return the distance of a device with choices: (0, 0) for this one; None if its choices do not apply to this one."""
         if self.kind != other.kind:
             return None
         same = (self.backend == other.backend, self.device == other.device, self.driver == other.driver)
@@ -42,6 +42,6 @@ def place_of(backend: Backend) -> DevicePlace:
 
 
 def place_ahead(target: Target) -> DevicePlace:
-    """The devices of a target, where none is at hand."""
+    """Return the signature of the devices of a target."""
     kind = "reference" if target.backend == "reference" else target.device
     return DevicePlace(target.backend, target.architecture, kind)

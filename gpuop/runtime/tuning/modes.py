@@ -1,4 +1,4 @@
-"""`gp.tuning`: whether choices that were measured are used, and whether others are measured."""
+"""`gp.tuning`: the use of measured choices, and new measurements."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NEVER, STORED, AUTO, FORCE = MODES = ("never", "stored", "auto", "force")
 
 @dataclass(eq=False)
 class Mode:
-    """How it is now, in a `with`.
+    """The current mode, in a `with`.
 
     Attributes:
-        seconds: that one operator, or kernel, is measured for at most; None: as the settings say.
-        progress: gets a line for each choice; None: what is measured is said on stderr.
-        done: what was measured anew, by device and digest.
-        stored: of that.
+        seconds: limit for one operator or kernel; None: that of the settings.
+        progress: gets a line for each choice; None: lines go to stderr.
+        done: new measurements, by device and digest.
+        stored: the number of them in the store.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Mode:
     stored: list[TunedChoice] = field(default_factory=list)
 
     def begin(self, line: str) -> None:
-        """Say what is measured now."""
+        """Print what is measured now."""
         if self.progress is None:
             sys.stderr.write(f"gpuop: measuring {line}\n")
         else:
@@ -83,7 +83,7 @@ def using(mode: Mode) -> Iterator[None]:
 
 
 def mode_in_use() -> Mode:
-    """That of this thread's innermost `with`, or that of the settings."""
+    """Return the mode of this thread's innermost `with`, or of the settings."""
     mode = _mode.get()
     if mode is None:
         _of_settings.name, mode = config.tune, _of_settings

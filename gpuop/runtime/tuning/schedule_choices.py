@@ -1,4 +1,4 @@
-"""The compiler's own choices: which schedules suit a kernel of a plan, and which of them is the fastest on a device."""
+"""Measured schedules: the schedules that suit a kernel of a plan, and the fastest of them on a device."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from gpuop.runtime.tuning.store import SCHEDULE, TunedChoice
 from gpuop.runtime.tuning.trial_values import value_of
 
 MOST = 6  # candidates of a method
-BETTER = 0.97  # of what the predicted one takes, above which that stays
-PREDICTED = ""  # the choice of what predictions choose
+BETTER = 0.97  # the predicted schedule stays unless another takes at most this share of its time
+PREDICTED = ""  # stands for the predicted schedule
 
 
 def key_of(kernel: Kernel) -> str:
-    """A digest of a kernel of a plan, and of how its fields lie."""
+    """Return a digest of a kernel of a plan, and of the layout of its fields."""
     places = {param: k for k, param in enumerate((*kernel.inputs, *kernel.written))}
     layouts = [(places[param], layout) for param, layout in kernel.layouts]
     return hashlib.sha256(repr((identity(replace(kernel, pin=None)), layouts)).encode()).hexdigest()
 
 
 def read_pin(text: str) -> Pin | None:
-    """The schedule of a choice; None where predictions choose, or there is none such any more."""
+    """Return the schedule of a choice; None if predictions choose, or there is no such schedule any more."""
     words = text.split()
     method = " ".join(word for word in words if "=" not in word)
     known = {each.name: each.parameters for each in METHODS} | {PLAIN: ()}
@@ -51,7 +51,7 @@ def read_pin(text: str) -> Pin | None:
 
 
 def measured_schedules(plan: Plan, backend: Backend, mode: Mode) -> Iterator[TunedChoice]:
-    """Measure each kernel of a plan, and those that it repeats, with all schedules that suit it; what was the fastest."""
+    """Measure each kernel of a plan, and those that it repeats, with all suitable schedules; give the fastest ones."""
     done = set()
     for kernel in kernels(plan):
         key = key_of(kernel)
@@ -64,7 +64,7 @@ def measured_schedules(plan: Plan, backend: Backend, mode: Mode) -> Iterator[Tun
 
 
 def pins_of(kernel: Kernel, target: Target) -> Iterator[Pin]:
-    """The schedules that suit a kernel, besides the one that predictions choose."""
+    """Give the schedules that suit a kernel, besides the predicted one."""
     ready = unscheduled(for_target(kernel, target), replace(target, least_threads=1))
     suiting = [method for method in METHODS if not method.refuse(ready)] if ready.domain.threads else []
     usual = scheduled(for_target(kernel, target), target)
@@ -99,7 +99,7 @@ def _measured(kernel: Kernel, pins: Sequence[Pin], key: str, backend: Backend, m
 
 
 class _Same:
-    """Schedules give equal bits: one that does not is out."""
+    """A check that schedules give equal bits: one that does not is out."""
 
     def __init__(self) -> None:
         self.first: list[Array] | None = None

@@ -1,6 +1,6 @@
-"""What was measured, in a file of SQLite's: any number of processes read and write it, and each write is whole or not there.
+"""The store of measured choices, an SQLite file: any number of processes read and write it, and each write is atomic.
 
-The file is one, without a log beside it, so that it can be copied; it may lie where nobody can write.
+The file is one, without a log beside it, so that it can be copied; it may lie in a read-only folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.runtime.tuning.device_signature import DevicePlace
 
 VERSION = 1
-PATIENCE = 30.0  # seconds for which others may write
+PATIENCE = 30.0  # seconds to wait for other writers
 VARIANT, SCHEDULE = "variant", "schedule"
 KEY = ("what", "kernel", "backend", "architecture", "kind", "device", "driver")
 REST = ("name", "types", "choice", "seconds", "tried", "measured")
@@ -35,13 +35,13 @@ class TunedChoice:
     """A choice that was measured to be the fastest.
 
     Attributes:
-        what: VARIANT, of an operator's parameters, or SCHEDULE, of a kernel's.
-        kernel: a digest of what was recorded.
-        name, types: of the operator, for people; its inputs' types.
-        choice: as it is written.
-        seconds: what it took.
-        tried: all choices and what they took, or why they were left, a line for each.
-        measured: when, in seconds since 1970.
+        what: VARIANT, for an operator's parameters, or SCHEDULE, for a kernel's.
+        kernel: a digest of the recorded kernel.
+        name, types: the operator's name, for people; the types of its inputs.
+        choice: its text.
+        seconds: its time.
+        tried: all choices with their times, or the reasons against them, a line for each.
+        measured: the time of the measurement, in seconds since 1970.
     """
 
     what: str
@@ -62,26 +62,26 @@ class TunedChoice:
 
 Signature = tuple[int, ...]
 _read: BoundedCache[Path, tuple[Signature, dict[tuple[str, str], list[TunedChoice]]]] = BoundedCache(8)
-writes = [0]  # how often this process has stored something: plans that were made before may be outdated
+writes = [0]  # number of writes of this process, by which older plans are known to be outdated
 
 
 class TuneStore:
-    """A file of entries; where there is none it has none.
+    """A file of entries; without a file there are none.
 
     Raises:
-        GpuopError: from each method, where the file is none of these, or cannot be used.
+        GpuopError: from each method, if the file is not such a store, or cannot be used.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def entries(self) -> list[TunedChoice]:
-        """All of them, in the order of their names."""
+        """All entries, in the order of their names."""
         found = (entry for entries in self._by_kernel().values() for entry in entries)
         return sorted(found, key=lambda e: (e.name, e.types, e.what, str(e.place), e.measured))
 
     def of(self, what: str, kernel: str, place: DevicePlace) -> list[tuple[tuple[int, int], TunedChoice]]:
-        """What is known of a kernel for a device, from the nearest device to the farthest, with the distances."""
+        """Return the entries of a kernel for a device, from the nearest device to the farthest, with the distances."""
         found = self._by_kernel().get((what, kernel), ())
         near = ((place.distance(entry.place), entry) for entry in found)
         known = [(distance, entry) for distance, entry in near if distance is not None]
@@ -91,7 +91,7 @@ class TuneStore:
         return any(kind == what for kind, _ in self._by_kernel())
 
     def put(self, entries: Iterable[TunedChoice]) -> int:
-        """Store entries, in one transaction; what was measured later stays. Gives how many are new here."""
+        """Store entries, in one transaction; later measurements stay. Return the number of new ones."""
         rows = [entry.row for entry in entries]
         with self._open(writing=True) as database:
             before = database.total_changes
@@ -143,7 +143,7 @@ class TuneStore:
 
 @contextmanager
 def _transaction(database: sqlite3.Connection, writing: bool) -> Iterator[None]:
-    """All that is done is done, or nothing: who is killed leaves what SQLite takes back when the file is next opened."""
+    """A transaction: if the process is killed, SQLite reverts it when the file is next opened."""
     database.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -160,7 +160,7 @@ def _transaction(database: sqlite3.Connection, writing: bool) -> Iterator[None]:
 
 
 def _entry(row: tuple[object, ...]) -> TunedChoice | None:
-    """What a row says; None where it says what is never stored."""
+    """Return the entry of a row; None for a row that is never stored so."""
     what, kernel, backend, architecture, kind, device, driver, name, types, choice, seconds, tried, measured = row
     texts = (what, kernel, backend, kind, device, driver, name, types, choice, tried)
     if not all(isinstance(text, str) for text in texts) or not isinstance(architecture, int):

@@ -1,4 +1,4 @@
-"""What kernels are measured with."""
+"""Arguments for measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuop.runtime.base.host_arrays import planes_of
 
 
 def value_of(param: FieldParam, node: Node | None, backend: Backend) -> Argument:
-    """An argument to measure with: the field's own values where it has some now, else numbers from 0 to 1, or to 99."""
+    """Return an argument to measure with: the field's values if it has some, otherwise numbers from 0 to 1, or to 99."""
     planes = planes_of(param.type, _values(param.type, node))
     return tuple(planes.reshape(-1).tolist()) if param.by_value else backend.upload(param.type, planes)
 
