@@ -60,8 +60,8 @@ def access_pattern(kernel: Kernel) -> AccessPattern:
             if isinstance(value, Read) and not is_local(kernel.domain, value):
                 access.gathers.setdefault(value.field, getattr(stmt, "loc", None))
     for output in kernel.outputs:
-        if output.begins is not None:  # it is read where the output is
-            access.gathers.setdefault(output.begins, access.scatters.get(output.param))
+        if output.initial is not None:  # it is read where the output is
+            access.gathers.setdefault(output.initial, access.scatters.get(output.param))
     return access
 
 
@@ -70,7 +70,7 @@ def needs_other_threads(producer: Op, consumer: Op, value: int) -> str | None:
 
     Kernels without a body have no threads.
     """
-    if producer.kernel.apart or consumer.kernel.apart:
+    if producer.kernel.unfusible or consumer.kernel.unfusible:
         return None
     made, used = producer.fusible, consumer.fusible
     if made.domain != used.domain:

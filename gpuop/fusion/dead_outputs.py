@@ -51,4 +51,4 @@ def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:
 
 def _taken(kernel: Kernel) -> set[FieldParam]:
     """The inputs that a kernel needs."""
-    return fields_read(kernel.body) | {output.begins for output in kernel.outputs if output.begins is not None}
+    return fields_read(kernel.body) | {output.initial for output in kernel.outputs if output.initial is not None}

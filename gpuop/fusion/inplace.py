@@ -83,7 +83,7 @@ def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: Ac
     if state is None:
         return True
     if output.param in kernel.replaced:
-        return output.begins is state
+        return output.initial is state
     writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write) and stmt.field is output.param]
     alone = state.type.field_shape == kernel.domain.shape and kernel.domain.elements in (1, state.type.planes)
     last = len(writes) == 1 and writes[0] in kernel.body and output.fill is None
@@ -135,6 +135,6 @@ def _written_over(launch: PlannedLaunch, over: Over) -> PlannedLaunch:
     made = zip(launch.outputs, kernel.outputs, strict=True)
     states = {output.param: _param(launch, over[v]) for v, output in made if v in over}
     outputs = tuple(replace(output, over=states.get(output.param)) for output in kernel.outputs)
-    last = {output.param for output in kernel.outputs if output.begins is None} & states.keys()
+    last = {output.param for output in kernel.outputs if output.initial is None} & states.keys()
     body = sorted(kernel.body, key=lambda stmt: isinstance(stmt, Write) and stmt.field in last)
     return replace(launch, kernel=replace(kernel, outputs=outputs, body=tuple(body)), over=tuple(over.items()))

@@ -34,7 +34,7 @@ def unstaged(groups: Groups, producer: Op, consumer: Op, value: int) -> str | No
         return ""
     if value in groups.unstaged:
         return "no schedule keeps it for them"
-    if producer.kernel.apart or consumer.kernel.apart or producer.kernel.grid != consumer.kernel.grid:
+    if producer.kernel.unfusible or consumer.kernel.unfusible or producer.kernel.grid != consumer.kernel.grid:
         return "they run on different grids"
     for op in (producer, consumer):
         if not is_plain(op):

@@ -40,7 +40,7 @@ class Iteration(Launchable):
         times: the most turns; None: no limit.
     """
 
-    apart: ClassVar[str] = "repeats kernels of its own"
+    unfusible: ClassVar[str] = "repeats kernels of its own"
     turn: Part
     until: Part | None
     times: int | None

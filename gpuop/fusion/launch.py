@@ -29,7 +29,7 @@ class PlannedLaunch:
     def begun(self) -> dict[int, int]:
         """The outputs that begin as inputs do, by these."""
         begun = zip(self.outputs, self.kernel.outputs, strict=True)
-        return {v: self.inputs[self.kernel.inputs.index(o.begins)] for v, o in begun if o.begins is not None}
+        return {v: self.inputs[self.kernel.inputs.index(o.initial)] for v, o in begun if o.initial is not None}
 
     @property
     def replaced(self) -> dict[int, int]:

@@ -37,8 +37,8 @@ def without_body(groups: Groups, a: int, b: int) -> str | None:
     """Functions of the host, iterations and compiled kernels have no statements to fuse."""
     for group in (a, b):
         kernel = groups.members[group][0].kernel  # alone in its group, as this refuses
-        if kernel.apart:
-            return f"`{kernel.name}` {kernel.apart}"
+        if kernel.unfusible:
+            return f"`{kernel.name}` {kernel.unfusible}"
     return None
 
 

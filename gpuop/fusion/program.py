@@ -43,7 +43,7 @@ class Op:
     @property
     def updates(self) -> bool:
         """Whether an output begins as an input does, which is copied as it lies."""
-        return any(output.begins is not None for kernel, _ in _recorded(self) for output in kernel.outputs)
+        return any(output.initial is not None for kernel, _ in _recorded(self) for output in kernel.outputs)
 
     @property
     def precision(self) -> str:

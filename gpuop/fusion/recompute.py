@@ -99,7 +99,7 @@ class Recomputing:
     def is_apart(self, op: Op, value: int) -> bool:
         """Whether an operator would read a value from memory, though its maker has it in registers."""
         maker = self.groups.maker.get(value)
-        if maker is None or maker.kernel.apart or op.kernel.apart:
+        if maker is None or maker.kernel.unfusible or op.kernel.unfusible:
             return False
         return needs_other_threads(maker, op, value) is not None or self._late(op, value)
 
@@ -126,7 +126,7 @@ class Recomputing:
         """
         uses = [(user, value) for value in op.outputs for user in self.groups.using.get(value, {}).values()]
         made = [value for value in dict.fromkeys(op.inputs) if value in self.groups.maker]
-        if op.kernel.apart or not made or not uses or not self.groups.wanted.isdisjoint(op.outputs):
+        if op.kernel.unfusible or not made or not uses or not self.groups.wanted.isdisjoint(op.outputs):
             return False
         if any(self.level[user.number] <= self.level[op.number] or self._apart(op, user, v) for user, v in uses):
             return False
@@ -136,14 +136,16 @@ class Recomputing:
     def _in_memory(self, value: int) -> bool:
         """Whether some reader has a value from memory: all have where its maker has no registers to take it from."""
         maker, users = self.groups.maker[value], self.groups.using[value].values()
-        if maker.kernel.apart:
+        if maker.kernel.unfusible:
             return True
         apart = [user for user in users if self._apart(maker, user, value)]
         kept = any(unstaged(self.groups, maker, user, value) is not None for user in apart)
         return kept and not isinstance(self.chain(value), Chain)
 
     def _apart(self, maker: Op, user: Op, value: int) -> bool:
-        return bool(maker.kernel.apart or user.kernel.apart or needs_other_threads(maker, user, value) is not None)
+        return bool(
+            maker.kernel.unfusible or user.kernel.unfusible or needs_other_threads(maker, user, value) is not None
+        )
 
     def reason(self, value: int) -> str:
         """Why a value is not recomputed, where that was a question of cost or size, or a rule forbids it; else empty."""
@@ -235,7 +237,7 @@ class Recomputing:
     def _is_read_beside(self, value: int, ops: Sequence[Op]) -> bool:
         """Whether an operator that these can be joined to reads a value already."""
         users = self.groups.using.get(value, {}).values()
-        others = (user for user in users if not user.kernel.apart and user not in ops)
+        others = (user for user in users if not user.kernel.unfusible and user not in ops)
         return any(self._place(user) == self._place(ops[0]) for user in others)
 
     def _place(self, op: Op) -> object:
@@ -267,7 +269,7 @@ def _levels(program: Program) -> dict[int, int]:
 
 def _is_between(maker: Op, op: Op, values: Sequence[int]) -> bool:
     """Whether one of the values goes from one kernel to another, if it is not recomputed."""
-    return bool(maker.kernel.apart or op.kernel.apart or any(needs_other_threads(maker, op, v) for v in values))
+    return bool(maker.kernel.unfusible or op.kernel.unfusible or any(needs_other_threads(maker, op, v) for v in values))
 
 
 def _params(op: Op, value: int) -> list[FieldParam]:

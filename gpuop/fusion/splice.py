@@ -104,7 +104,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
     Returns:
         The kernel, and the values that its inputs and outputs stand for.
     """
-    if ops[0].kernel.apart:
+    if ops[0].kernel.unfusible:
         return ops[0].kernel, ops[0].inputs, ops[0].outputs
     inputs: dict[int, FieldParam] = {}
     outputs: dict[int, Output] = {}
@@ -152,7 +152,9 @@ def _kept(
     for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
         if value in needed or output.param in computed:
             kept[output.param] = FieldParam(f"out{len(outputs)}", output.param.type)
-            outputs[value] = replace(output, param=kept[output.param], begins=output.begins and fields[output.begins])
+            outputs[value] = replace(
+                output, param=kept[output.param], initial=output.initial and fields[output.initial]
+            )
     return kept
 
 

@@ -86,7 +86,7 @@ def resized(kernel: Kernel, extents: Extents, values: Mapping[str, int]) -> Kern
         inputs=tuple(fields[param] for param in kernel.inputs),
         intermediates=tuple(fields[param] for param in kernel.intermediates),
         outputs=tuple(
-            replace(o, param=fields[o.param], over=o.over and fields[o.over], begins=o.begins and fields[o.begins])
+            replace(o, param=fields[o.param], over=o.over and fields[o.over], initial=o.initial and fields[o.initial])
             for o in kernel.outputs
         ),
         body=Copier(kernel.body, fields=fields).copy(),

@@ -20,19 +20,24 @@ from gpuop.ir.visit import effects, fields_read
 MOST_THREADS = 2**20  # threads of a group, on any device
 PRECISIONS = ("exact", "contract", "fast")  # strictest first
 EXACT = PRECISIONS[0]
-Names = tuple[str, ...]  # of the extents of a grid; "" for one that is a number
-OPEN_GROUPS = ((1, 1, 1), (1, 1, 256), (1, 4, 64), (1, 4, 64))  # of grids of 0 to 3 axes whose extents are arguments
+Names = tuple[str, ...]  # names of the extents of a grid; "" for a number
+OPEN_GROUPS = (
+    (1, 1, 1),
+    (1, 1, 256),
+    (1, 4, 64),
+    (1, 4, 64),
+)  # work-groups of grids of 0 to 3 axes whose extents are arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A written field and what it holds where nothing was written; `fill` None: everything is written.
+    """A written field, and its value at unwritten points; `fill` None: every point is written.
 
     Attributes:
-        over: the input that it may share memory with: a thread reads there only what it writes, before it does.
-        complete: whether threads are to write all of it, though it starts from `fill`: nobody has said what else it holds.
-        sparse: whether places that no thread writes are read by nobody.
-        begins: the input whose values it holds when the threads begin, which read and write it anywhere.
+        over: the input whose memory it may share: a thread reads there only the points that it writes, and before it does.
+        complete: threads must write all of it, though it starts as `fill`, because no other value was specified.
+        sparse: nobody reads the points that no thread writes.
+        initial: the input whose values it has at the start; threads read and write it anywhere.
     """
 
     param: FieldParam
@@ -40,22 +45,22 @@ class Output:
     over: FieldParam | None = None
     complete: bool = False
     sparse: bool = False
-    begins: FieldParam | None = None
+    initial: FieldParam | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launchable(ABC):
-    """What a plan launches: a kernel, or what stands in the place of one and has no body to fuse.
+    """A launch of a plan: a kernel, or a substitute without a body to fuse.
 
     Its kinds are `Kernel`, `HostFunction`, `DeviceFunction`, `Iteration` of `fusion/iteration.py`, and `Prebuilt` of
     `runtime/execute.py`.
 
     Attributes:
-        apart: why it is fused with nothing; empty for a kernel.
-        where: of a Python function, on what it works; empty for others.
+        unfusible: why it is fused with nothing; empty for a kernel.
+        where: the objects that a Python function works on; empty for others.
     """
 
-    apart: ClassVar[str] = ""
+    unfusible: ClassVar[str] = ""
     where: ClassVar[str] = ""
     name: str
     inputs: tuple[FieldParam, ...]
@@ -68,18 +73,18 @@ class Launchable(ABC):
 
     @property
     def grid(self) -> Domain:
-        """The points that it is about: those of its first output, where it has no threads of its own."""
+        """Points of its first output, unless it has a thread grid."""
         return Domain(self.outputs[0].param.type.field_shape)
 
     @property
     def has_dynamic(self) -> bool:
-        """Whether no text is to know the extents of one of its inputs."""
+        """True if generated text must not contain the extents of one of its inputs."""
         return False
 
     @property
     @abstractmethod
     def acts(self) -> bool:
-        """Whether running it does more than writing its outputs, so that it matters how often it runs."""
+        """True if it has effects besides writing its outputs, so that the number of runs matters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,30 +92,29 @@ class Kernel(Launchable):
     """A body that every thread of the domain runs.
 
     Attributes:
-        group: (layers × elements, rows, columns) of its work-groups, where it can tell them apart; they may be target
-            expressions until the target is known.
-        whole: whether the threads run too that rounding up to whole groups adds: the surplus. What they read of their own
-            point is the nearest one's, and what they write there is dropped.
-        target: what it is being lowered for.
-        layouts: of the fields whose memory is not gpuop's own.
-        points: the grid that it was recorded for, where threads handle several points of it.
-        packed: whether its points are words of four columns of the user's, which are bytes.
-        intermediates: fields of its own, on its grid: threads write them at their own points, and read what others wrote. Who
-            computes them where, and where they lie, is for a schedule to say; `stages.py` takes the kernel apart at them.
-        resident: how many of its work-groups a GPU's multiprocessor is to hold at least, where that is known to pay: code that
-            few threads run gets no more registers than that leaves.
+        group: (layers × elements, rows, columns) of its work-groups, if the result may depend on them; target expressions until
+            the target is known.
+        whole: tail threads, which rounding up to whole groups adds, run too. They read the nearest point in the place of their
+            own, and their writes to it are dropped.
+        target: the target of lowering.
+        layouts: layouts of the fields in foreign memory.
+        points: the recorded grid, if threads handle several points of it (thread coarsening).
+        packed: its points are words of four columns of bytes (SWAR).
+        intermediates: fields of the kernel itself, on its grid: threads write them at their own points and read the writes of
+            others. A schedule decides who computes them and where they lie; `stages.py` splits the kernel at them.
+        resident: least number of its work-groups on a GPU multiprocessor, where that is known to pay; it bounds the registers
+            of code that few threads run.
         pin: the schedule that a user chose.
-        precision: how exactly its operators were recorded, of several the least so. It is a label: what it allowed has been
-            done to the body, operation by operation, before anything was fused.
-        remark: why it computes what it does in this way, for people.
-        dynamic: fields of which no text is to know the extents of their grids (`extents.py`).
-        named: those extents by name, of the threads' grid (None) and of each field, where it is lowered without knowing them:
-            what it has as numbers then stands for any others.
-        large: whether such a kernel is for outputs that CPUs write past their caches.
-        per_thread: the points of it that a thread has along each axis, where extents are arguments and `points` are not None.
-        looked: where Python has asked for extents while it was recorded, which may be constants of it then.
-        called: of one of the library's operators, the user's line for which it was recorded, which its statements have; other
-            calls use it again.
+        precision: precision mode of its operators, the loosest of several. It is a label: the mode has been applied to the body,
+            operation by operation, before fusion.
+        remark: reason for this way of computing, for people.
+        dynamic: fields whose grid extents must not be in generated text (`extents.py`).
+        named: names of those extents, of the thread grid (None) and of each field, if lowered without them: its numbers are
+            then placeholders.
+        large: such a kernel is for outputs that CPUs write past their caches.
+        per_thread: points per thread along each axis, if extents are arguments and `points` is set.
+        looked: line at which Python read extents while recording; they may have become constants.
+        called: for a library operator, the user line of the first recording, which its statements carry; later calls reuse it.
     """
 
     domain: Domain
@@ -137,24 +141,24 @@ class Kernel(Launchable):
         return dict(self.layouts).get(param) or own(param.type)
 
     def aligned(self, count: int) -> bool:
-        """Whether one access takes so many columns of any array of users', as it does of rows of gpuop's own that are so long."""
+        """True if one access may take this many columns of every array of the user, as it may of aligned rows in gpuop memory."""
         return all(layout.aligned(count) for _, layout in self.layouts)
 
     @property
     def work_group(self) -> Shape:
-        """The work-groups that it runs in; the target must be known."""
+        """Its work-groups; the target must be known."""
         if self.group is not None:
             return Shape(numbers(self.group))
         return Shape(*OPEN_GROUPS[len(self.domain.shape)]) if self.named else self.domain.group
 
     def is_open(self, axis: str) -> bool:
-        """Whether its extent along an axis is an argument."""
+        """True if its extent along an axis is an argument."""
         names = dict(self.named).get(None, ())
         return any(name for each, name in zip(self.domain.axes, names, strict=False) if each == axis)
 
     @property
     def launched(self) -> Domain:
-        """The threads that run: the domain's, and the surplus of whole groups. The target must be known."""
+        """The threads that run: those of the domain, and the tail threads of whole groups. The target must be known."""
         if not self.whole:
             return self.domain
         axes, sizes = GRID_AXES[3 - len(self.domain.shape) :], self.work_group
@@ -162,16 +166,16 @@ class Kernel(Launchable):
         return Domain(Shape(*shape), self.domain.elements)
 
     def shared(self, space: str) -> tuple[Declare, ...]:
-        """The declarations of memory that is not a thread's own: "local" or "constant"."""
+        """The declarations of local ("local") or constant ("constant") memory."""
         return tuple(stmt for stmt in self.body if isinstance(stmt, Declare) and stmt.array.space == space)
 
     def bounds(self, index: Index) -> tuple[int, int]:
         """The least and the greatest value of a thread constant."""
         extent = self.domain.extent(index.axis)
         if self.per_thread is not None and self.is_open(index.axis):
-            extent += 1  # whether or not threads divide it, the last one may have fewer points than others
+            extent += 1  # the last thread may have fewer points than others
         size = (self.group or self.domain.group)[AXES.index(index.axis)] if index.axis != "element" else 1
-        if not isinstance(size, int):  # any size: a group has a thread at least
+        if not isinstance(size, int):  # unknown size, at least one thread
             low = 1 if index.kind in ("local_size", "group_count") else index.offset
             most = {"global": extent - 1, "group": extent - 1, "group_count": extent}.get(index.kind, MOST_THREADS)
             return low, index.offset + most + (MOST_THREADS if self.whole and index.kind == "global" else 0)
@@ -193,18 +197,18 @@ class Kernel(Launchable):
 
     @property
     def shared_memory(self) -> set[FieldParam]:
-        """The inputs and outputs that may have the same memory."""
+        """Inputs and outputs that may share memory."""
         return {p for output in self.outputs if output.over is not None for p in (output.param, output.over)}
 
     @property
     def replaced(self) -> dict[FieldParam, FieldParam]:
-        """Outputs that may be given the memory of the inputs that they begin as, as threads read nothing else of these."""
-        begun = [output.begins for output in self.outputs]
+        """Outputs that may take the memory of their initial inputs, because threads read nothing else of these."""
+        initial = [output.initial for output in self.outputs]
         read = fields_read(self.body)
         return {
-            output.param: output.begins
+            output.param: output.initial
             for output in self.outputs
-            if output.begins is not None and output.begins not in read and begun.count(output.begins) == 1
+            if output.initial is not None and output.initial not in read and initial.count(output.initial) == 1
         }
 
     @property
@@ -214,20 +218,20 @@ class Kernel(Launchable):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class HostFunction(Launchable):
-    """A Python function: `run` makes arrays of the outputs from arrays of the inputs."""
+    """A Python function: `run` computes arrays of the outputs from arrays of the inputs."""
 
-    apart: ClassVar[str] = "runs on the host"
+    unfusible: ClassVar[str] = "runs on the host"
     where: ClassVar[str] = "on the host"
     run: Callable[[Sequence[Any]], Sequence[Any]]
 
     @property
     def acts(self) -> bool:
-        return True  # for all that is known
+        return True  # unknown, so assumed
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryCost:
-    """What a library has to do: operations on floats in all, and how often it reads and writes its arrays."""
+    """Work of a library call: the number of float operations, and of passes over its arrays."""
 
     operations: float
     passes: int
@@ -235,14 +239,14 @@ class LibraryCost:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class DeviceFunction(Launchable):
-    """A Python function that has a library compute on the device: `run` takes the device's arrays of the inputs and the outputs.
+    """A Python function that calls a library on the device: `run` takes device arrays of the inputs and the outputs.
 
     Attributes:
-        pure: whether it does nothing but fill its outputs, the same for equal inputs.
-        cost: None where it is not known.
+        pure: it only fills its outputs, equally for equal inputs.
+        cost: None if unknown.
     """
 
-    apart: ClassVar[str] = "is a library's work on the device"
+    unfusible: ClassVar[str] = "is a library's work on the device"
     where: ClassVar[str] = "on the device's arrays"
     run: Callable[[Sequence[Any], Sequence[Any]], None]
     pure: bool = False

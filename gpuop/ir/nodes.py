@@ -27,7 +27,7 @@ AXES = (*GRID_AXES, "element")  # axes of the grid of threads; `element` walks a
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """A named value; a mutable one is a variable of the user's. A temporary one has its name from gpuop, not from the user."""
+    """A named value; a mutable one is a variable of the user. The name of a temporary one is from gpuop, not from the user."""
 
     hint: str
     type: Type
@@ -46,7 +46,7 @@ class FieldParam:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Memory whose elements have `type`; its dimensions are constants (`extents` once the target is known), none for one value.
+    """Memory with elements of `type`. The dimensions are constants (`extents` once the target is known); one value has none.
 
     space: "private" to a thread, zeroed where it is declared; "local", not initialised; "constant", `values` in row-major order.
     """
@@ -101,7 +101,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A thread identity constant. `_row + 1` is the atom Index("global", "row", 1): that is how stencils are seen.
+    """A thread identity constant. `_row + 1` is the atom Index("global", "row", 1), by which stencils are recognised.
 
     kind: "global" | "local" | "group" position, "global_size" | "local_size" | "group_count" extent.
     """
@@ -136,7 +136,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A row of the operator table applied to operands of the types that its rule wants."""
+    """A row of the operator table applied to operands of the types that its rule requires."""
 
     op: str
     args: tuple[Expr, ...]
@@ -175,9 +175,9 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A field's stored value. `point` None is the thread's own; `element` None is the whole (small) tensor.
+    """A stored value of a field. `point` None is the own point; `element` None is the whole (small) tensor.
 
-    border: a name of `borders.py: BORDERS`, of coordinates of `point`; `fill` is the value outside under "fill".
+    border: a rule of `borders.py: BORDERS` for the coordinates of `point`; `fill` is the value outside under "fill".
     """
 
     field: FieldParam
@@ -190,7 +190,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of an array, or (LOWERED) of a field at a flat offset; a vector: neighbours, those `ahead`, or at offsets."""
+    """An element of an array, or (LOWERED) of a field at a flat offset. A vector: neighbours, those `ahead`, or at offsets."""
 
     memory: Array | FieldParam
     index: tuple[Expr, ...]
@@ -208,12 +208,12 @@ ATOMS = (Const, TargetConst, Ref, Index, Stride, Argument)
 
 
 class Effect(Flag):
-    """What a statement does besides giving values to variables and to memory: whoever moves, copies or drops it must know."""
+    """Side effects of a statement besides assignments: passes that move, copy or drop statements respect them."""
 
     NONE = 0
-    THREADS = auto()  # other threads of the kernel notice it, so it matters which thread runs it, and when
-    HOST = auto()  # the host notices it, so it runs in the step that it belongs to
-    EVERY_RUN = auto()  # the host notices each run, so it matters how often it runs
+    THREADS = auto()  # seen by other threads of the kernel: thread and time of execution matter
+    HOST = auto()  # seen by the host: it must run in its own step
+    EVERY_RUN = auto()  # seen by the host at each run: the number of executions matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """An array comes into being here."""
+    """Declaration of an array."""
 
     effect: ClassVar[Effect] = Effect.NONE
     array: Array
@@ -262,7 +262,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """Read, compute and write an element of memory as one step; `var` is bound to what was read, None where unused.
+    """Atomic read-modify-write of an element of memory; `var` is bound to the old value, None if unused.
 
     op: "add" | "sub" | "xchg" | "cmpxchg" | "min" | "max" | "and" | "or" | "xor" | "read", which changes nothing; `args` are its
     operands. In an output, `index` is a point, with `element` of its tensor, until LOWERED makes it a flat offset.
@@ -280,10 +280,10 @@ class Atomic:
 
 @dataclass(frozen=True, slots=True)
 class Wide:
-    """Neighbours in a field, in one access: as many as the array has, of bytes as its words hold, into it (`loads`) or from it.
+    """One access to neighbours in a field: as many as the array has elements (or bytes in its words), loaded into it or stored.
 
-    `index` is the point of the first one, with `element` of its tensor, until LOWERED makes it a flat offset. `left` is how
-    many are inside the field, None where all are and the offset is a multiple of their number.
+    `index` is the point of the first one, with `element` of its tensor, until LOWERED makes it a flat offset. `left` is the number
+    of them inside the field, None if all are and the offset is a multiple of their number.
     """
 
     effect: ClassVar[Effect] = Effect.NONE
@@ -298,7 +298,7 @@ class Wide:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All threads of a work-group wait for one another; `fence` is the memory they share then, `word` what waits besides."""
+    """Barrier of a work-group; `fence` is the memory it orders, `word` the builtin behind it, if it is not a plain barrier."""
 
     effect: ClassVar[Effect] = Effect.THREADS
     fence: str  # "local" or "global"
@@ -306,14 +306,14 @@ class Barrier:
     word: str = facts(default="", compare=False)
 
 
-SHUFFLES = ("warp shuffle", "warp up", "warp down", "warp ballot")  # what warps that exchange values have words for
+SHUFFLES = ("warp shuffle", "warp up", "warp down", "warp ballot")  # exchanges of values within a warp
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A function of two values that makes one of them, for collective operations; it uses nothing but its operands.
+    """A function that combines two values, for collective operations; it uses only its operands.
 
-    `name` is that of a function of gpuop's, as users know it, empty for one of theirs.
+    `name` is the public name of a gpuop operation, empty for a function of the user.
     """
 
     left: Var
@@ -325,17 +325,17 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """The threads of a work-group, or those of each part of it, make something of one another's values: all come here together.
+    """A collective operation on the values of all threads of a work-group, or of each part of it; all threads must reach it.
 
-    Threads of a part are numbered in row-major order; those that the grid has not are none. For a known target all are made of
-    other statements, of which some are collective again: those of SHUFFLES, by `over` lanes of a warp.
+    Threads of a part are numbered in row-major order, without threads outside the grid. Once the target is known, all kinds are
+    lowered to other statements; some of these are collective again: those of SHUFFLES, on `over` lanes of a warp.
 
-    kind: "reduce" combines all values, for all threads or ("first") for the first one; "ballot" has a bit of each; "scan"
-    combines those up to a thread's own, "before" those before it; "select" gives the one that is `at` in their order; "broadcast",
-    "shuffle" the value of the thread whose number is `at`, "up", "down", "xor" of one so far before or after, or that differs so.
-    over: what a part is: "" the work-group, the name of an axis along which the threads are, or how many threads in a row.
-    outside: what the first thread gets of "before".
-    word: what the user has written.
+    kind: "reduce" combines all values, for all threads or ("first") for the first one; "ballot" has a bit of each; "scan" combines
+    the values up to the thread, "before" those before it; "select" gives the value with rank `at`; "broadcast" and "shuffle" give
+    the value of thread number `at`, "up" and "down" of the thread `at` before or after, "xor" of the thread number xor `at`.
+    over: the part: "" for the work-group, the name of an axis of threads, or a number of consecutive threads.
+    outside: the value of "before" for the first thread.
+    word: the builtin in the user's text.
     """
 
     effect: ClassVar[Effect] = Effect.THREADS
@@ -352,7 +352,7 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """Write a line from the device: C's format, a scalar for each of its conversions."""
+    """A line printed by the device: a C format, and a scalar for each of its conversions."""
 
     effect: ClassVar[Effect] = Effect.HOST | Effect.EVERY_RUN
     format: str
@@ -362,7 +362,7 @@ class Print:
 
 @dataclass(frozen=True, slots=True)
 class Assert:
-    """Checked execution reports the first thread where the condition does not hold."""
+    """A condition; checked execution reports the first thread that violates it."""
 
     effect: ClassVar[Effect] = Effect.HOST
     cond: Expr
@@ -381,7 +381,9 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for (var = start; var < stop; var += step)`, `>` when step is negative; bounds bind at entry; `lanes` may run at once."""
+    """`for (var = start; var < stop; var += step)`, `>` if step < 0; bounds bind at entry; `lanes`: iterations may run at
+    once.
+    """
 
     effect: ClassVar[Effect] = Effect.NONE
     var: Var
@@ -396,7 +398,7 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """`head` computes `cond` anew before every turn."""
+    """A loop; `head` computes `cond` before every iteration."""
 
     effect: ClassVar[Effect] = Effect.NONE
     head: Block
@@ -419,7 +421,7 @@ class Continue:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """Names the user's operator that the statements below it come from."""
+    """Name of the user operator from which the next statements come."""
 
     effect: ClassVar[Effect] = Effect.NONE
     text: str
@@ -432,5 +434,5 @@ Block: TypeAlias = tuple[Stmt, ...]
 
 
 def assert_never(node: NoReturn) -> NoReturn:
-    """The end of a `match` over all kinds of nodes: mypy refuses it where a kind is left out."""
+    """End of a `match` over all kinds of nodes: mypy rejects it if a kind is missing."""
     raise TypeError(f"a {type(node).__name__} is not expected here")

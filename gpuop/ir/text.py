@@ -41,7 +41,7 @@ class KernelText:
             self.lines.append(f"in {self.name(param)}: {self.grid(param, str(param.type))}{how}")
         for output in kernel.outputs:
             over = "" if output.over is None else f" over {self.name(output.over)}"
-            over += "" if output.begins is None else f" begins as {self.name(output.begins)}"
+            over += "" if output.initial is None else f" begins as {self.name(output.initial)}"
             fill = f"{output.fill}{' complete' * output.complete}"
             kind = self.grid(output.param, str(output.param.type))
             self.lines.append(f"out {self.name(output.param)}: {kind} fill {fill}{over}")

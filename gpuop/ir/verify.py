@@ -36,12 +36,12 @@ def verify(kernel: Kernel, form: Form, after: str = "recording") -> Kernel:
 
 
 def verifiable(kernel: Kernel, form: Form) -> tuple[Any, ...]:
-    """What `verify` looks at."""
+    """The parts of a kernel that `verify` examines."""
     return form, kernel.target, kernel.inputs, kernel.intermediates, kernel.outputs, kernel.body
 
 
 def element_type(memory: ir.Array | ir.FieldParam) -> Type:
-    """The type of what an array or a field holds."""
+    """Element type of an array or a field."""
     return memory.type if isinstance(memory, ir.Array) else Type(memory.type.storage)
 
 
@@ -54,7 +54,7 @@ class _Checker:
         self.outputs = {*kernel.written, *kernel.intermediates}
         self.bound: set[ir.Var | ir.Array] = set()
         self.scopes: list[list[ir.Var | ir.Array]] = []
-        self.seen: set[ir.Var | ir.Array] = set()  # what all open scopes hold
+        self.seen: set[ir.Var | ir.Array] = set()  # symbols of all open scopes
 
     # --- symbols ----------------------------------------------------------------------------------------------------
 
@@ -233,9 +233,9 @@ class _Checker:
 
 
 @lru_cache(maxsize=4096)
-def _well_typed(op: str, given: tuple[Type, ...], result: Type) -> bool:
+def _well_typed(op: str, operands: tuple[Type, ...], result: Type) -> bool:
     try:
-        wanted = OPS[op].rule(op, [*given])
-    except SemanticError:  # the rule's message is for users, who wrote no such thing
+        expected = OPS[op].rule(op, [*operands])
+    except SemanticError:  # the message of the rule is for users
         return False
-    return wanted == (given, result)
+    return expected == (operands, result)

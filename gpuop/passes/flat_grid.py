@@ -28,8 +28,8 @@ def flat(kernel: Kernel) -> Kernel:
 
 def output_of(output: Output, fields: Mapping[FieldParam, FieldParam]) -> Output:
     """An output of a kernel that has some other fields."""
-    over, begins = (each and fields.get(each, each) for each in (output.over, output.begins))
-    return replace(output, param=fields.get(output.param, output.param), over=over, begins=begins)
+    over, begins = (each and fields.get(each, each) for each in (output.over, output.initial))
+    return replace(output, param=fields.get(output.param, output.param), over=over, initial=begins)
 
 
 def flat_fields(kernel: Kernel) -> dict[FieldParam, FieldParam]:

@@ -28,7 +28,7 @@ def is_pure(kernel: Kernel) -> bool:
 
 def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:
     """Whether the (pure) producer makes what the consumer reads: a tensor, or any one of its elements."""
-    if any(output.begins is param for output in consumer.outputs):
+    if any(output.initial is param for output in consumer.outputs):
         return False  # it lies in memory before any thread begins
     computed = list(element_reads(consumer, param))
     if producer.domain.elements > 1:

@@ -29,7 +29,7 @@ from gpuop.runtime.compiled_iteration import CompiledIteration
 class Prebuilt(Launchable):
     """Generated text, and its CUDA binary: the kernels of bundles."""
 
-    apart: ClassVar[str] = "is compiled already"
+    unfusible: ClassVar[str] = "is compiled already"
     source: Source
     binary: bytes | None
 

@@ -27,7 +27,7 @@ def _field(recorder: Recorder, field: Operand) -> FieldParam:
     if isinstance(field, OutputRef):
         raise SemanticError(f"{field} is read by `_readTensor({field})`, or in a following operator")
     if not isinstance(field, FieldLike):
-        called = recorder.called if any(field is value for value in recorder.given) else None
+        called = recorder.called if any(field is value for value in recorder.constants) else None
         raise SemanticError(
             f"reads want a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(array)`", called
         )
@@ -106,7 +106,7 @@ def _point(
     name, grid = _shown(recorder, param), kind.field_shape
     if not point:
         check_own(recorder, name, kind, verb)
-        if verb == "read" and grid and recorder.surplus:
+        if verb == "read" and grid and recorder.runs_tail_threads:
             return recorder.own_point()
         return () if verb == "write" and not grid and recorder.domain.shape else None
     if len(point) == 1 and isinstance(point[0], (tuple, list)):
@@ -119,7 +119,7 @@ def _point(
         raise SemanticError(f"{name} has no points to read")
     where = folded_point(recorder, kind, [integer(i, f"a coordinate of {name}") for i in point], border)
     own = param.type.field_shape == recorder.domain.shape and where == recorder.own_point()
-    return None if own and not (verb == "read" and recorder.surplus) else where
+    return None if own and not (verb == "read" and recorder.runs_tail_threads) else where
 
 
 def _place(

@@ -115,7 +115,7 @@ def coordinate_of(recorder: Recorder, at: Expr, n: int) -> Coordinate:
     low = high = None
     if isinstance(at, Const):
         low = high = int(at.value)
-    elif isinstance(at, Index) and at.kind == "global" and not recorder.surplus:
+    elif isinstance(at, Index) and at.kind == "global" and not recorder.runs_tail_threads:
         low, high = at.offset, at.offset + recorder.domain.extent(at.axis) - 1
     elif recorder.unfolded is not None and at in recorder.unfolded[1]:
         low, high = 0, _leading(_grid(recorder))[recorder.unfolded[1].index(at)] - 1

@@ -87,13 +87,13 @@ def _localThreads(*shape: Any, whole_groups: bool = False, groups: Any = None) -
         raise SemanticError(f"`whole_groups=` is True or False, not {whole_groups!r}")
     recorder.group, recorder.whole = (extents, here()), whole_groups
     if groups is not None:
-        recorder.grid, recorder.threads_given, recorder.grid_of = _grid_of_groups(recorder, extents, groups), True, ""
+        recorder.grid, recorder.threads_set, recorder.grid_of = _grid_of_groups(recorder, extents, groups), True, ""
         recorder.names, recorder.unfolded = (), None
 
 
 def _grid_of_groups(recorder: Recorder, group: tuple[Extent, ...], groups: Any) -> Shape:
     """The threads of so many work-groups."""
-    if recorder.threads_given:
+    if recorder.threads_set:
         raise SemanticError("`groups=` says how many threads there are, and so does `_globalThreads`: give one of them")
     counts = _extents(groups)
     if len(counts) != len(group):
@@ -126,14 +126,14 @@ def _globalThreads(*shape: Any, tensor: Any = None) -> None:
         tensor: the tensor's extents; `_tensorElement` is the thread's position in them, in row-major order.
     """
     recorder = _first("_globalThreads")
-    if recorder.threads_given:
+    if recorder.threads_set:
         raise SemanticError("`_globalThreads` is called twice; a kernel has one thread grid")
     field_shape, tensor_shape = _shapes(shape, tensor)
     given = field_shape.type if isinstance(field_shape, FieldLike) else field_shape
     if isinstance(given, Dims):
         given = FieldType(given.shape, dims=spelled(given.names))
     grid = given.field_shape if isinstance(given, FieldType) else _grid(recorder, given)
-    recorder.grid, recorder.threads_given, recorder.grid_of = grid, True, ""
+    recorder.grid, recorder.threads_set, recorder.grid_of = grid, True, ""
     recorder.names, recorder.unfolded = given.names[: len(grid)] if isinstance(given, FieldType) else (), None
     recorder.tensor = _extents(tensor_shape) if tensor_shape is not None else Shape()
     if recorder.tensor.points == 0:

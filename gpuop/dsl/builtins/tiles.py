@@ -86,7 +86,7 @@ def _tile(
     halos = _halos(halo, len(sizes))
     first = _first(recorder, field, sizes, at)
     which = () if element is None else (integer(element, f"the element of {WORD}"),)
-    recorder.alike += [(place, loc) for place in (*first, *which)]
+    recorder.uniform += [(place, loc) for place in (*first, *which)]
     whole = _around(sizes, halos)
     memory = _memory(tensor_type(field, element is None), whole)
     if any(scope.kind in LOOPS for scope in recorder.scopes):

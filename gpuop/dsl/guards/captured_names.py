@@ -9,21 +9,21 @@ from itertools import chain
 from types import CodeType
 from typing import NamedTuple
 
-# By instruction (3.10 … 3.14) where the name is found. In a class's body it may be one of that body's own.
+# Scope of a name, by the instruction that loads it (3.10 … 3.14); "maybe": in a class body the name may belong to that body
 SCOPES = {
     "LOAD_GLOBAL": "global", "LOAD_NAME": "maybe", "LOAD_FROM_DICT_OR_GLOBALS": "maybe", "LOAD_DEREF": "cell",
     "LOAD_CLASSDEREF": "cell", "LOAD_FROM_DICT_OR_DEREF": "cell",
 }  # fmt: skip
 ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-ASKING = (*ATTRIBUTES, "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "IMPORT_FROM")
-BY_TEXT = ("getattr", "hasattr")
+ATTRIBUTE_LOADS = (*ATTRIBUTES, "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "IMPORT_FROM")
+ATTRIBUTE_FUNCTIONS = ("getattr", "hasattr")
 SKIPPED = ("EXTENDED_ARG", "CACHE", "PRECALL", "PUSH_NULL")
-WHOLE = ("__dict__", "__getattr__", "__getattribute__")  # of which any attribute comes
+NAMESPACES = ("__dict__", "__getattr__", "__getattribute__")  # access to these may give any attribute
 ANY = "*"  # stands for names that are computed
 
 
 class Use(NamedTuple):
-    """A name that is loaded, as `np` in `np.random.random()`, and the attributes, as random and random; or what is imported."""
+    """A loaded name and the attributes accessed on it (`np`, random and random in `np.random.random()`), or an imported module."""
 
     scope: str
     name: str
@@ -31,59 +31,59 @@ class Use(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """What the code and the functions within take.
+    """Names and attributes that code uses, including the functions within it.
 
     Attributes:
-        loads: each once.
-        asked: names of attributes that are asked of anything else, as of a local name; ANY among them where they are computed.
+        loads: loaded names, each once.
+        accessed: names of attributes of anything else, such as a local name; ANY among them if one is computed.
     """
 
     loads: tuple[Use, ...]
-    asked: tuple[str, ...]
+    accessed: tuple[str, ...]
 
 
 @lru_cache(maxsize=4096)
 def uses(code: CodeType) -> Uses:
-    """What the code takes from outside."""
+    """Names and attributes that the code takes from outside."""
     inner = [uses(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     listing = [i for i in dis.get_instructions(code) if i.opname not in SKIPPED]
     loads = list(_loads(listing))
     chained = {position for _, positions in loads for position in positions}
-    asked = (i.argval for n, i in enumerate(listing) if i.opname in ASKING and n not in chained)
-    names = (ANY if name in WHOLE else str(name) for name in asked)
+    accessed = (i.argval for n, i in enumerate(listing) if i.opname in ATTRIBUTE_LOADS and n not in chained)
+    names = (ANY if name in NAMESPACES else str(name) for name in accessed)
     return Uses(
         tuple(dict.fromkeys(chain((use for use, _ in loads), *(each.loads for each in inner)))),
-        tuple(dict.fromkeys(chain(names, _by_text(listing), *(each.asked for each in inner)))),
+        tuple(dict.fromkeys(chain(names, _attribute_texts(listing), *(each.accessed for each in inner)))),
     )
 
 
 def _loads(listing: Sequence[dis.Instruction]) -> Iterator[tuple[Use, range]]:
-    """What is loaded or imported, and where its attributes are asked for."""
+    """Loaded and imported names, each with the positions of its attribute accesses."""
     for position, instruction in enumerate(listing):
         if instruction.opname in SCOPES:
-            asking = range(position + 1, _after(listing, position + 1))
-            attributes = tuple(str(listing[n].argval) for n in asking)
-            yield Use(SCOPES[instruction.opname], str(instruction.argval), attributes), asking
+            accesses = range(position + 1, _chain_end(listing, position + 1))
+            attributes = tuple(str(listing[n].argval) for n in accesses)
+            yield Use(SCOPES[instruction.opname], str(instruction.argval), attributes), accesses
         elif instruction.opname == "IMPORT_NAME":
             level = listing[position - 2].argval
             yield Use("import", "." * level + str(instruction.argval), ()), range(0)
 
 
-def _after(listing: Sequence[dis.Instruction], position: int) -> int:
-    """Where a chain of attributes ends."""
+def _chain_end(listing: Sequence[dis.Instruction], position: int) -> int:
+    """Position after a chain of attribute accesses."""
     while position < len(listing) and listing[position].opname in ATTRIBUTES and not listing[position].is_jump_target:
         position += 1
     return position
 
 
-def _by_text(listing: Sequence[dis.Instruction]) -> Iterator[str]:
-    """The names that are given to `getattr` and `hasattr`: those of `getattr(x.y, "name", other)`, and ANY for others."""
+def _attribute_texts(listing: Sequence[dis.Instruction]) -> Iterator[str]:
+    """Names passed to `getattr` and `hasattr`, as in `getattr(x.y, "name", other)`; ANY for computed ones."""
     for position, instruction in enumerate(listing):
-        if instruction.opname == "LOAD_GLOBAL" and instruction.argval in BY_TEXT:
-            at = _after(listing, position + 2)
-            behind = at + 1
-            while behind < len(listing) and listing[behind].opname.startswith("LOAD_"):
-                behind += 1
-            called = behind < len(listing) and listing[behind].opname.startswith("CALL")
+        if instruction.opname == "LOAD_GLOBAL" and instruction.argval in ATTRIBUTE_FUNCTIONS:
+            at = _chain_end(listing, position + 2)
+            last = at + 1
+            while last < len(listing) and listing[last].opname.startswith("LOAD_"):
+                last += 1
+            called = last < len(listing) and listing[last].opname.startswith("CALL")
             name = listing[at].argval if called and listing[at].opname == "LOAD_CONST" else None
             yield name if isinstance(name, str) else ANY

@@ -16,23 +16,25 @@ from gpuop.dsl.recorder.error_hints import unannotated, with_near_name
 Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
 Dynamic = bool | tuple[str, ...]
 PORTABLE = ".portable"
-THROUGH_OBJECTS = 4  # the protocol of pickle from which on names may lead through what is pickled
-UNNAMED = " (to which no name in its module leads: cloudpickle sends its code, pickle cannot)"  # for pickle's message
+THROUGH_OBJECTS = 4  # first pickle protocol whose names may lead through a pickled object
+UNNAMED = (
+    " (to which no name in its module leads: cloudpickle sends its code, pickle cannot)"  # for the message of pickle
+)
 BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-Made = TypeVar("Made", bound="Decorated")
+Wrapper = TypeVar("Wrapper", bound="FunctionWrapper")
 
 
-class Decorated(NearNames):
-    """A function with another way to call it; in a class it is a method.
+class FunctionWrapper(NearNames):
+    """A function with another call; in a class it is a method.
 
     Attributes:
-        receiver: the object that it is a method of, if it is one: the first argument.
+        receiver: the bound object of a method, which is the first argument; empty for a function.
         dynamic: the names of arguments whose extents are arguments of kernels; True: of all.
         defaults: of the function's arguments, as the signature has them.
-        first, preset: the arguments of a `functools.partial` that it is made of.
-        places: how many arguments there are; -1 where not all may be given by their place.
-        recorded_by: the attributes that decide what is recorded.
-        users: the names that are for users, which completion offers; all others are for gpuop itself.
+        first, preset: positional and keyword arguments of the wrapped `functools.partial`, if it is one.
+        places: the number of arguments; -1 if some are not positional.
+        recorded_by: the attributes that decide the recording.
+        users: the public names, which completion offers; all others are for gpuop itself.
     """
 
     recorded_by: ClassVar[tuple[str, ...]] = ("function", "receiver", "first", "preset")
@@ -43,7 +45,7 @@ class Decorated(NearNames):
         self.preset: dict[str, Any] = {}
         if isinstance(function, functools.partial):
             self.first, self.preset, function = function.args, function.keywords, function.func
-        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # what is made of it can be called
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # a wrapper can be called
         self.function, self.name = function, name or function.__name__
         self.signature, self.defaults = inspect.signature(function), defaults_of(function)
         parameters = self.signature.parameters.values()
@@ -59,24 +61,24 @@ class Decorated(NearNames):
         return [name for name in super().__dir__() if name.startswith("__") or name in self.users]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        """The arguments of a call, and those that are given already; TypeError as Python's."""
-        given = *self.receiver, *self.first, *args
-        if len(given) == self.places and not (kwargs or self.preset):
-            named = dict(zip(self.signature.parameters, given, strict=True))
-            return inspect.BoundArguments(self.signature, named)  # as `Signature.bind` makes it
+        """Arguments of a call, after the bound ones. Raises TypeError as Python does."""
+        positional = *self.receiver, *self.first, *args
+        if len(positional) == self.places and not (kwargs or self.preset):
+            named = dict(zip(self.signature.parameters, positional, strict=True))
+            return inspect.BoundArguments(self.signature, named)  # equal to the result of `Signature.bind`
         defaults = defaults_of(self.function)
         if len(defaults) != len(self.defaults) or not all(map(is_, defaults, self.defaults)):
             self.signature, self.defaults = inspect.signature(self.function), defaults
-        bound = bind(self.signature, given, self.preset | kwargs)
+        bound = bind(self.signature, positional, self.preset | kwargs)
         bound.apply_defaults()
         return bound
 
     def _is_receiver(self, value: Any) -> bool:
-        """Whether an argument is the object: what that holds is captured, not what it equals, nor is it kept."""
+        """True if an argument is the bound object: its contents are captured, it is neither compared by value nor cached."""
         return any(value is receiver for receiver in self.receiver)
 
     def _declare(self, what: str, dynamic: Chosen) -> None:
-        """Take `dynamic=` as users write it.
+        """Set `dynamic=` from its forms for users.
 
         Raises:
             SemanticError: there is no such argument.
@@ -90,16 +92,16 @@ class Decorated(NearNames):
         )
         for name in self.dynamic if isinstance(self.dynamic, tuple) else ():
             if name not in self.signature.parameters:
-                there = ", ".join(f"`{n}`" for n in self.signature.parameters) or "none"
+                names = ", ".join(f"`{n}`" for n in self.signature.parameters) or "none"
                 raise SemanticError(
-                    f"{what} `{self.name}` has no argument `{name}`, which is to be dynamic; it has {there}"
+                    f"{what} `{self.name}` has no argument `{name}`, which is to be dynamic; it has {names}"
                 )
 
     def _is_dynamic(self, name: str) -> bool:
-        """Whether an argument is, or a member `name[0]` of one."""
+        """True if an argument, or a member `name[0]` of one, has dynamic extents."""
         return self.dynamic if isinstance(self.dynamic, bool) else name.partition("[")[0] in self.dynamic
 
-    def __get__(self: Made, instance: Any, owner: Any = None) -> Made:
+    def __get__(self: Wrapper, instance: Any, owner: Any = None) -> Wrapper:
         if instance is None:
             return self
         bound = object.__new__(type(self))
@@ -108,23 +110,23 @@ class Decorated(NearNames):
 
     # --- copies, and other processes ----------------------------------------------------------------------------
 
-    def __copy__(self: Made) -> Made:
+    def __copy__(self: Wrapper) -> Wrapper:
         return self
 
-    def __deepcopy__(self: Made, memo: Any) -> Made:
+    def __deepcopy__(self: Wrapper, memo: Any) -> Wrapper:
         return self
 
     def settings(self) -> tuple[Any, ...]:
-        """What it is made with besides the function."""
+        """Constructor arguments besides the function."""
         return ()
 
     @property
     def portable(self) -> Any:
-        """The function under a name that leads to it (that of its own leads here), or with its code to where none does."""
+        """The function under a name that leads to it (its own name leads here), or with its code if no name does."""
         if self._portable is None:
             f = self.function
             copy = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-            suffix = PORTABLE if _leads_to(f.__module__, f.__qualname__) is self else UNNAMED
+            suffix = PORTABLE if _named(f.__module__, f.__qualname__) is self else UNNAMED
             copy.__module__, copy.__qualname__ = f.__module__, f.__qualname__ + suffix
             copy.__kwdefaults__, copy.__doc__ = f.__kwdefaults__, f.__doc__
             vars(copy).update(vars(f), settings=(type(self), self.settings()))
@@ -134,7 +136,7 @@ class Decorated(NearNames):
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         f = self.function
         alone = not (self.first or self.preset or self.receiver)
-        if int(protocol) < THROUGH_OBJECTS and alone and _leads_to(f.__module__, f.__qualname__) is self:
+        if int(protocol) < THROUGH_OBJECTS and alone and _named(f.__module__, f.__qualname__) is self:
             return f.__qualname__
         return self.__reduce__()
 
@@ -143,17 +145,17 @@ class Decorated(NearNames):
             return type(self), (functools.partial(self.function, *self.first, **self.preset), *self.settings())
         if self.receiver:
             return getattr, (*self.receiver, self.function.__name__)
-        return _found, (self.portable,)
+        return _unpickle, (self.portable,)
 
 
 def defaults_of(function: Callable[..., Any]) -> tuple[Any, ...]:
-    """The defaults of a function's arguments, which may be set."""
+    """Defaults of the arguments of a function, which may be set at any time."""
     by_name = function.__kwdefaults__ or {}
     return function.__defaults__, *by_name.keys(), *by_name.values()
 
 
 def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-    """The arguments of a call; TypeError as Python's, which tells of a name that there is not before one that is missing."""
+    """Arguments of a call. The TypeError is that of Python, but an unknown name comes before a missing one."""
     try:
         return signature.bind(*args, **kwargs)
     except TypeError as missing:
@@ -169,10 +171,10 @@ def bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, 
 def bind_of_library(
     name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> inspect.BoundArguments:
-    """The arguments of a call of a function of the library.
+    """Arguments of a call of a library function.
 
     Raises:
-        UnsupportedError: they are not those that it takes; a TypeError.
+        UnsupportedError: the arguments do not fit; it is a TypeError.
     """
     try:
         return bind(signature, args, kwargs)
@@ -180,28 +182,28 @@ def bind_of_library(
         raise UnsupportedError(f"{name}: {wrong}") from None
 
 
-def _leads_to(module: str, name: str) -> Any:
-    """What a module has under a name."""
-    found: Any = sys.modules.get(module)
+def _named(module: str, name: str) -> Any:
+    """Object of a module under a dotted name, or None."""
+    value: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
-def _found(portable: FunctionType) -> Decorated:
-    """What has this function; or what is made of it, where it came with its code."""
+def _unpickle(portable: FunctionType) -> FunctionWrapper:
+    """Wrapper that has this function; a new one where the function came with its code."""
     name = portable.__qualname__.removesuffix(PORTABLE).removesuffix(UNNAMED)
-    found = _leads_to(portable.__module__, name)
-    if isinstance(found, Decorated) and found.portable is portable:
-        return found
+    existing = _named(portable.__module__, name)
+    if isinstance(existing, FunctionWrapper) and existing.portable is portable:
+        return existing
     cls, settings = vars(portable).pop("settings")
     portable.__qualname__ = name
-    made: Decorated = cls(portable, *settings)
-    return made
+    wrapper: FunctionWrapper = cls(portable, *settings)
+    return wrapper
 
 
 def check_function(what: str, function: Any) -> None:
-    """Refuse what has no code to record, with `what` is made of it; a `functools.partial` of a function has some."""
+    """Refuse an object without code to record; `what` would wrap it. A `functools.partial` of a function is accepted."""
     code = function.func if isinstance(function, functools.partial) else function
     if not inspect.isroutine(code) or not hasattr(code, "__code__"):
         raise SemanticError(f"{what} is made of a Python function, not of {described(function)}; write a `def`")

@@ -22,21 +22,30 @@ import numpy as np
 from gpuop.base.errors import described
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.guards.captured_names import ANY, Use, uses
-from gpuop.dsl.guards.function_wrapper import Decorated
-from gpuop.dsl.guards.sources import Owner, Scope, Unknown, decides_itself, holds_name, in_itself, is_owner, of_class
+from gpuop.dsl.guards.function_wrapper import FunctionWrapper
+from gpuop.dsl.guards.sources import (
+    Owner,
+    Scope,
+    Unknown,
+    holds_name,
+    is_opaque_descriptor,
+    is_owner,
+    own_value,
+    underlying,
+)
 from gpuop.dsl.guards.trace_constants import BY_TEXT, PLAIN, is_constant
-from gpuop.dsl.guards.watch import MISSING, Watched, members_of
+from gpuop.dsl.guards.watch import MISSING, Watch, members_of
 from gpuop.ir.types import FieldType, Shape
 
-MOST_VALUES = 2000  # values of a snapshot: to compare more would take longer than to record
-MOST_BYTES = 1 << 16  # the largest array that is compared by its numbers
+MOST_VALUES = 2000  # values of a snapshot: comparing more takes longer than recording
+MOST_BYTES = 1 << 16  # bytes of the largest array that is compared by its numbers
 CONTAINERS = (list, dict, set, np.ndarray)
-GENERATED = "<string>"  # the file of code that Python makes, as dataclasses do
+GENERATED = "<string>"  # file name of code that Python generates, as for dataclasses
 _BUILTINS = vars(builtins)
 
 
-class Same:
-    """An object that is compared by identity."""
+class Identity:
+    """Key of an object that is compared by identity."""
 
     __slots__ = ("object",)
 
@@ -44,32 +53,32 @@ class Same:
         self.object = object
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.object is other.object
+        return isinstance(other, Identity) and self.object is other.object
 
     __hash__ = None  # type: ignore[assignment]
 
 
 class Snapshot:
-    """What was captured: `values`, which are equal where nothing changed, and how to see that at once.
+    """Captured state: `values`, which are equal if nothing changed, and a fast check of the same.
 
     Raises:
-        Unknown: it cannot be known.
+        Unknown: a captured object may change unseen.
     """
 
     __slots__ = (
-        "_asked", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "_seen", "_watched", "values",
+        "_accessed", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "_seen", "_watch", "values",
     )  # fmt: skip
 
     def __init__(self, parts: tuple[Any, ...], large_arrays: bool) -> None:
-        self._watched = Watched(parts)
+        self._watch = Watch(parts)
         self._seen: set[int] = set()
         self._owners: dict[int, Owner] = {}
-        self._asked: dict[str, None] = {}
+        self._accessed: dict[str, None] = {}
         self._makes, self._label, self._of_object = False, "an argument", False
         self._large, self._left = large_arrays, MOST_VALUES
         values = tuple(self._value(part) for part in parts)
         self.values = (*values, *self._attributes())
-        self._owners.clear()  # what owns attributes may go
+        self._owners.clear()  # snapshots do not keep the owners alive
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Snapshot) and bool(self.values == other.values))
@@ -77,26 +86,26 @@ class Snapshot:
     __hash__ = None  # type: ignore[assignment]
 
     def holds(self, *parts: Any) -> bool:
-        """Whether these are the same, and nothing has been bound anew or changed: then a new snapshot would be equal."""
-        return self._watched.given_again(parts) and self.lasts()
+        """True if these are the same parts and no captured object was rebound or changed: a new snapshot would be equal."""
+        return self._watch.same_parts(parts) and self.lasts()
 
     def lasts(self) -> bool:
-        """Whether nothing that it has met has been bound anew or changed."""
-        return self._watched.holds(self._is_equal)
+        """True if no captured object was rebound or changed."""
+        return self._watch.holds(self._is_equal)
 
     def changed(self) -> str:
-        """What has been bound anew or changed first."""
-        return next(self._watched.changed(self._is_equal), "what it captures has changed")
+        """Sentence about the first change."""
+        return next(self._watch.changed(self._is_equal), "what it captures has changed")
 
     def _is_equal(self, container: Any, values: Any) -> bool:
-        """Whether a container has the contents that it had."""
+        """True if the contents of a container are still these values."""
         now = snapshot(container, large_arrays=self._large)
         return now is not None and now.values == (values,)
 
     # --- values -------------------------------------------------------------------------------------------------
 
     def _value(self, value: Any) -> Any:
-        """What stands for a value; equal for equal ones."""
+        """Key of a value; equal values have equal keys."""
         self._left -= 1
         kind = type(value)
         if kind in PLAIN:
@@ -110,13 +119,13 @@ class Snapshot:
         if kind in CONTAINERS:
             return self._container(value)
         if is_constant(value):
-            return Same(value)
+            return Identity(value)
         if isinstance(value, Field):
-            return Same(value.node), value.type, value.type.names
+            return Identity(value.node), value.type, value.type.names
         return self._code(value)
 
     def _code(self, value: Any) -> Any:
-        """What stands for something that is called, or that attributes are asked of."""
+        """Key of a callable, or of an object with attributes."""
         kind = type(value)
         if kind is FunctionType:
             return self._function(value)
@@ -124,10 +133,10 @@ class Snapshot:
             return (MethodType, self._value(value.__self__), self._value(value.__func__))
         if kind is partial:
             return (partial, self._value(value.func), self._value(value.args), self._value(value.keywords))
-        if isinstance(value, Decorated):
+        if isinstance(value, FunctionWrapper):
             return (kind, *(self._bound_value(vars(value), name, f"`{value.name}`") for name in value.recorded_by))
         if kind.__module__ == "functools" and isinstance(getattr(value, "__wrapped__", None), FunctionType):
-            return (kind, self._value(value.__wrapped__))  # a cache of what it gives
+            return (kind, self._value(value.__wrapped__))  # a cache of its results
         if is_owner(value):
             return self._owner(value)
         raise Unknown(described(value))
@@ -135,14 +144,14 @@ class Snapshot:
     def _container(self, value: Any) -> Any:
         members, label = members_of(value), self._label
         values = self._array(value) if type(value) is np.ndarray else (type(value), *map(self._value, members))
-        self._watched.containers.append((value, values, members, label))
+        self._watch.containers.append((value, values, members, label))
         return values
 
     def _array(self, array: Any) -> Any:
         if array.nbytes <= MOST_BYTES and not array.dtype.hasobject:
             return (np.ndarray, array.shape, array.dtype.str, array.tobytes())
         if self._large and not self._of_object:
-            return Same(array)
+            return Identity(array)
         raise Unknown(
             f"an array of more than {MOST_BYTES >> 10} KiB" if not array.dtype.hasobject else described(array)
         )
@@ -151,15 +160,15 @@ class Snapshot:
 
     def _function(self, function: FunctionType) -> Any:
         if id(function) in self._seen:
-            return Same(function.__code__)
+            return Identity(function.__code__)
         self._seen.add(id(function))
-        self._watched.function(function)
+        self._watch.function(function)
         code, keywords = function.__code__, function.__kwdefaults__ or {}
-        loads, asked = uses(code)
-        self._ask(name for name in asked if name != "__class__" or code.co_filename != GENERATED)
+        loads, accessed = uses(code)
+        self._access(name for name in accessed if name != "__class__" or code.co_filename != GENERATED)
         try:
-            whose = f"`{function.__name__}`"
-            named = [(n, self._bound_value(scope, n, whose)) for scope in (keywords, function.__dict__) for n in scope]
+            owner = f"`{function.__name__}`"
+            named = [(n, self._bound_value(scope, n, owner)) for scope in (keywords, function.__dict__) for n in scope]
             return (code, self._value(function.__defaults__), *named, *self._loaded(function, loads))
         except Unknown as unknown:
             unknown.within = unknown.within or function.__name__
@@ -173,12 +182,12 @@ class Snapshot:
             elif use.scope != "cell":
                 value = self._global(use, function.__globals__)
                 self._makes |= value is type and function.__code__.co_filename != GENERATED
-                yield self._of(value, use)
-            elif use.name in cells:  # others are variables of the function, for functions within
-                yield self._of(self._watched.content(cells[use.name], use.name), use)
+                yield self._loaded_value(value, use)
+            elif use.name in cells:  # others are variables of the function itself, used by inner functions
+                yield self._loaded_value(self._watch.content(cells[use.name], use.name), use)
 
     def _imported(self, name: str, scope: dict[str, Any]) -> Any:
-        """What stands for a module that is imported, and for the package that it is in."""
+        """Key of an imported module and of its package."""
         try:
             full = resolve_name(name, scope.get("__package__") or "")
         except ImportError:
@@ -190,7 +199,7 @@ class Snapshot:
 
     def _global(self, use: Use, scope: dict[str, Any]) -> Any:
         for place in (scope, _BUILTINS):
-            value = self._watched.bound(place, use.name, f"module `{scope.get('__name__')}`")
+            value = self._watch.bound(place, use.name, f"module `{scope.get('__name__')}`")
             if value is not MISSING:
                 return value
         if use.scope == "maybe":
@@ -198,10 +207,10 @@ class Snapshot:
         raise Unknown(f"the name `{use.name}`, which is not bound yet")
 
     def _bound_value(self, scope: Scope, name: str, where: str) -> Any:
-        return self._under(name, self._watched.bound(scope, name, where))
+        return self._under(name, self._watch.bound(scope, name, where))
 
     def _under(self, name: str, value: Any, of_object: bool = False) -> Any:
-        """What stands for a value that has a name; objects are there to change, and so are arrays that they hold."""
+        """Key of a named value. Objects may change, and so may the arrays that they hold."""
         outer = self._label, self._of_object
         self._label, self._of_object = f"`{name}`", self._of_object or of_object
         try:
@@ -212,44 +221,44 @@ class Snapshot:
         finally:
             self._label, self._of_object = outer
 
-    def _of(self, value: Any, use: Use) -> Any:
-        """A value, or what is asked of it where that is a name of a module, a class or an object of one."""
-        name, left, held = use.name, list(use.attributes), False
+    def _loaded_value(self, value: Any, use: Use) -> Any:
+        """Key of a loaded value, or of the attribute accessed on it if a module, class or instance has that as a name."""
+        name, left, of_object = use.name, list(use.attributes), False
         while left:
             if isinstance(value, tuple) and left[0] in getattr(type(value), "_fields", ()):
                 value = value[type(value)._fields.index(left[0])]  # type: ignore[attr-defined]
             elif holds_name(value, left[0]):
-                held = held or not isinstance(value, (type, ModuleType))
-                value = self._watched.bound(vars(value), left[0], f"`{name}`")
+                of_object = of_object or not isinstance(value, (type, ModuleType))
+                value = self._watch.bound(vars(value), left[0], f"`{name}`")
             else:
                 break
             name = f"{name}.{left.pop(0)}"
-        self._ask(left)
-        return self._under(name, value, held)
+        self._access(left)
+        return self._under(name, value, of_object)
 
     # --- modules, classes and objects ---------------------------------------------------------------------------
 
-    def _ask(self, names: Iterable[str]) -> None:
-        self._asked.update(dict.fromkeys(names))
+    def _access(self, names: Iterable[str]) -> None:
+        self._accessed.update(dict.fromkeys(names))
 
     def _owner(self, value: Any) -> Any:
-        """What stands for what attributes are asked of; `_attributes` has these."""
-        found = self._owners.get(id(value))
-        if found is None:
-            found = self._owners[id(value)] = Owner(value, len(self._owners))
-            for scope in found.scopes:
-                self._watched.names_of(scope, found.name)
+        """Key of an object with attributes; those are in `_attributes`."""
+        owner = self._owners.get(id(value))
+        if owner is None:
+            owner = self._owners[id(value)] = Owner(value, len(self._owners))
+            for scope in owner.scopes:
+                self._watch.names_of(scope, owner.name)
         if isinstance(value, (type, ModuleType)):
             members = value if isinstance(value, EnumMeta) else ()
-            return (Same(value), found.number, *map(self._value, members))
-        return (type(value), found.number, self._value(in_itself(value)))
+            return (Identity(value), owner.number, *map(self._value, members))
+        return (type(value), owner.number, self._value(own_value(value)))
 
     def _attributes(self) -> Iterator[Any]:
-        """What stands for attributes of all that may be asked for them: those that are met make others known."""
+        """Keys of all attributes that may be accessed. Each may add owners and names, so this runs to a fixed point."""
         while True:
-            whole, making = ANY in self._asked, self._makes or "__class__" in self._asked
-            asked = [(o, n) for o in tuple(self._owners.values()) for n in o.wanted(dict(self._asked), whole)]
-            new = [(o, n) for o, n in dict.fromkeys(asked) if n not in o.known]
+            whole, making = ANY in self._accessed, self._makes or "__class__" in self._accessed
+            wanted = [(o, n) for o in tuple(self._owners.values()) for n in o.wanted(dict(self._accessed), whole)]
+            new = [(o, n) for o, n in dict.fromkeys(wanted) if n not in o.known]
             objects = (o.object for o in self._owners.values() if not isinstance(o.object, (type, ModuleType)))
             kinds = dict.fromkeys(map(type, objects)) if making else ()
             more = [c for c in kinds if id(c) not in self._owners and not is_constant(c)]
@@ -257,16 +266,16 @@ class Snapshot:
                 return
             for owner, name in new:
                 owner.known.add(name)
-                yield from ((owner.number, name, found) for found in self._found(owner, name))
+                yield from ((owner.number, name, key) for key in self._attribute(owner, name))
             yield from map(self._value, more)
 
-    def _found(self, owner: Owner, name: str) -> Iterator[Any]:
-        for scope, in_class in owner.found(name):
-            value = self._watched.bound(scope, name, owner.name)
+    def _attribute(self, owner: Owner, name: str) -> Iterator[Any]:
+        for scope, in_class in owner.holders(name):
+            value = self._watch.bound(scope, name, owner.name)
             if in_class and type(value) is MemberDescriptorType:
-                continue  # it is among what the object holds
-            decides = of_class(value) if in_class else value
-            if decides is value and in_class and decides_itself(value):
+                continue  # the slot of the object has the value
+            decides = underlying(value) if in_class else value
+            if decides is value and in_class and is_opaque_descriptor(value):
                 raise Unknown(f"`{name}` of {owner.name}, {described(value)}")
             yield self._under(
                 name, decides, of_object=not isinstance(owner.object, (type, ModuleType)) and not in_class
@@ -274,17 +283,17 @@ class Snapshot:
 
 
 def snapshot(*parts: Any, large_arrays: bool = False) -> Snapshot | None:
-    """What functions and constants capture; None where it cannot be known, and they must run every time.
+    """Snapshot of the captures of functions and constants; None if they may change unseen, so that they must run every time.
 
     Args:
-        large_arrays: whether arrays of more than 64 KiB count as constant, but for objects'; else they are not known to be.
+        large_arrays: arrays of more than 64 KiB count as constant, unless an object holds them; by default they do not.
     """
-    found = snapshot_or_reason(*parts, large_arrays=large_arrays)
-    return found if isinstance(found, Snapshot) else None
+    result = snapshot_or_reason(*parts, large_arrays=large_arrays)
+    return result if isinstance(result, Snapshot) else None
 
 
 def snapshot_or_reason(*parts: Any, large_arrays: bool) -> Snapshot | str:
-    """What they capture; or why it cannot be known."""
+    """Snapshot of the captures, or the reason for having none."""
     try:
         return Snapshot(parts, large_arrays)
     except Unknown as unknown:

@@ -9,47 +9,47 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.guards.guard import Snapshot, snapshot_or_reason
 
 EVERY_CALL = "at every call: "
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-class Recollection(BoundedCache[Any, tuple[Snapshot, Made]], Generic[Made]):
-    """What functions have made, by their arguments, each with what they captured then."""
+class GuardedCache(BoundedCache[Any, tuple[Snapshot, Result]], Generic[Result]):
+    """Results of functions by their arguments, each with a snapshot of the captures."""
 
     __slots__ = ()
 
-    def find_again(
+    def lookup(
         self, key: Hashable, receiver: tuple[Any, ...], parts: tuple[Any, ...], large_arrays: bool = False
-    ) -> tuple[Made | None, Snapshot | str]:
-        """What was made with a key, if nothing that was captured has changed, or None; and what is captured now, or why not.
+    ) -> tuple[Result | None, Snapshot | str]:
+        """Result under a key if no capture has changed, else None; and the snapshot of the captures, or the reason for
+        having none.
 
         Args:
-            receiver: the object that the function is a method of, if it is one, and functions that the key has the code of: these
-                may take turns.
-            parts, large_arrays: as of `snapshot_or_reason`.
+            receiver: the bound object of a method, and functions whose code is in the key: several of these may alternate.
+            parts, large_arrays: as in `snapshot_or_reason`.
         """
         own = _with(key, receiver)
-        known = self.get(own)
-        if known and known[0].holds(*parts):
-            return known[1], known[0]
+        cached = self.get(own)
+        if cached and cached[0].holds(*parts):
+            return cached[1], cached[0]
         captured = snapshot_or_reason(*parts, large_arrays=large_arrays)
-        for each in (known, self.get(key) if receiver else None):
-            if each and each[0] == captured and isinstance(captured, Snapshot):
-                self[own] = captured, each[1]
-                return each[1], captured
+        for entry in (cached, self.get(key) if receiver else None):
+            if entry and entry[0] == captured and isinstance(captured, Snapshot):
+                self[own] = captured, entry[1]
+                return entry[1], captured
         return None, captured
 
-    def why_again(self, key: Hashable, receiver: tuple[Any, ...], captured: Snapshot | str) -> str:
-        """Why something is made once more with a key, of what is captured now; nothing where it was not made before."""
+    def reason_for_retrace(self, key: Hashable, receiver: tuple[Any, ...], captured: Snapshot | str) -> str:
+        """Reason for recording under a key once more, given the captures now; empty if there is no earlier result."""
         if isinstance(captured, str):
             return f"{EVERY_CALL}{captured}"
-        known = self.get(_with(key, receiver))
-        return known[0].changed() if known else ""
+        cached = self.get(_with(key, receiver))
+        return cached[0].changed() if cached else ""
 
-    def keep(self, key: Hashable, receiver: tuple[Any, ...], captured: Snapshot, made: Made) -> None:
-        """Remember what was made, for the object and for others that are equal to it."""
-        self[key] = self[_with(key, receiver)] = captured, made
+    def keep(self, key: Hashable, receiver: tuple[Any, ...], captured: Snapshot, result: Result) -> None:
+        """Store a result for the object, and for others equal to it."""
+        self[key] = self[_with(key, receiver)] = captured, result
 
 
 def _with(key: Hashable, receiver: tuple[Any, ...]) -> Hashable:
-    """The key of what was made for an object."""
+    """Key of a result for one object."""
     return (key, *map(id, receiver)) if receiver else key

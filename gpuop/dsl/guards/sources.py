@@ -16,16 +16,16 @@ from types import (
 )
 from typing import Any
 
-from gpuop.dsl.guards.function_wrapper import Decorated
+from gpuop.dsl.guards.function_wrapper import FunctionWrapper
 from gpuop.dsl.guards.trace_constants import PACKAGE, is_constant
 
-# Classes that hold nothing of their own, and those whose values are immutable
+# Modules of classes without state, and classes of immutable values
 WITHOUT_STATE = ("typing", "abc", "enum", "_collections_abc")
 IMMUTABLE = (int, float, complex, str, bytes, tuple, frozenset)
 HEAP_TYPE = 1 << 9
-ALWAYS = ("shape", "dtype")  # asked by gpuop itself of what may be an array
+ALWAYS = ("shape", "dtype")  # accessed by gpuop itself on possible arrays
 MAKING = ("__init__", "__new__")
-# Special methods that no operation calls, or those of texts alone
+# Special methods that no operation calls, or only conversions to text
 SELDOM = {
     *MAKING, "__class_getitem__", "__copy__", "__deepcopy__", "__del__", "__delattr__", "__dir__", "__format__", "__getnewargs__",
     "__getstate__", "__init_subclass__", "__reduce__", "__reduce_ex__", "__replace__", "__repr__", "__set_name__", "__setattr__",
@@ -35,13 +35,13 @@ Scope = Mapping[str, Any]
 
 
 class Unknown(Exception):
-    """It depends on something whose changes cannot be seen.
+    """A capture whose changes cannot be seen.
 
     Args:
-        what: it is.
+        what: description of the object.
 
     Attributes:
-        name, within: what it is called, and the function that uses it.
+        name, within: its name, and the function that uses it.
     """
 
     def __init__(self, what: str) -> None:
@@ -54,7 +54,7 @@ class Unknown(Exception):
 
 
 class Slots:
-    """The attributes of an object that has places for them, as a mapping."""
+    """Mapping of the slots of an object."""
 
     __slots__ = ("object",)
 
@@ -62,7 +62,7 @@ class Slots:
         self.object = object
 
     def get(self, name: str, default: Any) -> Any:
-        """What an attribute holds, or the default if it holds nothing."""
+        """Value of a slot, or the default if it is empty."""
         for cls in type(self.object).__mro__:
             place = vars(cls).get(name)
             if type(place) is MemberDescriptorType:
@@ -75,14 +75,14 @@ class Slots:
 
 
 class Owner:
-    """What attributes are asked of.
+    """Module, class or object with attributes.
 
     Attributes:
-        name: that it is told by.
-        scopes: where attributes are, by whose they are; those of classes last, as Python looks them up.
-        own: how many of them are the object's own.
-        known: the attributes that have been looked up.
-        everything: whether it is an object of gpuop's, whose functions are not looked into: all that it holds counts.
+        name: description in messages.
+        scopes: mappings with its attributes; those of classes last, in the order of lookup in Python.
+        own: the number of scopes that are of the object itself.
+        known: names of the attributes that were looked up.
+        everything: True for an object of a gpuop class, whose functions are not examined: all its attributes count.
     """
 
     __slots__ = ("everything", "known", "name", "number", "object", "own", "scopes")
@@ -91,23 +91,23 @@ class Owner:
         self.object, self.number, self.known = object, number, set[str]()
         kind = type(object)
         if kind is ModuleType:
-            self.name, held, classes = f"module `{object.__name__}`", [vars(object)], []
+            self.name, own, classes = f"module `{object.__name__}`", [vars(object)], []
         elif isinstance(object, type):
-            self.name, held, classes = f"class `{object.__name__}`", [], _classes(object)
+            self.name, own, classes = f"class `{object.__name__}`", [], _classes(object)
         else:
-            self.name, held, classes = f"a `{kind.__name__}`", _held(object), _classes(kind)
-        self.scopes: list[Scope] = [*held, *map(vars, classes)]
-        self.own = len(held)
+            self.name, own, classes = f"a `{kind.__name__}`", _own_scopes(object), _classes(kind)
+        self.scopes: list[Scope] = [*own, *map(vars, classes)]
+        self.own = len(own)
         self.everything = not isinstance(object, (type, ModuleType)) and is_constant(kind)
 
     @property
     def is_lasting(self) -> bool:
-        """Whether it is a module that gives the same under any name at all times, unless a name is bound anew."""
+        """True for a module that gives the same under any name at all times, unless a name is rebound."""
         return type(self.object) is ModuleType and self.object.__name__.partition(".")[0] in (PACKAGE, "numpy")
 
-    def wanted(self, asked: Mapping[str, None], whole: bool) -> Iterator[str]:
-        """The names of what counts, where some are asked of anything; with `whole` any may be."""
-        yield from asked
+    def wanted(self, accessed: Mapping[str, None], whole: bool) -> Iterator[str]:
+        """Names of the attributes that count, given the accessed ones; with `whole` all of them."""
+        yield from accessed
         yield from ALWAYS
         if type(self.object) is ModuleType:
             if not self.is_lasting:
@@ -122,15 +122,15 @@ class Owner:
                 if everything or _is_special(name, scope):
                     yield name
 
-    def found(self, name: str) -> Iterator[tuple[Scope, bool]]:
-        """Where an attribute is, and whether that is a class: `super()` finds it behind the first one."""
+    def holders(self, name: str) -> Iterator[tuple[Scope, bool]]:
+        """Scopes that have an attribute, each with True if it is a class; `super()` uses those after the first."""
         for place, scope in enumerate(self.scopes):
             if scope.get(name, scope) is not scope:
                 yield scope, place >= self.own
 
 
 def is_owner(value: Any) -> bool:
-    """Whether attributes say all that there is to know of a value: it is a module, or a class or an object of Python's code."""
+    """True if the attributes determine a value: it is a module, or a class or an object defined in Python."""
     kind = type(value)
     if kind in (ModuleType, SimpleNamespace):
         return True
@@ -140,7 +140,7 @@ def is_owner(value: Any) -> bool:
 
 
 def holds_name(owner: Any, name: str) -> bool:
-    """Whether an attribute is what the owner's own dictionary has, which nothing else decides."""
+    """True if an attribute is an entry of the owner's own dictionary, and no descriptor or class overrides it."""
     kind = type(owner)
     if kind is ModuleType:
         if name not in vars(owner) and owner.__name__ == PACKAGE:
@@ -153,8 +153,8 @@ def holds_name(owner: Any, name: str) -> bool:
     return plain and not hasattr(kind, name) and name in getattr(owner, "__dict__", ())
 
 
-def in_itself(value: Any) -> Any:
-    """The text of the number or text that an object is besides, the members of a tuple, or None."""
+def own_value(value: Any) -> Any:
+    """Text of the number or string that an object is besides its attributes, the members of a tuple, or None."""
     if isinstance(value, Enum):
         return value._value_
     if isinstance(value, tuple):
@@ -165,8 +165,8 @@ def in_itself(value: Any) -> Any:
     return None if base is None else base.__repr__(value)
 
 
-def of_class(attribute: Any) -> Any:
-    """What decides what an attribute of a class gives."""
+def underlying(attribute: Any) -> Any:
+    """Function behind an attribute of a class, or the attribute itself."""
     match attribute:
         case staticmethod() | classmethod():
             return attribute.__func__
@@ -178,24 +178,24 @@ def of_class(attribute: Any) -> Any:
             return attribute
 
 
-def decides_itself(attribute: Any) -> bool:
-    """Whether what an attribute of a class gives is decided by code that is not known."""
-    known = type(attribute) is FunctionType or isinstance(attribute, Decorated) or is_constant(attribute)
-    return hasattr(type(attribute), "__get__") and not known
+def is_opaque_descriptor(attribute: Any) -> bool:
+    """True if unknown code decides the value of a class attribute."""
+    transparent = type(attribute) is FunctionType or isinstance(attribute, FunctionWrapper) or is_constant(attribute)
+    return hasattr(type(attribute), "__get__") and not transparent
 
 
 def _is_special(name: str, scope: Scope) -> bool:
     return name[:2] == "__" and name not in SELDOM and type(scope.get(name, None)) is FunctionType
 
 
-def _held(object: Any) -> list[Scope]:
-    held: list[Scope] = [vars(object)] if hasattr(object, "__dict__") else []
+def _own_scopes(object: Any) -> list[Scope]:
+    scopes: list[Scope] = [vars(object)] if hasattr(object, "__dict__") else []
     slotted = any(hasattr(cls, "__slots__") for cls in type(object).__mro__)
-    return [*held, Slots(object)] if slotted else held  # type: ignore[list-item]
+    return [*scopes, Slots(object)] if slotted else scopes  # type: ignore[list-item]
 
 
 def _classes(kind: type) -> list[type]:
-    """The classes of which attributes may change."""
+    """Classes of an object whose attributes may change."""
     return [cls for cls in kind.__mro__ if not _is_constant(cls)]
 
 
@@ -204,7 +204,7 @@ def _is_constant(cls: type) -> bool:
 
 
 def _is_known(cls: type) -> bool:
-    """Whether a class is constant, or made of Python's code: C has methods of other types."""
+    """True if a class is constant, or defined in Python: classes in C have methods of other types."""
     if _is_constant(cls):
         return True
     of_c = (MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType)

@@ -41,7 +41,7 @@ PURE_NUMPY = {
 PURE_LINALG = ("cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_power", "norm", "pinv", "qr", "solve", "svd")
 PURE_MODULES = {"math", "cmath", "_operator", "itertools", "_functools"}  # written in C
 PACKAGE = __name__.partition(".")[0]
-# gpuop's parts whose functions ask no device
+# parts of gpuop whose functions use no device
 PURE_PARTS = (
     *("dsl", "ir", "ops", "engine.iterate", "engine.jit"),
     *("lib.cog", "lib.fft", "lib.linalg", "lib.ndimage", "lib.random"),
@@ -58,10 +58,10 @@ _LIBRARY = {
         *(np.ndindex, np.ndenumerate, np.mgrid, np.ogrid, functools.partial),
     )
 }
-_CHANGING = (np.void, np.object_)  # NumPy's scalars that can be written to
+_CHANGING = (np.void, np.object_)  # mutable NumPy scalars
 SCALARS = {t for t in np.sctypeDict.values() if not issubclass(t, _CHANGING)}
-_PLACE = type(vars(namedtuple("_Named", "field"))["field"])  # what gives a field of a tuple
-# What its text tells, as that of floating numbers, of which zeros of both signs are equal; and what its value tells
+_PLACE = type(vars(namedtuple("_Named", "field"))["field"])  # descriptor of a namedtuple field
+# Types keyed by their text: floats, because 0.0 == -0.0; and types keyed by their value
 BY_TEXT = {float, complex, TargetExpression, *(t for t in SCALARS if issubclass(t, np.inexact))}
 PLAIN = {
     bool,
@@ -80,14 +80,14 @@ PLAIN = {
 
 
 def is_constant(value: Any) -> bool:
-    """Whether an object that has no plain value is known to be, and to do, the same at all times."""
+    """True if an object without a plain value is certain to be, and to do, the same at all times."""
     if id(value) in _LIBRARY or isinstance(value, (Targets, ThreadConstant, _PLACE)):
         return True
     if isinstance(value, type):
         scalar = issubclass(value, np.generic) and value.__module__ == "numpy"
         return scalar or value.__module__ in ("builtins", "itertools") or _is_own(value)
     if isinstance(value, BuiltinFunctionType):
-        owner = value.__self__  # of `tuple.__new__` the class
+        owner = value.__self__  # for `tuple.__new__` it is the class
         return (isinstance(owner, ModuleType) and owner.__name__ in PURE_MODULES) or _is_builtin(owner)
     if isinstance(value, (MethodDescriptorType, WrapperDescriptorType)):
         return _is_builtin(value.__objclass__)
@@ -101,6 +101,6 @@ def _is_builtin(cls: Any) -> bool:
 
 
 def _is_own(value: Any) -> bool:
-    """A function or class of gpuop's."""
+    """True for a function or class of gpuop."""
     module = f"{value.__module__}."
     return module.startswith(_PURE) or (isinstance(value, type) and module.startswith(f"{PACKAGE}."))

@@ -19,13 +19,13 @@ MISSING = object()
 FunctionParts = tuple[Any, Any, Any, int]
 
 
-class Watched:
-    """What a snapshot has met, each with what a reader knows it by."""
+class Watch:
+    """Objects that a snapshot met, each with its description for messages."""
 
-    __slots__ = ("cells", "containers", "functions", "given", "names", "scopes")
+    __slots__ = ("cells", "containers", "functions", "names", "references", "scopes")
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
-        self.given = [_reference(leaf) for leaf in _leaves(parts)]
+        self.references = [_reference(leaf) for leaf in _leaves(parts)]
         self.names: dict[tuple[int, str], tuple[Scope, str, Any, str]] = {}
         self.scopes: dict[int, tuple[Scope, tuple[str, ...], str]] = {}
         self.cells: dict[int, tuple[CellType, Any, str]] = {}
@@ -33,35 +33,37 @@ class Watched:
         self.containers: list[tuple[Any, Any, tuple[Any, ...], str]] = []
 
     def bound(self, scope: Scope, name: str, where: str) -> Any:
-        """What a scope has under a name, or MISSING."""
+        """Value of a name in a scope, or MISSING."""
         value = scope.get(name, MISSING)
         self.names[id(scope), name] = scope, name, value, where
         return value
 
     def names_of(self, scope: Scope, where: str) -> None:
-        """Which names a scope has."""
+        """Watch the set of names of a scope."""
         self.scopes[id(scope)] = scope, tuple(scope), where
 
     def content(self, cell: CellType, name: str) -> Any:
-        """What a cell holds, or MISSING."""
+        """Contents of a closure cell, or MISSING."""
         value = content(cell)
         self.cells[id(cell)] = cell, value, name
         return value
 
     def function(self, function: FunctionType) -> None:
-        """What calls of a function run and take."""
+        """Watch the code, defaults and attributes of a function."""
         self.functions.append((function, _parts(function)))
 
-    def given_again(self, parts: tuple[Any, ...]) -> bool:
-        """Whether these are the functions and objects that were given."""
+    def same_parts(self, parts: tuple[Any, ...]) -> bool:
+        """True if these are the functions and objects of the snapshot."""
         leaves = tuple(_leaves(parts))
-        return len(leaves) == len(self.given) and all(g() is leaf for g, leaf in zip(self.given, leaves, strict=True))
+        return len(leaves) == len(self.references) and all(
+            reference() is leaf for reference, leaf in zip(self.references, leaves, strict=True)
+        )
 
     def holds(self, is_equal: Callable[[Any, Any], bool]) -> bool:
-        """Whether all is as it was.
+        """True if nothing has changed.
 
         Args:
-            is_equal: says it of a container and of what stood for its contents.
+            is_equal: compares a container with the key of its contents.
         """
         for scope, name, value, _ in self.names.values():
             if scope.get(name, MISSING) is not value:
@@ -70,7 +72,7 @@ class Watched:
             if content(cell) is not value:
                 return False
         for f, parts in self.functions:
-            if not _are(parts, _parts(f)):
+            if not _identical(parts, _parts(f)):
                 return False
         for scope, names, _ in self.scopes.values():
             if tuple(scope) != names:
@@ -78,10 +80,10 @@ class Watched:
         return all(_is_same(c, members) or is_equal(c, values) for c, values, members, _ in self.containers)
 
     def changed(self, is_equal: Callable[[Any, Any], bool]) -> Iterator[str]:
-        """What is another now, as sentences say it."""
-        yield from self._bound_anew()
+        """Changes, a sentence each."""
+        yield from self._rebound()
         for f, parts in self.functions:
-            if not _are(parts, _parts(f)):
+            if not _identical(parts, _parts(f)):
                 yield f"`{f.__name__}` has other code, defaults or attributes"
         for scope, names, where in self.scopes.values():
             for name in dict.fromkeys(scope).keys() ^ dict.fromkeys(names).keys():
@@ -90,7 +92,7 @@ class Watched:
             if not (_is_same(container, members) or is_equal(container, values)):
                 yield f"{name} holds something else"
 
-    def _bound_anew(self) -> Iterator[str]:
+    def _rebound(self) -> Iterator[str]:
         for scope, name, value, where in self.names.values():
             if scope.get(name, MISSING) is not value:
                 yield f"`{name}` of {where} is bound anew"
@@ -100,22 +102,22 @@ class Watched:
 
 
 def content(cell: CellType) -> Any:
-    """What a cell holds, or MISSING."""
+    """Contents of a closure cell, or MISSING."""
     try:
         return cell.cell_contents
-    except ValueError:  # it is empty
+    except ValueError:  # an empty cell
         return MISSING
 
 
 def members_of(container: Any) -> tuple[Any, ...]:
-    """What a container holds, of a dictionary its keys too; of an array nothing: its numbers are no objects."""
+    """Members of a container, with the keys of a dictionary; none of an array, whose numbers are no objects."""
     if type(container) is np.ndarray:
         return ()
     return tuple(chain.from_iterable(container.items()) if type(container) is dict else container)
 
 
 def _leaves(parts: Iterable[Any]) -> Iterator[Any]:
-    """The functions and objects that are given: numbers and arrays are told by their contents, and fields by their nodes."""
+    """Functions and objects among the parts. Numbers and arrays are keyed by content, and fields by node."""
     for part in parts:
         if type(part) in (tuple, list, set, frozenset, dict):
             yield from _leaves(part.values() if isinstance(part, dict) else part)
@@ -124,7 +126,7 @@ def _leaves(parts: Iterable[Any]) -> Iterator[Any]:
 
 
 def _reference(leaf: Any) -> Callable[[], Any]:
-    """What gives an object while it is there: what is kept of it keeps it alive only where it must."""
+    """Function that returns the object while it lives: a weak reference where possible."""
     try:
         return weakref.ref(leaf)
     except TypeError:
@@ -132,13 +134,13 @@ def _reference(leaf: Any) -> Callable[[], Any]:
 
 
 def _is_same(container: Any, members: tuple[Any, ...]) -> bool:
-    """Whether a container holds the same objects, each of which is looked at by itself."""
-    return type(container) is not np.ndarray and _are(members, members_of(container))
+    """True if a container holds the same objects; each of them is compared by itself."""
+    return type(container) is not np.ndarray and _identical(members, members_of(container))
 
 
-def _are(some: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Whether these are the same objects."""
-    return len(some) == len(others) and all(map(is_, some, others))
+def _identical(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    """True if these are the same objects."""
+    return len(left) == len(right) and all(map(is_, left, right))
 
 
 def _parts(f: FunctionType) -> FunctionParts:

@@ -134,7 +134,7 @@ def check_races(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
     writes = [s for s in walk(kernel.body) if isinstance(s, (Write, Atomic)) and target(s) is slot.param]
     own = [w for w in writes if isinstance(w, Write) and w.point is None]
     elsewhere = [w for w in writes if isinstance(w, Atomic) or w.point is not None]
-    if slot.begins is None:
+    if slot.initial is None:
         _check_meeting(kernel, slot, covered, own, elsewhere)
     elif covered:
         _check_neighbours(kernel, slot)

@@ -33,11 +33,11 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
             what surplus threads would have written.
     """
     recorder.check_pending()
-    begins = (stmt for updated in recorder.updated.values() for stmt in updated.begins())
-    ends = (stmt for updated in recorder.updated.values() for stmt in updated.ends())
+    begins = (stmt for updated in recorder.updated.values() for stmt in updated.prologue())
+    ends = (stmt for updated in recorder.updated.values() for stmt in updated.epilogue())
     body, domain = _element_axis(recorder, (*recorder.shared, *begins, *without_returns(recorder), *ends))
     check_nesting(body)
-    check_alike(body, domain, recorder.work_group, recorder.alike)
+    check_alike(body, domain, recorder.work_group, recorder.uniform)
     body = _Elements(body, recorder.volatile).copy()
     group = recorder.work_group if recorder.group or _knows_groups(body) else None
     kernel = Kernel(
@@ -48,7 +48,7 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
         body,
         group,
         loc=recorder.loc,
-        whole=recorder.surplus,
+        whole=recorder.runs_tail_threads,
         precision=precision,
         looked=recorder.looked,
     )
@@ -125,8 +125,8 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[ir.Bl
         )
     covered = covers(body, field, domain)
     check_races(kernel, slot, covered)
-    if slot.begins is not None:
-        return body, Output(field, begins=slot.begins)
+    if slot.initial is not None:
+        return body, Output(field, initial=slot.initial)
     if slot.default is None:
         check_cover(kernel, slot, covered)
     first = next((n for n, stmt in enumerate(body) if _is_read(stmt, field)), len(body))

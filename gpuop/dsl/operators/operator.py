@@ -15,9 +15,9 @@ from gpuop.base.lru import BoundedCache
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.guards.function_wrapper import Chosen, Decorated
+from gpuop.dsl.guards.function_wrapper import Chosen, FunctionWrapper
 from gpuop.dsl.guards.guard import Snapshot
-from gpuop.dsl.guards.guarded_cache import Recollection
+from gpuop.dsl.guards.guarded_cache import GuardedCache
 from gpuop.dsl.operators import arguments
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import results_of, slots_of
@@ -127,8 +127,17 @@ class Operator(Tokenized):
         function, outputs, name, default, precision, inout, inputs, dynamic: as of `gp.operator`.
     """
 
-    recorded_by = (*Decorated.recorded_by, "declared", "name", "default", "precision", "updates", "inputs", "dynamic")
-    users = (*Decorated.users, "source")
+    recorded_by = (
+        *FunctionWrapper.recorded_by,
+        "declared",
+        "name",
+        "default",
+        "precision",
+        "updates",
+        "inputs",
+        "dynamic",
+    )
+    users = (*FunctionWrapper.users, "source")
 
     def __init__(
         self,
@@ -146,7 +155,7 @@ class Operator(Tokenized):
         self.declared, self.default, self.precision = outputs, default, precision
         self.updates = names_of(inout, self.signature, outputs, default)
         self.inputs = inputs_of(self.function, self.name, dict(inputs) if isinstance(inputs, tuple) else inputs)
-        self.memo: Recollection[Remembered] = Recollection(MOST_BODIES)
+        self.memo: GuardedCache[Remembered] = GuardedCache(MOST_BODIES)
         self.constants: dict[str, set[Any]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -226,7 +235,7 @@ class Operator(Tokenized):
         given = arguments.members(bound)
         key = self._key(bound, given)
         constants = [v for v in given.values() if not isinstance(v, (Field, np.ndarray, list))]
-        kept, captured = self.memo.find_again(key, self.receiver, (self.function, self.declared, *constants))
+        kept, captured = self.memo.lookup(key, self.receiver, (self.function, self.declared, *constants))
         if kept:
             return Recording(kept.kernel, kept.identity, tuple(given[name].node for name in kept.names), kept.kinds)
         seen = looks()
@@ -283,7 +292,7 @@ class Operator(Tokenized):
         names = () if threads is None or grid is None else threads.names[: len(grid)]
         recorder = Recorder(self.name, grid, loc, slots, names)
         recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
-        recorder.given, recorder.called = arguments.no_fields(bound, given), here()
+        recorder.constants, recorder.called = arguments.no_fields(bound, given), here()
         recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
         stands = begin_updates(recorder, self.updates, bound, in_memory)
         with recorder, explained():

@@ -11,8 +11,8 @@ import numpy as np
 
 from gpuop.dsl.fields.copying import values_of
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.guards.function_wrapper import Decorated
-from gpuop.dsl.guards.guard import Same, snapshot
+from gpuop.dsl.guards.function_wrapper import FunctionWrapper
+from gpuop.dsl.guards.guard import Identity, snapshot
 from gpuop.ir.values import Leaf, Result
 
 UNORDERED = (set, frozenset)
@@ -20,7 +20,7 @@ UNORDERED = (set, frozenset)
 CODE = ("co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_flags")
 
 
-class Tokenized(Decorated):
+class Tokenized(FunctionWrapper):
     """What can say whether another one does the same."""
 
     def __dask_tokenize__(self) -> tuple[str, str]:
@@ -43,7 +43,7 @@ def _digest(value: Any) -> str:
 def _parts(value: Any) -> Iterator[bytes]:
     """Bytes that tell a value of a snapshot from others, whatever process it is in."""
     match value:
-        case Same(object=held):
+        case Identity(object=held):
             yield from _parts_of_object(held)
         case CodeType():
             yield from _parts(("code", *(getattr(value, name) for name in CODE)))

@@ -57,7 +57,7 @@ def together(made: Sequence[tuple[Variant, tuple[Node, ...]]], kinds: tuple[Fiel
         _check_outputs(first, variant)
     places = {node: k for k, node in enumerate(nodes)}
     variants = tuple(replace(v, inputs=tuple(places[node] for node in inputs)) for v, inputs in made)
-    outputs = tuple(Output(output.param, begins=output.begins) for output in first.outputs)
+    outputs = tuple(Output(output.param, initial=output.initial) for output in first.outputs)
     kernel = Variants(first.name, tuple(nodes.values()), outputs, loc=first.loc, variants=variants)
     return Recording(kernel, identity_of(variants), tuple(nodes), kinds)
 

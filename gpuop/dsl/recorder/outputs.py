@@ -55,7 +55,7 @@ class OutputSlot:
     kind: FieldType
     default: Fill | None = None
     updates: str = ""
-    begins: FieldParam | None = None
+    initial: FieldParam | None = None
 
     @property
     def shown(self) -> str:

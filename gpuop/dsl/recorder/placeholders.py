@@ -40,7 +40,7 @@ def is_complex(value: Any) -> bool:
     return isinstance(value, COMPLEX)
 
 
-def of_field(value: FieldLike) -> Expr:
+def field_value(value: FieldLike) -> Expr:
     """The value of a 0D field, a number or a complex one."""
     field_type = value.type
     if field_type.field_shape or field_type.tensor_points > 1:
@@ -77,7 +77,7 @@ def beside_complex(name: str, operands: Sequence[Any], atom: Callable[[Any], Exp
 
 
 def _complex(value: Any, dtype: DType) -> Expr:
-    return of_field(value) if isinstance(value, FieldLike) else pair(value, dtype)
+    return field_value(value) if isinstance(value, FieldLike) else pair(value, dtype)
 
 
 def _as_pair(given: Expr | Number, dtype: DType) -> Expr:

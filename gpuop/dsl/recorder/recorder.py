@@ -31,19 +31,19 @@ Steps = TypeVar("Steps", bound=ir.Expr | tuple[ir.Expr, ...])
 
 @dataclass(eq=False)
 class Scope:
-    """A block being recorded. `marks` runs beside `statements`: where the user's frames stood at each."""
+    """A block being recorded. `marks` runs parallel to `statements`: the positions of the user frames at each."""
 
     kind: str
     loc: Loc | None = None
     open: bool = True
     statements: list[ir.Stmt] = field(default_factory=list)
     marks: list[tuple[Position, ...]] = field(default_factory=list)
-    left: str = ""  # `_break`, `_continue` or `_return`, where that is the last statement
+    left: str = ""  # `_break`, `_continue` or `_return`, if that is the last statement
     chain: ir.If | None = None  # the `_if` chain at the end of `statements` that `_elseif` and `_else` may extend
 
 
 class OpenGrid(SemanticError):
-    """The thread grid follows the target: the body is to be recorded for each grid that it may be."""
+    """The thread grid depends on the target: the body must be recorded for each possible grid."""
 
     extents: tuple[Extent, ...] = ()
 
@@ -55,37 +55,39 @@ class Recorder:
         self, name: str, grid: Shape | None, loc: Loc | None, outputs: list[OutputSlot], names: tuple[str, ...] = ()
     ) -> None:
         self.name, self.loc = name, loc
-        self.grid, self.names = grid, names  # all dimensions of the grid: `domain` has the axes that kernels know
-        self.unfolded: tuple[Scope, tuple[ir.Expr, ...]] | None = None  # own places along dimensions that are one axis
-        self.grid_of = ""  # who decided it, where `_globalThreads` did not
-        self.tensor = Shape()  # a thread's tensor axis: one thread for each of its elements
-        self.grid_chosen: tuple[int, ...] | None = None  # where targets decide on the grid, what it is recorded for
-        self.threads_given = self.whole = False  # whole: whether the surplus threads of the last groups run too
-        self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group that `_localThreads` asks for
-        self.alike: list[tuple[ir.Expr, Loc | None]] = []  # what must be the same for all threads of a work-group
-        self.shared: list[ir.Declare] = []  # memory that is not a thread's own
+        self.grid, self.names = grid, names  # all dimensions of the grid; `domain` has the axes of the kernel
+        self.unfolded: tuple[Scope, tuple[ir.Expr, ...]] | None = (
+            None  # own positions along dimensions folded into one axis
+        )
+        self.grid_of = ""  # origin of the grid, unless `_globalThreads` set it
+        self.tensor = Shape()  # tensor axis of the thread grid: one thread per element
+        self.grid_chosen: tuple[int, ...] | None = None  # the grid of this recording, if targets decide on it
+        self.threads_set = self.whole = False  # whole: the tail threads of the last groups run too
+        self.group: tuple[tuple[Extent, ...], Loc | None] | None = None  # the work-group set by `_localThreads`
+        self.uniform: list[tuple[ir.Expr, Loc | None]] = []  # values that must be uniform in a work-group
+        self.shared: list[ir.Declare] = []  # local and constant memory
         self.volatile: set[ir.Var | ir.Array] = set()
-        self.values: dict[ir.Var, ir.Expr] = {}  # the expression of each name that never changes
+        self.values: dict[ir.Var, ir.Expr] = {}  # the expression of each immutable name
         self.outputs = outputs
         self.inputs: dict[Node, ir.FieldParam] = {}
-        self.updated: dict[Node, UpdatedField] = {}  # by what stands for them in the body
+        self.updated: dict[Node, UpdatedField] = {}  # by the node that represents them in the body
         self.hints: dict[Node, str] = {}
         self.scopes: list[Scope] = [Scope("body", loc)]
         self.emitted = 0  # statements
         self.scope_of: dict[ir.Var | ir.Array, Scope] = {}
-        self.elements: list[tuple[ir.Expr, int]] = []  # the loops over tensor elements that are open
+        self.elements: list[tuple[ir.Expr, int]] = []  # the open loops over tensor elements
         self.element_loop: ir.For | None = None
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
-        self.given: tuple[Any, ...] = ()  # to the operator, besides Fields
-        self.called: Loc | None = None  # the line that gave them
+        self.constants: tuple[Any, ...] = ()  # arguments of the operator besides Fields
+        self.called: Loc | None = None  # the line of the call
         self.quotients: set[ir.Var] = (
             set()
-        )  # of two integers each, by `/`, which have not become floats by themselves yet
-        self.returned: ir.Var | None = None  # whether a thread has called `_return()`
-        self.inside = ""  # the library's operator or function that is being recorded, which wraps around on purpose
-        self.idle, self.naming = False, True  # whether an integer 0 leaves values without a use
-        self.looked: Loc | None = None  # where Python has first asked how large a field is
-        self.root: FrameType | None = None  # what writes statements stands within it
+        )  # results of `/` on two integers that were not implicitly converted to float yet
+        self.returned: ir.Var | None = None  # flag of threads that called `_return()`
+        self.inside = ""  # name of the library function being recorded, whose integers wrap around on purpose
+        self.idle, self.naming = False, True  # idle: an integer 0 made some values unused
+        self.looked: Loc | None = None  # first line at which Python read the extents of a field
+        self.root: FrameType | None = None  # outermost frame of the body
 
     # --- the stack of recorders ---------------------------------------------------------------------------------
 
@@ -104,7 +106,7 @@ class Recorder:
 
     @property
     def build(self) -> Builder:
-        """Builds expressions here. It is not kept: a cycle would hold the fields of a call until Python looks for cycles."""
+        """Builder of expressions here. Storing it would be a cycle that keeps the fields of a call alive."""
         return Builder(self.bind)
 
     @property
@@ -138,10 +140,10 @@ class Recorder:
         return self.declare(ir.Var(hint or "t", expr.type, temporary=not hint), expr)
 
     def steps(self, make: Callable[[], Steps], inside: str = "") -> Steps:
-        """Record the steps of a function: what the user names is its result, not they.
+        """Record the steps of a function; the user names its result, not its steps.
 
         Args:
-            inside: the function's name, where its steps wrap around on purpose.
+            inside: the name of the function, if its integers wrap around on purpose.
         """
         before, first = (self.naming, self.inside), len(self.scope.statements)
         self.naming, self.inside = False, inside or self.inside
@@ -149,8 +151,8 @@ class Recorder:
             result = make()
         finally:
             self.naming, self.inside = before
-        made = isinstance(result, ir.Ref) and result.var in self.values and len(self.scope.statements) > first
-        if made and isinstance(result, ir.Ref) and self.retract(result.var):
+        named = isinstance(result, ir.Ref) and result.var in self.values and len(self.scope.statements) > first
+        if named and isinstance(result, ir.Ref) and self.retract(result.var):
             return self.bind(self.values[result.var])  # type: ignore[return-value]
         return result
 
@@ -163,10 +165,10 @@ class Recorder:
         return ir.Ref(var)
 
     def retract(self, symbol: ir.Var | ir.Array) -> bool:
-        """Take back the last statement, if it is what made this variable or array."""
+        """Remove the last statement if it defines this variable or array."""
         last = self.scope.statements[-1] if self.scope.statements else None
-        made = last.var if isinstance(last, ir.Let) else last.array if isinstance(last, ir.Declare) else None
-        if made is not symbol:
+        symbol_of_last = last.var if isinstance(last, ir.Let) else last.array if isinstance(last, ir.Declare) else None
+        if symbol_of_last is not symbol:
             return False
         del self.scope.statements[-1], self.scope.marks[-1]
         self.emitted -= 1
@@ -194,20 +196,20 @@ class Recorder:
         first = len(scope.statements)
         while first > start and inside(scope.marks[first - 1]):
             first -= 1
-        taken = list(zip(scope.statements[first:], scope.marks[first:], strict=True))
+        removed = list(zip(scope.statements[first:], scope.marks[first:], strict=True))
         del scope.statements[first:], scope.marks[first:]
-        return taken
+        return removed
 
-    def put(self, taken: list[tuple[ir.Stmt, tuple[Position, ...]]]) -> None:
-        """Append statements taken elsewhere; their values now belong to the open block."""
-        for stmt, mark in taken:
+    def put(self, statements: list[tuple[ir.Stmt, tuple[Position, ...]]]) -> None:
+        """Append statements removed elsewhere; their values now belong to the open block."""
+        for stmt, mark in statements:
             self.scope.statements.append(stmt)
             self.scope.marks.append(mark)
             if isinstance(stmt, ir.Let):
                 self.scope_of[stmt.var] = self.scope
 
     def usable(self, expr: ir.Expr) -> ir.Expr:
-        """The expression, if the block that made it is still open."""
+        """The expression, if its block is still open."""
         if isinstance(expr, ir.Ref):
             scope = self.scope_of.get(expr.var)
             name = "this value" if expr.var.temporary else f"`{expr.var.hint}`"
@@ -221,7 +223,7 @@ class Recorder:
         return expr
 
     def alive(self, value: Any) -> bool:
-        """Whether the block that made a value is still open."""
+        """Return whether the block of a value is still open."""
         expr = getattr(value, "_expr", None)
         scope = self.scope_of.get(expr.var) if isinstance(expr, ir.Ref) else self.scope
         return scope is not None and scope.open
@@ -256,8 +258,8 @@ class Recorder:
         return Shape(numbers(group)) if all(isinstance(n, int) for n in group) else group
 
     @property
-    def surplus(self) -> bool:
-        """Whether threads run that the grid has not; possibly, where the target decides about work-groups."""
+    def runs_tail_threads(self) -> bool:
+        """True if threads outside the grid run; also if the target decides on that through its work-groups."""
         extents = zip(ir.AXES, self.work_group, strict=False)
         return self.whole and any(not isinstance(n, int) or self.domain.extent(axis) % n for axis, n in extents)
 
@@ -300,7 +302,7 @@ def recording() -> Recorder | None:
 
 
 def current(what: Any = "this") -> Recorder:
-    """The innermost recorder, which must exist."""
+    """The innermost recorder; an error without one."""
     recorder = recording()
     if recorder is None:
         raise SemanticError(
@@ -310,7 +312,7 @@ def current(what: Any = "this") -> Recorder:
 
 
 def caller() -> FrameType:
-    """The frame that writes the kernel."""
+    """The frame of the kernel body."""
     return kernel_frame() or sys._getframe(1)
 
 
@@ -318,44 +320,46 @@ ELEMENT = ir.Index("global", "element")
 
 
 class UpdatedField:
-    """A field that is updated, and the output that holds it in the end.
+    """A field that an operator updates, and the output with its final value.
 
-    Where threads touch only their own points, it is a variable of the thread that begins with the value of its point and is
-    written at the end. Otherwise its memory is the output's, which begins as the field. In both cases an operator that updates
-    a field returns another one; whether that has the memory of the first is for plans to decide.
+    If threads access only their own points, it is a variable of the thread, loaded at the start and written at the end. Otherwise
+    it lives in the memory of the output, which starts as a copy of the field. In both cases the operator returns a new field;
+    plans decide whether that reuses the memory of the first.
 
     Args:
-        in_memory: whether threads touch other points than their own.
+        in_memory: threads access other points than their own.
 
     Attributes:
-        name: of the argument.
-        given: the field that the operator is called with.
-        elsewhere: whether the body has touched other points, or elements that are not known.
-        written: where the body writes it first, as a variable.
+        name: name of the argument.
+        field: the argument.
+        elsewhere: the body has accessed other points, or elements with unknown index.
+        written: line of the first write, if it is a variable.
     """
 
-    def __init__(self, recorder: Recorder, name: str, given: FieldLike, slot: OutputSlot, in_memory: bool) -> None:
-        self._recorder, self.name, self.given, self.slot = weakref.ref(recorder), name, given, slot
-        self.type, self.in_memory, self.elsewhere = given.type, in_memory, in_memory
+    def __init__(self, recorder: Recorder, name: str, field: FieldLike, slot: OutputSlot, in_memory: bool) -> None:
+        self._recorder, self.name, self.field, self.slot = weakref.ref(recorder), name, field, slot
+        self.type, self.in_memory, self.elsewhere = field.type, in_memory, in_memory
         self.written: Loc | None = None
         self._var: ir.Var | None = None
 
     @property
     def recorder(self) -> Recorder:
-        """What records the body, which has this and lives longer: a cycle would hold the fields of a call."""
+        """Recorder of the body. It owns this object; a strong reference would be a cycle that keeps the fields of a call
+        alive.
+        """
         recorder = self._recorder()
         assert recorder is not None
         return recorder
 
     @property
     def is_small(self) -> bool:
-        """Whether it can be a variable."""
+        """True if a variable can hold its tensor."""
         tensor = self.recorder.tensor
         return tensor.points == self.type.planes if tensor else self.type.planes <= SMALL_TENSOR
 
     @property
     def var(self) -> ir.Var:
-        """What a thread has of it: its point, or an element of that where it has only one."""
+        """Variable of a thread: its point, or the only element that the thread has of it."""
         if self._var is None:
             lanes = 1 if self.recorder.tensor else self.type.planes
             self._var = ir.Var(self.name, Type(self.type.storage, lanes), mutable=True)
@@ -363,7 +367,7 @@ class UpdatedField:
         return self._var
 
     def read(self, element: ir.Expr | None) -> ir.Expr:
-        """What it holds now, or an element of that."""
+        """Current value, or an element of it."""
         build = self.recorder.build
         value = build.copy(ir.Ref(self.var))
         return fetch(build, self.type, value if element is None else build.lane(value, self._lane(element)))
@@ -392,8 +396,8 @@ class UpdatedField:
     def element(self) -> ir.Expr | None:
         return ELEMENT if self.recorder.tensor else None
 
-    def begins(self) -> ir.Block:
-        """What stands before the body."""
+    def prologue(self) -> ir.Block:
+        """Statements before the body."""
         if self.written is None and not self._changes():
             raise SemanticError(
                 f"operator `{self.recorder.name}` never writes `{self.name}`, which `inout=` names; add "
@@ -401,20 +405,20 @@ class UpdatedField:
                 self.recorder.loc,
             )
         if self.in_memory:
-            self.slot.begins = self.recorder.param(self.given)
+            self.slot.initial = self.recorder.param(self.field)
             return ()
-        point = self.recorder.own_point() if self.recorder.surplus and self.type.field_shape else None
-        param = self.recorder.param(self.given)
+        point = self.recorder.own_point() if self.recorder.runs_tail_threads and self.type.field_shape else None
+        param = self.recorder.param(self.field)
         return (ir.Let(self.var, ir.Read(param, self.var.type, point, self.element, "clamp")),)
 
-    def ends(self) -> ir.Block:
-        """What stands behind it."""
+    def epilogue(self) -> ir.Block:
+        """Statements after the body."""
         return (
             () if self.in_memory else (ir.Write(self.slot.param, ir.Ref(self.var), None, self.element, self.written),)
         )
 
     def _changes(self) -> bool:
-        """Whether the body writes its memory."""
+        """Return whether the body writes its memory."""
         written = (
             stmt for stmt in walk(tuple(self.recorder.scopes[0].statements)) if written_by(stmt) is self.slot.param
         )

@@ -16,7 +16,7 @@ TWO = ("atan2", "copysign", "fmod", "hypot", "ldexp", "nextafter", "pow", "remai
 ANY = "_sqrt(x)"
 
 
-def own_word(name: str) -> str:
+def kernel_call(name: str) -> str:
     """How a kernel calls a function that NumPy or Python's `math` has; empty where it has no word for it."""
     if name in OTHERS:
         return OTHERS[name]
@@ -26,11 +26,11 @@ def own_word(name: str) -> str:
     return f"{word}({'a, b' if word[1:] in TWO else 'x'})"
 
 
-def of_math() -> str:
+def math_call() -> str:
     """What to write for the function of `math` that the user's line calls, with its name; of any, where it has none."""
     at = here()
     called = re.findall(r"\bmath\.(\w+)\(", at.text if at is not None else "")
     found = next(
-        (f"`{word}` for `math.{name}{word[word.index('(') :]}`" for name in called if (word := own_word(name))), ""
+        (f"`{word}` for `math.{name}{word[word.index('(') :]}`" for name in called if (word := kernel_call(name))), ""
     )
     return found or "`_sin(x)` for `math.sin(x)`"

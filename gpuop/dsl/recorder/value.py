@@ -15,9 +15,9 @@ from gpuop.dsl.recorder.components import COMPONENTS, INSTEAD, SWIZZLE, componen
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.kernel_warnings import as_float, noted
 from gpuop.dsl.recorder.outputs import OutputRef
-from gpuop.dsl.recorder.placeholders import COMPLEX, beside_complex, is_complex, of_field, pair
+from gpuop.dsl.recorder.placeholders import COMPLEX, beside_complex, field_value, is_complex, pair
 from gpuop.dsl.recorder.recorder import current
-from gpuop.dsl.recorder.suggestions import ANY, of_math, own_word
+from gpuop.dsl.recorder.suggestions import ANY, kernel_call, math_call
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.zero_folding import without_zero
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
@@ -25,7 +25,7 @@ from gpuop.ir.expansions import EXPANSIONS
 from gpuop.ir.nodes import Const, Expr, Ref
 from gpuop.ir.types import BOOL, BY_NUMPY, DOUBLE, INT, LONG, ULONG, DType, Type
 
-# Python's operators by NumPy's name (see `arithmetic`), and the table's where it differs
+# Table rows by the NumPy name of an operator (see `arithmetic`), where the names differ
 KERNEL_NAMES = {
     "subtract": "sub", "multiply": "mul", "divide": "div", "floor_divide": "floordiv", "remainder": "mod", "negative": "neg",
     "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "less": "lt", "less_equal": "le", "greater": "gt",
@@ -36,7 +36,7 @@ LISTS = "of several values there are `_sum`, `_min`, `_max`, `_and` (all), `_or`
 ADVICE: dict[type, str] = {type(None): "did a function forget its `return`?", str: "a kernel computes with numbers"}
 ADVICE |= dict.fromkeys((list, tuple), LISTS)
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
-Operand = Any  # a Value, a number, or a 0D scalar Field: what may stand in kernel arithmetic
+Operand = Any  # operand of kernel arithmetic: a Value, a number, or a 0D scalar Field
 
 
 PRODUCT = (
@@ -45,17 +45,19 @@ PRODUCT = (
 
 
 class Value(Arithmetic["Value"]):
-    """A value of the device's: a scalar or a vector of 2 to 4 components."""
+    """A recorded value: a scalar, or a vector of 2 to 4 components."""
 
     __slots__ = ("_expr",)
 
     def __init__(self, expr: Expr) -> None:
         varies = isinstance(expr, Ref) and expr.var.mutable
-        self._expr = current().build.copy(expr) if varies else expr  # it stays what it was when it was written
+        self._expr = (
+            current().build.copy(expr) if varies else expr
+        )  # the value at this statement, whatever is assigned later
 
     @property
     def expr(self) -> Expr:
-        """The atom that stands for this value; an error where its block has ended."""
+        """Atom of this value; an error if its block has ended."""
         return current(f"`{self.hint}`").usable(self._expr)
 
     @property
@@ -64,19 +66,19 @@ class Value(Arithmetic["Value"]):
 
     @property
     def hint(self) -> str:
-        """What messages call it: the name of its variable, or the number that it is."""
+        """Name in messages: that of the variable, or the number."""
         expr = self._expr
         return expr.var.hint if isinstance(expr, Ref) else str(expr.value) if isinstance(expr, Const) else "value"
 
     @property
     def named(self) -> bool:
-        """Whether the user would know it by its hint."""
+        """True if the user knows the value by its hint."""
         expr = self._expr
         return isinstance(expr, Const) or (isinstance(expr, Ref) and not expr.var.temporary)
 
     @property
     def constant(self) -> Number | None:
-        """The number that it is, where that is known while recording."""
+        """The number, if it is known while recording."""
         return self.expr.value if isinstance(self.expr, Const) else None
 
     def __repr__(self) -> str:
@@ -102,11 +104,11 @@ class Value(Arithmetic["Value"]):
         return Value(self.expr)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Value:
-        """Arithmetic with NumPy's scalars on the left ends up here; NumPy's other functions do not work on values."""
+        """Arithmetic with a NumPy scalar on the left; other NumPy functions do not take values."""
         if method != "__call__" or options or ufunc.__name__ not in (*KERNEL_NAMES, *SAME_NAMES):
             raise UnsupportedError(
                 f"numpy.{ufunc.__name__} does not take kernel values; kernels have functions of their own, as "
-                f"`{own_word(ufunc.__name__) or ANY}`"
+                f"`{kernel_call(ufunc.__name__) or ANY}`"
             )
         return self._operate(ufunc.__name__, *operands)
 
@@ -114,7 +116,7 @@ class Value(Arithmetic["Value"]):
 
     def __getattr__(self, name: str) -> Value:
         if name.startswith("__") or not SWIZZLE.match(name):
-            if name.startswith("__"):  # Python and NumPy ask for these
+            if name.startswith("__"):  # Python and NumPy probe for these
                 raise AttributeError(name)
             raise MissingError(f"a kernel value has no attribute {name!r}; {INSTEAD.get(name, COMPONENTS)}")
         lanes = [lane_of(self.type, letter) for letter in name]
@@ -130,15 +132,15 @@ class Value(Arithmetic["Value"]):
                 "a scalar value cannot be unpacked or iterated over; use `with _for(n) as i:` for loops on the device, and "
                 "`with _for((rows, columns)) as (r, c):` along several dimensions"
             )
-        wanted = unpacked(sys._getframe(1))
-        if wanted not in (None, self.type.lanes):
+        count = unpacked(sys._getframe(1))
+        if count not in (None, self.type.lanes):
             raise SemanticError(
-                f"a value of {self.type.lanes} components is unpacked into {self.type.lanes} names, not into {wanted}; "
+                f"a value of {self.type.lanes} components is unpacked into {self.type.lanes} names, not into {count}; "
                 "`v.xy` has the first two, `v[i]` has one"
             )
         return iter([self[i] for i in range(self.type.lanes)])
 
-    # --- what Python would do silently ----------------------------------------------------------------------------
+    # --- Python constructs that would misuse a value ----------------------------------------------------------------------------
 
     def __bool__(self) -> NoReturn:
         raise SemanticError(
@@ -165,7 +167,7 @@ class Value(Arithmetic["Value"]):
     def __float__(self) -> NoReturn:
         raise SemanticError(
             "a recorded value is not a Python float: it exists only on the device; "
-            f"use the kernel's own functions ({of_math()}), or `_convert_float(x)`"
+            f"use the kernel's own functions ({math_call()}), or `_convert_float(x)`"
         )
 
     def __round__(self, digits: Any = None) -> NoReturn:
@@ -200,7 +202,7 @@ class Value(Arithmetic["Value"]):
         )
 
     def assign(self, value: Operand) -> None:
-        """Assign to a variable; an expression is none."""
+        """Assign to a variable; an expression is not one."""
         raise SemanticError(
             "`@=` assigns to variables, and this is an expression; make a variable of it with `v = _var(x)`"
         )
@@ -226,7 +228,7 @@ class Value(Arithmetic["Value"]):
 
 
 def atom(value: Operand) -> Expr | Number:
-    """What an operand records as: an atom, or a number whose type its neighbours decide."""
+    """Atom of an operand, or a number whose type its neighbours decide."""
     if isinstance(value, Value):
         return value.expr
     plain = number(value)
@@ -235,10 +237,10 @@ def atom(value: Operand) -> Expr | Number:
     if isinstance(value, COMPLEX):
         return pair(value)
     if isinstance(value, FieldLike):
-        return of_field(value)
+        return field_value(value)
     if isinstance(value, TargetExpression):
         raise misplaced(value)
-    what = repr(value) if isinstance(value, OutputRef) else described(value)
+    description = repr(value) if isinstance(value, OutputRef) else described(value)
     advice = getattr(
         value,
         "advice",
@@ -247,22 +249,22 @@ def atom(value: Operand) -> Expr | Number:
             "wrap arrays in a Field and read them with `_readTensor`, or index them with Python integers",
         ),
     )
-    raise SemanticError(f"{what} cannot stand in a kernel; {advice}")
+    raise SemanticError(f"{description} cannot stand in a kernel; {advice}")
 
 
 def literal_atom(value: Operand) -> Expr:
-    """As `atom`, numbers alone being int or float, but of the dtype that NumPy's have."""
-    found = typed(value)
-    return literal(found) if isinstance(found, (bool, int, float)) else found
+    """As `atom`, but lone Python numbers are int or float, and NumPy numbers keep their dtype."""
+    result = typed(value)
+    return literal(result) if isinstance(result, (bool, int, float)) else result
 
 
 def typed(value: Operand) -> Expr | Number:
-    """As `atom`, but a number of NumPy's has its dtype: other than int64 and float64, which Python's numbers become."""
-    found = atom(value)
+    """As `atom`, but NumPy numbers keep their dtype, except int64 and float64, the types of Python numbers."""
+    result = atom(value)
     dtype = BY_NUMPY.get(value.dtype.name) if isinstance(value, (np.generic, np.ndarray)) else None
-    if dtype is None or dtype is DOUBLE or not isinstance(found, (bool, int, float)):
-        return found
-    return found if dtype is LONG and INT.holds(found) else constant(found, dtype)
+    if dtype is None or dtype is DOUBLE or not isinstance(result, (bool, int, float)):
+        return result
+    return result if dtype is LONG and INT.holds(result) else constant(result, dtype)
 
 
 def apply(name: str, *args: Operand) -> Value:
@@ -277,10 +279,10 @@ def record(name: str, *args: Operand) -> Any:
         atoms = [typed(a) for a in args]
     recorder = current(f"`_{name}`")
     if any(isinstance(a, float) or (isinstance(a, Expr) and a.type.kind == "f") for a in atoms):
-        for each in atoms:
-            as_float(recorder.quotients, each)
-    if (known := without_zero(recorder, name, atoms)) is not None:
-        return known
+        for operand in atoms:
+            as_float(recorder.quotients, operand)
+    if (folded := without_zero(recorder, name, atoms)) is not None:
+        return folded
     if name in EXPANSIONS:
         function = EXPANSIONS[name]
         inside = name if function.group == "integer" else ""
@@ -291,18 +293,18 @@ def record(name: str, *args: Operand) -> Any:
 
 
 def convert(value: Operand, target: Type) -> Expr:
-    """Convert as writing does: integers truncate and saturate, scalars spread."""
-    build, given = current().build, atom(value)
-    if isinstance(given, (bool, int, float)):
-        given = _number(given, target.dtype)
-    return build.cast(given, target)
+    """Convert as a write does: integers truncate and saturate, scalars spread."""
+    build, source = current().build, atom(value)
+    if isinstance(source, (bool, int, float)):
+        source = _number(source, target.dtype)
+    return build.cast(source, target)
 
 
 def _number(value: Number, target: DType) -> Const:
     if isinstance(value, bool):
         return fold_cast(constant(value, BOOL), Type(target), True)
     if target.kind == "f" and not -(2**63) <= value < 2**64 and DOUBLE.holds(value):
-        value = float(value)  # which no integer of the device's is
+        value = float(value)  # beyond every integer of the device
     source = DOUBLE if isinstance(value, float) else LONG if -(2**63) <= value < 2**63 else ULONG
     if not source.holds(value):
         raise SemanticError(f"{value} fits no type of the device's")
@@ -313,7 +315,7 @@ def integer(value: Operand, what: str) -> Expr:
     """An int atom for an index, a bound or an extent."""
     expr = literal_atom(value)
     if not expr.type.integer or expr.type.lanes > 1:
-        divided = isinstance(value, float)  # Python's, as no integer becomes one otherwise
+        divided = isinstance(value, float)  # a Python float, the only way to get one here
         advice = "Python's `/` of its integers gives a float, write `//`; " if divided else ""
         raise SemanticError(
             f"{what} is a scalar integer, not {article(str(expr.type))}; {advice}convert with `_convert_int(x)`"
@@ -322,7 +324,7 @@ def integer(value: Operand, what: str) -> Expr:
 
 
 def _shift(op: str, value: Operand, amount: Operand) -> Value:
-    """OpenCL's shift: the amount counts modulo the width."""
+    """Shift as in OpenCL: the amount counts modulo the width."""
     shifted, by = atom(value), atom(amount)
     if not isinstance(by, NUMBERS):
         width = (by if isinstance(shifted, NUMBERS) else shifted).type.dtype.bits

@@ -79,7 +79,7 @@ class Packing:
         if isinstance(kernel, Iteration):
             return {"name": kernel.name, "repeat": self.iteration(kernel)}
         if not isinstance(kernel, Kernel):
-            raise SemanticError(f"a bundle holds kernels, and `{kernel.name}` {kernel.apart}", kernel.loc)
+            raise SemanticError(f"a bundle holds kernels, and `{kernel.name}` {kernel.unfusible}", kernel.loc)
         if kernel.dynamic and self.is_open:
             source, sized = generate_open(kernel, self.target)
         else:
@@ -92,7 +92,7 @@ class Packing:
             "extents": [open_number(n, self.sizes) for n in source.extents],
             "arguments": self.parameters((*kernel.inputs, *kernel.written)),  # not as the text may count their points
             "fills": {str(k): fill for k, fill in source.fills.items()},
-            "begins": {str(k): kernel.inputs.index(o.begins) for k, o in enumerate(kernel.outputs) if o.begins},
+            "begins": {str(k): kernel.inputs.index(o.initial) for k, o in enumerate(kernel.outputs) if o.initial},
             "needs": sorted(source.needs),
         }
         if sized is not None:

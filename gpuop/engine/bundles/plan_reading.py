@@ -109,7 +109,7 @@ class PlanReader:
         filled, needed = _fills(fills, params, count), frozenset(need.text() for need in needs.members())
         size, counts = _size(threads, group)
         outputs = _outputs(begins, params[:count], params[count:])
-        starting = {k for k, output in enumerate(outputs, count) if output.begins is not None}
+        starting = {k for k, output in enumerate(outputs, count) if output.initial is not None}
         unwritten = (p for k, p in enumerate(params) if k >= count and k not in {*filled, *starting} and p.type.nbytes)
         if not math.prod(size) and any(unwritten):
             raise Damaged(f"`{threads.place}` are none, and there is something to write")
@@ -224,7 +224,7 @@ def _outputs(item: Item, inputs: Sequence[FieldParam], written: Sequence[FieldPa
         begins[position] = inputs[given]
         if inputs[given].by_value or inputs[given].type != written[position].type:
             raise begun.is_not("the position of an input like the output that begins as it")
-    return tuple(Output(param, begins=begins.get(k)) for k, param in enumerate(written))
+    return tuple(Output(param, initial=begins.get(k)) for k, param in enumerate(written))
 
 
 def _fills(item: Item, params: Sequence[FieldParam], count: int) -> dict[int, float]:

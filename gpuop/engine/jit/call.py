@@ -88,7 +88,7 @@ class Traced:
 
 def in_planes(what: Program) -> tuple[frozenset[int], frozenset[int]]:
     """The `planar` values of a program, and those `by_library`."""
-    odd = [op for op in what.ops if op.kernel.apart or op.updates]
+    odd = [op for op in what.ops if op.kernel.unfusible or op.updates]
     by_library, others = (
         {v for op in odd if isinstance(op.kernel, DeviceFunction) is wanted for v in (*op.inputs, *op.outputs)}
         for wanted in (True, False)

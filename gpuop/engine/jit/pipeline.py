@@ -16,9 +16,9 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array, is_device_array, unfilled
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.dsl.guards.function_wrapper import Chosen, Decorated, check_function
+from gpuop.dsl.guards.function_wrapper import Chosen, FunctionWrapper, check_function
 from gpuop.dsl.guards.guard import Snapshot
-from gpuop.dsl.guards.guarded_cache import EVERY_CALL, Recollection
+from gpuop.dsl.guards.guarded_cache import EVERY_CALL, GuardedCache
 from gpuop.dsl.operators.arguments import check_size, contents, functions_among, leaves
 from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.precisions import choosing, chosen
@@ -45,14 +45,14 @@ class Pipeline(Windowing):
         function, precision, optimize, dynamic: as of `gp.pipeline`.
     """
 
-    recorded_by = (*Decorated.recorded_by, "precision", "dynamic")
-    users = (*Decorated.users, "explain", "footprint", "profile", "source", "window")
+    recorded_by = (*FunctionWrapper.recorded_by, "precision", "dynamic")
+    users = (*FunctionWrapper.users, "explain", "footprint", "profile", "source", "window")
 
     def __init__(self, function: Callable[..., Any], precision: str | None, optimize: bool, dynamic: Chosen) -> None:
         super().__init__(function)
         self._declare("pipeline", dynamic)
         self.precision, self.optimize = precision, optimize
-        self.traced: Recollection[Traced] = Recollection(PLANS_KEPT)
+        self.traced: GuardedCache[Traced] = GuardedCache(PLANS_KEPT)
         self.before = CallsBefore(self.signature, {"out": RESULT})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -206,10 +206,10 @@ class Pipeline(Windowing):
         key = types, device, known_by, self.precision or chosen(), most_points()
         others = tuple(value for name, value in bound.arguments.items() if name not in given)
         owners = (*self.receiver, *functions_among(others)) if others else self.receiver
-        known, captured = self.traced.find_again(key, owners, (self.function, *others), large_arrays=True)
+        known, captured = self.traced.lookup(key, owners, (self.function, *others), large_arrays=True)
         if known:
             return TracedCall(self.name, known, device, captured)
-        again = self.traced.why_again(key, owners, captured)
+        again = self.traced.reason_for_retrace(key, owners, captured)
         stand_ins = {
             n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
             for k, (n, a) in enumerate(given.items())

@@ -112,7 +112,7 @@ def _frame(scene: Scene, plan: Plan, number: int, launch: PlannedLaunch, layout:
     facts = f"{_how(launch.kernel, plan)}, reads {read}, writes {written}"
     inner = max(layout.width, text_width(name, LARGE + 1), text_width(facts, SMALL))
     scene.width, scene.height = inner + 2 * PAD, TITLE + layout.height
-    fill, stroke = ("#f5eefc", PURPLE) if launch.kernel.apart else ("#eaf2fb", BLUE)
+    fill, stroke = ("#f5eefc", PURPLE) if launch.kernel.unfusible else ("#eaf2fb", BLUE)
     tip = f"kernel {number}: {launch.kernel.name}, {facts}"
     scene.items.append(Box(0, 0, scene.width, scene.height, fill, stroke, 10, tip=tip, group="kernel"))
     scene.items.append(Label(PAD, 18, name, LARGE + 1, bold=True))
@@ -130,7 +130,7 @@ def _how(kernel: Launchable, plan: Plan) -> str:
 
 
 def _fill(scene: Scene, plan: Plan, content: _Content, layout: LayeredLayout, passed: list[int], left: float) -> None:
-    stroke = PURPLE if content.launch.kernel.apart else BLUE
+    stroke = PURPLE if content.launch.kernel.unfusible else BLUE
     top = TITLE
     for route, value in zip(layout.routes, passed, strict=True):
         kind = plan.program.types[value]

@@ -84,7 +84,7 @@ def _device(kernel: Launchable, device: str) -> str:
 
 def _reads(op: Op, value: int) -> Reads:
     """Which points of a value a thread of an operator reads."""
-    if op.kernel.apart:
+    if op.kernel.unfusible:
         return {"kind": "whole"}
     params = [param for param, v in zip(op.kernel.inputs, op.inputs, strict=True) if v == value]
     near = [_footprint(op, param) for param in params]

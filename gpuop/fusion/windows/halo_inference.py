@@ -135,8 +135,8 @@ def _takes(found: Surroundings, what: Program, op: Op) -> bool:
     if isinstance(op.kernel, Iteration) and given and shapes == [found.grid] * len(shapes):
         found.cut.update(op.outputs)
         return True
-    if given and op.kernel.apart:
-        found.all_whole(f"{name} {op.kernel.apart}: call it of the whole, between pipelines in windows")
+    if given and op.kernel.unfusible:
+        found.all_whole(f"{name} {op.kernel.unfusible}: call it of the whole, between pipelines in windows")
     elif given and isinstance(op.kernel, Kernel) and uncombined(op.kernel):
         found.all_whole(f"{name} {uncombined(op.kernel)}")
     elif given:

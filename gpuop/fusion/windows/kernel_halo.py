@@ -149,7 +149,7 @@ def _obstacle(kernel: Kernel) -> str:
         return "has work-groups as large as a device decides: say `_localThreads(…)` with numbers"
     if kernel.group is not None and kernel.domain.elements > 1:
         return "has work-groups, and threads for each element: let threads have points"
-    if any(output.begins is not None for output in kernel.outputs):
+    if any(output.initial is not None for output in kernel.outputs):
         return "updates other points than the thread's own: give a new output instead of `inout=`"
     if reason := uncombined(kernel):
         return reason

@@ -149,7 +149,7 @@ class _Measured(Noting):
         return run
 
     def waits(self, kernel: Launchable) -> bool:
-        return bool(kernel.apart)
+        return bool(kernel.unfusible)
 
     def note(self, number: int, ran: Ran, began: float, ended: float) -> None:
         self.runs.append((number, ran, ended - began))

@@ -43,7 +43,7 @@ def _histories(kernel: Kernel, planes: dict[FieldParam, NDArray[Any]]) -> dict[F
     found: dict[FieldParam, MemoryHistory] = {}
     for output in kernel.outputs:
         memory = planes[output.param]
-        initial = output.fill is not None or output.begins is not None
+        initial = output.fill is not None or output.initial is not None
         history = found[output.param] = MemoryHistory(memory.size, initial)
         for param in kernel.inputs:
             if not param.by_value and memory.size and np.may_share_memory(memory, planes[param]):
