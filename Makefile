@@ -1,5 +1,6 @@
 # `make demo` and `make test` need Python 3.10 or newer, make and PyPI; not root. The first call makes a virtual
-# environment, in a few minutes: it is 1.9 GB, Intel's OpenCL runtime for CPUs half of it. Later calls start at once.
+# environment, in a few minutes: 1.2 GB for the demo, of which most is Intel's OpenCL runtime for CPUs, and 1.9 GB with the
+# tools of tests. Later calls start at once.
 #
 #   make test PYTHON=python3.13      with that Python
 #   make test ARGS="-k square -x"    what else to tell pytest (or the demo)
@@ -22,13 +23,17 @@ ARGS ?=
 comma := ,
 venv := .venv$(if $(filter-out cpu,$(or $(EXTRAS),none)),-$(subst $(comma),-,$(or $(EXTRAS),none)))
 bin := $(venv)/bin
-ready := $(venv)/ready-$(subst /,_,$(PYTHON))
+install = $(bin)/python -m pip install --config-settings editable_mode=compat --editable
+extras := $(if $(EXTRAS),$(EXTRAS)$(comma))
+with := $(subst /,_,$(PYTHON))
+small := $(venv)/small-$(with)
+ready := $(venv)/ready-$(with)
 
 .PHONY: help demo quick test test-all check cluster bench bench-gpu measure dist clean
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
-demo: $(ready)
+demo: $(small)
 	$(bin)/python examples/demo.py $(ARGS)
 
 quick: $(ready)
@@ -67,7 +72,7 @@ dist: $(ready)
 clean:
 	rm -rf .venv .venv-* build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-$(ready): setup.cfg
+$(small): setup.cfg
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo 'gpuop needs Python 3.10 or newer, and "$(PYTHON)" is not: make PYTHON=/path/to/python3' >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
@@ -75,5 +80,9 @@ $(ready): setup.cfg
 	    'or name another Python: make PYTHON=/path/to/python3' >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(venv)
 	$(bin)/python -m pip install --upgrade pip  # Python 3.10's own cannot install an editable package
-	$(bin)/python -m pip install --config-settings editable_mode=compat --editable '.[$(if $(EXTRAS),$(EXTRAS)$(comma))test,dev]'
+	$(install) '.[$(extras)examples]'
+	@touch $@
+
+$(ready): $(small)
+	$(install) '.[$(extras)test,dev]'
 	@touch $@
