@@ -1,4 +1,4 @@
-"""A pipeline over chunked arrays: which blocks there are, what each needs, and the graph of tasks."""
+"""A pipeline over chunked arrays: its blocks, their inputs, and the task graph."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from gpuop.scaleout.dask.block_program import (
 from gpuop.scaleout.dask.sliced_source import SlicedSource
 
 ALL = slice(None)
-FAN_IN = 8  # parts that a task joins
+FAN_IN = 8  # parts that one task joins
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class BlockArgument:
-    """An argument.
+    """An argument of the pipeline.
 
     Attributes:
-        array: Dask's, with the axes in front that count images.
-        counted: whether it has images.
-        cut: whether it comes in windows.
-        source: what windows are read of, where they are no pieces of its chunks.
+        array: the Dask array, with the image axes in front.
+        counted: whether it has image axes.
+        cut: whether it is read in windows.
+        source: the source of windows, if they are not pieces of its chunks.
     """
 
     array: Any
@@ -60,11 +60,11 @@ class BlockMap:
     """A pipeline over chunked arrays.
 
     Attributes:
-        program: what computes blocks.
+        program: the program of the blocks.
         given: the arguments by name; the first one has the chunks of the results.
-        images: the chunks of the axes that count images.
-        chunks: those of the grid's axes.
-        cut: whether blocks are of parts of the grid; else each image is computed by itself.
+        images: the chunks of the image axes.
+        chunks: the chunks of the grid's axes.
+        cut: whether blocks are parts of the grid; otherwise each image is computed as a whole.
     """
 
     program: BlockProgram
@@ -75,12 +75,12 @@ class BlockMap:
 
     @cached_property
     def blocks(self) -> GridBlocks:
-        """What blocks are computed of: windows that are all alike."""
+        """The windows of the blocks, all of one shape."""
         return GridBlocks(self.program.footprint, self.chunks if self.cut else ())
 
     @cached_property
     def starts(self) -> list[list[int]]:
-        """Where chunks of images begin along each axis, and the last one ends."""
+        """The starts of image chunks along each axis, and the end of the last one."""
         return [[0, *accumulate(chunks)] for chunks in self.images]
 
     @cached_property
@@ -90,27 +90,27 @@ class BlockMap:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Blocks along each axis of the grid, where parts of it are computed."""
+        """The number of blocks along each axis of the grid, if it is cut."""
         return tuple(map(len, self.blocks.axes))
 
     @property
     def at_once(self) -> bool:
-        """Whether blocks of results are computed with the last stage."""
+        """Whether the last stage and the blocks of results are computed together."""
         return self.cut and self.program.footprint.at_once
 
     def parted(self, kind: FieldType) -> bool:
-        """Whether blocks have parts of a result."""
+        """Whether blocks give parts of a result."""
         return self.cut and kind.field_shape == self.program.footprint.grid
 
     def chunks_of(self, kind: FieldType) -> tuple[Chunks, ...]:
-        """Those of a result."""
+        """Return the chunks of a result."""
         parts = self.chunks if self.parted(kind) else ()
         return (*self.images, *parts, *((n,) for n in kind.array_shape[len(parts) :]))
 
     # --- results ------------------------------------------------------------------------------------------------
 
     def results(self) -> list[Any]:
-        """Dask's arrays of the results, with the axes in front that count images."""
+        """Return the Dask arrays of the results, with the image axes in front."""
         name, tasks, kinds = self.name, self.tasks(), self.program.footprint.results
         arrays = [given.array for given in self.given.values()]
         whole = HighLevelGraph.from_collections(name, tasks, dependencies=arrays)
@@ -127,12 +127,12 @@ class BlockMap:
 
     @property
     def _is_single(self) -> bool:
-        """Whether a block is that of the only result."""
+        """Return whether a block is that of the only result."""
         kinds = self.program.footprint.results
         return len(kinds) == 1 and (self.parted(kinds[0]) or not self.cut)
 
     def _taken(self, name: str, number: int, kind: FieldType) -> Iterator[tuple[Key, Any]]:
-        """The tasks that take one of several results; one of another grid is what the first block has."""
+        """Return the tasks that select one of several results; one of another grid is in the first block."""
         axes = len(self.chunks_of(kind)) - len(self.images)
         for image in np.ndindex(*map(len, self.images)):
             for block in np.ndindex(*self.counts) if self.parted(kind) else [(0,) * len(self.counts)]:
@@ -151,7 +151,7 @@ class BlockMap:
     # --- tasks --------------------------------------------------------------------------------------------------
 
     def tasks(self) -> dict[Any, Any]:
-        """The tasks: of stages, one for each block, and those that cut pieces of chunks for them."""
+        """Return the tasks of stages, one for each block, and the tasks that cut pieces of chunks."""
         name, footprint = self.name, self.program.footprint
         tasks: dict[Any, Any] = {f"{name}-program": self.program}
         cutting = _Cutting(f"{name}-piece", tasks)
@@ -169,7 +169,7 @@ class BlockMap:
         return tasks
 
     def _stage(self, tasks: dict[Any, Any], image: Chunks, stage: int, known: Key | None, cutting: _Cutting) -> Key:
-        """The key of what stages have given, this one too: the root of a tree of what blocks give."""
+        """Return the key of the results of all stages so far: the root of a tree over the blocks."""
         name = f"{self.name}-stage{stage}"
         level: list[Key] = []
         for block in np.ndindex(*self.counts):
@@ -192,7 +192,7 @@ class BlockMap:
         return root
 
     def _block(self, image: Chunks, block: Chunks, cutting: _Cutting) -> tuple[BlockPlace, list[list[Any]]]:
-        """A block, and the pieces of each argument: their keys, or what reads them."""
+        """Return a block, and the pieces of each argument: their keys, or reads of the source."""
         ends = self.blocks.at(block)
         images = tuple(chunks[k] for chunks, k in zip(self.images, image, strict=True))
         lists, shapes, places = list[list[Any]](), [], []
@@ -217,7 +217,7 @@ class BlockMap:
     def _read(
         self, given: BlockArgument, source: SlicedSource, image: Chunks, ends: Sequence[AxisBlock]
     ) -> Iterator[tuple[Any, Slices]]:
-        """What reads a window, with its place there; several parts where it goes on at the other end."""
+        """Return the read of a window, with its place there; several parts if it wraps around the grid."""
         starts = (self.starts[axis][k : k + 2] for axis, k in enumerate(image))
         front = tuple(slice(*each) for each in starts)
         behind = tuple(slice(0, n) for n in given.array.shape[len(front) + len(ends) :])
@@ -230,7 +230,7 @@ class BlockMap:
     def _pieces(
         self, given: BlockArgument, image: Chunks, block: Chunks, cutting: _Cutting
     ) -> Iterator[tuple[Key, Slices]]:
-        """The keys of a window's pieces, each with its place in the window."""
+        """Return the keys of a window's pieces, each with its place in the window."""
         front = (ALL,) * len(image)
         tensor = given.array.ndim - len(image) - len(block)
         for along in product(*(self.blocks.needed[axis][k] for axis, k in enumerate(block))):

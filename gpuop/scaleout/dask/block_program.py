@@ -1,4 +1,4 @@
-"""What workers do: windows are put together of pieces of chunks, and computed image after image."""
+"""The program of Dask workers: windows are gathered from pieces of chunks and computed, image by image."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gpuop.fusion.windows.gather import together
 
 Slices = tuple[slice, ...]
 Points = tuple[int, ...]
-SPARE = 1.25  # times as much memory a block may have as its points need; else it is copied
-Known = Sequence[tuple[Any, ...]]  # what stages have given, for each image
+SPARE = 1.25  # a result with more memory than this many times its points is copied
+Known = Sequence[tuple[Any, ...]]  # results of stages, for each image
 _computing = RLock()
 
 
@@ -29,11 +29,11 @@ class BlockPlace:
     """A block of the results.
 
     Attributes:
-        start, stop: the points that are computed; None where each image is computed whole.
-        first, last: those that are wanted.
-        images: how many there are along each axis that counts them.
-        shapes: of what each argument is put together to.
-        places: for each argument, where its pieces go.
+        start, stop: the computed points; None if each image is computed as a whole.
+        first, last: the wanted points.
+        images: the number of images along each image axis.
+        shapes: the shape of each gathered argument.
+        places: for each argument, the places of its pieces.
     """
 
     start: Points | None
@@ -45,7 +45,7 @@ class BlockPlace:
     places: tuple[tuple[Slices, ...], ...]
 
     def wanted(self, result: Any, grid: Points) -> Any:
-        """The wanted points of a result on the grid: of what stages have given all are there."""
+        """Return the wanted points of a result on the grid; after a stage all points are wanted."""
         return result[tuple(map(slice, self.first, self.last))] if result.shape[: len(grid)] == grid else result
 
 
@@ -54,11 +54,11 @@ class BlockProgram:
     """A pipeline that computes blocks. Workers get it once, so that each compiles once.
 
     Attributes:
-        footprint: of the pipeline, on one image.
-        names: of the arguments that are arrays.
-        counted: those of them that have images.
-        shared: those that are given whole.
-        device: where workers compute, if that is not their choice.
+        footprint: the footprint of the pipeline, for one image.
+        names: the names of the array arguments.
+        counted: the names of those with image axes.
+        shared: the names of those that are passed as a whole.
+        device: the device of the workers; None leaves the choice to them.
         constants: the other arguments.
     """
 
@@ -71,7 +71,7 @@ class BlockProgram:
     constants: dict[str, Any] = field(default_factory=dict)
 
     def results(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> list[Any]:
-        """A block of each result; of those of other grids all.
+        """Return a block of each result, and results on other grids as a whole.
 
         Args:
             given: the pieces of each argument.
@@ -83,7 +83,7 @@ class BlockProgram:
         return made
 
     def parts(self, place: BlockPlace, stage: int, known: Known | None, given: Sequence[Any]) -> list[Any]:
-        """What a block gives to a stage, for each image."""
+        """Return the parts of a stage from a block, for each image."""
         found = []
         for number, (_, arrays) in enumerate(self._images(place, given)):
             before = known[number] if known is not None else ()
@@ -92,7 +92,7 @@ class BlockProgram:
         return found
 
     def at_once(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """What a block gives to the last stage, for each image, and a block of each result on the grid."""
+        """Return the parts of the last stage, for each image, and a block of each result on the grid."""
         parts, made = [], list[Any]()
         for number, (image, arrays) in enumerate(self._images(place, given)):
             before = known[number] if known is not None else ()
@@ -121,7 +121,7 @@ class BlockProgram:
         return self.pipeline.window(grid, place.first, place.last, self.shared, computed=computed, **how)
 
     def _alone(self, window: Callable[..., Any], arrays: dict[str, Any]) -> Any:
-        """Compute a window: one at a time on a CPU, as each takes all cores, while others are read and written."""
+        """Compute a window: one at a time on a CPU, as each uses all cores, while others are read and written."""
         with on_device(self.device), _computing if takes_cores() else nullcontext():
             return window(**arrays, **self.constants)
 
@@ -131,7 +131,7 @@ def _several(results: Any) -> list[Any]:
 
 
 def _kept(made: list[Any], images: Points, image: Points, results: Sequence[Any]) -> list[Any]:
-    """The results of a block's images, with those of one more."""
+    """Return the results of a block with those of one more image."""
     if not images and all(map(_is_tight, results)):
         return list(results)
     if not made:
@@ -142,12 +142,12 @@ def _kept(made: list[Any], images: Points, image: Points, results: Sequence[Any]
 
 
 def _is_tight(result: Any) -> bool:
-    """Whether a result has about as much memory as it needs, as points of a window have of all that were computed."""
+    """Return whether a result has little more memory than it needs: it may be a view of all computed points."""
     return bool(getattr(result.base, "nbytes", 0) <= SPARE * result.nbytes)
 
 
 def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: Points) -> Any:
-    """One array of pieces, of their library; a piece that is all of it, and lies together, stays where it is."""
+    """Return one array of pieces, of their library; a single contiguous piece is not copied."""
     if len(pieces) == 1:
         piece = pieces[0] if hasattr(pieces[0], "__dlpack__") else np.asarray(pieces[0])
         return together(piece) if type(piece) is np.ndarray else piece
@@ -158,7 +158,7 @@ def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: Points) ->
 
 
 def _new(like: Any, shape: Points) -> Any:
-    """An array of the same library and dtype; NumPy's in memory that was used before."""
+    """Return an array of the same library and dtype; for NumPy in reused memory."""
     return reused(shape, like.dtype) if type(like) is np.ndarray else np.empty_like(like, shape=shape)
 
 
@@ -166,45 +166,45 @@ def _new(like: Any, shape: Points) -> Any:
 
 
 def piece_of(chunk: Any, taken: Slices) -> Any:
-    """Some points of a chunk; a small piece has memory of its own, so that it does not hold the chunk."""
+    """Return some points of a chunk; a small piece is copied, so that it does not keep the chunk alive."""
     piece = chunk[taken]
     return piece.copy() if 2 * piece.nbytes <= chunk.nbytes else piece
 
 
 def block_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> Any:
-    """A block of the only result."""
+    """Return a block of the only result."""
     return program.results(place, known, given)[0]
 
 
 def blocks_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> list[Any]:
-    """A block of each result."""
+    """Return a block of each result."""
     return program.results(place, known, given)
 
 
 def parts_and_blocks_of(
     program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any
 ) -> tuple[list[Any], list[Any]]:
-    """A leaf of the last stage's tree, and a block of each result on the grid."""
+    """Return a leaf of the last stage's tree, and a block of each result on the grid."""
     return program.at_once(place, known, given)
 
 
 def parts_in(found: tuple[list[Any], list[Any]]) -> list[Any]:
-    """The leaf of what `parts_and_blocks_of` gives."""
+    """Return the leaf in the result of `parts_and_blocks_of`."""
     return found[0]
 
 
 def block_in(found: tuple[list[Any], list[Any]], number: int) -> Any:
-    """A result of what `parts_and_blocks_of` gives."""
+    """Return a block in the result of `parts_and_blocks_of`."""
     return found[1][number]
 
 
 def parts_of(program: BlockProgram, place: BlockPlace, stage: int, known: Known | None, *given: Any) -> list[Any]:
-    """A leaf of a stage's tree."""
+    """Return a leaf of a stage's tree."""
     return program.parts(place, stage, known, given)
 
 
 def joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
-    """A node of a stage's tree: what several blocks give, for each image."""
+    """Return a node of a stage's tree: the combined parts of several blocks, for each image."""
     first, *others = parts
     found = list(first)
     for other in others:
@@ -213,6 +213,6 @@ def joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 def known_after(program: BlockProgram, parts: Sequence[Any], before: Known | None) -> Known:
-    """What stages have given, the root of another one's tree included."""
+    """Return the results of stages so far, with those of the root of another stage's tree."""
     given = [program.footprint.known([each]) for each in parts]
     return given if before is None else [(*a, *b) for a, b in zip(before, given, strict=True)]

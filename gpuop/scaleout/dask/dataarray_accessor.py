@@ -13,7 +13,7 @@ from gpuop.scaleout.dask.map_blocks import map_blocks
 
 @xarray.register_dataarray_accessor("gpuop")
 class DataArrayAccessor:
-    """What `DataArray.gpuop` is, once `gpuop.dask` is imported.
+    """The accessor `DataArray.gpuop`, present once `gpuop.dask` is imported.
 
     Args:
         array: the DataArray.
@@ -23,15 +23,15 @@ class DataArrayAccessor:
         self._array = array
 
     def map(self, function: Callable[..., Any], *others: Any, **options: Any) -> Any:
-        """Call a pipeline on the array, block by block where it is Dask's, as `gpuop.dask.map_blocks` does.
+        """Call a pipeline on the array, block by block if it is a Dask array, as `gpuop.dask.map_blocks` does.
 
         Args:
-            function: a pipeline, or what `gp.pipeline` takes.
+            function: a pipeline, or an argument of `gp.pipeline`.
             others: its other arrays.
             options: `batch`, `axes` (by the names of dimensions, too), `device`, `rechunk`, and the function's other arguments.
 
         Returns:
-            A DataArray with the coordinates of this one, or a tuple of them: of Dask's arrays, if this is one.
+            A DataArray with the coordinates of this one, or a tuple of them: of Dask arrays, if this is one.
         """
         results = map_blocks(function, self._array, *others, **options)
         if isinstance(self._array.data, da.Array):

@@ -1,4 +1,4 @@
-"""Which axes of an array are the function's, and which count images."""
+"""The axes of an array: those of the function, and those that count images."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from gpuop.ir.types import is_integer
 
 @dataclass(frozen=True)
 class ImageAxes:
-    """The axes of the first array: those that count images, and those that the function gets, in its order."""
+    """The axes of the first array: the image axes, and the function's axes, in its order."""
 
     batch: tuple[int, ...]
     image: tuple[int, ...]
 
     @property
     def first(self) -> tuple[int, ...]:
-        """The order in which images are counted first."""
+        """The axis order with the image axes first."""
         return (*self.batch, *self.image)
 
     def in_front(self, array: Any) -> Any:
-        """The array with the axes in front that count images. Arrays of other dimensions have none there to be moved."""
+        """Return the array with its image axes first. Arrays of other dimensions have none."""
         return array.transpose(self.first) if array.ndim == len(self.first) else array
 
     def back(self, ndim: int) -> tuple[int, ...]:
-        """How a result of so many axes is transposed to have them where the first array has them, if that has as many."""
+        """Return the transposition that moves the axes of a result back to the order of the first array, if it has as many axes."""
         places = range(ndim)
         return tuple(sorted(places, key=self.first.__getitem__) if ndim == len(self.first) else places)
 
 
 def image_axes(ndim: int, batch: Any, axes: Any, names: Sequence[str] = ()) -> ImageAxes:
-    """What `batch=` and `axes=` say of an array.
+    """Parse `batch=` and `axes=` for an array.
 
     Args:
-        names: of its dimensions, if it has some.
+        names: the names of its dimensions, if it has some.
 
     Raises:
-        SemanticError: they are not such, or say both.
+        SemanticError: they do not fit the array, or both are passed.
     """
     if not is_integer(batch) or not 0 <= batch <= ndim:
         raise SemanticError(f"`batch=` is how many leading axes count images, from 0 to {ndim}, not {batch!r}")

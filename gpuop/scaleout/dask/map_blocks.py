@@ -1,4 +1,4 @@
-"""`map_blocks`: arguments of a call as chunked arrays, cut alike; and `explain`, which says what would be done with them."""
+"""`map_blocks`: the arguments of a call as aligned chunked arrays; and `explain`, a report of the plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpuop.scaleout.dask.image_axes import ImageAxes, image_axes
 from gpuop.scaleout.dask.sliced_source import sliced_source
 from gpuop.scaleout.dask.xarray_labels import labelled
 
-MANY = 3.0  # points that are computed for each that is wanted, from which on chunks are told to be small
+MANY = 3.0  # computed points for each wanted one, from which on a message calls the chunks small
 
 
 def map_blocks(
@@ -39,23 +39,23 @@ def map_blocks(
         smooth = gpuop.dask.map_blocks(denoise, volume)                # volume: dask.array.from_zarr(…)
         smooth = gpuop.dask.map_blocks(denoise, movie, axes=(2, 3, 4)) # of (T, C, Z, Y, X): each volume by itself
 
-    Each block gets as much around it as all operators together read, and no more; at the ends of the grid the pipeline's own
-    borders do what they do. Nothing is computed until Dask computes. Blocks have the chunks of the first array.
+    Each block is read with the halo of all operators together, and no more; at the ends of the grid the pipeline's
+    borders apply. Nothing is computed until Dask computes. Blocks have the chunks of the first array.
 
     Args:
-        function: a pipeline, or what `gp.pipeline` takes.
-        arrays: its arrays, Dask's, NumPy's or xarray's. Those of the grid's extents come in windows, others are given whole.
-        batch: how many leading axes count images, which are computed each by itself. Arrays without them are given to all.
-        axes: or which axes the function gets, in its order, by number (of xarray's, by name); all others count images.
+        function: a pipeline, or an argument of `gp.pipeline`.
+        arrays: Dask, NumPy or xarray arrays. Those with the grid's extents are read in windows, others are passed as a whole.
+        batch: the number of leading image axes; each image is computed by itself. Arrays without these axes go to all images.
+        axes: the axes of the function, in its order, by number (for xarray, by name) instead; all others count images.
         device: the name of the device that workers compute on; None leaves it to each worker.
-        rechunk: whether axes that cannot be cut are put into one chunk, and chunks made to end where work-groups do.
+        rechunk: whether axes that cannot be cut become one chunk, and chunks end at multiples of work-groups.
         constants: the function's other arguments, and arrays by their names.
 
     Returns:
-        An array like the first one, or a tuple of them; reductions of it are Dask's, which are trees.
+        An array like the first one, or a tuple of them; its reductions are Dask reductions, which are trees.
 
     Raises:
-        SemanticError: what a call of the pipeline raises; or nothing can be cut, with the operator and its line.
+        SemanticError: as a call of the pipeline; or nothing can be cut, with the operator and its line.
     """
     mapped = _mapped(function, arrays, constants, batch, axes, device, rechunk)
     kinds = mapped.blocks.program.footprint.results
@@ -72,7 +72,7 @@ def explain(
     rechunk: bool = True,
     **constants: Any,
 ) -> str:
-    """What `map_blocks` would do with these arguments: halos, axes that stay whole and why, blocks, tasks, memory.
+    """Report what `map_blocks` would do with these arguments: halos, uncut axes with reasons, blocks, tasks, memory.
 
     Args:
         function, arrays, batch, axes, device, rechunk, constants: as of `map_blocks`.
@@ -100,7 +100,7 @@ def explain(
 
 
 def _windows(blocks: BlockMap) -> list[str]:
-    """What blocks are computed of."""
+    """Return the report of the windows of blocks."""
     windows = "×".join(str(axis[0].points) for axis in blocks.blocks.axes)
     line = (
         f"{'×'.join(map(str, blocks.counts))} blocks, computed of windows of {windows} points, all alike: compiled once"
@@ -113,7 +113,7 @@ def _windows(blocks: BlockMap) -> list[str]:
 
 
 def _largest(blocks: BlockMap) -> int:
-    """Bytes of a task's windows and results."""
+    """Return the bytes of a task's windows and results."""
     images = prod(max(chunks) for chunks in blocks.images)
     points = prod(axis[0].points for axis in blocks.blocks.axes)
     total = 0
@@ -128,11 +128,11 @@ def _largest(blocks: BlockMap) -> int:
 
 @dataclass(frozen=True)
 class _Mapped:
-    """What a call comes to, and how its results are given."""
+    """A call: its blocks, and the axes and labels of its results."""
 
     blocks: BlockMap
     axes: ImageAxes
-    first: Any  # as the user gave it
+    first: Any  # as the user passed it
 
     def returned(self, array: Any, kind: FieldType) -> Any:
         moved = array.transpose(self.axes.back(array.ndim))
@@ -184,7 +184,7 @@ def _chunked(
     cut: bool,
     rechunk: bool,
 ) -> tuple[dict[str, BlockArgument], tuple[tuple[int, ...], ...]]:
-    """The arguments in chunks that lie alike, and the chunks: of images, and of the grid's axes."""
+    """Return the arguments in aligned chunks, and the chunks: of image axes, and of the grid's axes."""
     grid, name = len(footprint.grid), next(iter(lazy))
     first = lazy[name]
     _check(first, count, footprint, cut, rechunk)
@@ -208,7 +208,7 @@ def _chunked(
 
 
 def _check_extents(lazy: Mapping[str, Any], count: int) -> None:
-    """Refuse arrays of which it is not known where blocks lie, and a first one that has none."""
+    """Refuse arrays whose blocks have unknown places, and an empty first array."""
     for name, array in lazy.items():
         if any(map(isnan, array.shape)):
             raise SemanticError(f"`{name}` has chunks of unknown extents, which its `compute_chunk_sizes()` finds")
@@ -227,7 +227,7 @@ def _axes(array: Any, count: int, grid: int) -> list[tuple[int, tuple[int, ...]]
 
 
 def _check(first: Any, count: int, footprint: Footprint, cut: bool, rechunk: bool) -> None:
-    """Refuse what would be computed in one piece, and chunks that cannot be if they are to stay."""
+    """Refuse what would be computed in one piece, and chunks that cannot be cut unless they may change."""
     several = [a for a, chunks in enumerate(first.chunks[count:]) if len(chunks) > 1]
     reasons = (
         "; ".join(dict.fromkeys(footprint.whole.values())) or "its results are of another grid than its first array"
@@ -247,7 +247,7 @@ def _check(first: Any, count: int, footprint: Footprint, cut: bool, rechunk: boo
 
 
 def _named(made: Pipeline, arrays: Sequence[Any]) -> dict[str, Any]:
-    """Arrays by the names of the pipeline's arguments."""
+    """Return the arrays by the names of the pipeline's arguments."""
     names = list(made.signature.parameters)[len(made.receiver) + len(made.first) :]
     if len(arrays) > len(names):
         raise SemanticError(f"pipeline `{made.name}` takes {len(names)} arguments, not {len(arrays)}")
@@ -260,7 +260,7 @@ def _named(made: Pipeline, arrays: Sequence[Any]) -> dict[str, Any]:
 
 
 def _is_labelled(value: Any) -> bool:
-    """Whether it is an array of xarray's."""
+    """Return whether the value is an xarray array."""
     return hasattr(value, "dims") and hasattr(value, "coords")
 
 

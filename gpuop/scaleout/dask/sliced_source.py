@@ -1,4 +1,4 @@
-"""What chunks of Dask's are parts of, an array of NumPy's or a store that has slices: blocks read windows of it themselves."""
+"""The sources of Dask chunks, NumPy arrays or stores with slices: blocks read windows of them themselves."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from gpuop.fusion.windows.gather import pieces
 from gpuop.ir.types import is_integer
 
 Slices = tuple[slice, ...]
-GETTERS = (getter, getter_inline, getter_nofancy)  # what `da.from_array` has its chunks read by
+GETTERS = (getter, getter_inline, getter_nofancy)  # the functions by which `da.from_array` reads chunks
 # times that windows may read points; where it were more, chunks are, and pieces are cut of them
 STORED, IN_MEMORY = 1.5, 3.0
 
 
 @dataclass(frozen=True)
 class SlicedSource:
-    """What has slices.
+    """A source with slices.
 
     Attributes:
-        part: the task that reads some points; of an array of NumPy's these points.
-        units: how many points along each axis are read at once at least.
-        most: how often windows may read a point.
+        part: the task that reads some points; for a NumPy array these points.
+        units: the extents of the least read along each axis.
+        most: the most times that windows may read a point.
     """
 
     part: Callable[[Slices], Any]
@@ -37,7 +37,7 @@ class SlicedSource:
     most: float
 
     def is_worth(self, blocks: GridBlocks, images: int) -> bool:
-        """Whether windows of these blocks read little more than all points once; so many axes in front count images."""
+        """Return whether windows of these blocks read few points twice; so many image axes come first."""
         times = 1.0
         for axis, chunks, of in zip(blocks.axes, blocks.chunks, self.units[images:], strict=False):
             extent = sum(chunks)
@@ -47,7 +47,7 @@ class SlicedSource:
 
 
 def sliced_source(array: Any) -> SlicedSource | None:
-    """What `da.from_array`, or `da.from_zarr`, has made an array of; None of what is computed, or read in other ways."""
+    """Return the source of a `da.from_array` or `da.from_zarr` array; None if it is computed, or read in other ways."""
     layers = array.dask.layers
     layer = layers.get(array.name)
     if isinstance(layer, Blockwise):
@@ -69,7 +69,7 @@ def _is_part(chunk: Any, part: Any) -> bool:
 
 
 def _of_store(array: Any, layers: Any, layer: Blockwise) -> SlicedSource | None:
-    task: Any = getattr(layer, "task", None)  # as Dask has them since 2024.12
+    task: Any = getattr(layer, "task", None)  # since Dask 2024.12
     if getattr(task, "func", None) not in GETTERS or len(layer.indices) != 2:
         return None
     given, dep = layer.indices[0][0], layer.io_deps.get(layer.indices[1][0])
@@ -84,7 +84,7 @@ def _of_store(array: Any, layers: Any, layer: Blockwise) -> SlicedSource | None:
 
 
 def _units(store: Any) -> tuple[int, ...] | None:
-    """What a store reads at once; None if it does not say so."""
+    """Return the extents of a store's least read; None if it does not report them."""
     if isinstance(store, np.ndarray):
         return (1,) * store.ndim
     chunks = getattr(store, "chunks", ())

@@ -1,4 +1,4 @@
-"""Results with the names and coordinates of the array of xarray's that they are made of."""
+"""Results with the names and coordinates of the xarray array that they come from."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from gpuop.scaleout.dask.image_axes import ImageAxes
 
 
 def labelled(like: Any, array: Any, axes: ImageAxes, known: int) -> Any:
-    """A result as an array of xarray's; coordinates along what has other extents are left out.
+    """Return a result as an xarray array; coordinates along axes of other extents are left out.
 
     Args:
-        known: how many of its axes are those of the first array, where images are counted first; tensors may be, too.
+        known: the number of its axes that are axes of the first array, image axes first; tensor axes may be, too.
     """
     order = axes.back(array.ndim)
     dims = [""] * array.ndim

@@ -1,4 +1,4 @@
-"""The ranks of a program, of which all end when one fails: they would wait for it forever."""
+"""The ranks of a program, which all end when one fails, as the others would wait for it forever."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from gpuop.base.errors import SemanticError, described
 
 NEEDED = ("Dup", "Get_rank", "Get_size", "Irecv", "Isend", "allgather", "barrier", "gather")
-HEARD = 0.5  # seconds: MPI's launchers may lose what is printed right before the end
+HEARD = 0.5  # seconds: MPI launchers may lose output right before the end
 
 
 def communicator(comm: Any) -> Any:
-    """A duplicate of a communicator of mpi4py's, all whose ranks end where one fails.
+    """Return a duplicate of an mpi4py communicator, all whose ranks end when one fails.
 
     Raises:
-        SemanticError: it is none.
+        SemanticError: it is no communicator.
     """
     if not all(hasattr(comm, name) for name in NEEDED):
         raise SemanticError(
@@ -30,10 +30,10 @@ def communicator(comm: Any) -> Any:
 
 
 def agreed(comm: Any, given: Mapping[str, object]) -> None:
-    """See that all ranks were given the same; others would wait for ever, or take each other's points for their own.
+    """Check that all ranks have the same value; otherwise they would wait for ever, or exchange the wrong points.
 
     Raises:
-        SemanticError: by all ranks, where one was given something else.
+        SemanticError: on all ranks, if one has another value.
     """
     told = comm.allgather({name: str(value) for name, value in given.items()})
     for name, value in told[0].items():
@@ -45,7 +45,7 @@ def agreed(comm: Any, given: Mapping[str, object]) -> None:
 
 
 def _fail_together(comm: Any) -> None:
-    """Have an exception that nobody catches end the ranks of all the program, once it is printed; as `python -m mpi4py` does."""
+    """Make an uncaught exception end all ranks of the program, once it is printed, as `python -m mpi4py` does."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and isinstance(comm, mpi.Comm) and comm.Get_size() > 1:
         _have_hook(mpi)

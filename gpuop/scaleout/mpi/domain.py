@@ -1,4 +1,4 @@
-"""A ComputeGraph on a grid of which each rank has a part."""
+"""A ComputeGraph whose grid is distributed over ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpuop.scaleout.mpi.grid import RankGrid
 from gpuop.scaleout.mpi.window import RankWindow
 
 Array = NDArray[Any]
-SLOWER = 1.1  # times as long as the best, where more steps between exchanges are not tried any more
+SLOWER = 1.1  # times the best: more steps between exchanges are not tried once they are this much slower
 
 
 class Domain(StaysHere):
@@ -34,23 +34,23 @@ class Domain(StaysHere):
         domain.step(1000)
         whole = domain.gather("u")  # on rank 0, None on the others
 
-    Its methods are called by all ranks together. A part is a window of the states with as much around it as `every` steps need
-    (`graph.footprint`), which stays in the device's memory; the points around it come from other ranks once in so many steps,
-    where that is faster while these are taken: what others need at their end is then computed first, and twice.
-    Parameters are each rank's own: set them alike. An exception that a rank does not catch ends all of them.
+    All ranks call its methods together. A part is a window of the states with the halo of `every` steps (`graph.footprint`);
+    it stays in device memory. Halos are exchanged once in so many steps, during these steps if that is faster: the points
+    for other ranks are then computed first, and a second time with the rest.
+    Parameters belong to each rank: set them alike. An exception that a rank does not catch ends all ranks.
 
     Args:
-        comm: a communicator of mpi4py's, of which a duplicate is used.
-        graph: a ComputeGraph, defined alike by all ranks; it keeps its own states, and need not run.
+        comm: an mpi4py communicator; the Domain uses a duplicate.
+        graph: a ComputeGraph, defined alike on all ranks; it keeps its own states, and need not run.
         axes: the axes of the grid that are divided.
-        every: how many steps are taken between two exchanges; "auto": 1, 2, 4 … are measured, as long as that is hardly slower, by
-            steps from the initial states. So is, for any number, what others get computed first.
+        every: the number of steps between two exchanges; "auto": 1, 2, 4 … are timed, until that is slower, by steps from
+            the initial states. So is, for each number, the exchange during steps.
 
     Attributes:
-        every: what was given, or chosen.
+        every: the argument, or the number chosen.
 
     Raises:
-        SemanticError: more ranks than points, or what cannot be computed in parts, with the operator and its line.
+        SemanticError: more ranks than points, or an operator that cannot be computed in parts, with its line.
     """
 
     stays = "a Domain is of all ranks together; each makes its own, and takes states from a file by `domain.save` and `domain.load`"
@@ -84,7 +84,7 @@ class Domain(StaysHere):
         return RankWindow(self._comm, self._ranks, window, self._exchanging)
 
     def _chosen(self, every: int | None) -> RankWindow:
-        """What is fastest on the slowest rank, with so many steps between exchanges, or as many as are best."""
+        """Return the fastest window on the slowest rank, with `every` steps between exchanges, or with the best number."""
         part, several = self._parted(every or 1), self._ranks.ranks > 1
         if several and every is None:
             part = self._fastest(part)
@@ -95,7 +95,7 @@ class Domain(StaysHere):
         return part
 
     def _fastest(self, best: RankWindow) -> RankWindow:
-        """That for as many steps between exchanges as take least time each; 1 is tried first."""
+        """Return the window with the number of steps between exchanges that takes the least time a step; 1 is tried first."""
         steps = 1
         self.measured[steps] = best.seconds()
         while self._reaches(2 * steps):
@@ -109,7 +109,7 @@ class Domain(StaysHere):
         return best
 
     def _overlapping(self, part: RankWindow, every: int | None) -> RankWindow:
-        """That one, or one that computes first what others get, if that is faster; fewer steps are tried too."""
+        """Return the window, or one that computes the exchanged points first, if that is faster; fewer steps are tried too."""
         steps = part.window.steps
         least, best = self.measured.get(steps) or part.seconds(), (part, False)
         self.measured[steps] = least
@@ -126,7 +126,7 @@ class Domain(StaysHere):
         return best[0]
 
     def _reaches(self, steps: int) -> bool:
-        """Whether halos of so many steps are no larger than the parts."""
+        """Return whether the halos of so many steps are no larger than the parts."""
         needed = self._graph.footprint(steps)
         divided = [axis for axis, count in enumerate(self._ranks.counts) if count > 1]
         least = {axis: self._ranks.grid[axis] // self._ranks.counts[axis] for axis in divided}
@@ -136,7 +136,7 @@ class Domain(StaysHere):
 
     @property
     def tick(self) -> int:
-        """Steps since the states that it started from."""
+        """The number of steps since the initial states."""
         return self._window.tick
 
     def step(self, n: int = 1, until: Field | str | None = None, every: int = 1) -> bool:
@@ -145,7 +145,7 @@ class Domain(StaysHere):
         Args:
             n: how many steps; 0 or more.
             until: a probed 0D field of bool, or a probe's name; steps end when it is true.
-            every: how many steps pass from one look at it to the next; the first look is after so many.
+            every: the number of steps between two reads of it; the first read is after so many.
 
         Returns:
             Whether `until` was true.
@@ -168,7 +168,7 @@ class Domain(StaysHere):
         return False
 
     def _holds(self, until: Field | str) -> bool:
-        """What rank 0 finds: all go on alike."""
+        """Return rank 0's value of the condition, so that all ranks agree."""
         value = self._read(until)
         if value.shape or value.dtype != bool:
             what = f"{value.dtype} of {value.shape}" if value.shape else str(value.dtype)
@@ -224,7 +224,7 @@ class Domain(StaysHere):
         self._window.load(states, tick)
 
     def _all(self, work: Callable[[], Any]) -> Any:
-        """What all ranks do, or none: where one fails, all raise."""
+        """Run a function on all ranks; if it fails on one, all raise."""
         found, failed = None, None
         try:
             found = work()
@@ -239,7 +239,7 @@ class Domain(StaysHere):
         return found
 
     def _joined(self, part: Array, parted: bool) -> Array | None:
-        """The whole on rank 0, None on the others."""
+        """Return the whole on rank 0, None on the others."""
         parts = self._comm.gather(np.asarray(part, order="C"), root=0)
         if parts is None or not parted:
             return None if parts is None else np.asarray(parts[0])
@@ -253,7 +253,7 @@ class Domain(StaysHere):
 
     @property
     def recomputed(self) -> float:
-        """The share of points that are computed besides the ranks' own, of these."""
+        """Return the share of these points that are computed besides the ranks' own."""
         needed, ranks = self._window.footprint, self._ranks
         windows = (needed.window(*ranks.own(rank)) for rank in range(ranks.ranks))
         return sum(math.prod(b - a for a, b in ends) for ends in windows) / math.prod(ranks.grid) - 1
@@ -275,12 +275,12 @@ class Domain(StaysHere):
         return "\n".join(lines)
 
     def _halos(self) -> list[tuple[int, tuple[int, int]]]:
-        """Those along the axes that are divided."""
+        """Return the halos along the divided axes."""
         return [(axis, self._window.footprint.halo[axis]) for axis, n in enumerate(self._ranks.counts) if n > 1]
 
 
 def _axes(axes: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
-    """The axes that are divided, counted from 0."""
+    """Return the divided axes, counted from 0."""
     given = (axes,) if is_integer(axes) else tuple(axes)
     found = tuple(int(a) + (len(grid) if a < 0 else 0) for a in given if is_integer(a))
     if len(found) != len(given) or not found or len({*found} & {*range(len(grid))}) != len(found):

@@ -1,4 +1,4 @@
-"""How points around parts go from rank to rank: through memory of the host, by MPI's messages, or from GPU to GPU, by NCCL."""
+"""Halo exchange between ranks: through host memory, by MPI messages, or between GPUs by NCCL."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from gpuop.runtime.cuda.nccl import Nccl, nccl_library, new_id
 from gpuop.scaleout.mpi.grid import Region
 from gpuop.scaleout.mpi.shared_memory import shared
 
-Routes = Mapping[int, list[Region]]  # for each other rank the regions that go there, or come from it
+Routes = Mapping[int, list[Region]]  # for each other rank the regions that are sent to it, or come from it
 COPYING = ("halos", "normal")  # a queue of each device
 SHARED, MESSAGES = "through memory that ranks of a host share", "by messages"
 
 
 class HostExchange:
-    """Through the hosts' memory, which is page-locked where that is faster; what a rank gives, others of its host read there.
+    """Exchange through host memory, page-locked if that is faster; ranks of one host read each other's memory.
 
-    A queue of the device's own copies, beside what the window's computes. All memory is there twice, for exchanges in turn: what
-    a rank has from another one in an exchange says too that the other has read all of the one before.
+    A queue of the device copies, in parallel to the window's computation. There are two memories, for alternate exchanges:
+    a message of a rank in one exchange also says that the rank has read all of the exchange before.
 
     Args:
-        comm: a communicator of mpi4py's.
-        window: whose points are given, and brought up to date.
-        gives, gets: what goes to each rank, and comes from it.
+        comm: an mpi4py communicator.
+        window: the window whose points are sent and updated.
+        gives, gets: the regions sent to each rank, and received from it.
     """
 
     def __init__(self, comm: Any, window: GraphWindow, gives: Routes, gets: Routes) -> None:
@@ -55,7 +55,7 @@ class HostExchange:
         return sum(kind.nbytes for kind in self.window.parts(regions))
 
     def _turns(self, both: Array | None, regions: list[Region]) -> list[Array]:
-        """Memory for every other exchange, and for those between."""
+        """Return the memory for even and for odd exchanges."""
         backend, n = self.window.backend, self._nbytes(regions)
         return np.split(backend.host_memory(2 * n) if both is None else backend.locked(both), [n])
 
@@ -64,10 +64,10 @@ class HostExchange:
         self.get()
 
     def give(self, packed: Callable[[list[Region]], list[Buffer]]) -> None:
-        """Have the device copy what others get, once it is computed; the host goes on.
+        """Copy the points for other ranks from the device, once they are computed; the host goes on.
 
         Args:
-            packed: memory of the device with the points of regions.
+            packed: device memory with the points of the regions.
         """
         backend, queue = self.window.backend, self.queue
         given = {rank: packed(regions) for rank, regions in self.gives.items()}
@@ -77,7 +77,7 @@ class HostExchange:
         self.fetched = queue.record()
 
     def get(self) -> None:
-        """Wait until others have what was given, and have the device take what comes, behind what it has to do."""
+        """Wait for the points of other ranks, and copy them to the device, after its enqueued work."""
         comm, queue, window, turn = self.comm, self.queue, self.window, self.turn
         coming = {rank: comm.Irecv(each[turn], source=rank) for rank, each in self.heard.items()}
         queue.wait(self.fetched)
@@ -94,12 +94,12 @@ class HostExchange:
 
 
 def _signal() -> list[Array]:
-    """What is sent where the points need not be."""
+    """Return the message to a rank that reads the points from shared memory."""
     return [np.zeros(1, np.uint8)] * 2
 
 
 class NcclExchange:
-    """From one GPU's memory to the other's, in the order of the windows' streams: the host waits for nothing."""
+    """Exchange between the memory of GPUs, in the order of the windows' streams: the host waits for nothing."""
 
     how = "from GPU to GPU, by NCCL"
 
@@ -123,13 +123,13 @@ Exchanging = Callable[[GraphWindow, Routes, Routes], HostExchange | NcclExchange
 
 
 def exchanging(comm: Any, backend: Backend) -> Exchanging:
-    """How ranks exchange points; all of them ask together, and have the same answer."""
+    """Return the exchange for these ranks; all ranks call it together, and get the same kind."""
     nccl = _nccl(comm, backend)
     return partial(HostExchange, comm) if nccl is None else partial(NcclExchange, nccl)
 
 
 def _nccl(comm: Any, backend: Backend) -> Nccl | None:
-    """NCCL, where it is installed for all ranks, and each has a GPU of its own."""
+    """Return NCCL if it is installed for all ranks, and each has a GPU of its own."""
     gpu = backend.memory.gpu if isinstance(backend, Cuda) and not backend.checked and nccl_library() else None
     gpus = comm.allgather(None if gpu is None else (platform.node(), gpu))
     if None in gpus or len({*gpus}) < len(gpus) or len(gpus) == 1:

@@ -1,4 +1,4 @@
-"""Which points of a grid each rank has, and whose points are around them."""
+"""The points of each rank on a grid, and the owners of the points around them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpuop.base.errors import SemanticError
 from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.fusion.windows.gather import pieces
 
-Region = tuple[tuple[int, int], ...]  # for each axis the first point, and the one behind the last
+Region = tuple[tuple[int, int], ...]  # for each axis the first point and the end
 
 
 @dataclass(frozen=True)
 class RankPiece:
-    """Points around those of a rank: whose they are, and where; `there` is counted as the window's are."""
+    """Halo points of a rank: their owner, and their places; `there` is counted from the owner's window."""
 
     owner: int
     own: Region
@@ -25,7 +25,7 @@ class RankPiece:
 
 @dataclass(frozen=True)
 class RankGrid:
-    """The parts of a grid: along each axis as many as there are, as equal as can be; ranks in the order of rows.
+    """The parts of a grid, as equal as possible along each axis; ranks in row-major order.
 
     Attributes:
         grid: the extents.
@@ -37,10 +37,10 @@ class RankGrid:
 
     @staticmethod
     def of(grid: Place, ranks: int, axes: Sequence[int]) -> RankGrid:
-        """Parts for so many ranks along some axes, with the least points between them.
+        """Return parts for so many ranks along some axes, with the fewest points between them.
 
         Raises:
-            SemanticError: there are not so many points.
+            SemanticError: there are fewer points.
         """
         found = [c for c in _counts(ranks, len(axes)) if all(n <= grid[a] for n, a in zip(c, axes, strict=True))]
         if not found:
@@ -58,7 +58,7 @@ class RankGrid:
         return math.prod(self.counts)
 
     def own(self, rank: int) -> tuple[Place, Place]:
-        """The first point of a rank's, and the one behind the last."""
+        """Return the first point of a rank's part, and its end."""
         place, left = list[int](), rank
         for count in reversed(self.counts):
             place.insert(0, left % count)
@@ -67,7 +67,7 @@ class RankGrid:
         return tuple(a for a, _ in ends), tuple(b for _, b in ends)
 
     def around(self, rank: int, needed: Footprint) -> Iterator[RankPiece]:
-        """The points that a rank's window has of others, or of its own where the ends of the grid meet."""
+        """Return the points of other ranks in a rank's window, or of its own if the grid wraps around."""
         own = tuple(zip(*self.own(rank), strict=True))
         window = needed.window(*self.own(rank))
         for parts in product(*(self._along(axis, *ends) for axis, ends in enumerate(window))):
@@ -83,7 +83,7 @@ class RankGrid:
         return at * n // count, (at + 1) * n // count
 
     def _along(self, axis: int, start: int, stop: int) -> list[tuple[int, tuple[int, int], tuple[int, int]]]:
-        """Points along an axis: whose they are, where there, and where in the window."""
+        """Return the points along an axis: their owner, their place there, and in the window."""
         found = []
         for at, first, last in pieces(start, stop, self.grid[axis]):
             for owner in range(self.counts[axis]):
@@ -95,7 +95,7 @@ class RankGrid:
 
 
 def _counts(ranks: int, axes: int) -> Iterator[Place]:
-    """All ways to have so many parts along so many axes."""
+    """Give all factorizations of a number of parts over a number of axes."""
     if axes == 1:
         yield (ranks,)
         return

@@ -1,4 +1,4 @@
-"""Memory of the host that two ranks have, without a name in any file system: nothing of it is left when both are gone."""
+"""Host memory that two ranks share, without a name in a file system: it is gone when both have ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOOT, PROCESSES = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 
 @dataclass(frozen=True)
 class OfferedMemory:
-    """Where another process of the host finds memory, and how it knows that it is this."""
+    """The address of shared memory for another process of the host, with a proof that it is the right one."""
 
     process: int
     file: int
@@ -27,7 +27,7 @@ class OfferedMemory:
     nbytes: int
 
     def map(self) -> Array:
-        """The memory; OSError where this process may not have it."""
+        """Map the memory; OSError if this process may not."""
         path = f"/proc/{self.process}/fd/{self.file}"
         if not os.readlink(path).startswith(f"/memfd:{self.name}"):
             raise OSError(f"{path} is not what was offered")
@@ -39,7 +39,7 @@ class OfferedMemory:
 
 
 def host() -> str:
-    """The same for processes that can have each other's memory; "" where the system has none of this."""
+    """Return an id, equal for processes that can share memory; "" if the system cannot do this."""
     with suppress(OSError, AttributeError):
         os.close(os.memfd_create("gpuop"))
         with open(BOOT, encoding="ascii") as boot:
@@ -48,15 +48,15 @@ def host() -> str:
 
 
 def shared(comm: Any, gives: Mapping[int, int], gets: Collection[int]) -> tuple[dict[int, Array], dict[int, Array]]:
-    """Memory that this rank has with others of its host; all ranks make theirs together.
+    """Return memory that this rank shares with others of its host; all ranks call it together.
 
     Args:
-        comm: a communicator of mpi4py's.
-        gives: how many bytes go to each rank.
-        gets: the ranks of which some come.
+        comm: an mpi4py communicator.
+        gives: the number of bytes sent to each rank.
+        gets: the ranks that send some.
 
     Returns:
-        What both it and the getter have, by getters, and what both it and the giver have, by givers.
+        The memory shared with each receiver, by receivers, and with each sender, by senders.
     """
     rank, here = comm.Get_rank(), host()
     with ExitStack() as files:
@@ -71,12 +71,12 @@ def shared(comm: Any, gives: Mapping[int, int], gets: Collection[int]) -> tuple[
 
 
 def _offered(nbytes: int, files: ExitStack) -> OfferedMemory | None:
-    """Memory that others can map until the files are closed; None where the host has not so much."""
+    """Return memory that others can map until the files are closed; None if the host has not enough."""
     with suppress(OSError):
         name = f"gpuop-{uuid4().hex}"
         made = os.memfd_create(name)
         files.callback(os.close, made)
-        os.posix_fallocate(made, 0, nbytes)  # now, and not by a signal when it is written
+        os.posix_fallocate(made, 0, nbytes)  # now, and not by a signal on a write
         return OfferedMemory(os.getpid(), made, name, nbytes)
     return None
 

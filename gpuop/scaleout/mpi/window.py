@@ -1,4 +1,4 @@
-"""A rank's window, which steps, and has the points around its part brought up to date."""
+"""A rank's window, which steps and has its halo updated."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from gpuop.engine.graphs.window_faces import WindowFaces, repeatable
 from gpuop.scaleout.mpi.exchange import Exchanging, HostExchange
 from gpuop.scaleout.mpi.grid import RankGrid, Region
 
-ROUNDS = 3  # exchanges, with steps, that are measured, after one that compiles; more of them in so many seconds
+ROUNDS = 3  # timed exchanges, with steps, after one that compiles; more of them within so many seconds
 MEASURING, MOST_ROUNDS = 0.05, 20
-MOST_TWICE = 0.25  # of a window's points, where others get what is computed first
+MOST_TWICE = 0.25  # largest share of a window's points computed twice when exchanged points are computed first
 
 
 class RankWindow:
-    """A rank's window; all ranks make theirs together, and step alike.
+    """A rank's window; all ranks create theirs together, and step alike.
 
     Args:
-        comm: a communicator of mpi4py's.
-        ranks: whose parts are around it.
-        window: has this rank's.
-        exchanging: how points go from rank to rank.
+        comm: an mpi4py communicator.
+        ranks: the owners of the parts around it.
+        window: the window of this rank's part.
+        exchanging: the exchange between ranks.
 
     Attributes:
-        faces: what others get after its steps, where that is computed before these, and goes to them meanwhile.
+        faces: the points for other ranks after its steps, if they are computed and sent before the rest.
     """
 
     def __init__(self, comm: Any, ranks: RankGrid, window: GraphWindow, exchanging: Exchanging) -> None:
@@ -37,7 +37,7 @@ class RankWindow:
         self.faces: WindowFaces | None = None
 
     def can_be_ahead(self) -> bool:
-        """Whether what others get can be computed first, on all ranks, and is little."""
+        """Return whether the points for other ranks can be computed first, on all ranks, and are few."""
         window = self.window
         faces = (window.footprint.window(*zip(*region, strict=True)) for region in self._given)
         little = sum(map(_points, faces)) <= MOST_TWICE * _points(window.ends)
@@ -45,13 +45,13 @@ class RankWindow:
         return all(self.comm.allgather(can and little))
 
     def be_ahead(self, ahead: bool) -> None:
-        """Compute first what others get, or exchange it when steps are done."""
+        """Compute the points for other ranks first, or exchange them after the steps."""
         if ahead != (self.faces is not None):
             self.faces = WindowFaces(self.window, self._given) if ahead else None
 
     @property
     def how(self) -> str:
-        """The way that points go."""
+        """The kind of exchange."""
         return self.exchange.how + (", while the interior is computed" if self.faces is not None else "")
 
     # --- running --------------------------------------------------------------------------------------------------
@@ -68,24 +68,24 @@ class RankWindow:
             left -= now
 
     def refresh(self) -> None:
-        """Have the points around right for another step, or for what is read."""
+        """Update the halo for another step, or for a read."""
         if not self.window.left:
             self.exchange()
 
     def _step_ahead(self, faces: WindowFaces) -> None:
-        """Take all the steps that the points around allow, while those come that the next ones need."""
+        """Take all steps that the halo allows, while the next halo is exchanged."""
         window, exchange = self.window, self.exchange
         assert isinstance(exchange, HostExchange)
         faces.run_ahead()
         exchange.give(faces.packed)
         window.step(window.steps)
-        window.backend.record()  # so that the device has begun when the host waits
+        window.backend.record()  # the device has begun when the host waits
         exchange.get()
 
     # --- measuring ------------------------------------------------------------------------------------------------
 
     def seconds(self) -> float:
-        """How long a step takes, with its share of an exchange."""
+        """Return the seconds of a step, with its share of an exchange."""
         self.refresh()
         self._seconds()  # compiles
         each = [self._seconds() for _ in range(ROUNDS)]
@@ -93,7 +93,7 @@ class RankWindow:
         return min([*each, *(self._seconds() for _ in range(more))]) / self.window.steps
 
     def _seconds(self) -> float:
-        """How long an exchange and its steps take on the slowest rank."""
+        """Return the seconds of an exchange and its steps on the slowest rank."""
         self.comm.barrier()
         start = time.perf_counter()
         if self.faces is None:
@@ -106,7 +106,7 @@ class RankWindow:
 
 
 def _routes(ranks: RankGrid, rank: int, window: GraphWindow) -> tuple[dict[int, list[Region]], dict[int, list[Region]]]:
-    """What goes to whom, and comes from whom; both sides have the pieces in the same order."""
+    """Return the regions for each rank, and those from each rank; both sides have the pieces in the same order."""
     needed, gives, gets = window.footprint, dict[int, list[Region]](), dict[int, list[Region]]()
     for piece in ranks.around(rank, needed):
         gets.setdefault(piece.owner, []).append(piece.there)

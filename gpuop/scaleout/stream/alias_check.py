@@ -1,4 +1,4 @@
-"""Where arrays lie, so that no result is written over what is still to be read."""
+"""Alias checks: no result may overwrite an array that is still to be read."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gpuop.base.errors import SemanticError
 from gpuop.scaleout.stream.stacked_files import arrays_of
 from gpuop.scaleout.stream.stores import in_file, mapping
 
-WORK = 1 << 12  # how long it is looked for an address that two arrays have
+WORK = 1 << 12  # limit of the search for an address that two arrays share
 _LOCK = Lock()
 
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Where an array lies.
+    """The location of an array.
 
     Attributes:
-        array: it, or the path of the file that is made for it.
-        path: of its file, or of its folder in a zarr; None: it has none that is known.
-        name: of an array in a file that has several.
-        anew: whether the file is made, whatever else is in it.
+        array: the array, or the path of its new file.
+        path: the path of its file, or of its folder in a zarr; None if it has none.
+        name: the name of an array in a file with several.
+        anew: whether the file is created, whatever else is in it.
     """
 
     array: Any
@@ -44,16 +44,16 @@ class Whereabouts:
         if mapped is not None:
             return Whereabouts(given, _real(mapped.filename), "", False)
         file = getattr(given, "file", None)
-        if file is not None:  # HDF5's
+        if file is not None:  # HDF5
             return Whereabouts(given, _real(getattr(file, "filename", None)), str(given.name), False)
         store = getattr(given, "store", None)
         root = getattr(store, "root", None) or getattr(store, "path", None)
-        if root is not None:  # zarr's
+        if root is not None:  # zarr
             return Whereabouts(given, _real(os.path.join(root, given.path)), "", False)
         return Whereabouts(given, _real(getattr(given, "path", None)), "", False)
 
     def meets(self, other: Whereabouts) -> bool:
-        """Whether what is written to one is written over the other."""
+        """Return whether a write to one changes the other."""
         a, b = self.array, other.array
         if a is b:
             return True
@@ -66,15 +66,15 @@ class Whereabouts:
         return self.anew or other.anew or self.name == other.name
 
 
-_WRITTEN: list[Whereabouts] = []  # of streams that are not done
+_WRITTEN: list[Whereabouts] = []  # of unfinished streams
 
 
 def check_apart(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
-    """Refuse results that would be written where sources, or one another, are.
+    """Refuse results that would overwrite sources or one another.
 
     Args:
-        sources: by the names of the pipeline's arguments.
-        outs: as they are given; None of those that get memory of their own.
+        sources: by argument name.
+        outs: as the user passed them; None for those in new memory.
     """
     made = [Whereabouts.of(out) for out in outs if out is not None]
     for name, source in sources.items() if made else ():
@@ -94,10 +94,10 @@ def check_apart(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
 
 @contextmanager
 def writing_alone(outs: Sequence[Any]) -> Iterator[None]:
-    """Refuse results where another stream of this process, which is not done, writes: by whatever name, or in memory.
+    """Refuse results that an unfinished stream of this process writes: under any name, or in memory.
 
     Args:
-        outs: as of `check_apart`.
+        outs: as for `check_apart`.
     """
     made = [Whereabouts.of(out) for out in outs if out is not None]
     with _LOCK:
@@ -126,7 +126,7 @@ def _real(path: Any) -> str | None:
 
 
 def _same(a: str, b: str) -> bool:
-    """Whether two paths are of one file, or one is in the folder of the other."""
+    """Return whether two paths are one file, or one is in the folder of the other."""
     if os.path.exists(a) and os.path.exists(b) and os.path.samefile(a, b):
         return True
     return os.path.commonpath([a, b]) in (a, b)

@@ -1,4 +1,4 @@
-"""What streams are given: arrays that have points, and arguments that somebody takes."""
+"""Checks of a stream's arguments: arrays must have points, and every argument must be used."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 from gpuop.base.errors import SemanticError, meant
 from gpuop.engine.jit.pipeline import Pipeline
 
-OPTIONS = ("source", "out", "chunks", "batch", "shared", "progress", "resume")  # of gp.stream
+OPTIONS = ("source", "out", "chunks", "batch", "shared", "progress", "resume")  # keywords of gp.stream
 
 
 def check_points(extents: Sequence[int]) -> None:
-    """Refuse what has no points to go through, or only one."""
+    """Refuse arguments without points to cut, or with only one."""
     if not extents or 0 in extents:
         what = f"a grid of {'×'.join(map(str, extents))} has none" if extents else "a 0-D array has no axes"
         raise SemanticError(f"a stream goes through points, and {what}; call the pipeline itself")
 
 
 def source_names(made: Pipeline, constants: dict[str, Any], count: int) -> list[str]:
-    """Those of the arguments that are sources, of which so many are given."""
+    """Return the names of the source arguments, for this number of sources."""
     parameters = made.signature.parameters
     unknown = next((name for name in constants if name not in parameters), None)
     if unknown is not None and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):

@@ -1,4 +1,4 @@
-"""What a stream has done, in a file beside its result: a line for each chunk, written behind it, and one for an image's values."""
+"""The checkpoint of a stream, in a file beside its result: a line for each chunk, written after it, and for an image's values."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Key = tuple[int, Place]  # a stage and a chunk
 
 
 def beside(out: Any) -> list[str]:
-    """The files that a stream has for a result, if that is in a file: the first one has what is noted.
+    """Return the checkpoint files of a result in a file: the first one has the lines.
 
-    They lie beside the file, or the zarr, that the result is in; a file of HDF5's has one for each array, and one by which only
-    one stream writes to it at a time.
+    They lie beside the file, or the zarr, of the result; an HDF5 file has one for each array, and one that locks the
+    file for a single writing stream.
     """
     file = file_of(out)
     if file is None:
@@ -46,10 +46,10 @@ def _beside(path: str, name: str | None = None) -> str:
 
 
 def locked(path: str) -> IO[bytes]:
-    """A file that one stream has at a time.
+    """Open a file that one stream locks at a time.
 
     Raises:
-        SemanticError: another one has it, or it is a link, which may lead anywhere.
+        SemanticError: another stream has it, or it is a link, which may lead anywhere.
         OSError: there is no such folder.
     """
     if not os.path.isdir(folder := os.path.dirname(path)):
@@ -61,15 +61,15 @@ def locked(path: str) -> IO[bytes]:
         except BlockingIOError:
             file.close()
             raise SemanticError(f"another process streams to this file: it has {path}") from None
-        except OSError:  # there are no locks
+        except OSError:  # no locks on this system
             return file
         if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
             return file
-        file.close()  # who had it was done meanwhile, and removed it
+        file.close()  # its owner finished meanwhile, and removed it
 
 
 def _opened(path: str) -> IO[bytes]:
-    """A file to add lines to; whoever may write to the folder could have put a link in its place."""
+    """Open a file for appending; whoever may write to the folder could have put a link in its place."""
 
     def opener(path: str, flags: int) -> int:
         return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -86,15 +86,15 @@ class Journal:
     """The lines of a file that one process writes.
 
     Args:
-        paths: of a file beside each result, which no other stream has meanwhile: the first one has the lines. Without any
-            nothing is kept.
-        told: what tells this stream from others, as text.
-        resume: what is done is noted for later streams too, and it is gone on where a file of the same stream ends,
-        there: if all results are there.
+        paths: a file beside each result, locked by this stream: the first one has the lines. Without paths nothing is
+            written.
+        told: the identity of the stream, as text.
+        resume: keep the lines for later streams, and continue after those of an earlier one with the same identity,
+        if all results exist.
 
     Attributes:
-        done: chunks that were written, with what they gave of a stage, or a checksum for each result; images, with their values.
-        noted: whether there are such.
+        done: written chunks, with their parts for a stage or a checksum for each result; images, with their values.
+        noted: whether there are any.
 
     Raises:
         SemanticError: the file is of another stream, or another process writes to a result.
@@ -117,10 +117,8 @@ class Journal:
         if resume and lines:
             _check(file.name, first, told)
             self.noted = len(lines) > 1
-            for line in lines[:-1]:  # behind the last newline is what was not written whole
-                with suppress(
-                    ValueError, TypeError, RecursionError
-                ):  # a note that was damaged: its chunk is computed again
+            for line in lines[:-1]:  # after the last newline: an incomplete line
+                with suppress(ValueError, TypeError, RecursionError):  # a damaged line: its chunk is computed again
                     stage, place, facts = json.loads(line)
                     self.done[stage, tuple(place)] = facts
             file.truncate(file.seek(0, os.SEEK_END) - len(lines[-1]))
@@ -130,35 +128,35 @@ class Journal:
 
     @property
     def resumed(self) -> bool:
-        """Whether something was done before."""
+        """Whether an earlier stream has written lines."""
         return bool(self.done)
 
     def note(self, stage: int, place: Place, facts: Iterable[Any]) -> None:
-        """A chunk is done: one write, which is whole or not at all."""
+        """Note a finished chunk, in one write, which is whole or not at all."""
         if self.files:
             self.noted = True
             self.files[0].write(json.dumps([stage, place, list(facts)]).encode() + b"\n")
 
     def note_parts(self, stage: int, place: Place, parts: Sequence[WindowPart]) -> None:
-        """A chunk of a stage is done, and these are what it gave."""
+        """Note the parts of a stage from a chunk."""
         self.note(stage, place, map(_plain, parts))
 
     def parts(self, stage: int, place: Place, like: Sequence[WindowPart]) -> tuple[WindowPart, ...]:
-        """What a chunk gave of a stage."""
+        """Return the parts of a stage from a chunk."""
         return tuple(
             replace(part, pieces=_pieces(plain)) for part, plain in zip(like, self.done[stage, place], strict=True)
         )
 
     def note_values(self, stage: int, image: Place, values: Sequence[Array]) -> None:
-        """What an image gives besides results on the grid is known."""
+        """Note the values of an image, which are results that are not on the grid."""
         self.note(stage, image, map(_text, values))
 
     def values(self, stage: int) -> Iterator[tuple[Place, list[Array]]]:
-        """The images of which that is known."""
+        """Give the images with values, and these."""
         return ((image, [*map(_array, texts)]) for (of, image), texts in self.done.items() if of == stage)
 
     def close(self, finished: bool) -> None:
-        """Let go of the files; the first one is needed if something is done, and not all, or that is to be known later."""
+        """Close the files; the first one stays if it is needed: the stream is unfinished, or `resume` keeps it."""
         self._let_go(self.files[1:] if self.noted and (self.stays or not finished) else self.files)
 
     def _let_go(self, unneeded: Sequence[IO[bytes]]) -> None:
@@ -169,7 +167,7 @@ class Journal:
 
 
 def _check(path: str, first: bytes, told: Mapping[str, str]) -> None:
-    """That a file, which begins so, is of the same stream."""
+    """Check that a file with this beginning is of the same stream."""
     try:
         others = differences(json.loads(first), told)
     except (ValueError, TypeError, AttributeError, RecursionError):

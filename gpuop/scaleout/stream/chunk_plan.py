@@ -1,4 +1,4 @@
-"""A stream as it was asked for: its pipeline, its sources, and into which chunks they are cut."""
+"""The plan of a stream: its pipeline, its sources, and their chunks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gpuop.ir.types import is_integer
 from gpuop.scaleout.stream.arguments import check_points, source_names
 from gpuop.scaleout.stream.chunking import Chunking, chosen, memory, multiple, window_bytes
 
-FIELDS = 2  # fields between arguments and results that a window has at once, as a rule
+FIELDS = 2  # typical number of fields in a window, between arguments and results
 
 
 class StreamCut:
-    """A pipeline, its sources, and how they are cut."""
+    """A pipeline, its sources, and their chunks."""
 
     def __init__(
         self, made: Pipeline, sources: Sequence[Any], batch: int, shared: tuple[str, ...], constants: dict[str, Any]
@@ -78,14 +78,14 @@ class StreamCut:
         )
 
     def _check_uncut(self) -> None:
-        """Refuse a grid that cannot be cut and takes more memory than there is."""
+        """Refuse a grid that cannot be cut and needs more memory than there is."""
         room, asked = memory(), self._point_bytes() * math.prod(self.grid)
         if self.uncut and asked > room:
             raise SemanticError(f"the grid {self.grid} takes {asked} bytes where there are {room}, and {self.uncut}")
 
     @property
     def uncut(self) -> str:
-        """Why no axis can be cut; empty if one can."""
+        """The reason why no axis can be cut; "" if one can."""
         whole = self.of.footprint.whole
         return f"none of its axes can be cut: {whole[0]}" if len(whole) == len(self.grid) else ""
 
@@ -102,7 +102,7 @@ class StreamCut:
         return int(-(-sum(given) // points) + FIELDS * -(-max(given, default=0) // points))
 
     def _units(self, out: Any) -> list[int]:
-        """What chunks are multiples of: chunks of the results' store, so that none is written twice; else of the source's."""
+        """Return the multiples for chunks: the chunks of a result's store, so that none is written twice, or those of a source."""
         axes, lead = len(self.grid), len(self.lead)
         of_out = [getattr(each, "chunks", None) for each in (out if isinstance(out, (tuple, list)) else (out,))]
         of_source = [getattr(each, "chunks", None) for each, w in zip(self.sources, self.windowed, strict=True) if w]
@@ -111,27 +111,27 @@ class StreamCut:
 
     @property
     def is_cut(self) -> bool:
-        """Whether there are windows of an image, and not a call of the pipeline for each."""
+        """Whether images are cut into windows; otherwise the pipeline is called for each."""
         return math.prod(self.chunking.counts) > 1
 
     @property
     def results_stage(self) -> int:
-        """The number of the results, behind those of stages."""
+        """The stage number of the results, after all stages."""
         return len(self.of.staged.stages) if self.is_cut else 0
 
     @property
     def values_stage(self) -> int:
-        """The number of what images give besides these."""
+        """The stage number of an image's other values."""
         return self.results_stage + 1
 
     @property
     def at_once(self) -> bool:
-        """Whether the last stage and the results are one pass."""
+        """Whether the last stage and the results are computed in one pass."""
         return self.is_cut and self.of.footprint.at_once
 
     @property
     def stages(self) -> int:
-        """Passes before that of the results."""
+        """The number of passes before that of the results."""
         return self.results_stage - self.at_once
 
     @property

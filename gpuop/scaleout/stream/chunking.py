@@ -1,4 +1,4 @@
-"""Into which parts a grid is cut: as large as memory allows, of one shape, by the chunks that stores have."""
+"""The chunks of a grid: as large as memory allows, of one shape, aligned with the chunks of stores."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpuop.fusion.windows.axis_blocks import GridBlocks
 from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.runtime.devices import current
 
-NEAR, FAR = 1 << 26, 1 << 30  # bytes of a window on a CPU, whose caches are small, and on a GPU
-# times the points that are wanted; where more are computed, windows are up to so many times as large
+NEAR, FAR = 1 << 26, 1 << 30  # bytes of a window on a CPU, for its caches, and on a GPU
+# computed points for each wanted one, above which windows grow, up to so many times as large
 LITTLE, LARGER = 1.25, 4
-SHARE = 32  # of a device's memory a window may have at most one part in so many
+SHARE = 32  # a window may use at most one part in so many of the device's memory
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Chunking:
     """A grid in chunks; the last ones along an axis may be shorter.
 
     Attributes:
-        needed: what windows need.
+        needed: the footprint of windows.
         chunk: the extents of a chunk.
     """
 
@@ -33,26 +33,26 @@ class Chunking:
 
     @cached_property
     def blocks(self) -> GridBlocks:
-        """What is computed for each chunk."""
+        """The computed points of each chunk."""
         each = zip(self.chunk, self.needed.grid, strict=True)
         return GridBlocks(self.needed, [tuple(min(c, n - a) for a in range(0, n, c)) for c, n in each])
 
     @property
     def counts(self) -> Place:
-        """Chunks along each axis."""
+        """The number of chunks along each axis."""
         return tuple(map(len, self.blocks.axes))
 
     def places(self) -> Iterator[Place]:
-        """The chunks, by their numbers along each axis, in the order of memory."""
+        """Give the chunks, by their numbers along each axis, in memory order."""
         return product(*map(range, self.counts))
 
     def points(self, place: Place) -> tuple[Place, Place]:
-        """The points of a chunk: the first one, and the one behind the last."""
+        """Return the first point of a chunk and its end."""
         start, stop = zip(*(block.wanted for block in self.blocks.at(place)), strict=True)
         return start, stop
 
     def computed(self, place: Place) -> tuple[Place, Place]:
-        """What is computed for a chunk: its points, and at the grid's ends some more, so that all windows have one shape."""
+        """Return the computed points of a chunk: its points, and more at the grid's ends, so that all windows have one shape."""
         start, stop = zip(*(block.computed for block in self.blocks.at(place)), strict=True)
         return start, stop
 
@@ -65,7 +65,7 @@ class Chunking:
 
     @property
     def recomputed(self) -> float:
-        """The points that windows have besides those that are wanted, by these: halos, and what short chunks are filled with."""
+        """Return the share of computed points that are not wanted: halos, and the filling of short chunks."""
         return self.blocks.overhead - 1
 
 
@@ -75,12 +75,12 @@ def _window(needed: Footprint, chunk: Sequence[int]) -> Place:
 
 
 def chosen(needed: Footprint, point: int, units: Sequence[int], near: int, most: int) -> Chunking:
-    """Chunks whose windows fit into memory: those of which the least is recomputed; of alike ones, of longer rows.
+    """Return chunks whose windows fit into memory: those with the fewest recomputed points; of equal ones, longer rows.
 
     Args:
         point: bytes of memory for each point.
-        units: what chunks are multiples of, besides work-groups.
-        near, most: bytes of a window, and those that it may have where little more is recomputed for it.
+        units: multiples for chunks, besides work-groups.
+        near, most: bytes of a window, and the limit where larger windows recompute fewer points.
     """
     units = [math.lcm(max(u, 1), multiple(needed, axis)) for axis, u in enumerate(units)]
     sizes = [
@@ -105,12 +105,12 @@ def chosen(needed: Footprint, point: int, units: Sequence[int], near: int, most:
 
 
 def multiple(needed: Footprint, axis: int) -> int:
-    """What windows' ends are multiples of along an axis."""
+    """Return the number that windows' ends are multiples of along an axis."""
     return needed.multiples.get(axis, (1, ""))[0]
 
 
 def _multiples(unit: int, extent: int) -> Iterator[int]:
-    """Multiples of a store's chunk: of one and twice as many, and so on, and the axis as it is."""
+    """Return multiples of a store's chunk (1, 2, 4 … times), and the whole axis."""
     size = max(unit, 1)
     while size < extent:
         yield size
@@ -121,7 +121,7 @@ def _multiples(unit: int, extent: int) -> Iterator[int]:
 
 
 def window_bytes() -> tuple[int, int]:
-    """The bytes that a window has on the device in use, and that it may have."""
+    """Return the bytes of a window on the current device, and the most that it may have."""
     backend = current()
     on_cpu = backend.target.device == "cpu" or not backend.total_memory
     most = memory() // SHARE
@@ -130,5 +130,5 @@ def window_bytes() -> tuple[int, int]:
 
 
 def memory() -> int:
-    """The bytes of memory that the device in use has; the host's where it does not say so."""
+    """Return the bytes of the current device's memory, or of the host's if the device does not report them."""
     return current().total_memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

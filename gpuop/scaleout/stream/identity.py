@@ -1,4 +1,4 @@
-"""What tells a stream from others: only the same one may go on where it ended. All of it is text."""
+"""The identity of a stream, as text: only a stream with the same one may continue an earlier one."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ from gpuop.scaleout.stream.chunk_plan import StreamCut
 from gpuop.scaleout.stream.stacked_files import arrays_of
 from gpuop.scaleout.stream.stores import mapping
 
-PLAIN = (bool, int, float, complex, str, list, tuple, np.generic, type(None))  # constants that are told as they are
+PLAIN = (bool, int, float, complex, str, list, tuple, np.generic, type(None))  # constants that are shown as they are
 MOST = 1 << 28  # bytes of an array in memory that are compared
-FEW = 16  # points along each axis, of arrays that are elsewhere
-SHORT = 9  # numbers that are shown
-DIGEST = "#"  # begins what no user would understand
-LONGEST = 60  # characters of a constant that are shown
-DETAIL = (
-    ": "  # in names, behind the fact that it explains: it is compared only where that differs, and told in its place
-)
+FEW = 16  # compared points along each axis, for arrays elsewhere
+SHORT = 9  # numbers in a message
+DIGEST = "#"  # first character of digests, which messages leave out
+LONGEST = 60  # characters of a constant in a message
+DETAIL = ": "  # in names, after the fact that it explains: compared only if that differs, and shown instead
 
 
 def stream_identity(asked: StreamCut, outs: Sequence[str]) -> dict[str, str]:
-    """Each fact by what users call it."""
+    """Return the facts of a stream, by their names for users."""
     program = "the program"
     told = {program: _digest([repr([traced.program.key for traced, _ in asked.of.programs]).encode()])}
     for name, value in asked.constants.items():
@@ -57,7 +55,7 @@ def stream_identity(asked: StreamCut, outs: Sequence[str]) -> dict[str, str]:
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What differs, in words."""
+    """Return the differing facts, in words."""
     pairs = {name: (str(then.get(name, "none")), str(now.get(name, "none"))) for name in (*now, *then)}
     differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     found = []
@@ -76,7 +74,7 @@ def _shown(value: Any) -> str:
 
 
 def _captured(asked: StreamCut) -> Iterator[tuple[str, str, str]]:
-    """The values that the program has of its own, of Parameters and of arrays that it captures, and variables that have these."""
+    """Return the values that the program captures, from Parameters and arrays, and the variables that have these."""
     leaves = {
         leaf.number: leaf
         for traced, _ in asked.of.programs
@@ -93,10 +91,10 @@ def _captured(asked: StreamCut) -> Iterator[tuple[str, str, str]]:
 
 
 def _called(leaf: Leaf, value: Array, function: Any) -> str:
-    """The variable that a function has an array by, or a Field of it; empty where that is not known."""
+    """Return the variable of a function that has an array, or a Field of it; "" if unknown."""
     try:
         seen = getclosurevars(unwrap(function))
-    except TypeError:  # an object that is called
+    except TypeError:  # a callable object
         return ""
     known = {**seen.globals, **seen.nonlocals}
     return next(
@@ -105,13 +103,13 @@ def _called(leaf: Leaf, value: Array, function: Any) -> str:
 
 
 def _holds(given: Any, value: Array) -> bool:
-    """Whether a Field's values may be those of this array."""
+    """Return whether a Field's values may be those of this array."""
     same = isinstance(given, np.ndarray) and given.shape == value.shape
     return same and np.array_equal(given.astype(value.dtype), value)
 
 
 def _values(source: Any) -> str:
-    """What is compared: of an array in memory all, unless it is large; of one in a file some, with its size and time."""
+    """Return the compared values: of an array in memory all, unless it is large; in a file some, with its size and time."""
     if isinstance(source, np.ndarray) and mapping(source) is None:
         return _digest(_blocks(source[:: -(-source.nbytes // MOST)] if source.nbytes > MOST else source))
     middle = tuple(slice(max(n - FEW, 0) // 2, (max(n - FEW, 0)) // 2 + FEW) for n in source.shape)
@@ -119,7 +117,7 @@ def _values(source: Any) -> str:
 
 
 def _stamp(source: Any) -> str:
-    """Of a file that nobody is known to write; of folders it says nothing."""
+    """Return the size and time of a file that no stream writes; nothing for folders."""
     path, mode = Whereabouts.of(source).path, getattr(getattr(source, "file", None), "mode", "r")
     if path is None or mode != "r" or not os.path.isfile(path):
         return ""
@@ -128,14 +126,14 @@ def _stamp(source: Any) -> str:
 
 
 def _written(source: Any) -> tuple[str, str] | None:
-    """When such a file was written, and its path."""
+    """Return the modification time of a file, and its path."""
     if not (stamp := _stamp(source)):
         return None
     return str(datetime.fromtimestamp(int(stamp.split()[1]) / 1e9)), str(Whereabouts.of(source).path)
 
 
 def _blocks(array: Array) -> Iterator[Any]:
-    """An array's values, some at a time, so that none is copied as a whole."""
+    """Give an array's values in blocks, so that it is not copied as a whole."""
     flags = ["external_loop", "buffered", "zerosize_ok"]
     yield from np.nditer(array, flags, [["readonly", "contig"]], order="C", buffersize=1 << 16)  # type: ignore[call-overload]
 

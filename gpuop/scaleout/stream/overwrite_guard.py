@@ -1,4 +1,4 @@
-"""What results in files are not written over: what is no array that a result takes the place of."""
+"""Overwrite guards: a result in a file may replace arrays only."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from gpuop.base.errors import SemanticError
 
-OF_GROUPS = {"zarr.json", ".zgroup", ".zattrs", ".zmetadata"}  # files that a group of zarr's has itself
+OF_GROUPS = {"zarr.json", ".zgroup", ".zattrs", ".zmetadata"}  # files of a zarr group itself
 SHOWN = 3
 
 
 def spare_in_zarr(path: str) -> None:
-    """SemanticError where a new array would replace a group with something in it, or a folder that is no zarr."""
+    """Raise a SemanticError if a new array would replace a non-empty group, or a folder that is no zarr."""
     if not os.path.lexists(path) or _is_array(path):
         return
     others = sorted(set(os.listdir(path)) - OF_GROUPS) if os.path.isdir(path) else [os.path.basename(path)]
@@ -24,7 +24,7 @@ def spare_in_zarr(path: str) -> None:
 
 
 def spare_in_hdf5(h5py: Any, path: str, name: str) -> None:
-    """SemanticError where a new dataset would replace others, or a group, or a file that is none of HDF5's."""
+    """Raise a SemanticError if a new dataset would replace others, a group, or a file that is not HDF5."""
     if not os.path.lexists(path) or not os.path.getsize(path):
         return
     if not h5py.is_hdf5(path):

@@ -1,4 +1,4 @@
-"""Reading, computing and writing at once: each in order, and no more than a few ahead of one another."""
+"""Prefetch and write-behind: reads, computation and writes overlap, each in order and a few windows apart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 Task = TypeVar("Task")
-AHEAD = 2  # windows that are read before they are computed, and that wait to be written
+AHEAD = 2  # windows that are read ahead, and that wait to be written
 
 
 def overlapped(
@@ -19,7 +19,7 @@ def overlapped(
     compute: Callable[[Task, Any], Any],
     write: Callable[[Task, Any], None],
 ) -> None:
-    """Read, compute and write what belongs to each task, in their order; the first error ends it.
+    """Read, compute and write the window of each task, in order; the first error ends it.
 
     Only the calling thread computes: devices are chosen by threads.
     """
@@ -31,7 +31,7 @@ def overlapped(
     reader, writer = (ThreadPoolExecutor(1, f"gpuop-stream-{name}") for name in ("read", "write"))
 
     def go_on(task: Task, given: Future[Any]) -> None:
-        """What is computed, and of what, is held by nothing here afterwards: the next window is read into that memory."""
+        """Compute without a reference to the window afterwards: the next one is read into its memory."""
         written.append(writer.submit(write, task, compute(task, given.result())))
 
     try:
@@ -47,4 +47,4 @@ def overlapped(
             each.result()
     finally:
         reader.shutdown(wait=True, cancel_futures=True)
-        writer.shutdown(wait=True)  # what was computed is kept, whatever ends this
+        writer.shutdown(wait=True)  # computed windows are written, whatever ends this

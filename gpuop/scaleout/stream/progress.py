@@ -1,20 +1,20 @@
-"""A line that says how far a stream is."""
+"""The progress line of a stream."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-OFTEN, SELDOM = 0.2, 10.0  # seconds from one line to the next: on a terminal, where it is overwritten, and elsewhere
+OFTEN, SELDOM = 0.2, 10.0  # seconds between lines: on a terminal, where they are overwritten, and elsewhere
 
 
 class Progress:
-    """Says on stderr what is done, of how much, and when it will end.
+    """A line on stderr with the finished and total windows, and the remaining time.
 
     Args:
-        name: of what runs.
-        plan: how it is cut, which is said first.
-        shown: False says nothing.
+        name: the name of the pipeline.
+        plan: a description of the chunks, shown first.
+        shown: False prints nothing.
     """
 
     def __init__(self, name: str, plan: str, shown: bool) -> None:
@@ -26,13 +26,13 @@ class Progress:
             sys.stderr.write(f"{name}: {plan}\n")
 
     def begin(self, total: int, before: int) -> None:
-        """So many windows there are, of which some were done before."""
+        """Begin with this number of windows, of which some are done already."""
         self.total, self.done, self.before = total, before, before
         if self.shown and before:
             sys.stderr.write(f"{self.name}: {before} of {total} windows were done before\n")
 
     def step(self) -> None:
-        """A window is done."""
+        """Count a finished window."""
         self.done += 1
         now = time.monotonic()
         if self.shown and now - self.said > (OFTEN if self.terminal else SELDOM):

@@ -1,4 +1,4 @@
-"""A list of files as one array, of which one is open at a time."""
+"""A list of files as one array; one file is open at a time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gpuop.scaleout.stream.stores import mapping, opened
 
 
 class StackedFiles:
-    """What `np.stack` makes of the arrays in files: the first axis is the list's. A file is opened whenever it is read.
+    """The stacked arrays of files (`np.stack`): the first axis is the list's. A file is opened for each read.
 
     Args:
-        paths: at least one, of arrays of one shape and dtype; all are opened once, one after the other, to know that.
+        paths: at least one, of arrays of one shape and dtype; each is opened once to check that.
 
     Attributes:
-        paths: absolute, as a file is opened after the folder may have been left.
-        shape, dtype, chunks: as arrays in files have them.
+        paths: absolute, as the working directory may change.
+        shape, dtype, chunks: as for arrays in files.
 
     Raises:
-        SemanticError: no paths, something else than a path, arrays that differ, and as of `opened`.
+        SemanticError: no paths, something else than a path, arrays that differ, and as for `opened`.
         OSError: a file cannot be opened.
     """
 
@@ -61,23 +61,23 @@ class StackedFiles:
 
 
 def source_of(given: Any) -> Any:
-    """An array to read, as of `opened`, or those of a list of files."""
+    """Return an array to read, as for `opened`, or the array of a list of files."""
     return StackedFiles(given) if isinstance(given, list) else opened(given)
 
 
 def arrays_of(source: Any) -> Iterator[Any]:
-    """The arrays that a source has: itself, or those in the files of a list, of which one is open at a time."""
+    """Give the arrays of a source: itself, or those of a list of files, one open at a time."""
     return map(opened, source.paths) if isinstance(source, StackedFiles) else iter([source])
 
 
 def _facts(path: str) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...] | None]:
-    """The shape, the dtype and the chunks of an array in a file."""
+    """Return the shape, dtype and chunks of an array in a file."""
     found = opened(path)
     return tuple(found.shape), np.dtype(found.dtype), getattr(found, "chunks", None)
 
 
 def _check_alike(path: str, facts: Sequence[Any], first: Sequence[Any]) -> None:
-    """That an array, of a file of a list, is as the first one is."""
+    """Check that an array of a list of files has the shape and dtype of the first one."""
     one, other = (f"{'×'.join(map(str, shape))} {dtype}" for shape, dtype, _ in (facts, first))
     if one != other:
         raise SemanticError(

@@ -1,4 +1,4 @@
-"""Arrays in files: opened for reading and for writing, by what they are called."""
+"""Arrays in files, opened for reads and writes by path."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from gpuop.scaleout.stream.overwrite_guard import spare_in_hdf5, spare_in_zarr
 
 HDF5 = (".h5", ".hdf5")
 TIFF = (".tif", ".tiff")
-IN_ZARR = re.compile(r"(.*?\.zarr)(?:/+(.*))?", re.IGNORECASE | re.DOTALL)  # a zarr, and what is in it
-LEVEL = "multiscales"  # where an OME-Zarr says which of its arrays has all points
+IN_ZARR = re.compile(r"(.*?\.zarr)(?:/+(.*))?", re.IGNORECASE | re.DOTALL)  # a zarr, and a path in it
+LEVEL = "multiscales"  # the OME-Zarr attribute that names the array with all points
 
 
 class TiffStack:
-    """A TIFF file whose pages are compressed: the first axis is that of the pages, or there is one page."""
+    """A TIFF file with compressed pages: the first axis counts pages, or there is one page."""
 
     def __init__(self, path: str, tifffile: Any) -> None:
         with tifffile.TiffFile(path) as file:
@@ -38,7 +38,7 @@ class TiffStack:
         self._read: Callable[[range], Array] = lambda pages: tifffile.imread(path, key=pages)
 
     def __getitem__(self, place: Any) -> Array:
-        if self.chunks == self.shape:  # of one page
+        if self.chunks == self.shape:  # one page
             return np.asarray(self._read(range(1)).reshape(self.shape)[place])
         first, *rest = place if isinstance(place, tuple) else (place,)
         pages = range(self.shape[0])[first] if first is not Ellipsis else range(self.shape[0])
@@ -48,7 +48,7 @@ class TiffStack:
 
 
 def opened(source: Any) -> Any:
-    """An array to read: one that has a shape and a dtype, or the file of one.
+    """Open an array to read: an object with a shape and a dtype, or a path.
 
     Raises:
         SemanticError: a file of an unknown kind, or a damaged one, or a package is missing.
@@ -62,7 +62,7 @@ def opened(source: Any) -> Any:
 
 
 def _check_alone(path: str) -> None:
-    """That a path is not meant for several files: a folder, or a pattern of names."""
+    """Check that a path is one file: not a folder, or a pattern of names."""
     folder, pattern = os.path.split(path)
     if os.path.isdir(path) and not IN_ZARR.fullmatch(path):
         folder, pattern, what = path, "*" + next(_endings(path), TIFF[0]), "a folder"
@@ -75,18 +75,18 @@ def _check_alone(path: str) -> None:
 
 
 def _endings(folder: str) -> Iterator[str]:
-    """The endings of the files in a folder that are read."""
+    """Return the endings of a folder's files that can be read."""
     found = (os.path.splitext(name)[1] for name in sorted(os.listdir(folder)))
     return (ending for ending in found if ending.lower() in (".npy", *TIFF, *HDF5))
 
 
 def _read(how: Callable[[str, str, str], Any], path: str, name: str, kind: str) -> Any:
-    os.stat(path)  # says which file is not there
+    os.stat(path)  # raises with the name of a missing file
     try:
         return how(path, name, kind)
     except SemanticError:
         raise
-    except Exception as wrong:  # whatever the readers of formats raise
+    except Exception as wrong:  # readers of formats raise anything
         raise SemanticError(f"{path} cannot be read: {wrong}") from wrong
 
 
@@ -105,11 +105,11 @@ def _to_read(path: str, name: str, kind: str) -> Any:
 
 
 def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[int], kept: str) -> Any:
-    """An array to write: the caller's, one in a file, or a new one.
+    """Open an array to write: the caller's, one in a file, or a new one.
 
     Args:
-        kept: "r+" goes on with a file, as it has some of the result; "r" wants to know what it has, for which HDF5 would change the
-            file's time; "" makes it.
+        kept: "r+" continues a file with a part of the result; "r" reads it, because HDF5 would otherwise change the
+            file's time; "" creates it.
 
     Raises:
         SemanticError: an array of another shape or dtype, or as of `opened`; a file or folder with something else in it.
@@ -144,7 +144,7 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
 
 
 def _tiff(path: str, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A TIFF file to write, whose pages lie as arrays do."""
+    """Create a TIFF file, whose pages lie as arrays do."""
     tifffile = _package("tifffile", path)
     if np.dtype(dtype) == bool:
         raise SemanticError(
@@ -168,33 +168,33 @@ def written(array: Any, at: Any, points: Array) -> None:
 
 
 def checksum(points: Array) -> int:
-    """Of the bytes of points, by which it is known again what was written."""
+    """Return a checksum of points, by which a later stream recognizes what was written."""
     return zlib.crc32(np.ascontiguousarray(points).reshape(-1).view(np.uint8).data)
 
 
 def is_written(array: Any, at: Any, known: int) -> bool:
-    """Whether points of a result are as they were written: files may be cut off, or another's by now."""
+    """Return whether points of a result are as they were written: files may be cut off, or replaced."""
     found = checksum(array[at])
     unmapped(array)
     return found == known
 
 
 def unmapped(array: Any) -> None:
-    """Let go of the pages of a file that were read or written: the system has them, and this process would count them all."""
+    """Release the pages of a file from this process; the system still caches them."""
     mapped = mapping(array)
     if mapped is not None and mapped.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
         mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 def file_of(out: Any) -> str | None:
-    """The file of an array, if it has one."""
+    """Return the file of an array, if it has one."""
     if isinstance(out, (str, os.PathLike)):
         return in_file(out)[0]
     return os.fspath(out.filename) if isinstance(out, np.memmap) and out.filename else None
 
 
 def mapping(array: Any) -> np.memmap[Any, Any] | None:
-    """The memory map that an array is a part of, if there is one with a file."""
+    """Return the memory map of a file that an array is a part of, if there is one."""
     found = [each for each in _bases(array) if isinstance(each, np.memmap) and each.filename]
     return found[-1] if found else None
 
@@ -224,7 +224,7 @@ def _fitting(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def in_file(given: Any) -> tuple[str, str, str]:
-    """A path, the name of an array in the file, and the kind of file."""
+    """Return a path, the name of an array in the file, and the kind of file."""
     if not isinstance(given, (str, os.PathLike)):
         instead = "; write `list(…)` around it" * isinstance(given, Iterator)
         raise SemanticError(f"a source is an array, its path, or a list of paths, not {described(given)}{instead}")
@@ -255,7 +255,7 @@ def _dataset(file: Any, name: str, path: str) -> Any:
 
 
 def _of_group(found: Any) -> Any:
-    """An array, or that of a group of OME-Zarr's that has all points."""
+    """Return an array, or the array of an OME-Zarr group that has all points."""
     if hasattr(found, "shape"):
         return found
     facts = dict(found.attrs)

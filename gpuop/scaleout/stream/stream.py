@@ -25,7 +25,7 @@ def stream(
 ) -> Any:
     """Compute a pipeline on arrays that are larger than memory, window by window: results have the bits of one call.
 
-    The next window is read, and the one before written, meanwhile. What is done is noted in a file beside the result.
+    The next window is read, and the previous one written, meanwhile. A checkpoint file beside the result lists finished chunks.
 
     Args:
         function: a pipeline, or a function that becomes one.

@@ -1,4 +1,4 @@
-"""What a stream gives besides results on the grid: reductions, and tables that are computed."""
+"""The results of a stream that are not on the grid: reductions, and computed tables."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from gpuop.runtime.base.backend import Array
 
 
 class ImageValues:
-    """Results of other grids, of each image.
+    """The results on other grids, for each image.
 
     Args:
-        lead: the extents of the axes that count images.
+        lead: the extents of the image axes.
         kinds: the types of an image's results.
-        inside: which of them are on the grid, and none of these.
+        inside: whether each result is on the grid; those are left out here.
 
     Attributes:
-        arrays: of each of the others for all images.
-        left: the images of which they are not known.
+        arrays: an array for each other result, over all images.
+        left: the images without values so far.
     """
 
     def __init__(self, lead: Place, kinds: Sequence[FieldType], inside: Sequence[bool]) -> None:
@@ -30,7 +30,7 @@ class ImageValues:
         self.left: set[Place] = set(np.ndindex(*lead)) if self.others else set()
 
     def put(self, image: Place, results: Sequence[Array]) -> list[Array]:
-        """What an image gives, of its results: any of its windows gives the same. Empty if it was known, or it gives none."""
+        """Store the values of an image from its results: any of its windows has the same. Return them; () if they were stored."""
         if image not in self.left:
             return []
         found = [results[n] for n in self.others]
@@ -38,7 +38,7 @@ class ImageValues:
         return found
 
     def take(self, image: Place, found: Sequence[Array]) -> None:
-        """What an image has given."""
+        """Store the values of an image."""
         self.left.discard(image)
         for array, value in zip(self.arrays, found, strict=True):
             array[image] = value

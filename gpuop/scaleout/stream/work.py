@@ -1,4 +1,4 @@
-"""What a stream does: windows of its chunks are read, computed and written, pass by pass, and what they give is put together."""
+"""The execution of a stream: windows of chunks are read, computed and written, pass by pass, and partial results combined."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from gpuop.scaleout.stream.progress import Progress
 from gpuop.scaleout.stream.stores import checksum, created, file_of, is_written, mapping, unmapped, written
 from gpuop.scaleout.stream.whole_results import ImageValues
 
-Known: TypeAlias = dict[Place, tuple[Array, ...]]  # what stages have given of each image
+Known: TypeAlias = dict[Place, tuple[Array, ...]]  # results of stages, for each image
 
 
 class StreamWork(StreamCut):
-    """What runs, pass by pass."""
+    """A stream that runs, pass by pass."""
 
     def run(self, out: Any, resume: bool, progress: Progress) -> Any:
         wanted = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -54,7 +54,7 @@ class StreamWork(StreamCut):
         return results
 
     def _journal(self, wanted: Sequence[Any], resume: bool) -> Journal:
-        """What is done already, if all files are there that have it."""
+        """Return the checkpoint, with earlier lines if all result files exist."""
         files = [file for each in wanted if (file := file_of(each)) is not None]
         if not files:
             if resume:
@@ -73,7 +73,7 @@ class StreamWork(StreamCut):
         ]
 
     def _results(self, wanted: Sequence[Any], journal: Journal, progress: Progress) -> Any:
-        passes = self.stages + bool(wanted or not self.is_cut)  # which are calls, of images that are not cut
+        passes = self.stages + bool(wanted or not self.is_cut)  # calls of the pipeline, if images are not cut
         total = passes * math.prod((*self.chunking.counts, *self.lead))
         outs = self._outs(wanted, "r" if journal.resumed else "")
         there = self._there(outs, journal)
@@ -84,7 +84,7 @@ class StreamWork(StreamCut):
         todo = [place for place in self._places() if place not in there] if outs else []
         if todo or values.left:
             if journal.resumed:
-                outs.clear()  # a file of HDF5's that is read is not opened to write
+                outs.clear()  # an HDF5 file that is open for reads cannot be opened for writes
                 outs += self._outs(wanted, "r+")
             self._compute(todo, values, outs, journal, progress)
         on_grid, rest = iter(outs), iter(values.arrays)
@@ -94,7 +94,7 @@ class StreamWork(StreamCut):
     def _compute(
         self, todo: Sequence[Place], values: ImageValues, outs: Sequence[Any], journal: Journal, progress: Progress
     ) -> None:
-        """Compute and write chunks of results, and the values of images of which they are not known."""
+        """Compute and write chunks of results, and the values of images without them."""
         known: Known = dict.fromkeys(np.ndindex(*self.lead), ())
         for stage in range(self.stages):
             given = self._stage(stage, known, journal, progress)
@@ -131,18 +131,18 @@ class StreamWork(StreamCut):
         journal.note(self.results_stage, place, map(checksum, results))
 
     def _there(self, outs: Sequence[Any], journal: Journal) -> set[Place]:
-        """The chunks of results that were written, and are so still."""
+        """Return the chunks of results that were written and are unchanged."""
         noted = {place: sums for (stage, place), sums in journal.done.items() if stage == self.results_stage}
         return {
             place
             for place, sums in noted.items()
-            if len(sums) == len(outs)  # journals of earlier versions have none
+            if len(sums) == len(outs)  # checkpoints of earlier versions have none
             and (not self.at_once or (self.stages, place) in journal.done)
             and all(is_written(array, self._at(place), known) for array, known in zip(outs, sums, strict=True))
         }
 
     def _stage(self, stage: int, known: Known, journal: Journal, progress: Progress) -> Known:
-        """What a stage gives of each image; the parts of chunks that were done before are read."""
+        """Return the results of a stage for each image; parts of finished chunks are read from the checkpoint."""
         parts: dict[Place, Any] = {}
 
         def compute(place: Place, given: Sequence[Array]) -> Any:
@@ -150,7 +150,7 @@ class StreamWork(StreamCut):
 
         def note(place: Place, found: Any) -> None:
             parts[place] = found
-            if todo:  # else it was done before
+            if todo:  # otherwise all chunks were done before
                 journal.note_parts(stage, place, found)
                 progress.step()
 
@@ -162,7 +162,7 @@ class StreamWork(StreamCut):
     def _with_results(
         self, todo: Sequence[Place], known: Known, outs: Sequence[Any], journal: Journal, progress: Progress
     ) -> Known:
-        """Compute the last stage with the results on the grid; what is known after it."""
+        """Compute the last stage together with the results on the grid; return the results of all stages."""
         parts: dict[Place, Any] = {}
 
         def compute(place: Place, given: Sequence[Array]) -> Any:
@@ -170,7 +170,7 @@ class StreamWork(StreamCut):
 
         def write(place: Place, found: Any) -> None:
             parts[place], results = found
-            if todo:  # else it was done before
+            if todo:  # otherwise all chunks were done before
                 journal.note_parts(self.stages, place, parts[place])
                 self._write(place, results, outs, journal)
                 progress.step()
@@ -180,7 +180,7 @@ class StreamWork(StreamCut):
         return {image: known[image] + given[image] for image in known}
 
     def _joined(self, stage: int, parts: dict[Place, Any], journal: Journal, images: Iterable[Place]) -> Known:
-        """What a stage gives of each image, of the parts that were computed and of those that were before."""
+        """Return the results of a stage for each image, from new and earlier parts."""
         like, of = next(iter(parts.values())), self.of.footprint
 
         def part(place: Place) -> Any:
@@ -189,19 +189,19 @@ class StreamWork(StreamCut):
         return {image: of.known(part((*image, *chunk)) for chunk in self.chunking.places()) for image in images}
 
     def _places(self) -> Iterator[Place]:
-        """The chunks of all images."""
+        """Give the chunks of all images."""
         return ((*image, *place) for image in np.ndindex(*self.lead) for place in self.chunking.places())
 
     def _split(self, place: Place) -> tuple[Place, Place]:
         return place[: len(self.lead)], place[len(self.lead) :]
 
     def _at(self, place: Place) -> tuple[Any, ...]:
-        """Where a chunk is in results."""
+        """Return the place of a chunk in results."""
         image, chunk = self._split(place)
         return (*image, *map(slice, *self.chunking.points(chunk)))
 
     def _read(self, place: Place) -> list[Array]:
-        """The arguments of a window, in memory."""
+        """Read the arguments of a window."""
         index, chunk = self._split(place)
         ends = self.of.footprint.window(*self.chunking.computed(chunk))
         found = [
@@ -209,7 +209,7 @@ class StreamWork(StreamCut):
                 source, index if batched else (), ends if windowed else None, self.grid, mapping(source) is not None
             )
             for source, batched, windowed in zip(self.sources, self.batched, self.windowed, strict=True)
-        ]  # what is mapped is read here, not when computed
+        ]  # memory-mapped data is read here, not during computation
         for each in self.sources:
             unmapped(each)
         return found
