@@ -210,7 +210,7 @@ def test_where_there_is_no_line_of_the_users(folder, capsys):
 def test_a_file_of_something_else(folder, capsys):
     Path("notes.md").write_text("half = 0.5\n")
     said = refused(capsys, "source", "notes.md:half")
-    assert said == "notes.md is no file of Python's; write FILE:FUNCTION, as `filters.py:sharpen`"
+    assert said == "notes.md is no Python file; write FILE:FUNCTION, as `filters.py:sharpen`"
 
 
 def test_output_that_cannot_be_written(folder, capsys):

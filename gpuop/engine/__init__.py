@@ -1,1 +1,1 @@
-"""What evaluates, iterates and tunes."""
+"""Evaluation of fields: pipelines, graphs, iteration, bundles, tuning, pictures and the command line."""

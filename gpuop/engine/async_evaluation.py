@@ -1,4 +1,4 @@
-"""Work that is enqueued and not waited for: `gp.submit`, `Field.fetch`, and memory that copies are fastest with."""
+"""Asynchronous evaluation: `gp.submit`, `Field.fetch`, and page-locked memory for fast copies."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gpuop.runtime.base.host_arrays import array_of, stored
 from gpuop.runtime.devices import current
 from gpuop.runtime.events import Event
 
-READING = ("results", "high")  # the queue that results are read in, beside what is enqueued behind them
+READING = ("results", "high")  # the queue that reads results, concurrently with work that is enqueued after them
 
 
 def submit(*fields: Field) -> Event:
-    """Evaluate fields together without waiting, as `gp.evaluate` does; the values stay on the device, and the fields have them.
+    """Evaluate fields together without waiting, as `gp.evaluate` does; the values stay on the device, where the fields use them.
 
         done = gp.submit(edges, mask)
         ...
@@ -56,7 +56,7 @@ def submit(*fields: Field) -> Event:
 
 
 def _arrays(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Buffer]) -> Any:
-    """The arrays of buffers whose values are there; one by itself."""
+    """The arrays of buffers whose values are computed; a single array for a single buffer."""
     reading = queue_of(queue, READING)
     arrays = [array_of(kind, reading.download(kind, buffer)) for kind, buffer in zip(kinds, buffers, strict=True)]
     return arrays[0] if len(arrays) == 1 else tuple(arrays)
@@ -78,7 +78,7 @@ def fetch(field: Field, out: Array | None) -> Event:
 
 
 def _copy(queue: Backend, kind: FieldType, buffer: Buffer, out: Array) -> None:
-    """Copy planes to an array of the host, where their tensors lie together."""
+    """Copy planes to a host array, where the elements of a tensor are contiguous."""
     if not queue.only_enqueues:
         out[...] = download(kind, buffer, queue)
         return
@@ -90,7 +90,7 @@ def _copy(queue: Backend, kind: FieldType, buffer: Buffer, out: Array) -> None:
 
 
 def _unfit(out: Any, kind: FieldType) -> str:
-    """Why nothing can be fetched into an array; empty where it can."""
+    """The reason why values cannot be fetched into an array; empty if they can."""
     if not isinstance(out, np.ndarray):
         return f"`out=` takes a NumPy array, not {described(out)}"
     wrong = unfit(out, kind)
@@ -98,15 +98,14 @@ def _unfit(out: Any, kind: FieldType) -> str:
 
 
 def pinned(shape: Any, dtype: Any = "float32") -> Array:
-    """An array of the host for `fetch(out=…)`: in page-locked memory where the device in use is CUDA's.
+    """A host array for `fetch(out=…)`: in page-locked memory if the device in use is a CUDA device.
 
-    What is copied to page-locked memory arrives beside the work of the host and of other queues. It takes long to make, and
-    the system has that much less memory for all programs: make few, and use them again. On other devices it is ordinary
-    memory that begins a page.
+    Copies to page-locked memory overlap with work of the host and of other queues. It is slow to allocate and reduces the
+    memory of all programs: allocate few arrays, and use them again. On other devices it is ordinary, page-aligned memory.
 
     Args:
         shape: an int or a tuple.
-        dtype: NumPy's, or its name; "unorm8" is uint8.
+        dtype: a NumPy dtype or its name; "unorm8" is uint8.
 
     Returns:
         A NumPy array; its contents are undefined.

@@ -1,4 +1,4 @@
-"""Plans as text: what `explain` says of them, and the source of their kernels for a device or a target."""
+"""Plans as text: `explain`, and the source of their kernels for a device or a target."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from gpuop.runtime.profile.device_facts import facts_of
 def explained(
     what: Plan, backend: Backend, format: str, labels: Mapping[int, str] | None = None, again: str = ""
 ) -> str:
-    """What `explain` says of a plan on a device, and why it was traced once more where it was."""
+    """The text of `explain` for a plan on a device; `again` is the reason for another trace, if there was one."""
     return explain(plan_for(what, backend.target), format, labels, backend.target, facts_of(backend), again)
 
 
 def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Target, list[Kernel]]:
-    """A target by its name, None for the device's, and the kernels that a plan has for it."""
+    """A target by its name, or that of the device for None; and the kernels of a plan for it."""
     chosen = backend.target if target is None else target_named(target)
     if chosen.backend == "reference":
         chosen = target_named("opencl")
@@ -46,11 +46,11 @@ def source_of(what: Plan, target: str | None, form: str, backend: Backend) -> st
 
 
 def source(fields: Sequence[Field], target: str | None, form: str = "text") -> str:
-    """Fields' kernels; None: for the device in use."""
+    """The source of the kernels of fields, for a target, or the device in use for None."""
     return source_of(plan_for_text(fields, target), target, form, current())
 
 
 def plan_for_text(fields: Sequence[Field], target: str | None) -> Plan:
-    """The plan that the device in use has for fields, or one of a target by its name."""
+    """The plan of fields for a target by its name, or the device in use for None."""
     what = program([f.node for f in fields])
     return plan_on(current(), what, pinned()) if target is None else plan_ahead(what, target, pinned())

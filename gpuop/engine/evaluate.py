@@ -1,4 +1,4 @@
-"""Computation: from lazy fields to planned, compiled, launched kernels. The one place that sees fusion and runtime both."""
+"""Evaluation: from lazy fields to planned, compiled, launched kernels. Fusion and runtime meet here alone."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from gpuop.runtime.execute import Prepared
 from gpuop.runtime.tuning.chooser import choices_on, limits_for, limits_on
 
 Functions = (HostFunction, DeviceFunction)
-Together = (*Functions, Iteration)  # what makes all of its outputs, whoever reads one
-PLANS_KEPT = 128  # of all pipelines and fields together: drivers keep megabytes for a kernel
+Together = (*Functions, Iteration)  # they compute all of their outputs, even if one is read
+PLANS_KEPT = 128  # in all pipelines and fields together: drivers keep megabytes for a kernel
 
 
 _computed: WeakKeys[Call, dict[int, DeviceValue]] = WeakKeys()
@@ -48,7 +48,7 @@ _plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
 
 
 class _ComputedBefore:
-    """The values that were computed on the device before. Those found stay found, whoever sets a parameter meanwhile."""
+    """The values that the device has already. A value that was looked up stays valid, even if a parameter is set meanwhile."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -61,7 +61,7 @@ class _ComputedBefore:
         return node in self.found
 
     def versions(self, needed: Sequence[Call]) -> tuple[tuple[LeafSource, int], ...]:
-        """The parameters of the needed calls, with the counts of their changes: now, or when what is given was computed."""
+        """The parameters of the needed calls with their versions: the current one, or that of a cached value."""
         sources = (n.source for call in needed for n in call.inputs if isinstance(n, Leaf))
         now = {source: source.version for source in sources}
         seen = {source: version for source, version in now.items() if version is not None}
@@ -86,10 +86,10 @@ def prepare(
     layouts: Mapping[int, Layout] = MappingProxyType({}),
     planned: Callable[[], Plan] | None = None,
 ) -> Prepared:
-    """The compiled plan of a program, from the cache where one of the same structure was planned before.
+    """The compiled plan of a program, cached by its structure.
 
     Args:
-        planned: gives a plan that the caller keeps.
+        planned: returns a plan that the caller keeps.
     """
     key = _plan_key(what.key, backend, pin, optimize, frozenset({**layouts, **what.layouts}.items()))
 
@@ -115,7 +115,7 @@ def plan_on(
     optimize: bool = True,
     layouts: Mapping[int, Layout] = MappingProxyType({}),
 ) -> Plan:
-    """The plan that a device has for a program."""
+    """The plan of a program for a device."""
     return plan(what, optimize, limits_on(backend, pin), layouts)
 
 
@@ -126,12 +126,12 @@ def plan_ahead(
     optimize: bool = True,
     layouts: Mapping[int, Layout] = MappingProxyType({}),
 ) -> Plan:
-    """The plan of a program for a target by its name, where no device is at hand; for "opencl", what every device takes."""
+    """The plan of a program for a target by its name, without a device; "opencl" stands for every OpenCL device."""
     return plan(what, optimize, replace(limits_for(target_named(target)), pin=pin), layouts)
 
 
 def refuse_state(leaf: Leaf) -> None:
-    """Raise SemanticError for a state, of which the array is only what it starts from: also where its graph is being defined."""
+    """Raise SemanticError for a state, whose array is only its initial value, also while its graph is being defined."""
     if leaf in driven:
         name = f"`{leaf.name}`" if leaf.name else "this field"
         raise SemanticError(
@@ -141,7 +141,7 @@ def refuse_state(leaf: Leaf) -> None:
 
 
 def argument(node: Node, backend: Backend) -> Argument:
-    """What a leaf is passed as."""
+    """The argument for a leaf: a buffer, or scalars."""
     assert isinstance(node, Leaf)
     refuse_state(node)
     source = node.source
@@ -166,7 +166,7 @@ def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[Le
 
 
 class Computation:
-    """Values that are to be computed together, planned and compiled for a queue."""
+    """A computation of several values, planned and compiled for a queue."""
 
     def __init__(self, nodes: Sequence[Node], backend: Backend) -> None:
         self.nodes, self.asked, self.backend = [own(node) for node in nodes], len(nodes), backend
@@ -174,13 +174,15 @@ class Computation:
             self._prepare()
 
     def _prepare(self) -> None:
-        """Find the plan of such a graph, or make it."""
+        """Look up the plan of the graph, or make it."""
         backend = self.backend
         given = _ComputedBefore(backend)
         needed = calls(self.nodes, given)
         self.nodes += _computed_with(self.nodes, needed, given)
         self.found = given.found
-        self.versions = given.versions(needed)  # before any is read: a parameter set meanwhile makes the values stale
+        self.versions = given.versions(
+            needed
+        )  # before a parameter is read: setting it meanwhile makes the values stale
         shape = shape_of(self.nodes, needed, self.found)
         what = None if shape is None else shape.numbered()
         ready = None if what is None else _plans.get(_plan_key(what.key, backend, pinned()))
@@ -193,7 +195,7 @@ class Computation:
             shape.keep(new)
 
     def run(self) -> list[Buffer]:
-        """Compute; the values stay on the device, and the next evaluation finds them."""
+        """Compute; the values stay on the device for the next evaluation."""
         backend, leaves, found = self.backend, self.leaves.items(), self.found
         passed = {n: found[node].taken(backend) if node in found else argument(node, backend) for n, node in leaves}
         values, mark = self.prepared.run(passed), marked(backend)
@@ -205,10 +207,10 @@ class Computation:
 
 
 def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], given: Container[Node]) -> list[Node]:
-    """Other values that the needed calls make, and that the next evaluation should find.
+    """Other results of the needed calls, which are kept for the next evaluation.
 
-    They are those of functions that act, which are called once and not again for another output or another reader, and the
-    other outputs of iterations and libraries of which the nodes are outputs.
+    They are the results of functions with effects, which must not be called again for another output or reader, and the
+    other outputs of iterations and libraries.
     """
     asked = set(nodes)
     whole = {node.call for node in asked if isinstance(node, Result) and isinstance(node.call.kernel, Together)}
@@ -231,7 +233,7 @@ def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
 
 
 def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:
-    """A buffer of a value, which may be a parameter's scalars."""
+    """The buffer of a value; scalars of a parameter are uploaded."""
     if not isinstance(value, tuple):
         return value
     return backend.upload(kind, np.array(value, kind.storage.numpy)[:, None])
@@ -247,8 +249,8 @@ def arrays(*fields: Field) -> list[Array]:
 def evaluate(*fields: Field) -> Any:
     """Evaluate fields together without waiting; their values stay on the device.
 
-    Several results of one operator, which would be computed one by one if they were read one by one, are computed together so:
-    `values, vectors = gp.evaluate(*gp.linalg.eigh(f))`. Nothing is fused across: what reads the results reads memory.
+    It computes several results of one operator in one run, which separate reads would compute one by one:
+    `values, vectors = gp.evaluate(*gp.linalg.eigh(f))`. Later operators read the results from memory and do not fuse with it.
 
     Args:
         fields: one Field or several.
@@ -276,7 +278,7 @@ def evaluate(*fields: Field) -> Any:
 
 
 def buffer(field: Field) -> Buffer:
-    """The field's buffer on the device in use, evaluated; not waited for."""
+    """The buffer of a field on the device in use; enqueued, without waiting."""
     return compute([field.node], current())[0]
 
 
@@ -289,13 +291,13 @@ def keep(field: Field) -> Field:
 
 
 def release() -> None:
-    """Give back what gpuop keeps to be quick: compiled kernels, plans, values of lazy fields, and memory that waits to be used.
+    """Free all caches: compiled kernels, plans, values of lazy fields, and pooled memory.
 
-    It waits for all devices. Fields and pipelines are as they were: what they need is computed, or compiled, again when
-    they are next used (compiled kernels are on disk too). What `gp.evaluate` gave and graphs that live keep their memory.
+    It waits for all devices. Fields and pipelines stay usable: they are computed, or compiled, again at their next use
+    (compiled kernels are on disk too). Results of `gp.evaluate` and live graphs keep their memory.
 
     Raises:
-        DeviceError: what was enqueued failed.
+        DeviceError: enqueued work failed.
     """
     _computed.clear()
     _uploaded.clear()

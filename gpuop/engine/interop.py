@@ -24,19 +24,19 @@ from gpuop.runtime.base.backend import Backend, Buffer
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.devices import current
 
-ALIGNED = 256  # bytes; what kernels may count on of memory that has no layout of its own
+ALIGNED = 256  # bytes; the alignment that kernels assume of memory without a layout of its own
 IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
 
 
 def own(node: Node) -> Node:
-    """The node, or a copy of a leaf in others' memory: for what must have it in planes, or wants it for itself."""
+    """The node, or a copy of a leaf in borrowed memory: planar, and not shared."""
     if isinstance(node, Leaf) and node.source.borrowed:
         return copied(Field.of(node)).node
     return node
 
 
 def library_of(array: Any) -> str:
-    """The top-level module of an array's type; NumPy of subclasses of its arrays."""
+    """The top-level module of an array's type; "numpy" for subclasses of its arrays."""
     if isinstance(array, np.ndarray):
         return "numpy"
     name = type(array).__module__.partition(".")[0]
@@ -44,7 +44,7 @@ def library_of(array: Any) -> str:
 
 
 def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
-    """An array's memory as a field of a type whose elements are as large as the array's.
+    """Share an array's memory as a field of a type with elements of the same size.
 
     Raises:
         DeviceError: the backend cannot use it.
@@ -56,7 +56,7 @@ def share(array: Any, kind: FieldType, backend: Backend) -> Shared:
 
 @lru_cache(maxsize=1024)
 def _layout_there(kind: FieldType, shape: tuple[int, ...], steps: tuple[int, ...], behind: int) -> Layout | None:
-    """How a field lies in an array so far behind an aligned address; None where that is as in memory of gpuop's own."""
+    """The layout of a field in an array `behind` bytes after an aligned address; None if it equals that of memory of gpuop."""
     strides = folded_strides(shape, steps, kind.array_shape)
     if strides is None:
         raise DeviceError("the first axes of this array, which are one in kernels, lie apart; make it contiguous")
@@ -72,27 +72,27 @@ def _layout_there(kind: FieldType, shape: tuple[int, ...], steps: tuple[int, ...
 
 
 def has_layout(kind: FieldType, strides: tuple[int, ...]) -> bool:
-    """Whether an array with these strides, in elements, can be used as it lies: complex tensors only in one piece each."""
+    """Return whether an array with these strides, in elements, can be used in place: each complex tensor must be contiguous."""
     return kind.dtype != "complex64" or strides[len(kind.field_shape) :] == row_major(kind.tensor_shape)
 
 
 def numpy_dtype(array: Any) -> np.dtype[Any]:
-    """The dtype of any library's array."""
+    """The NumPy dtype of an array of any library."""
     dtype = array.dtype
     return dtype if isinstance(dtype, np.dtype) and dtype.isbuiltin == 1 else _numpy_dtype(dtype)
 
 
 @lru_cache(maxsize=256)
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    given = str(dtype).rpartition(".")[2]  # PyTorch's are called torch.float32
+    name = str(dtype).rpartition(".")[2]  # PyTorch has torch.float32
     try:
-        return np.dtype(given)
+        return np.dtype(name)
     except TypeError:
-        raise SemanticError(f"fields have no dtype {given!r}; convert the array first") from None
+        raise SemanticError(f"fields have no dtype {name!r};  convert the array first") from None
 
 
 def adopt(array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldType]:
-    """A leaf with the values that an array of a device has now; with `copy=False`, whose memory is the array's. And its type."""
+    """A leaf with the current values of a device array, and its type; with `copy=False` the leaf shares the array's memory."""
     dtype = array.dtype if isinstance(array, Placeholder) else numpy_dtype(array)
     shape = tuple(array.shape)
     kind = kind_made(make, shape, dtype)
@@ -111,7 +111,7 @@ def _adopted(
     name: str,
     dtype: np.dtype[Any],
 ) -> Node:
-    """The leaf, or a copy of one, in the dtype of the type that users see."""
+    """The leaf, converted to the dtype of the type that users see."""
     kind = seen.folded
     stored = kind if kind.dtype == "unorm8" and dtype == np.uint8 else kind.replace(dtype=dtype.name)
     if isinstance(array, Placeholder):
@@ -140,13 +140,13 @@ def _array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tupl
 
 
 def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:
-    """What other libraries take a buffer from; one of planes of complex numbers is not possible."""
+    """An object from which other libraries take a buffer; there is none for planes of complex numbers."""
     return backend.lend(buffer, *_array_facts(kind, layout or planar(kind.folded)))
 
 
-def array_like(given: Any, lent: Any) -> Any:
-    """An array of the library that `given` is of, in the same memory."""
-    name = library_of(given)
+def array_like(sample: Any, lent: Any) -> Any:
+    """An array of the library of `sample`, in the same memory as `lent`."""
+    name = library_of(sample)
     if name == "numba":
         return sys.modules["numba.cuda"].as_cuda_array(lent)
     module = importlib.import_module("jax.dlpack") if name == "jax" else sys.modules[name]
@@ -156,7 +156,7 @@ def array_like(given: Any, lent: Any) -> Any:
 
 
 def export(field: Field) -> Any:
-    """A field's values as other libraries take them: on its device, or else as a NumPy array."""
+    """The values of a field for other libraries: on its device, or else as a NumPy array."""
     backend = current()
     try:
         if field.dtype == "complex64":
@@ -168,7 +168,7 @@ def export(field: Field) -> Any:
 
 
 def unfit(array: Any, kind: FieldType) -> str:
-    """Why a result cannot go into an array; empty where it can."""
+    """The reason why a result does not fit into an array; empty if it does."""
     expected = f"`out=` takes an array of shape {tuple(kind.array_shape)} and dtype {kind.array_dtype}"
     if not is_array(array):
         return f"{expected}, not {described(array)}"

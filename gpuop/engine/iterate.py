@@ -34,24 +34,24 @@ def iterate(
         u = gp.iterate(sweep, u, times=100)
         u, v = gp.iterate(react, (u, v), until=lambda u, v: abs(u - v).max() < 1e-3, every=10, times=10_000)
 
-    Lazy like every operator, outside of graphs, in pipelines and in graphs: the function is called once, its turns are
-    planned once, and the values stay on the device. What the function takes besides its arguments is computed before the
-    first turn. Where a schedule can keep the states between them, two turns are one launch (`explain()`: "two at a time").
+    It is lazy like every operator, outside of graphs, in pipelines and in graphs: the function is called once, its
+    iterations are planned once, and the values stay on the device. Captured values are computed before the first iteration.
+    If a schedule can keep the states between them, two iterations are one launch (`explain()`: "two at a time").
 
     Args:
         function: of as many fields as there are in `u`; returns as many, of the same types.
         u: a Field, or a tuple or list of them.
-        times: the number of turns; with `until`, the most.
+        times: the number of iterations; with `until`, the most.
         until: of the same fields; a 0D field of bool, which ends the iteration when it is true. Only that number goes to the
             host, which waits for it.
-        every: how many turns pass from one look at the condition to the next; the first look is after so many.
+        every: the number of iterations before each test of the condition.
 
     Returns:
         A Field, or a tuple where `u` is one or a list.
 
     Raises:
-        SemanticError: neither `times` nor `until`, or values that these cannot have; results of the function that are not
-            of the types of `u`; a condition that is no 0D bool.
+        SemanticError: neither `times` nor `until`, or wrong values of these; results of the function whose types are not
+            those of `u`; a condition that is no 0D bool.
     """
     _check(function, u, times, until, every)
     several = isinstance(u, (tuple, list))
@@ -103,7 +103,7 @@ def _check(function: Any, u: Any, times: Any, until: Any, every: Any) -> None:
 
 
 def _of_states(function: Callable[..., Any], states: Sequence[Field], what: str) -> Any:
-    """What a function gives for the states, which it must take as arguments."""
+    """Call a function with the states; SemanticError if it does not take so many arguments."""
     if wrong := unbound(function, len(states)):
         count = "1 field" if len(states) == 1 else f"{len(states)} fields"
         raise SemanticError(f"iterate: {what}: {wrong}; it gets {count}, as many as iterate starts from")
@@ -111,7 +111,7 @@ def _of_states(function: Callable[..., Any], states: Sequence[Field], what: str)
 
 
 def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], several: bool) -> list[Node]:
-    """What a turn makes of the states."""
+    """The next values of the states."""
     returned = _of_states(function, states, f"`{name}`")
     if isinstance(returned, (tuple, list)) != several or (several and len(returned) != len(states)):
         got = f"a tuple of {len(returned)}" if isinstance(returned, (tuple, list)) else described(returned)
@@ -133,7 +133,7 @@ def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], sev
 
 
 def _remedy(state: Field, following: Field) -> str:
-    """How a result becomes of the state's dtype, where that is what differs."""
+    """The conversion to the state's dtype, for a message; empty if the types differ otherwise."""
     if following.type.replace(dtype=state.dtype) != state.type or following.dtype == "complex64":
         return ""
     kernels = BY_NUMPY.get(state.dtype)
@@ -152,7 +152,7 @@ def _condition(name: str, until: Callable[..., Any], states: Sequence[Field]) ->
 
 
 def _computed(field: Field) -> Node:
-    """The field, as a result."""
+    """The node of a field; a copy if it is a leaf."""
     return field.node if isinstance(field.node, Result) else copied(field).node
 
 
@@ -165,14 +165,14 @@ def _by_value(node: Node) -> bool:
 
 @dataclass(frozen=True)
 class _Traced:
-    """What a function made of the states, and the values that it took besides."""
+    """The results of a function of the states, and the values that it captures."""
 
     wanted: list[Node]
     captured: list[Node]
 
 
 def _captured(wanted: Sequence[Node], inner: Sequence[Node]) -> list[Node]:
-    """The values that do not depend on the states: they are computed once, outside."""
+    """The captured values: those that do not depend on the states and are computed once, before the iteration."""
     changing: set[Call] = set()
 
     def changes(node: Node) -> bool:
@@ -216,7 +216,7 @@ def _part(traced: _Traced, inner: Sequence[Node], inputs: Sequence[Node]) -> Par
 
 
 def _identity(kernel: Iteration) -> str:
-    """Equal for iterations of equal programs on equal inputs."""
+    """The identity of an iteration: equal for equal programs on equal inputs."""
     parts = [(part.program.key, sorted(part.given.items())) for part in (kernel.turn, kernel.until) if part is not None]
     told = repr((parts, kernel.times, kernel.every))
     return f"iterate {hashlib.sha256(told.encode()).hexdigest()}"

@@ -24,11 +24,11 @@ from gpuop.runtime.tuning.store import TunedChoice, TuneStore
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was measured to be the fastest; prints as lines.
+    """The fastest choices as measured; prints as lines.
 
     Attributes:
-        device: its name.
-        rows: what was stored, an entry for each operator with `tune=` and for each kernel that has several schedules, with
+        device: name of the device.
+        rows: the stored entries, one for each operator with `tune=` and for each kernel that has several schedules, with
             `name`, `types` (of the inputs), `choice` (empty: what is predicted to be best), `seconds` and `tried`, a line for
             each choice.
     """
@@ -43,7 +43,7 @@ class Tuning:
 
 
 def told(entry: TunedChoice) -> str:
-    """An entry as a line."""
+    """Return an entry as a line."""
     choice = entry.choice or "as predicted"
     return f"{entry.name} ({entry.types}) on {entry.place}: {choice}, {1e3 * entry.seconds:.4g} ms"
 
@@ -51,20 +51,20 @@ def told(entry: TunedChoice) -> str:
 def tune(
     what: Any, *arguments: Any, seconds: float | None = None, progress: Callable[[str], None] | None = None
 ) -> Tuning:
-    """Measure on the device in use what variants of operators and schedules of kernels take, and store which are the fastest.
+    """Measure variants of operators and schedules of kernels on the device in use, and store the fastest.
 
-    Later plans go by it, in this process and in others, unless `gp.tuning("never")` or `gp.schedule` says otherwise. Variants
-    are measured with the operator's own inputs where these have values, kernels with numbers from 0 to 1, or to 99. Nothing of
-    a graph runs, and its states stay as they are; one that has run keeps what it runs.
+    Later plans use them, in this process and in others, unless `gp.tuning("never")` or `gp.schedule` says otherwise. Variants
+    are measured with the operator's own inputs if these have values, kernels with numbers from 0 to 1, or to 99. A graph does
+    not step, and its states stay as they are; one that has run keeps its plan.
 
     Args:
         what: a Field or a ComputeGraph; an operator, a pipeline or another function that gives a Field or a tuple of them.
         arguments: of the function; after a Field, other Fields that are evaluated with it.
-        seconds: how long each operator and each kernel is measured at most; by default GPUOP_TUNE_SECONDS.
+        seconds: the longest time to measure each operator and each kernel; by default GPUOP_TUNE_SECONDS.
         progress: gets a line for each choice, as `print`.
 
     Returns:
-        What was stored, which prints as a line for each operator and kernel.
+        A Tuning, which prints as a line for each operator and kernel.
 
     Raises:
         SemanticError: it is none of these, or a variant computes something else than the others.

@@ -1,13 +1,13 @@
-"""For tests of programs and of back ends: how far values are from what they should be, digests, noise, the conformance suite.
+"""Tools for tests of programs and of back ends: error metrics, digests, noise, the conformance suite.
 
-`gpuop/testing/plugin.py` is the plugin of pytest. It is loaded wherever gpuop is installed, and names here when they are used.
+`gpuop/testing/plugin.py` is the pytest plugin, which pytest loads wherever gpuop is installed. Names here load on first use.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from gpuop.base.lazy import load
 
-if TYPE_CHECKING:  # for checkers and editors; at run time `NAMES` says the same
+if TYPE_CHECKING:  # for checkers and editors; `NAMES` serves the run time
     from gpuop.testing.comparison import assert_allclose
     from gpuop.testing.conformance import conformance
     from gpuop.testing.hashes import digest, noise
@@ -31,7 +31,7 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-if not TYPE_CHECKING:  # a checker is to say of a name that there is none
+if not TYPE_CHECKING:  # type checkers report unknown names themselves
 
     def __getattr__(name: str) -> Any:
         if name in NAMES:

@@ -1,4 +1,4 @@
-"""Fields beside what they should hold."""
+"""Comparison of fields with expected values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ NUMPYS = 1e-7  # the relative tolerance of numpy.testing.assert_allclose
 def assert_allclose(
     actual: Any, expected: Any, rtol: float | None = None, atol: float = 0, max_ulps: float | None = None
 ) -> None:
-    """Assert that values are close to expected ones: `numpy.testing.assert_allclose` for Fields, which says where they are not.
+    """Assert that values are close to expected ones: `numpy.testing.assert_allclose` for Fields, with the places that differ.
 
-    A value is close where |a - e| <= atol + rtol·|e|, or where it is within `max_ulps`. NaN is close to NaN.
+    A value is close if |a - e| <= atol + rtol·|e|, or if it is within `max_ulps`. NaN is close to NaN.
 
     Args:
-        actual: a Field, which the device in use computes, or what NumPy makes an array of.
-        expected: the same; an array of the same shape, or one that spreads over it.
-        rtol, atol: the tolerance; `rtol` is 1e-7 where neither it nor `max_ulps` is given, else 0.
-        max_ulps: of floats, in units of the last place of the type of `actual`.
+        actual: a Field, which the device in use computes, or an array-like value.
+        expected: the same; of the same shape, or one that broadcasts to it.
+        rtol, atol: the tolerance; `rtol` is 1e-7 if neither it nor `max_ulps` is given, else 0.
+        max_ulps: the tolerance of floats in units of the last place of the type of `actual`.
 
     Raises:
         AssertionError: with the first place that differs, the worst one, and the errors of the whole.

@@ -1,4 +1,4 @@
-"""The conformance suite: what every back end must compute, for those that users write too."""
+"""The conformance suite for back ends, those of users too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from gpuop.runtime.devices import current, use_device
 from gpuop.testing.comparison import assert_allclose
 from gpuop.testing.programs import PROGRAMS
 
-PYTHONS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)  # of a back end at work
+# errors that a faulty back end may raise
+FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def conformance(device: Any = None, skip: Collection[str] = (), only: Collection[str] | None = None) -> list[str]:
@@ -20,16 +21,16 @@ def conformance(device: Any = None, skip: Collection[str] = (), only: Collection
         gpuop.testing.conformance(MyBackend(), skip={"doubles"})
 
     Args:
-        device: a name as `gp.use_device` takes it, or a Backend of one's own; None: the device in use.
-        skip: names of programs that are left out, as what the device lacks; `PROGRAMS` has all.
-        only: names of the programs that are run; None: all.
+        device: a name as of `gp.use_device`, or a Backend; None: the device in use.
+        skip: names of programs to skip, such as those of types that the device lacks; `PROGRAMS` has all.
+        only: names of the programs to run; None: all.
 
     Returns:
         The names of the programs that ran.
 
     Raises:
-        AssertionError: with what is wrong in each program that fails.
-        SemanticError: a name of no program.
+        AssertionError: a program fails; the message has the differences of each.
+        SemanticError: an unknown name.
     """
     __tracebackhide__ = True
     chosen = [name for name in (PROGRAMS if only is None else only) if name not in skip]
@@ -44,10 +45,10 @@ def conformance(device: Any = None, skip: Collection[str] = (), only: Collection
 
 
 def _wrong(name: str) -> str:
-    """What is wrong with what a program computes on the device in use; "" if nothing."""
+    """Run a program on the device in use; return the message of its failure, "" if it passes."""
     try:
         for value, expected, *within in PROGRAMS[name]():
             assert_allclose(value, expected, 0, 0, *within)
-    except (AssertionError, GpuopError, NotImplementedError, *PYTHONS) as failed:
+    except (AssertionError, GpuopError, NotImplementedError, *FAILURES) as failed:
         return str(failed) if isinstance(failed, (AssertionError, GpuopError)) else f"{type(failed).__name__}: {failed}"
     return ""

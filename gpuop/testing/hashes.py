@@ -1,7 +1,7 @@
-"""Digests of fields, and noise: both by hashes of numbers, made on the device, with the same bits on all of them.
+"""Digests of fields, and noise: both are hashes, computed on the device, with the same bits on all devices.
 
-The hash is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter that goes
-up by GAMMA, and three rounds that mix its bits.
+The hash is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter that
+grows by GAMMA, and three rounds that mix its bits.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def _mixed(z: Any) -> Any:
 
 
 def _mixed_here(z: int) -> int:
-    """The same of a Python integer."""
+    """The hash of a Python integer, on the host."""
     z = (z ^ (z >> 30)) * FIRST & WORD
     z = (z ^ (z >> 27)) * SECOND & WORD
     return z ^ (z >> 31)
 
 
 def _place(elements: int, element: Any) -> Any:
-    """The number of an element in row-major order of the array, from 1 on, as an ulong."""
+    """The number of an element in row-major order of the array, from 1, as an ulong."""
     return k._convert_ulong(k._index()) * elements + k._convert_ulong(element) + 1
 
 
@@ -46,7 +46,7 @@ def _place(elements: int, element: Any) -> Any:
 
 
 def _bits(value: Any, dtype: str) -> Any:
-    """A number as 64 bits: those of its type, widened; all NaNs have the same."""
+    """The bits of a number, widened to 64; all NaNs have the same bits."""
     if dtype in ("float16", "float32", "float64", "unorm8"):
         real = value if dtype == "float64" else k._convert_float(value)
         bits = k._as_ulong(real) if dtype == "float64" else k._convert_ulong(k._as_uint(real))
@@ -56,7 +56,7 @@ def _bits(value: Any, dtype: str) -> Any:
 
 @operator(outputs=lambda field, *_: field.type.replace(dtype="uint64"))
 def _hashes(field, seed, parts, part):  # type: ignore[no-untyped-def]
-    """The hash of each element with its place, of fields that are one of some parts."""
+    """The hash of each element and its place; the field is part number `part` of `parts` (real and imaginary parts)."""
     with k._forEachTensorElement(field.tensor_shape):
         element = k._tensorElement
         place = _place(field.type.tensor_points, element) * parts + part
@@ -65,19 +65,19 @@ def _hashes(field, seed, parts, part):  # type: ignore[no-untyped-def]
 
 
 def digest(field: Any) -> str:
-    """A digest of a field's values, made on the device: what is stored in the place of an array that a test expects.
+    """A digest of the values of a field, computed on the device: tests store it instead of an expected array.
 
-    It depends on the dtype, the shape of the array and each bit of its values, of which every NaN is the same one and 0.0 is not
-    -0.0. All devices give the same digest of the same values; it says nothing of values that are merely close.
+    It depends on the dtype, the shape of the array and each bit of its values; all NaNs are equal, and 0.0 differs from -0.0.
+    All devices give the same digest of the same values. Digests of close values are unrelated.
 
     Args:
-        field: a Field, or what `gp.ScalarField` takes.
+        field: a Field, or an argument of `gp.ScalarField`.
 
     Returns:
-        16 hexadecimal digits; for equal values also in later versions.
+        16 hexadecimal digits, the same in later versions.
 
     Raises:
-        SemanticError: what is no Field, nor becomes one.
+        SemanticError: no Field, and no array that becomes one.
     """
     given = field if isinstance(field, Field) else Field(field, max(np.ndim(field) - 3, 0))
     name = f"{given.dtype} {tuple(given.type.array_shape)}"
@@ -92,7 +92,7 @@ def digest(field: Any) -> str:
 
 
 def _uniform(h: Any, dtype: str) -> Any:
-    """A number of a type from 64 random bits."""
+    """Convert 64 random bits to a number of a type."""
     match dtype:
         case "float64":
             return k._convert_double(h >> 11) * 2.0**-53
@@ -119,14 +119,14 @@ def _noise(kind, state):  # type: ignore[no-untyped-def]
 
 
 def noise(shape: Any, dtype: Any = None, seed: int = 0) -> Field:
-    """A field of noise, made on the device: each element is a hash of its place and the seed, so all devices give the same bits.
+    """A field of noise, computed on the device: each element is a hash of its place and the seed, with the same bits everywhere.
 
-    Another seed compiles nothing anew. The values are those that SplitMix64 gives one after another.
+    Another seed needs no new compilation. The values are the sequence of SplitMix64.
 
     Args:
-        shape: of the grid: an int or a tuple, or a FieldType.
-        dtype: by default float32, or the FieldType's. Floats are uniform from 0 to below 1, both parts of complex numbers too;
-            integers have any value of their type, bools either.
+        shape: the shape of the grid, an int or a tuple; or a FieldType.
+        dtype: by default float32, or that of the FieldType. Floats, and both parts of complex numbers, are uniform in [0, 1);
+            integers are uniform over all values of their type, bools too.
         seed: an integer.
 
     Returns:

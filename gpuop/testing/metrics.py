@@ -1,4 +1,4 @@
-"""How far values are from what they should be."""
+"""Error metrics: the distance of values from expected ones."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Errors:
-    """Of one array beside another. NaN beside NaN, and equal infinities, are no error; beside anything else an infinite one.
+    """The errors of an array against another. NaN against NaN and equal infinities are no error; against others an infinite one.
 
     Attributes:
-        size: how many values there are.
-        differing: how many are not equal.
+        size: the number of values.
+        differing: the number of values that are not equal.
         max_abs: the greatest |a - e|.
         max_rel: the greatest |a - e| / |e|.
-        mean_rel: the sum of |a - e| by the sum of |e|.
+        mean_rel: the sum of |a - e|, divided by the sum of |e|.
         max_mixed: the greatest |a - e| / max(1, |a|, |e|): relative for large values, absolute for small ones.
         max_ulps: the greatest difference in units of the last place, as of `ulps`.
-        first, worst: the places of the first value that is not equal, and of the greatest `max_abs`; None where all are equal.
+        first, worst: the places of the first value that is not equal, and of the greatest `max_abs`; None if all are equal.
     """
 
     size: int
@@ -46,22 +46,22 @@ class Errors:
         )
 
 
-def values_of(given: Any) -> Array:
-    """The array of a Field, or of what NumPy makes one of."""
-    return given.numpy() if isinstance(given, Field) else np.asarray(given)
+def values_of(field: Any) -> Array:
+    """The array of a Field or of an array-like value."""
+    return field.numpy() if isinstance(field, Field) else np.asarray(field)
 
 
 def errors(actual: Any, expected: Any) -> Errors:
     """Measure how far values are from expected ones.
 
     Args:
-        actual, expected: Fields, or what NumPy makes arrays of, of shapes that spread over one another.
+        actual, expected: Fields or array-like values, whose shapes broadcast.
 
     Returns:
-        An Errors, computed in NumPy's longest type.
+        An Errors, computed in `numpy.longdouble`.
 
     Raises:
-        SemanticError: the shapes do not fit.
+        SemanticError: the shapes do not broadcast.
     """
     got, want = both(values_of(actual), values_of(expected))
     off, size = difference(got, want), np.abs(_long(want))
@@ -78,7 +78,7 @@ def errors(actual: Any, expected: Any) -> Errors:
 
 
 def both(got: Array, want: Array) -> tuple[Array, Array]:
-    """Two arrays of one shape."""
+    """Broadcast two arrays to one shape."""
     try:
         a, b = np.broadcast_arrays(got, want)
     except ValueError:
@@ -87,7 +87,7 @@ def both(got: Array, want: Array) -> tuple[Array, Array]:
 
 
 def difference(got: Array, want: Array) -> Array:
-    """|got - want| in NumPy's longest type; infinite where one of them is NaN, or they are unlike infinities."""
+    """|got - want| as `numpy.longdouble`; infinite if one of them is NaN, or they are unequal infinities."""
     a, b = _long(got), _long(want)
     with np.errstate(all="ignore"):
         off = np.abs(a - b)
@@ -109,7 +109,7 @@ def _place(found: Array) -> tuple[int, ...] | None:
 
 
 def _places(got: Array, want: Array) -> Array:
-    """Differences in units of the last place: of complex numbers the greater one of both parts, of integers the difference."""
+    """Differences in units of the last place: for complex numbers the greater one of both parts, for integers the difference."""
     if got.dtype.kind == "c" or want.dtype.kind == "c":
         got = got.astype(np.result_type(got.dtype, np.complex64))
         return np.maximum(ulps(got.real, want.real), ulps(got.imag, want.imag))
@@ -119,9 +119,9 @@ def _places(got: Array, want: Array) -> Array:
 
 
 def ulps(actual: Array, exact: Array, flush: bool = False) -> Array:
-    """The distance to exact values in units of the last place of the type of `actual`; infinity where NaN or ∞ differ.
+    """The distance to exact values in units of the last place of the type of `actual`; infinity if NaN or ∞ differ.
 
-    What overflows although the exact value is just below does not count.
+    An overflow next to an exact value that is just below it does not count.
 
     Args:
         actual: an array of floats.

@@ -1,6 +1,6 @@
-"""A plugin of pytest: the fixture `gpuop_device`, for tests that run on each of some devices of gpuop's.
+"""The pytest plugin: the fixture `gpuop_device`, for tests that run on several devices.
 
-pytest loads it wherever gpuop is installed, so it loads nothing of the package, but for tests that ask for it.
+pytest loads it wherever gpuop is installed, so it imports the package only for tests that use the fixture.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """For what takes `gpuop_device`, which asks for the name."""
+    """Parametrize tests that use `gpuop_device`, through the name that it depends on."""
     if "gpuop_device_name" in metafunc.fixturenames:
         names = _names(metafunc.config.getoption("--gpuop-devices"))
         if names is not None:
@@ -53,7 +53,7 @@ def gpuop_device_name() -> str:
 
 @pytest.fixture
 def gpuop_device(gpuop_device_name: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The name of the device of gpuop's that the test runs on, which is in use meanwhile."""
+    """The name of the device that the test runs on, which is in use during the test."""
     if request.config.getoption("--gpuop-devices") == "none":
         pytest.skip("--gpuop-devices=none")
     import gpuop

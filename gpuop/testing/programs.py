@@ -1,7 +1,7 @@
-"""What the conformance suite runs: small programs, each with what NumPy makes of the same arrays.
+"""The programs of the conformance suite, each with expected values from NumPy.
 
-There is one for each thing that a back end does in a way of its own: types, borders, control flow, work-groups, atomics, grids,
-and what plans launch. None needs pytest.
+There is one for each feature that a back end implements itself: types, borders, control flow, work-groups, atomics, grids,
+and the launches of plans. None needs pytest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import gpuop as gp
 from gpuop.dsl import *
 
-Case = tuple[Any, ...]  # a field or an array, what it should hold, and within how many units of the last place
+Case = tuple[Any, ...]  # a field or an array, its expected values, and the tolerance in units of the last place
 PROGRAMS: dict[str, Callable[[], Iterable[Case]]] = {}
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

@@ -68,8 +68,8 @@ def nothing_recorded() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for place in (
-            "dsl.recorder.record.Recorder.__init__",
-            "fusion.split.splice",
+            "dsl.recorder.recorder.Recorder.__init__",
+            "fusion.register_split.splice",
             "passes.lower",
             "codegen.generate.generate",
             "runtime.base.compiled.generate",
@@ -411,8 +411,8 @@ WRONG_HEADS = {
     "`arguments[0][2]`: fields have no dtype 'float31'": setting("arguments", 0, 2, 2, "float31"),
     "`arguments[0][2][2]` is 'single', not 'float32'": setting("arguments", 0, 2, 2, "single"),
     "`arguments[0][2][0][0]` is -5, not an integer": setting("arguments", 0, 2, 0, 0, -5),
-    "`arguments[0][0]` is 'class; import os', not a name of Python's": setting("arguments", 0, 0, "class; import os"),
-    "`arguments[0][0]` is 'lambda', not a name of Python's": setting("arguments", 0, 0, "lambda"),
+    "`arguments[0][0]` is 'class; import os', not a Python identifier": setting("arguments", 0, 0, "class; import os"),
+    "`arguments[0][0]` is 'lambda', not a Python identifier": setting("arguments", 0, 0, "lambda"),
     "`arguments` is a list, not arguments of different names": setting("arguments", 1, 0, "f0"),
     "arguments and constants are the same values": setting("arguments", 1, 1, 0),
     "`constants[0]` is a 4×6 float32 field, which is not passed by value": setting("constants", 0, 2, True),

@@ -140,7 +140,7 @@ def test_extents_that_are_equal(card: str, folder: Path) -> None:
         with pytest.raises(gp.SemanticError) as caught:
             loaded(ints(40, 50), ints(40, 60, dtype="int32"))
     assert caught.value.message == (
-        "arguments of bundle `gathered` have one extent, ?1, which is 50 in `f` and 60 in `rows`"
+        "bundle `gathered`: extent ?1 must be the same everywhere: it is 50 in `f` and 60 in `rows`"
     )
 
 

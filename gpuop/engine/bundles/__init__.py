@@ -1,1 +1,1 @@
-"""Compiled plans in files: `bundle.py` is what users hold, `writing.py` and `reading.py` the format."""
+"""Bundles, compiled plans in files: `bundle.py` has the object of users, `writing.py` and `reading.py` the format."""

@@ -1,4 +1,4 @@
-"""Bundles: what fields compute, compiled for several targets into one file, and called without recording or planning."""
+"""Bundles: the plan of fields, compiled for several targets into one file and called without recording or planning."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ AT_ONCE = (
 )
 
 
-Results = Field | tuple[Field, ...]  # of a function
+Results = Field | tuple[Field, ...]  # the results of a function
 OfSizes = Callable[[Sizes], tuple[Mapping[str, Field], Results]]
 
 
 def save_bundle(
     path: Path, name: str, arguments: Mapping[str, Field], results: Results, targets: Sequence[Target]
 ) -> None:
-    """Compile what gives fields from others, for targets, into a file. What else they are made of becomes constant.
+    """Compile the computation of fields from arguments, for targets, into a file. All other inputs become constants.
 
     Raises:
         SemanticError: part of it runs on the host.
-        CompileError, DeviceError: CUDA's compiler refuses a kernel, or there is none for an architecture.
+        CompileError, DeviceError: the CUDA compiler refuses a kernel, or does not know an architecture.
     """
     writing.write(path, _recorded(name, arguments, results, ()), targets)
 
 
 def save_open_bundle(path: Path, name: str, count: int, record: OfSizes, targets: Sequence[Target]) -> list[int]:
-    """The same of extents that are not known.
+    """Compile a bundle whose extents are open, known only when it is called.
 
     Args:
-        count: of these extents.
-        record: what a function gives for fields of such extents, which are dynamic.
+        count: the number of these extents.
+        record: returns the results of a function for fields of such extents, which are dynamic.
 
     Returns:
         The least and the most that they may be.
@@ -90,14 +90,14 @@ _Ready = tuple[writing.Interface, Prepared, dict[int, Argument]]
 
 
 class Bundle(NearNames):
-    """What `load_bundle` gives: called as the function that it was made of, with arrays or with Fields.
+    """A compiled function, from `load_bundle`: called as the function that it was made of, with arrays or with Fields.
 
-    It computes when it is called: graphs, pipelines and iterations have no bundles in them.
+    It computes when it is called, so graphs, pipelines and iterations cannot contain bundles.
 
     Attributes:
-        name: of the function.
-        targets: what it has code for, as "opencl", "opencl:cpu" and "cuda:sm_90".
-        types: the FieldType of each argument, by name; a text, as "?0×?1 float32", where extents are open: those of one number
+        name: name of the function.
+        targets: the targets with code, as "opencl", "opencl:cpu" and "cuda:sm_90".
+        types: the FieldType of each argument, by name; for open extents a text, as "?0×?1 float32": extents with one number
             are equal.
     """
 
@@ -151,7 +151,7 @@ class Bundle(NearNames):
         return f"{'×'.join(extents)} {kind.array_dtype}"
 
     def _sizes(self, given: Mapping[str, Any]) -> Sizes:
-        """The extents that are open, of these arguments."""
+        """The values of the open extents in these arguments."""
         found: dict[int, tuple[int, str]] = {}
         for name, positions in self._contents.positions.items():
             value = given[name]
@@ -164,8 +164,8 @@ class Bundle(NearNames):
             for k, n in zip(positions, shape, strict=False):
                 if k >= 0 and found.setdefault(k, (n, name))[0] != n:
                     raise SemanticError(
-                        f"arguments of bundle `{self.name}` have one extent, ?{k}, which is {found[k][0]} in `{found[k][1]}` and "
-                        f"{n} in `{name}`"
+                        f"bundle `{self.name}`: extent ?{k} must be the same everywhere: it is {found[k][0]} in "
+                        f"`{found[k][1]}` and {n} in `{name}`"
                     )
         least, most = self._contents.range
         for n, name in found.values():
@@ -177,7 +177,7 @@ class Bundle(NearNames):
         return tuple(found[k][0] for k in range(len(found)))
 
     def _type(self, name: str, sizes: Sizes) -> FieldType:
-        """The type of an argument of these sizes."""
+        """The type of an argument for these sizes."""
         kind = self._types[name]
         if not sizes:
             return kind
@@ -185,7 +185,7 @@ class Bundle(NearNames):
         return kind.replace(field_shape=tuple(n if k < 0 else sizes[k] for k, n in shape))
 
     def _checked(self, name: str, value: Any, kind: FieldType) -> Any:
-        """An argument; a number that a 0D field is to have as an array."""
+        """Check an argument; a number for a 0D field becomes an array."""
         number = value.item() if isinstance(value, np.generic) else value
         if isinstance(number, (bool, int, float)) and not kind.array_shape and kind.element.holds(number):
             return np.array(number, kind.array_dtype)
@@ -216,7 +216,7 @@ class Bundle(NearNames):
         return [_kept(kind, boxed(kind.folded, value, backend), backend) for kind, value in results]
 
     def _of(self, backend: Backend, sizes: Sizes) -> _Ready:
-        """What runs on a device, of these sizes, and the constants there."""
+        """The interface, the compiled plan and the constants for a device and these sizes."""
         interface, plan = self._interface, plan_on(self._contents, backend.target)
         if sizes:
             interface, plan = self._contents.at(sizes, plan)
@@ -246,14 +246,14 @@ class Bundle(NearNames):
 
 
 def _kept(kind: FieldType, value: Buffer, backend: Backend) -> Field:
-    """A field of a type that users see, of what is on the device."""
+    """A field, of a type that users see, with a value on the device."""
     return Field.of(Leaf(kind.folded, Evaluated(kind.folded, backend, value)), kind=kind)
 
 
 def load_bundle(path: Path) -> Bundle:
     """Read a file that `gpuop compile` wrote: a function that runs on the current device, without recording or planning.
 
-    A bundle is a program: its kernels may do whatever kernels can, so load those that you trust. What it says of them is checked.
+    A bundle is a program: its kernels may do whatever kernels can, so load only bundles that you trust. Its data are checked.
 
     Args:
         path: of the file.
@@ -262,6 +262,6 @@ def load_bundle(path: Path) -> Bundle:
         A Bundle.
 
     Raises:
-        SemanticError: it is no such file, it is damaged, or what it says of its kernels cannot be.
+        SemanticError: it is no such file, it is damaged, or its description of kernels is impossible.
     """
     return Bundle(read(path))

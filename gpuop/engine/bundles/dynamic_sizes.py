@@ -1,8 +1,8 @@
-"""Sizes that a bundle does not know: numbers that they are factors of, and the sizes at which it is tried that all have one plan.
+"""Dynamic sizes of a bundle: the numbers that depend on them, and the sizes at which the plan is checked to be the same.
 
-A function is recorded for stand-ins, primes that no other number has as a factor, so that an extent tells which of them made it.
-Recorded at the ends of the range that its kernels have one text for, as `passes/dynamic_extents.py` does with kernels, it must come
-out the same: a number that was computed in Python from a size, or a plan of other kernels, does not.
+A function is recorded for stand-ins, primes that are factors of no other number, so that the factors of an extent identify its
+sizes. It is recorded again at the ends of the range for which its kernels have one text, as `passes/dynamic_extents.py` does
+with kernels, and must give the same plan: a number that Python computes from a size, or a plan of other kernels, does not.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gpuop.runtime.files.validated_json import Item
 
 FIRST, FIRST_OF_MANY = 1009, 307  # stand-ins
 LARGEST = 2**24  # functions may make arrays of such extents
-LATER, SMALLER = 129, (20000, 4096)  # where ranges begin and end of what is planned otherwise beyond
+LATER, SMALLER = 129, (20000, 4096)  # narrower ranges, for programs whose plan differs at the ends of the widest one
 Sizes = tuple[int, ...]
 
 
 def stand_ins(count: int) -> Sizes:
-    """So many primes."""
+    """Return `count` primes."""
     found: list[int] = []
     n = FIRST if count < 3 else FIRST_OF_MANY
     while len(found) < count:
@@ -31,7 +31,7 @@ def stand_ins(count: int) -> Sizes:
 
 
 def open_number(n: int, sizes: Sizes, each: int = 1, times: int = 1, multiple: int = 1) -> Any:
-    """A number divided by `each`, multiplied, and rounded up to a multiple, as a document has it if stand-ins are factors of it."""
+    """A number divided by `each`, multiplied, and rounded up to a multiple; a document entry if stand-ins are factors of it."""
     factor, positions = n, []
     for k, size in enumerate(sizes):
         while factor and factor % size == 0:
@@ -43,7 +43,7 @@ def open_number(n: int, sizes: Sizes, each: int = 1, times: int = 1, multiple: i
 
 
 def position_of(extent: Item) -> int:
-    """Which size an extent is; -1 where it is a number.
+    """The position of an extent among the sizes; -1 for a number.
 
     Raises:
         Damaged: it follows from a size, or from several.
@@ -57,17 +57,17 @@ def position_of(extent: Item) -> int:
 
 
 def at(value: Any, sizes: Sizes) -> Any:
-    """A document with numbers where open ones were."""
+    """A document whose open numbers are replaced by their values."""
     if isinstance(value, Mapping):
         return Item(value, "", sizes).whole() if "multiple" in value else {k: at(v, sizes) for k, v in value.items()}
     return [at(v, sizes) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def ranges(kernels: Iterable[tuple[Any, int, int]]) -> Iterator[tuple[int, int]]:
-    """The least and the most that sizes may be, the widest range first.
+    """Yield ranges of sizes, least and most, the widest range first.
 
     Args:
-        kernels: an open number that a kernel gets, and the least and the most that it may be.
+        kernels: open numbers of kernels, each with its least and its greatest value.
     """
     least, most = 2, LARGEST
     for number, low, high in kernels:
@@ -78,10 +78,10 @@ def ranges(kernels: Iterable[tuple[Any, int, int]]) -> Iterator[tuple[int, int]]
 
 
 def ends(least: int, most: int, count: int, taken: Collection[int]) -> list[Sizes]:
-    """The sizes at the ends of a range: all at one end, or one at the other.
+    """Sizes at the ends of a range: all at one end, or all but one.
 
     Args:
-        taken: extents that sizes are not to be, as equal ones mean something.
+        taken: extents that sizes must differ from, because equal extents change plans.
     """
     lows, highs = _free(range(least, most), count, taken), _free(range(most, least, -1), count, taken)
     pairs = ((lows, highs), (highs, lows)) if count > 1 else ()

@@ -1,4 +1,4 @@
-"""Plans described for a target, and what they are made of: a part of the format of bundles, which `writing.py` writes."""
+"""Description of plans and kernels for a target: a part of the format of bundles, which `writing.py` writes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from gpuop.runtime.tuning.chooser import limits_for
 
 
 def last_line(facts: Mapping[str, Any]) -> str:
-    """How a kernel is launched, as the end of its text: what is launched otherwise would not be what was written."""
+    """The launch of a kernel as the last line of its text, so that text and launch are checked against each other."""
     return f"// {json.dumps(facts, sort_keys=True)}\n"
 
 
 def folder(target: Target) -> str:
-    """Where the kernels of a target lie."""
+    """The folder of a target's kernels in the archive."""
     return str(target).replace(":", "_")
 
 
@@ -41,12 +41,12 @@ def described(kind: FieldType, sizes: Sizes = ()) -> list[Any]:
 
 
 class Packing:
-    """Describes plans for a target, by the stand-ins of sizes; `store` puts what they are made of to an archive's members.
+    """Describes plans for a target, by the stand-ins of sizes; `store` adds their kernels to the members of an archive.
 
     Attributes:
-        kernels: with their texts, and what is said of them.
-        ranges: open numbers that kernels get, with the least and the most that they may be.
-        extents: of values, that no stand-in is a factor of.
+        kernels: kernels with their texts and descriptions.
+        ranges: open numbers of kernels, each with its least and its greatest value.
+        extents: extents of values.
     """
 
     def __init__(self, target: Target, sizes: Sizes, is_open: bool) -> None:
@@ -90,7 +90,9 @@ class Packing:
             "threads": source.threads if sized is None else self.threads(source, sized),
             "group": source.group,
             "extents": [open_number(n, self.sizes) for n in source.extents],
-            "arguments": self.parameters((*kernel.inputs, *kernel.written)),  # not as the text may count their points
+            "arguments": self.parameters(
+                (*kernel.inputs, *kernel.written)
+            ),  # their own types: the text may count their points otherwise
             "fills": {str(k): fill for k, fill in source.fills.items()},
             "begins": {str(k): kernel.inputs.index(o.initial) for k, o in enumerate(kernel.outputs) if o.initial},
             "needs": sorted(source.needs),
@@ -102,7 +104,7 @@ class Packing:
         return facts
 
     def threads(self, source: Source, sized: Opened) -> list[Any]:
-        """As `thread_counts` has them: along columns, rows, and layers × elements."""
+        """The threads along columns, rows, and layers × elements, as of `thread_counts`."""
         shape = sized.grid.shape
         ones = (1,) * (3 - len(shape))
         per_thread = (*ones, *(sized.per_thread or (1,) * len(shape)))

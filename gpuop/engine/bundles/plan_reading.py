@@ -1,4 +1,4 @@
-"""Plans from bundles: read, and checked to be such as planning makes them before anything is allocated or launched."""
+"""Plans from bundles: read, and checked to be valid plans before anything is allocated or launched."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from gpuop.runtime.files.validated_json import Item
 ELF = b"\x7fELF"
 ENTRY = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 MOST_THREADS = 2**31 - 1  # along an axis: positions are ints
-VALUES = ("inputs", "outputs")  # of a step; the rest of it is its kernel
-MOST_NESTED = 32  # iterations in one another
+VALUES = ("inputs", "outputs")  # the entries of a step that do not describe its kernel
+MOST_NESTED = 32  # nested iterations
 Extents = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class _Planned(Part):
-    """A part of an iteration whose plan was made before."""
+    """A part of an iteration with a ready plan."""
 
     ready: Plan
 
@@ -42,7 +42,7 @@ class _Planned(Part):
 
 @dataclass(frozen=True, slots=True)
 class PassedValue:
-    """A value of a plan, as far as it decides how it is passed."""
+    """A value of a plan: its type, and True if it is passed by value."""
 
     kind: FieldType
     by_value: bool = False
@@ -63,7 +63,7 @@ class PlanReader:
         self.archive, self.folder, self.binary, self.count = archive, folder(target), binary, 0
 
     def plan(self, item: Item, leaves: Mapping[int, PassedValue], nested: int = 0) -> Plan:
-        """A plan whose values come in order: those given, then what each step makes."""
+        """Read a plan; its values are in order: the leaves, then the outputs of each step."""
         if nested > MOST_NESTED:
             raise Damaged(f"`{item.place}` is nested too deeply")
         wanted, types, steps = item.fields("wanted", "types", "steps")
@@ -79,7 +79,7 @@ class PlanReader:
     def _step(
         self, item: Item, kinds: Mapping[int, FieldType], known: dict[int, PassedValue], nested: int
     ) -> PlannedLaunch:
-        """A step; what it makes is known from then on."""
+        """Read a step, and add its outputs to the known values."""
         facts = item.entries()
         if not set(VALUES) <= facts.keys():
             raise item.is_not("a step with inputs and outputs")
@@ -138,7 +138,7 @@ class PlanReader:
             raise Damaged(f"{self._place(ending)}: {wrong}") from None
 
     def _binary(self) -> bytes:
-        """What CUDA's driver reads beyond the end of, if it is not what it says."""
+        """Read a binary and check its form: the CUDA driver would read beyond the end of any other."""
         assert self.binary is not None
         code = self.archive.read(self._place(self.binary))
         if not (code.endswith(b"\0") if self.binary == "ptx" else code.startswith(ELF)):
@@ -178,13 +178,13 @@ class PlanReader:
         ready = self.plan(plan, leaves, nested + 1)
         if any(
             positions.get(v, -1) >= states for v in ready.program.wanted
-        ):  # which have no memory of the iteration's own
+        ):  # inputs besides the states are not in memory of the iteration
             raise Damaged(f"`{plan.place}` wants what it is given")
         return _Planned(ready.program, positions, ready)
 
 
 def _known(item: Item, known: Mapping[int, PassedValue]) -> tuple[int, ...]:
-    """Values that are there already."""
+    """Read values; Damaged if one is not known yet."""
     values = item.wholes()
     for v in values:
         if v not in known:
@@ -206,7 +206,7 @@ def _parameters(item: Item) -> tuple[FieldParam, ...]:
 
 
 def _size(threads: Item, group: Item) -> tuple[Extents, Extents]:
-    """Threads, which are whole groups, and those of a group."""
+    """The number of threads, in whole groups, and the threads of a group."""
     columns, rows, layers = threads.wholes(0, MOST_THREADS, 3)
     width, height, depth = group.wholes(1, MOST_THREADS, 3)
     if columns % width or rows % height or layers % depth:
@@ -215,7 +215,7 @@ def _size(threads: Item, group: Item) -> tuple[Extents, Extents]:
 
 
 def _outputs(item: Item, inputs: Sequence[FieldParam], written: Sequence[FieldParam]) -> tuple[Output, ...]:
-    """The outputs, some of which begin as inputs do, by the positions of both."""
+    """The outputs; `begins` has, by position, the inputs that some of them start from."""
     begins: dict[int, FieldParam] = {}
     for position, begun in item.numbered().items():
         given = begun.whole()
@@ -228,7 +228,7 @@ def _outputs(item: Item, inputs: Sequence[FieldParam], written: Sequence[FieldPa
 
 
 def _fills(item: Item, params: Sequence[FieldParam], count: int) -> dict[int, float]:
-    """What outputs hold before a launch, by position among the arguments."""
+    """The initial values of outputs, by position among the arguments."""
     fills = {}
     for position, fill in item.numbered().items():
         if not count <= position < len(params) or not params[position].type.storage.holds(fill.number()):

@@ -1,4 +1,4 @@
-"""Bundles from files: plans whose kernels are compiled, and which of them runs on a device."""
+"""Bundles from files: compiled plans, and the choice of a plan for a device."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MOST_SIZE = 2**31 - 1
 
 @dataclass(frozen=True)
 class Contents:
-    """What a bundle holds.
+    """The contents of a bundle.
 
     Attributes:
         code: a plan by the name of its target, as "opencl", "opencl:cpu" and "cuda:sm_90".
-        portable: plans of PTX by their architecture; later ones run it too.
-        positions: of the argument's open extents among the sizes, for each of its axes; -1 where they are known.
-        range: the least and the most that these may be.
-        data: the file, where extents are open.
+        portable: plans of PTX by their architecture; later architectures run them too.
+        positions: for each axis of an argument the position of its extent among the sizes; -1 for an extent that is fixed.
+        range: the least and the greatest size.
+        data: the bytes of the file, if extents are open.
     """
 
     interface: Interface
@@ -60,7 +60,7 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """What a bundle holds.
+    """Read the contents of a bundle.
 
     Raises:
         SemanticError: it is no bundle, or it is damaged.
@@ -108,7 +108,7 @@ def _contents(archive: Archive, head: Item) -> Contents:
 
 
 def _told(archive: Archive, head: Item) -> tuple[Interface, dict[str, Target], Callable[[str, str | None], Plan]]:
-    """What is said of all plans, the targets, and a function that reads the plan of one, with a kind of binary."""
+    """The interface, the targets, and a function that reads the plan of a target, with a kind of binary."""
     _, _, _, name, _, _, arguments, results, constants, several, targets = head.fields(
         "format",
         "version",
@@ -163,7 +163,7 @@ def _arguments(item: Item) -> tuple[tuple[str, int, FieldType], ...]:
     for each in item.members():
         name, v, kind = each.members(3)
         if not name.text().isidentifier() or keyword.iskeyword(name.value):
-            raise name.is_not("a name of Python's")
+            raise name.is_not("a Python identifier")
         arguments.append((name.text(), v.whole(-1), kind.seen_kind()))
     if len({name for name, _, _ in arguments}) < len(arguments):
         raise item.is_not("arguments of different names")
@@ -195,7 +195,7 @@ def _target(name: str, item: Item) -> Target:
 
 
 def plan_on(contents: Contents, target: Target) -> Plan:
-    """The plan for a device: on CUDA as `code_for` says, on a CPU what is for CPUs, else what is for any OpenCL device.
+    """The plan for a device: on CUDA by `code_for`; on OpenCL that for CPUs if it is one, else that for any OpenCL device.
 
     Raises:
         DeviceError: there is none.

@@ -1,9 +1,9 @@
-"""Compiled plans in files: a zip of plans for several targets, which runs without what it was recorded from.
+"""Format of bundles: a zip file of plans for several targets, independent of the recorded function.
 
 `bundle.json` has arguments, results, the types of values, and for each target its launches in order, those of iterations
-within. Beside it lie the texts, CUDA's binaries (of each architecture a cubin, and PTX for later ones), and the constants;
-kernels are numbered as they come. Everything is stored as it is. `reading.py` reads it. Numbers that sizes are factors of, which
-come with each call, are objects (`dynamic_sizes.py`); `range` is of these sizes.
+within. The other members are the texts, the CUDA binaries (for each architecture a cubin, and PTX for later ones), and the
+constants; kernels are numbered in order. Nothing is compressed. `reading.py` reads it. Numbers that depend on sizes, which are
+known at each call, are objects (`dynamic_sizes.py`); `range` is the range of these sizes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ HEAD = "bundle.json"
 
 @dataclass(frozen=True)
 class Interface:
-    """What a bundle takes and gives. Values are numbers.
+    """The arguments and results of a bundle. Values are numbers.
 
     Attributes:
         arguments: names, values (-1: nothing depends on it) and types, in order.
-        constants: the values that were known when it was made; `scalars` are those that are passed by value.
-        results: the types of what it gives.
-        several: whether the results, which are what its plan wants, are a tuple.
-        sizes: the stand-ins of what the bundle does not know.
+        constants: values that are fixed in the bundle; `scalars` are those that are passed by value.
+        results: the types of the results.
+        several: True if the results are a tuple.
+        sizes: the stand-ins of open extents.
     """
 
     name: str
@@ -59,17 +59,17 @@ Recorded = tuple[Interface, Program]
 def write(
     path: Path, recorded: Recorded, targets: Sequence[Target], again: Callable[[Sizes], Recorded] | None = None
 ) -> list[int]:
-    """Plan and compile a program for targets, and write the bundle, replacing the file at once.
+    """Plan and compile a program for targets, and write the bundle; an existing file is replaced atomically.
 
     Args:
-        again: records it for other sizes than its stand-ins.
+        again: records the program for other sizes than its stand-ins.
 
     Returns:
-        The least and the most that its sizes may be.
+        The least and the greatest size.
 
     Raises:
         SemanticError: part of the program runs on the host, or a kernel is compiled for each size that is open.
-        CompileError, DeviceError: CUDA's compiler refuses a kernel, or knows no such architecture.
+        CompileError, DeviceError: the CUDA compiler refuses a kernel, or does not know an architecture.
     """
     import zipfile
 
@@ -110,7 +110,7 @@ def _range(
     constants: Mapping[int, Array],
     again: Callable[[Sizes], Recorded],
 ) -> list[int]:
-    """The least and the most that sizes may be, at which it is all as for the stand-ins."""
+    """The widest range of sizes for which the bundle is the same as for the stand-ins."""
     taken = {n for packing in packings for n in packing.extents}
     refused = SemanticError(f"the kernels of `{head['name']}` have no extents in common; make a bundle for each size")
     for k, (least, most) in enumerate(ranges(each for packing in packings for each in packing.ranges)):
@@ -132,7 +132,7 @@ def _compare(
     recorded: Recorded,
     sizes: Sizes,
 ) -> None:
-    """Refuse what comes out otherwise for other sizes than the stand-ins."""
+    """Raise SemanticError if the bundle for other sizes differs from that for the stand-ins."""
     other, others = _described(recorded, [packing.target for packing in packings], ())
     for one, two in zip(packings, others, strict=True):
         for (kernel, source, _), (_, text, _) in zip(one.kernels, two.kernels, strict=False):
@@ -154,7 +154,7 @@ def _per_size(what: str, sizes: Sizes) -> str:
 
 
 def digest(head: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
-    """What says that a head and the members beside it belong together. Anyone can compute it: it finds damage, not intent."""
+    """A checksum of a head and its members. Anyone can compute it: it detects damage, not manipulation."""
     told = json.dumps({name: head[name] for name in head if name != "digest"}, sort_keys=True)
     whole = hashlib.sha256(told.encode())
     for name in sorted(members):
@@ -164,7 +164,7 @@ def digest(head: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
 
 
 def _seen(kind: FieldType, sizes: Sizes) -> list[Any]:
-    """A type as users see it, with the names of its dimensions."""
+    """The description of a type as users see it, with the names of its dimensions."""
     return [*described(kind, sizes), spelled(kind.names)]
 
 

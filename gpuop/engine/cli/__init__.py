@@ -1,1 +1,1 @@
-"""The command line: a file for what each command does, and nothing that only others need is loaded."""
+"""The command line: a file for each command, which loads only the modules of that command."""

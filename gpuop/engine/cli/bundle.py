@@ -1,4 +1,4 @@
-"""`gpuop compile`: bundles of what a function gives."""
+"""`gpuop compile`: bundles of the results of a function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuop.engine.cli.targets import recorded
 
 
 def compile_bundle(where: str, types: Sequence[str], targets: str, output: str) -> None:
-    """Write a bundle of what a function gives, for several targets."""
+    """Write a bundle of the results of a function, for several targets."""
     named = [target_named(t.strip()) for t in targets.split(",")]
     name, count, record = recorded(where, types)
     sizes = ""

@@ -15,13 +15,13 @@ from gpuop.runtime.devices import current
 
 
 def print_source(where: str, types: Sequence[str], target: str | None, form: str) -> None:
-    """Print the generated text of what a function gives, or what compilers make of it."""
+    """Print the generated text of a function's kernels, or the output of compilers for it."""
     _, _, results = applied(where, types)
     print(source(results if isinstance(results, tuple) else (results,), target, form), end="")
 
 
 def print_passes(where: str, types: Sequence[str], target: str | None, after: str | None) -> None:
-    """Print the IR of a function's kernels after each pass, or after those of one name."""
+    """Print the IR of a function's kernels after each pass, or after all passes of one name."""
     names = dict.fromkeys(step.__name__ for step, _ in PIPELINE)
     if after is not None and after not in names:
         raise SemanticError(f"there is no pass {after!r}; one of {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""`gpuop devices`: what was found, what was skipped and why."""
+"""`gpuop devices`: the devices, and those that were skipped, with reasons."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpuop.runtime.devices import examined, open_device
 from gpuop.runtime.opencl import icd
 from gpuop.runtime.profile.device_facts import disturbed, facts_of
 
-FUNCTIONS = ("add", "div", "sqrt", "exp", "log", "pow", "sin")  # whose times `gpuop devices --measure` prints
+FUNCTIONS = ("add", "div", "sqrt", "exp", "log", "pow", "sin")  # functions that `gpuop devices --measure` times
 
 
 def list_devices(measure: bool = False) -> None:
-    """Print what was found, what was skipped and why; the default is what GPUOP_DEVICE names, or the first that works.
+    """Print the devices, and those that were skipped, with reasons; GPUOP_DEVICE, or else the first that works, is the default.
 
     Args:
-        measure: measure how fast they are, which predictions are made by, and print that too.
+        measure: measure and print their speed, which predictions use.
     """
     found = examined()
     working = [device for device in found if device.problem is None]
@@ -43,7 +43,7 @@ def list_devices(measure: bool = False) -> None:
 
 
 def _measured(backend: Backend) -> Iterator[str]:
-    """What a device does in a second, measured now."""
+    """Measure the speed of a device; yield lines."""
     facts = facts_of(backend, anew=True)
     if facts is None:
         yield "nothing is predicted of it"

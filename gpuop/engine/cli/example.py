@@ -1,4 +1,4 @@
-"""`gpuop run`: examples, on a device."""
+"""`gpuop run`: runs examples on a device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuop.runtime.devices import use_device
 
 
 def run_example(example: str, arguments: Sequence[str], device: str | None) -> None:
-    """Run a file, or a module, as Python does, on a device."""
+    """Run a file or a module on a device, as Python does."""
     path = Path(example)
     if not path.exists() and (path.suffix == ".py" or importlib.util.find_spec(example) is None):
         raise SemanticError(f"there is no file or module {example}; give a path, as `gpuop run examples/unsharp.py`")

@@ -1,4 +1,4 @@
-"""Functions that the command line names, as FILE:FUNCTION, applied to fields of types that it gives."""
+"""Targets of commands: a function, as FILE:FUNCTION, applied to fields of types."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ DIMS = r"[^\W\d]\w*=\d+(:[^\W\d]\w*=\d+)*"
 TYPE = re.compile(rf"(?P<dtype>[a-z]+\d*)(\[(?P<grid>[\dx×,]*|{DIMS})\])?(x(?P<tensor>\d+([x×]\d+)*))?")
 
 
-OPEN = re.compile(r"\?(\d*)")  # an extent that is not known; those of one number are equal
+OPEN = re.compile(r"\?(\d*)")  # an open extent; those with one number are equal
 
 
 def applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], Any]:
-    """A function's name, its arguments that are Fields, and what it gives for them."""
+    """The name of a function, its arguments that are Fields, and its results for them."""
     for text in filter(_leaves_extents_open, types):
         raise SemanticError(
             f"{text!r} leaves extents open, which `gpuop compile` alone takes: write them all, as float32[480x640]"
@@ -43,7 +43,7 @@ def applied(where: str, types: Sequence[str]) -> tuple[str, dict[str, Field], An
 def recorded(
     where: str, types: Sequence[str]
 ) -> tuple[str, int, Callable[[Sequence[int]], tuple[dict[str, Field], Any]]]:
-    """A function's name, how many extents the types leave open, and what gives `applied`'s fields for such extents."""
+    """The name of a function, the number of open extents, and a function from such extents to the fields of `applied`."""
     function, name = _function(where)
     numbers: dict[str, int] = {}
 
@@ -84,7 +84,7 @@ def _applied(name: str, function: Any, given: Sequence[Any]) -> tuple[dict[str, 
 
 
 def _named(arguments: Mapping[str, Any]) -> dict[str, Field]:
-    """The arguments that are Fields; those of `*fields` have numbers behind the name."""
+    """The arguments that are Fields; those of `*fields` get numbers after the name."""
     flat: dict[str, Any] = {}
     for name, value in arguments.items():
         flat.update({f"{name}{k}": v for k, v in enumerate(value)} if isinstance(value, tuple) else {name: value})
@@ -92,7 +92,7 @@ def _named(arguments: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tuple[dict[str, Field], Any]:
-    """The Fields that a pipeline makes of its arrays, by argument, and what it gives."""
+    """The Fields that a pipeline makes of its arrays, by argument, and its results."""
     fields = _named(arguments)
     kinds = {n: (f.type.array_shape, f.type.array_dtype) for n, f in fields.items()}
     stand_ins = {
@@ -121,7 +121,7 @@ def _function(where: str) -> tuple[Any, str]:
     if not file or not name.isidentifier():
         raise SemanticError(f"{where!r} names no function; write FILE:FUNCTION, as `filters.py:sharpen`")
     if not path.is_file() or path.suffix != ".py":
-        found = f"{file} is no file of Python's" if path.is_file() else f"there is no file {file}"
+        found = f"{file} is no Python file" if path.is_file() else f"there is no file {file}"
         raise SemanticError(f"{found}; write FILE:FUNCTION, as `filters.py:sharpen`")
     sys.path.insert(0, str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -147,7 +147,7 @@ def _dims(text: str) -> Dims:
 
 
 def _leaves_extents_open(text: str) -> bool:
-    """Whether it is a field's type, or dimensions, but for extents that are "?"."""
+    """Return whether a text is a field type, or dimensions, with extents that are "?"."""
     known = OPEN.sub("1", text)
     match = TYPE.fullmatch(known)
     fits = re.fullmatch(DIMS, known) if match is None else match["grid"]
@@ -155,7 +155,7 @@ def _leaves_extents_open(text: str) -> bool:
 
 
 def _argument(text: str, sizes: Sequence[int]) -> Any:
-    """A Field of a type, whose open extents are of these, dimensions, or a Python literal."""
+    """A Field of a type, whose open extents get these sizes; dimensions; or a Python literal."""
     is_open = _leaves_extents_open(text)
     if is_open and ("[" not in text or "?" in text.rpartition("]")[2]):
         raise SemanticError(

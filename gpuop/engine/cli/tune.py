@@ -1,4 +1,4 @@
-"""`gpuop tune`: measures, and does what is to be done with files of what was measured."""
+"""`gpuop tune`: measures choices, and shows, merges and exports stores of measured choices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpuop.runtime.tuning.store import VARIANT, TunedChoice, TuneStore
 
 
 def run(where: str, types: Sequence[str], device: str | None, seconds: float | None) -> None:
-    """Measure what a function gives, and store what was the fastest."""
+    """Measure the variants and schedules of a function, and store the fastest."""
     with use_device(device) if device is not None else nullcontext():
         _, _, results = applied(where, types)
         fields = results if isinstance(results, tuple) else (results,)
@@ -26,10 +26,10 @@ def run(where: str, types: Sequence[str], device: str | None, seconds: float | N
 
 
 def show(tried: bool) -> None:
-    """Print what was measured to be the fastest.
+    """Print the fastest choices as measured.
 
     Args:
-        tried: print what the others took too.
+        tried: print the times of the other choices too.
     """
     for entry in _existing(config.tune_store).entries():
         print(f"{entry.what} {told(entry)}")
@@ -38,7 +38,7 @@ def show(tried: bool) -> None:
 
 
 def merge(files: Sequence[str]) -> None:
-    """Take over what other files have; of what both have, what was measured later."""
+    """Merge the entries of other files; of entries that both have, the later one stays."""
     found = [(file, _existing(Path(file)).entries()) for file in files]
     into = TuneStore(config.tune_store)
     for file, entries in found:
@@ -46,7 +46,7 @@ def merge(files: Sequence[str]) -> None:
 
 
 def export(output: str | None) -> None:
-    """Write, as JSON, tables of records for `_target.choose`, by operator and types: of several devices of a target, the latest."""
+    """Write JSON tables of records for `_target.choose`, by operator and types; for several devices of a target, the latest."""
     tables: dict[str, dict[str, dict[str, Any]]] = {}
     for entry in sorted(_existing(config.tune_store).entries(), key=lambda e: e.measured):
         if entry.what == VARIANT:
@@ -59,13 +59,13 @@ def export(output: str | None) -> None:
 
 
 def _key(entry: TunedChoice) -> str:
-    """The entry of a table."""
+    """The key of an entry in a table."""
     place = entry.place
     return f"{place.backend}:sm_{place.architecture}" if place.architecture else place.backend
 
 
 def _record(choice: str) -> dict[str, Any]:
-    """The parameters of a choice; those that are no literals as they are written."""
+    """The parameters of a choice; those that are no literals as source text."""
     call = ast.parse(f"dict({choice})", mode="eval").body
     assert isinstance(call, ast.Call)
     return {word.arg: _literal(word.value) for word in call.keywords if word.arg is not None}

@@ -1,4 +1,4 @@
-"""A plan as a picture: kernels with the operators fused into them, what comes from outside and what is wanted."""
+"""A plan as a picture: kernels with the operators fused into them, sources and sinks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpuop.fusion.cost import amount
 from gpuop.fusion.plan import Plan
 
 MARGIN, GAP_X, GAP_Y = 20.0, 26.0, 52.0
-LANE = 6.0  # between the lines of two states' next values
-ENDS = {  # fill and stroke of what is outside of kernels
+LANE = 6.0  # distance between the lines of the next values of two states
+ENDS = {  # fill and stroke of sources and sinks
     "state": ("#e6f5ea", "#4c9a64"), "constant": ("#fdf6e3", "#c9a544"), "parameter": ("#fbeee6", "#d08a4e"),
     "sensor": ("#e5f6f7", "#3f9aa3"), "probe": ("#f3f4f6", "#7b8794"), "actuator": ("#e5f6f7", "#3f9aa3"),
 }  # fmt: skip
@@ -22,13 +22,13 @@ MEMORY, APART, NEXT = "#52606d", "#d1495b", "#4c9a64"
 
 @dataclass(frozen=True)
 class Ends:
-    """What values are outside of the kernels.
+    """The sources and sinks of the values of a plan.
 
     Attributes:
-        sources: of values that come from outside, what they are: a key of ENDS.
-        sinks: (value, what takes it, its name).
-        nexts: (state, the value that it takes next).
-        labels: names of values.
+        sources: the kind of each value that comes from outside, a key of ENDS.
+        sinks: (value, kind of the sink, its name).
+        nexts: (state, its next value).
+        labels: the names of values.
     """
 
     sources: Mapping[int, str]
@@ -38,7 +38,7 @@ class Ends:
 
 
 def draw_plan(plan: Plan, ends: Ends) -> Scene:
-    """The picture of a graph's plan."""
+    """Draw the plan of a graph."""
     return _Drawing(plan, ends).scene
 
 
@@ -69,7 +69,7 @@ class _Drawing:
         self._legend()
 
     def _end(self, what: str, name: str, value: int, group: str) -> KernelPicture:
-        """The box of what is outside of kernels: its name, what it is, and its type."""
+        """The box of a source or a sink: its name, kind and type."""
         fill, stroke = ENDS[what]
         kind = str(self.types[value])
         first, second = (name, f"{what}, {kind}") if name else (what, kind)
@@ -87,7 +87,7 @@ class _Drawing:
         return self.sources.index(value) if value in self.sources else len(self.sources) + self.made[value]
 
     def _edges(self) -> list[tuple[Edge, int, str]]:
-        """Edges, with their values and why their ends were left apart."""
+        """Edges with their values, and the reasons why their ends were not fused."""
         home = {op.number: n for n, launch in enumerate(self.plan.launches) for op in launch.ops}
         reasons: dict[tuple[int, int | None], str] = {}
         for a in self.plan.apart:
@@ -137,7 +137,7 @@ class _Drawing:
         self.scene.width += LANE * len(lanes)
 
     def _legend(self) -> None:
-        """What the kinds of lines mean, as far as there are such."""
+        """Draw the legend, with the kinds of lines that occur."""
         kinds = [("in registers", BLUE, False, any(len(launch.ops) > 1 for launch in self.plan.launches))]
         kinds.append(("through memory", MEMORY, False, bool(self.edges)))
         kinds.append(("could not be fused", APART, False, any(why for _, _, why in self.edges)))

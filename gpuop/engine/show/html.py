@@ -48,7 +48,7 @@ def _image(picture: Picture) -> str:
 
 
 def _table(values: NDArray[Any]) -> str:
-    """The numbers themselves where they are few, else what can be said of them all."""
+    """The numbers themselves if they are few, else statistics."""
     if values.size <= 64:
         return f"<pre>{escape(str(values))}</pre>"
     real = np.abs(values) if np.iscomplexobj(values) else values.astype(np.float64)

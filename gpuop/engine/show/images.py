@@ -15,8 +15,8 @@ from gpuop.ir.types import FieldType
 Array = NDArray[Any]
 MOST = 512  # pixels along a side; larger images are averaged over blocks
 PLOT = (96, 512)  # rows and most columns of the plot of a 1D field
-NO_NUMBER = (255, 0, 255)  # where a value is NaN
-LINES = ((31, 119, 180), (214, 39, 40), (44, 160, 44), (140, 86, 200))  # of a plot, by component
+NO_NUMBER = (255, 0, 255)  # the colour of NaN
+LINES = ((31, 119, 180), (214, 39, 40), (44, 160, 44), (140, 86, 200))  # the colours of a plot, by component
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Picture:
 
 
 def pictures(values: Array, kind: FieldType) -> list[Picture]:
-    """The images that show a field: none for 0D ones, for matrices, complex vectors and tensors of more than 4 elements.
+    """The images of a field; none for 0D fields, matrices, complex vectors and tensors of more than 4 elements.
 
     Args:
         values: of `field_shape + tensor_shape`.
@@ -48,7 +48,7 @@ def pictures(values: Array, kind: FieldType) -> list[Picture]:
 
 
 def _colored(values: Array, kind: FieldType) -> tuple[Pixels, str]:
-    """A 2D field's colours."""
+    """The colours of a 2D field."""
     if kind.dtype == "complex64":
         pixels, caption = wheel(values.real, values.imag)
     elif kind.tensor_points == 1:

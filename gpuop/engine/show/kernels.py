@@ -1,4 +1,4 @@
-"""A kernel of a plan as a picture: its operators, and the ports through which values come and go."""
+"""A kernel of a plan as a picture: its operators, and the ports of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GREY, BLUE, PURPLE = "#667788", "#5b8fc7", "#8a63b8"
 
 @dataclass
 class KernelPicture:
-    """A kernel's box; `inputs` and `outputs` are where values enter at its top and leave at its bottom."""
+    """The box of a kernel; `inputs` and `outputs` are the x of values that enter at the top and leave at the bottom."""
 
     scene: Scene
     inputs: dict[int, float] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class KernelPicture:
 
 
 class _Content:
-    """What is in a kernel, as boxes with numbers: operators, then inputs, then outputs."""
+    """The contents of a kernel, as numbered boxes: operators, then inputs, then outputs."""
 
     def __init__(self, plan: Plan, launch: PlannedLaunch, captions: Mapping[int, str]) -> None:
         self.originals = {op.number: op for op in plan.program.ops}
@@ -61,7 +61,7 @@ class _Content:
         return line if op.number in self.own else ", ".join(filter(None, ("recomputed", line)))
 
     def edges(self, sizes: list[tuple[float, float]]) -> list[tuple[Edge, int]]:
-        """Edges between boxes, each with the value that it stands for."""
+        """Edges between boxes, each with its value."""
         wanted: dict[tuple[int, int, int], None] = {}  # source, target, value
         for op in self.ops:
             for value in self.originals[op.number].inputs:
@@ -79,7 +79,7 @@ class _Content:
     def _edge(
         self, source: int, target: int, value: int, sizes: list[tuple[float, float]], edges: list[tuple[int, int, int]]
     ) -> Edge:
-        """Where it leaves tells outputs apart, where it enters inputs."""
+        """An edge; its ends are spread along the boxes by output and by input."""
         made = list(dict.fromkeys(v for s, _, v in edges if s == source))
         read = [(s, v) for s, t, v in edges if t == target]
         leaves = sizes[source][0] * (made.index(value) + 1) / (len(made) + 1)
@@ -90,7 +90,7 @@ def draw_kernel(plan: Plan, number: int, launch: PlannedLaunch, captions: Mappin
     """A kernel's picture, at (0, 0).
 
     Args:
-        captions: what is written where a value leaves.
+        captions: the labels of values that leave.
     """
     content = _Content(plan, launch, captions)
     sizes = content.sizes()
@@ -105,7 +105,7 @@ def draw_kernel(plan: Plan, number: int, launch: PlannedLaunch, captions: Mappin
 
 
 def _frame(scene: Scene, plan: Plan, number: int, launch: PlannedLaunch, layout: LayeredLayout) -> float:
-    """The rounded box with its title; where the content's left side is in it."""
+    """Draw the rounded box with its title; return the x of the left side of its contents."""
     types = plan.program.types
     read, written = (amount(sum(types[v].nbytes for v in side)) for side in (launch.inputs, launch.outputs))
     name = f"{number}  {launch.kernel.name}"
@@ -121,7 +121,7 @@ def _frame(scene: Scene, plan: Plan, number: int, launch: PlannedLaunch, layout:
 
 
 def _how(kernel: Launchable, plan: Plan) -> str:
-    """Where and how often it runs."""
+    """The place and the repetitions of a kernel, as text."""
     if isinstance(kernel, Iteration):
         inner = ", ".join(launch.kernel.name for launch in kernel.turn.plan(plan.limits).launches)
         turns = f"{kernel.times} turns of {inner}"

@@ -1,4 +1,4 @@
-"""Layered layout: boxes in rows, edges downwards, few crossings; what a picture of a graph and of its parts is laid out with."""
+"""Layered layout (after Sugiyama): boxes in rows, edges downwards, few crossings."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-SWEEPS = 12  # of ordering, and of moving boxes below what they depend on
-STRAIGHT = 4.0  # how much more a long edge resists to bends than a box to not being centred
+SWEEPS = 12  # sweeps that order rows, and sweeps that move boxes below their inputs
+STRAIGHT = 4.0  # weight of a straight long edge, relative to that of a centred box
 
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge between boxes, by number; `leaves` and `enters` are where, measured from the boxes' left sides."""
+    """An edge between boxes, by number; `leaves` and `enters` are the x of its ends from the left sides of the boxes."""
 
     source: int
     target: int
@@ -22,12 +22,12 @@ class Edge:
 
 @dataclass
 class Node:
-    """A box, or where an edge passes a row."""
+    """A box, or the point at which an edge passes a row."""
 
     width: float
     height: float
     row: int
-    x: float = 0.0  # of the left side
+    x: float = 0.0  # the left side
     y: float = 0.0
     below: list[tuple[Node, float, float]] = field(default_factory=list)  # with the places where edges leave and enter
     above: list[tuple[Node, float, float]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True)
 class LayeredLayout:
-    """Where the boxes are, and the points that each edge passes: its start, the upper and lower end of each row, its end."""
+    """The boxes, and the route of each edge: its start, the upper and lower end of each row that it passes, its end."""
 
     boxes: list[Node]
     routes: list[list[tuple[float, float]]]
@@ -75,7 +75,7 @@ def layered(
         height = max(n.height for n in row)
         for n in row:
             n.x -= left
-            n.y = y + (height - n.height if not n.above else 0)  # what comes from outside stands near to what takes it
+            n.y = y + (height - n.height if not n.above else 0)  # sources are near to their readers
         bands.append((y, y + height))
         y += height + gap[1]
     routes = [_route(edge, boxes, chains, bands) for edge in edges]
@@ -84,7 +84,7 @@ def layered(
 
 
 def _rows(count: int, edges: Sequence[Edge], first: Collection[int], last: Collection[int]) -> list[int]:
-    """The row of each box: below all that it depends on; what depends on nothing is just above its first user."""
+    """The row of each box: below all of its inputs; a box without inputs is just above its first reader."""
     below, above = defaultdict(list), defaultdict(list)
     for e in edges:
         below[e.source].append(e.target)
@@ -176,7 +176,7 @@ def _crossings(row: list[Node]) -> int:
 
 
 def _place(rows: list[list[Node]], gap: float, down: bool) -> None:
-    """Move each row's nodes as near as they can come to below (or above) their neighbours, in the row's order."""
+    """Move the nodes of each row as near as possible to below (or above) their neighbours, in the order of the row."""
     for row in rows:
         wanted, weights, offsets, offset = [], [], [], 0.0
         for n in row:
@@ -191,7 +191,7 @@ def _place(rows: list[list[Node]], gap: float, down: bool) -> None:
 
 
 def _ascending(wanted: list[float], weights: list[float]) -> list[float]:
-    """The ascending numbers that are nearest to those wanted: neighbours that are out of order take their mean."""
+    """Isotonic regression: the ascending numbers nearest to `wanted`; neighbours that are out of order take their mean."""
     pools: list[tuple[float, float, int]] = []  # mean, weight, how many
     for value, weight in zip(wanted, weights, strict=True):
         pool = (value, weight, 1)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Pixels = NDArray[np.uint8]
-COLORS = {1: 0, 3: 2, 4: 6}  # PNG's colour type, by channels
+COLORS = {1: 0, 3: 2, 4: 6}  # the PNG colour type, by channels
 
 
 def png(pixels: Pixels) -> bytes:
-    """The file's bytes, of uint8 of shape (rows, columns) or (rows, columns, 3 or 4)."""
+    """The bytes of a PNG file, from uint8 of shape (rows, columns) or (rows, columns, 3 or 4)."""
     rows, columns = pixels.shape[:2]
     channels = pixels.shape[2] if pixels.ndim == 3 else 1
     lines = np.zeros((rows, 1 + columns * channels), np.uint8)  # each line starts with its filter, none
@@ -30,5 +30,5 @@ def _chunk(named: tuple[bytes, bytes]) -> bytes:
 
 
 def data_uri(pixels: Pixels) -> str:
-    """An image that a page can hold."""
+    """An image as a data URI."""
     return "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")

@@ -11,9 +11,9 @@ from gpuop.engine.show.scene import Box, Curve, Label, Point, Scene
 from gpuop.engine.show.svg import ARROW, printable
 
 FINER = 2  # drawn so many times larger, then reduced: Pillow's lines have no smooth edges
-MOST_PIXELS = 12_000_000  # of the picture; larger scenes get fewer pixels per unit
+MOST_PIXELS = 12_000_000  # in the picture; larger scenes get fewer pixels per unit
 STEPS = 16  # straight pieces of a curve
-PLAIN = str.maketrans({"×": "x", "→": ">", "…": "."})  # Pillow's own font has few signs beyond ASCII
+PLAIN = str.maketrans({"×": "x", "→": ">", "…": "."})  # the font of Pillow has few signs beyond ASCII
 
 
 def write_png(scene: Scene, path: str | os.PathLike[str], scale: float = 2.0) -> None:
@@ -95,7 +95,7 @@ def _bezier(segment: tuple[Point, Point, Point, Point], t: float) -> Point:
 
 
 def _dashes(points: list[Point], on: float, off: float) -> list[list[Point]]:
-    """Pieces of a line of straight pieces."""
+    """The dashes of a polyline."""
     pieces: list[list[Point]] = [[points[0]]]
     drawing, left = True, on
     for (x0, y0), (x1, y1) in pairwise(points):

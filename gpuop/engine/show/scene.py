@@ -1,4 +1,4 @@
-"""What a picture is made of, and how wide text is; `svg` and `raster` write it."""
+"""The elements of a picture, and the width of text; `svg` and `raster` write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TypeAlias
 
 Point = tuple[float, float]
 NARROW, WIDE = "fijlrtI.,:;'|!()[]/ ", "mwMW%@×→"
-RATIOS = {**dict.fromkeys(NARROW, 0.42), **dict.fromkeys(WIDE, 0.99)}  # of a character's width to the text's size
+RATIOS = {
+    **dict.fromkeys(NARROW, 0.42),
+    **dict.fromkeys(WIDE, 0.99),
+}  # the width of a character, relative to the size of the text
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Box:
     radius: float = 6.0
     dashed: bool = False
     tip: str = ""
-    group: str = ""  # what it stands for: "kernel", "operator", "input", "output"
+    group: str = ""  # "kernel", "operator", "input" or "output"
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,14 @@ Item: TypeAlias = Box | Label | Curve
 
 @dataclass
 class Scene:
-    """A picture: what is drawn later covers what was drawn before."""
+    """A picture; later items cover earlier ones."""
 
     width: float = 0.0
     height: float = 0.0
     items: list[Item] = field(default_factory=list)
 
     def move(self, x: float, y: float, other: Scene) -> None:
-        """Take over what another scene has, moved."""
+        """Add the items of another scene, moved by (x, y)."""
         self.items += [_moved(item, x, y) for item in other.items]
 
 

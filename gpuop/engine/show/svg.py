@@ -8,7 +8,7 @@ from html import escape
 from gpuop.engine.show.scene import Box, Curve, Item, Label, Scene
 
 FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
-ARROW = 7.0  # its length
+ARROW = 7.0  # the length of an arrow head
 
 
 def svg(scene: Scene) -> str:
@@ -20,11 +20,11 @@ def svg(scene: Scene) -> str:
     return printable("\n".join([head, ground, *map(_item, scene.items), "</svg>\n"]))
 
 
-UNPRINTABLE = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")  # what no XML may have
+UNPRINTABLE = re.compile("[^\\t\\n\\r -\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")  # characters that XML forbids
 
 
 def printable(text: str) -> str:
-    """A name with signs in the place of what is no character of a picture's: NUL, halves of pairs."""
+    """A name whose characters that XML forbids, such as NUL and lone surrogates, are replaced."""
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
