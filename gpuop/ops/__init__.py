@@ -1,1 +1,1 @@
-"""Host algebra, and NumPy's functions: `gpuop/dsl/fields/services.py` says which module has what fields ask for."""
+"""Host algebra and the NumPy functions of fields; `gpuop/dsl/fields/services.py` maps what fields ask for to these modules."""

@@ -1,4 +1,4 @@
-"""NumPy's functions that take fields, but for the elementwise ones: a row for each, which docs/reference/numpy.md lists."""
+"""The table of NumPy functions that take fields, except elementwise ones; docs/reference/numpy.md lists its rows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class ArrayFunction:
-    """A function of NumPy's.
+    """A NumPy function.
 
     Attributes:
-        call: what it does with fields; its parameters are NumPy's, by their names.
-        about: what users must know besides NumPy's meaning.
-        group: where docs/reference/numpy.md has it.
+        call: its implementation for fields, with the parameter names of NumPy.
+        about: differences from NumPy, for users.
+        group: its section in docs/reference/numpy.md.
     """
 
     call: Function
@@ -186,5 +186,5 @@ TABLE = {
 TABLE |= {"amin": TABLE["min"], "amax": TABLE["max"]}
 OF_UFUNCS = {
     name: ArrayFunction(call, "Elementwise") for name, call in ufunc_methods.FUNCTIONS.items()
-}  # called by `__array_ufunc__`
+}  # for `__array_ufunc__`
 services.array_functions.update(TABLE | OF_UFUNCS)

@@ -1,4 +1,4 @@
-"""Functions of fields and numbers that were called before with operands of the same types: which kernel they apply is known."""
+"""A cache of library calls by operand types: which kernels a function applies to fields and numbers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.reduce.reductions import reductions
 
-MOST_CALLS = 32  # that one graph is known by
+MOST_CALLS = 32  # calls of one cached graph
 
 
 @dataclass(frozen=True, slots=True)
 class KnownGraph:
-    """What a function makes of operands, whatever their values.
+    """The graph of a library function, whatever the values of its operands.
 
     Attributes:
-        calls: kernels with their identities, and the numbers of what each takes: of operands, then of what calls give.
-        made: the number of the result.
-        kind: its type.
+        calls: kernels with their identities, and the value numbers of their inputs: operands first, then results of calls.
+        made: the value number of the result.
+        kind: the type of the result.
     """
 
     calls: tuple[tuple[Launchable, str, tuple[int, ...]], ...]
@@ -39,7 +39,7 @@ class KnownGraph:
     kind: FieldType
 
     def of(self, operands: Sequence[Node | None]) -> Field:
-        """The result of these operands."""
+        """Return the result for these operands."""
         values: list[Any] = list(operands)
         loc = here()
         for kernel, identity, taken in self.calls:
@@ -49,7 +49,7 @@ class KnownGraph:
 
 
 def known_graph(result: Field, operands: Sequence[Node | None]) -> KnownGraph | None:
-    """What was made of these operands; None where it is one of them, is made of more, or is known by more than its calls."""
+    """Return the graph that a call has built; None if its result is an operand, or depends on more than operands and calls."""
     values = list(operands)
     made: list[tuple[Launchable, str, tuple[int, ...]]] = []
     if not isinstance(result.node, Result) or result.node in values:
@@ -66,7 +66,7 @@ _known: BoundedCache[Any, KnownGraph] = BoundedCache(MOST_KEPT)
 
 
 def known_or(name: str, operands: Sequence[Any], make: Callable[..., Field]) -> Field:
-    """What `make(name, *operands)` gives, which depends on the types of fields and on the values of numbers alone."""
+    """Return `make(name, *operands)`, cached by the types of fields and the values of numbers."""
     with HostSpan("record"):
         key = _key(name, operands)
         if key is None:
@@ -83,7 +83,7 @@ def known_or(name: str, operands: Sequence[Any], make: Callable[..., Field]) -> 
 
 
 def _key(name: str, operands: Sequence[Any]) -> Any:
-    """What the result depends on; None where that is not known, and in kernels, which note what is asked of fields."""
+    """Return the cache key; None if an operand has none, and in kernels, which observe reads of fields."""
     if recording() is not None:
         return None
     parts: list[Any] = [name, chosen()]
@@ -94,7 +94,7 @@ def _key(name: str, operands: Sequence[Any]) -> Any:
             nodes.append(node)
             parts += kind, kind.names, isinstance(node, Leaf) and node.by_value, nodes.index(node)
         elif isinstance(operand, (int, float, np.number)):
-            parts += type(operand), operand if type(operand) is int else repr(operand)  # of zeros with their signs
+            parts += type(operand), operand if type(operand) is int else repr(operand)  # repr() keeps the sign of zeros
         else:
             return None
     return tuple(parts)

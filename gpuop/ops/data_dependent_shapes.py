@@ -1,4 +1,4 @@
-"""Results whose sizes follow from values: these are evaluated when the function is called, as shapes are always known."""
+"""Results with data-dependent shapes: they are evaluated at the call, as shapes are always known."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ LENGTH = "how long the result is"
 
 
 def kept(name: str, advice: str, field: Field, what: str = LENGTH) -> Field:
-    """A field whose values are on the device.
+    """Return a field whose values are on the device.
 
     Args:
-        advice: what gives as much where there are no values.
-        what: follows from values.
+        advice: an alternative in words, for fields without values.
+        what: the data-dependent property.
 
     Raises:
-        SemanticError: it has none yet, as what is made of a pipeline's argument, a sensor or a state.
+        SemanticError: it has no values yet, as a result of a pipeline's argument, a sensor or a state.
     """
     return _with_values(services.above.keep, name, advice, field, what)  # type: ignore[no-any-return]
 
 
 def on_host(name: str, advice: str, field: Field) -> np.ndarray[Any, Any]:
-    """A field's values, with errors as `kept` has them."""
+    """Return a field's values, with the errors of `kept`."""
     return _with_values(services.above.evaluate, name, advice, field)[0]  # type: ignore[no-any-return]
 
 
@@ -42,5 +42,5 @@ def _with_values(get: Callable[[Field], Any], name: str, advice: str, field: Fie
 
 
 def integers(*fields: Field) -> list[int]:
-    """The values of fields of one number."""
+    """Return the values of fields of one number."""
     return [int(array) for array in services.above.evaluate(*fields)]

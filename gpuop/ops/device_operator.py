@@ -1,4 +1,4 @@
-"""Device operators: libraries that compute on the device's own arrays, among the operators of a graph."""
+"""Device operators: libraries that compute on device arrays, among the operators of a graph."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any, p
 def apply_library(
     function: Callable[..., Any], fields: Sequence[Field], outputs: Any, pure: bool, cost: LibraryCost | None = None
 ) -> Any:
-    """What `DeviceOperator` gives; `cost` is for predictions."""
+    """Apply the function of a `DeviceOperator`; `cost` is for predictions."""
     name = name_of_function("device", function, fields)
     several = isinstance(outputs, (tuple, list))
     types = [slot.kind for slot in slots_of(tuple(outputs) if several else (outputs,), None)]
@@ -64,7 +64,7 @@ def apply_library(
     written = tuple(Output(slot.param) for slot in slots_of(tuple(map(_flat_type, types)), None))
     kernel = DeviceFunction(name, given, written, loc=run.loc, run=run, pure=pure, cost=cost)
     shapes = [tuple(f.type.array_shape) for f in fields]
-    identity = f"device {id(function)} {name} {types} {shapes} {pure}"  # whatever knows it keeps the function alive
+    identity = f"device {id(function)} {name} {types} {shapes} {pure}"  # the cached value keeps the function alive
     flat_types = list(map(_flat_type, types))
     made = results_of(kernel, identity, tuple(services.above.own(f.node) for f in inputs), run.loc, flat_types)
     results = tuple(_complex(f, kind) for f, kind in zip(made, types, strict=True))
@@ -72,19 +72,19 @@ def apply_library(
 
 
 def _flat_type(kind: FieldType) -> FieldType:
-    """What the function's array of a field lies in: of complex numbers a row of their parts."""
+    """Return the type of the function's array for a field: complex numbers as a row of their parts."""
     return FieldType(kind.planes * kind.field_shape.points) if kind.dtype == "complex64" else kind
 
 
 def _on_device(field: Field) -> Field:
-    """The field in memory of the device, as a library takes it."""
+    """Return the field in device memory, in the layout for libraries."""
     if field.dtype != "complex64":
         return copied(field) if isinstance(field.node, Leaf) and field.node.by_value else field
     return library_call("interleave", (_flat_type(field.type),), [field], lambda: _interleave(field), ())[0]
 
 
 def _interleave(field: Field) -> None:
-    """A thread for each point, as whatever computes the field has, so that the two fuse."""
+    """Interleave the parts of complex numbers: a thread for each point, so that this fuses with the operator of the field."""
     planes = field.type.planes
     k._globalThreads(field)
     first = k._index() * planes
@@ -97,7 +97,7 @@ def _interleave(field: Field) -> None:
 
 
 def _complex(parts: Field, kind: FieldType) -> Field:
-    """The complex field whose parts lie in a row; others are what they are."""
+    """Return the complex field of parts in a row; other fields are returned as they are."""
     if kind.dtype != "complex64":
         return parts
     shape = (*kind.array_shape, 2)
@@ -110,7 +110,7 @@ def _complex(parts: Field, kind: FieldType) -> Field:
 
 @dataclass(frozen=True)
 class Filled:
-    """The function, which fills the arrays of the outputs, or an error at the line of the DeviceOperator."""
+    """The function, which fills the arrays of the outputs, or raises an error at the line of the DeviceOperator."""
 
     function: Callable[..., Any]
     name: str
@@ -133,13 +133,13 @@ class Filled:
 
 
 def _seen(kind: FieldType, array: Any) -> Any:
-    """The array of a field, of what it lies in."""
+    """Return the array of a field in its memory."""
     values = array.view("complex64") if kind.dtype == "complex64" else array
-    return values.reshape(tuple(kind.array_shape))  # the same memory: axes are taken apart at most
+    return values.reshape(tuple(kind.array_shape))  # the same memory: a reshape splits axes at most
 
 
 def _address(array: Any) -> int | None:
-    """Where an array of NumPy's or CuPy's begins."""
+    """Return the address of a NumPy or CuPy array."""
     for name in ("__cuda_array_interface__", "__array_interface__"):
         if hasattr(array, name):
             return int(getattr(array, name)["data"][0])

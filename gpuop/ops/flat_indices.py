@@ -1,4 +1,4 @@
-"""Functions of all values in a row, of fields with more values than an axis may have: places are numbered by longs."""
+"""Functions of all values in row-major order, for fields with more values than an axis may have: indices are longs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gpuop.ops.layout.gather import Place, Reading, apart, flat, gathered
 
 
 def is_too_long(field: Field) -> bool:
-    """Whether the values of a field are more than an axis may have, so that there is no row of them."""
+    """Return whether a field has more values than an axis may have, so that no grid of one dimension holds them."""
     return field.type.array_shape.points > most_points()
 
 
 def rolled_in_a_row(field: Field, shift: int) -> Field:
-    """The field with each value so many places further in row-major order, and those from behind the end at the begin."""
+    """Return the field with each value moved by some places in row-major order, cyclically."""
     shape, count = field.type.array_shape, field.type.array_shape.points
     cut = shift % count
 
@@ -32,7 +32,7 @@ def rolled_in_a_row(field: Field, shift: int) -> Field:
 
 
 def taken(field: Field, numbers: Field | np.ndarray[Any, Any]) -> Field:
-    """The values with these numbers in row-major order, which are inside; a field of scalars with the axes of the numbers."""
+    """Return the values at flat indices, which are inside; a field of scalars with the axes of the indices."""
     places = numbers if isinstance(numbers, Field) else ScalarField(numbers.astype(np.int64))
     shape = field.type.array_shape
 

@@ -1,4 +1,4 @@
-"""Numbers that follow from extents which no kernel is to know: it gets them by value, as arguments."""
+"""Symbolic numbers: they follow from dynamic extents, and kernels get them by value, as arguments."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gpuop.dsl.fields.sources import HostArray
 from gpuop.ir.types import SMALL_TENSOR, FieldType
 from gpuop.ir.values import Leaf
 
-Bounds = tuple[int, int]  # the least and the greatest that a number may be, whatever the extents are
+Bounds = tuple[int, int]  # the least and the greatest value, for all extents
 KEPT = 256
 
 
-@lru_cache(maxsize=KEPT)  # what fused kernels have in common is one argument
+@lru_cache(maxsize=KEPT)  # fused kernels share the argument
 def passed(*numbers: int) -> tuple[Field, ...]:
-    """Fields that are passed by value, of a few numbers each."""
+    """Return fields that are passed by value, of a few numbers each."""
     array = np.array(numbers, np.int32)
     pieces = (array[n : n + SMALL_TENSOR] for n in range(0, len(array), SMALL_TENSOR))
     return tuple(
@@ -29,7 +29,7 @@ def passed(*numbers: int) -> tuple[Field, ...]:
 
 
 def read(fields: Sequence[Field], bounds: Iterable[Bounds]) -> list[Any]:
-    """The numbers in a kernel, whose text is that of any of them. They are within bounds for ranges to know of it."""
+    """Return the numbers in a kernel, whose text does not depend on them. They are clamped to bounds for range analysis."""
     places = [(field, element) for field in fields for element in range(field.type.planes)]
     return [
         k._max(k._min(k._readTensorElement(field, element), most), least)
@@ -38,5 +38,5 @@ def read(fields: Sequence[Field], bounds: Iterable[Bounds]) -> list[Any]:
 
 
 def scalar(number: float, dtype: str) -> Field:
-    """A number for an operator, which gets it by value."""
+    """Return a number for an operator, which gets it by value."""
     return Field.of(Leaf(FieldType((), (), dtype), HostArray(np.array(number, dtype)), by_value=True))

@@ -1,4 +1,4 @@
-"""Values that are computed in one of several ways, which facts of the target decide on."""
+"""Multi-versioned values: facts of the target select one of several computations."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gpuop.ir.target_expressions import Plain
 from gpuop.ir.values import Node, Result
 from gpuop.ir.variants import Variant
 
-Facts = Mapping[str, Plain]  # of `_target`, by name
+Facts = Mapping[str, Plain]  # facts of `_target`, by name
 
 
 def by_target(choices: Sequence[tuple[Facts, Field]]) -> Field:
-    """A field that is one of several on a device: what the others are made of is left out before anything is fused.
+    """Return a field that is one of several on a device: the others' operators are removed before fusion.
 
     Args:
-        choices: fields of one type, the only results of kernels, each with facts of the targets that it is for.
+        choices: fields of one type, the only results of kernels, each with the facts of its targets.
     """
     made = together([_variant(field, facts) for facts, field in choices], (choices[0][1].type,))
     return results_of(made.kernel, made.identity, made.inputs, called_here(), made.kinds)[0]

@@ -1,1 +1,1 @@
-"""Fields of values that are computed where they are read."""
+"""Fields whose values are computed at their readers."""

@@ -1,4 +1,4 @@
-"""Fields whose values are computed where they are needed: of one number, or of one tensor."""
+"""Fields of one number, or of one tensor, computed at their readers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _declared(shape: Any, dtype: Any, otherwise: Any) -> FieldType:
 
 
 def filled(kind: FieldType, value: Any) -> Field:
-    """A number at all places; SemanticError where the dtype does not hold it."""
+    """Return a field of one number; SemanticError if the dtype cannot represent it."""
     fill_of(kind, value, "fill_value")
     held = number(value)
     given = complex(value) if held is None else held

@@ -1,4 +1,4 @@
-"""Fields of evenly spaced numbers, and the coordinates of grids, computed where they are needed."""
+"""Fields of evenly spaced numbers, and coordinates of grids, computed at their readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpuop.ops.layout.axes import Axis, whole_number
 from gpuop.ops.layout.gather import gathered
 from gpuop.ops.layout.layouts import reshaped, spread
 
-UNORDERED = ("bool", "complex64", "unorm8")  # dtypes that are no ranges'
+UNORDERED = ("bool", "complex64", "unorm8")  # dtypes without ranges
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Field:
@@ -49,7 +49,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Fi
 
 
 def _count(first: Any, last: Any, step: Any, whole: bool) -> int:
-    """How many there are before the last one, which is not among them."""
+    """Return the number of values before `stop`."""
     return -int((first - last) // step) if whole else math.ceil((last - first) / step)
 
 
@@ -61,7 +61,7 @@ def _ordered(name: str, count: int, dtype: Any) -> FieldType:
 
 
 def _integers(kind: FieldType, first: Any, step: Any) -> Field:
-    """From the first one, by what lies between it and the second one; down in dtypes without signs, too."""
+    """Return integers from the first one, by its difference to the second one; descending in unsigned dtypes, too."""
     begin, by = int(first), int(first + step) - int(first)
     for each in (begin, begin + (kind.field_shape[0] - 1) * by):
         if kind.field_shape[0] and not kind.element.holds(each):
@@ -75,7 +75,7 @@ def _integers(kind: FieldType, first: Any, step: Any) -> Field:
 
 
 def _floats(kind: FieldType, first: Any, step: Any) -> Field:
-    """As NumPy fills arrays: from the first two numbers in the dtype, by what lies between them."""
+    """Return floats as NumPy fills arrays: from the first two numbers in the dtype, by their difference."""
     held = "float32" if kind.dtype == "float16" else str(kind.dtype)
     two = np.array([first, first + step]).astype(kind.array_dtype).astype(held)
     begin, by = two[0].item(), (two[1] - two[0]).item()
@@ -108,7 +108,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
     kind = _ordered("linspace", count, "float32" if dtype is None else dtype)
     held = "float32" if kind.dtype in ("float16", "float32") else "float64"
     parts = count - 1 if endpoint else count
-    wide = abs(last / 2 - first / 2) > float(np.finfo(held).max) / 2  # no number of the dtype is so far from 0
+    wide = abs(last / 2 - first / 2) > float(np.finfo(held).max) / 2  # the difference overflows
     step = (last - first) / parts if parts > 0 and not wide else 0.0
 
     def value(at: Any, _: Any) -> Any:

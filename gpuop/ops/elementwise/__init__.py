@@ -1,1 +1,1 @@
-"""NumPy's elementwise functions on fields."""
+"""The elementwise NumPy functions of fields."""

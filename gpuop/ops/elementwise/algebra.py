@@ -1,4 +1,4 @@
-"""Host algebra: arithmetic of fields and numbers in NumPy's sense, every operator written in the public vocabulary."""
+"""Host algebra: arithmetic of fields and numbers with NumPy semantics; its operators use the public vocabulary."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from gpuop.ops.select.thresholds import first_at
 
 @dataclass(frozen=True)
 class Rule:
-    """How a function's operands and result are typed.
+    """The type rule of a function.
 
     Attributes:
-        compute: from the common dtype to the one it computes in.
-        result: from that to the result's dtype.
-        kinds: the NumPy kinds of operands that it takes.
+        compute: maps the common dtype to the dtype of the computation.
+        result: maps that to the result's dtype.
+        kinds: the NumPy kinds of valid operands.
     """
 
     compute: Callable[[str], str]
@@ -71,7 +71,7 @@ BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
 ORDER, INTEGRAL, SHIFT = Rule(_same, _same), Rule(_number, _same), Rule(_number, _same, "biu")
 INTEGER, BIT_COUNT = Rule(_same, _same, "iu"), Rule(_number, _byte, "biu")
 
-WIDER = ("int32", "int64", "uint64", "float32", "float64")  # dtypes that hold more than others, the first ones least
+WIDER = ("int32", "int64", "uint64", "float32", "float64")  # dtypes in the order of their ranges
 RULES = {
     "arithmetic": ARITHMETIC, "division": DIVISION, "floating": FLOATING, "comparison": COMPARISON, "equality": EQUALITY,
     "test": TEST, "bits": BITS, "shift": SHIFT, "logic": LOGIC, "order": ORDER, "integral": INTEGRAL,
@@ -80,10 +80,10 @@ RULES = {
 
 
 def apply(name: str, *operands: Operand) -> Field:
-    """An elementwise function of fields and numbers.
+    """Apply an elementwise function to fields and numbers.
 
     Raises:
-        SemanticError: shapes that do not go together, or types that the function does not take.
+        SemanticError: incompatible shapes, or types that the function does not take.
     """
     return known_or(name, operands, _applied)
 
@@ -115,7 +115,7 @@ def _applied(name: str, *operands: Operand) -> Field:
         dtypes = _apart(values)
         if dtypes:
             return _elementwise(name, function, values, dtypes, out)
-    if computed == "float16" and name != "nextafter":  # of which NumPy rounds the result, and no step before it
+    if computed == "float16" and name != "nextafter":  # NumPy rounds the result of float16, and no step before it
         values = [v if isinstance(v, Field) else float(np.float16(v)) for v in values]
         return _elementwise(name, function, values, ["float32"] * len(values), out)
     exact = computed == "float32" and (rule in (COMPARISON, EQUALITY) or name in CANCELLING) and _any_long(values)
@@ -123,7 +123,7 @@ def _applied(name: str, *operands: Operand) -> Field:
 
 
 def _beyond(name: str, operands: Sequence[Operand], computed: str) -> bool | None:
-    """What a comparison of integers with a number is at every point, where their dtype does not hold that number."""
+    """Return the constant result of comparing integers with a number outside their dtype; None otherwise."""
     if any(isinstance(o, Field) and np.dtype(_dtype_of(o)).kind not in "biu" for o in operands):
         return None
     numbers = [0 if isinstance(o, Field) else number(o) for o in operands]
@@ -134,7 +134,7 @@ def _beyond(name: str, operands: Sequence[Operand], computed: str) -> bool | Non
 
 
 def _apart(values: Sequence[Any]) -> list[str] | None:
-    """The dtypes to compare uint64 and signed integers in, which would be equal in float32 where they are not."""
+    """Return the dtypes to compare uint64 and signed integers in; float32 would make different ones equal."""
     kinds = [_dtype_of(v)[0] if isinstance(v, Field) else "" for v in values]
     return ["uint64" if kind == "u" else "int64" for kind in kinds] if set(kinds) == {"u", "i"} else None
 
@@ -147,7 +147,7 @@ def _elementwise(
     out: FieldType,
     exact: bool = False,
 ) -> Field:
-    """A call of the function, on operands of these dtypes, on every tensor element.
+    """Apply the function to operands of these dtypes, on every tensor element.
 
     Args:
         exact: computed in double and rounded once, on devices that have it.
@@ -189,7 +189,7 @@ def _any_long(values: Sequence[Any]) -> bool:
 
 
 def _threshold(name: str, values: Sequence[Any]) -> tuple[str, Field, Any] | None:
-    """A comparison of a field of long integers with a number, as one with the number on the right; None where it is none."""
+    """Return a comparison of long integers with a number, as one with the number on the right; None for other operations."""
     fields = [isinstance(v, Field) and v.dtype in LONG_INTEGERS for v in values]
     if any(isinstance(v, Field) and not long for v, long in zip(values, fields, strict=True)) or all(fields):
         return None
@@ -203,9 +203,9 @@ TURNED = {
 
 
 def _compared_with(name: str, field: Field, edge: float, out: FieldType) -> Field:
-    """Integers compared with a number as double holds them, by integers: no device needs double for it."""
+    """Compare integers with a number as double represents them, by integers: this needs no double on the device."""
     least, beyond = first_at(edge, str(field.dtype)), first_at(edge, str(field.dtype), True)
-    if name in ("equal", "not_equal") and beyond - least > 1:  # several integers are that number in double
+    if name in ("equal", "not_equal") and beyond - least > 1:  # several integers equal that number in double
         inside = apply("logical_and", apply("greater_equal", field, least), apply("less", field, beyond))
         return inside if name == "equal" else apply("logical_not", inside)
     if edge != edge or (name in ("equal", "not_equal") and least == beyond):
@@ -221,7 +221,7 @@ def _dtype_of(operand: Operand) -> str:
 
 
 def common_dtype(operands: Sequence[Operand]) -> str:
-    """NumPy's common dtype, with float32 where NumPy would turn integers into float64; numbers are weak."""
+    """Return the NumPy common dtype, but float32 where NumPy converts integers to float64; numbers are weak."""
     fields = [o for o in operands if isinstance(o, Field)]
     dtypes = [_dtype_of(f) for f in fields]
     common = np.result_type(*dtypes).name
@@ -238,12 +238,12 @@ def common_dtype(operands: Sequence[Operand]) -> str:
 
 
 def _checked(name: str, operand: Operand, dtype: str) -> Any:
-    """The operand; a number must fit the dtype."""
+    """Return the operand; a number must fit the dtype."""
     if isinstance(operand, Field):
         return operand
     given = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
     if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(given):
-        floats = np.dtype(dtype).kind == "f" or isinstance(given, float)  # of which integers would lose the fraction
+        floats = np.dtype(dtype).kind == "f" or isinstance(given, float)  # integers would lose the fraction
         wide = [each for each in WIDER if BY_NUMPY[each].kind == "f"] if floats else WIDER
         wider = next((each for each in wide if BY_NUMPY[each].holds(given)), None)
         bits = bits_of(given, dtype) if name.startswith("bitwise") else ""
@@ -261,7 +261,7 @@ def _result_type(name: str, operands: Sequence[Operand], dtype: str) -> FieldTyp
 
 
 def _one_tensor_shape(name: str, fields: Sequence[Field]) -> Shape:
-    """The common tensor shape: all equal, but for scalars, which spread."""
+    """Return the common tensor shape: equal shapes, and scalars, which broadcast."""
     distinct = list(dict.fromkeys(f.tensor_shape for f in fields if f.tensor_shape))
     if len(distinct) > 1:
         listed = " and ".join("×".join(map(str, s)) for s in distinct)
@@ -288,7 +288,7 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
 
 
 def _of_numbers(a: Any, b: Any) -> str:
-    """The dtype of two numbers: of 32 bits for those of Python, that of NumPy for its scalars, which Python's join."""
+    """Return the dtype of two numbers: 32 bits for Python numbers; NumPy scalars keep their dtype, which Python numbers adopt."""
     typed = [v for v in (a, b) if isinstance(v, np.generic)]
     if not typed:
         return host_array([a, b]).dtype.name
@@ -303,7 +303,7 @@ def angle(z: Operand, deg: bool = False) -> Field:
 
 
 def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
-    """numpy.clip; None leaves a side open, and so does a Python integer that no value of an integer field is beyond."""
+    """numpy.clip; None leaves a side open, and so does a Python integer outside the range of an integer field."""
     if isinstance(a, Field) and np.dtype(_dtype_of(a)).kind in "iu":
         ends = np.iinfo(_dtype_of(a))
         a_min = None if type(a_min) is int and a_min <= ends.min else a_min
@@ -316,12 +316,12 @@ def clip(a: Operand, a_min: Operand = None, a_max: Operand = None) -> Operand:
 
 
 def copied(field: Field, kind: FieldType | None = None) -> Field:
-    """A copy of a field, as a result; of another dtype where `kind` has one."""
+    """Return a copy of a field, as a result; in another dtype if `kind` has one."""
     return library_call("copy", (kind or field.type,), [field], lambda: _copy(field), ())[0]
 
 
 def astype(x: Field, dtype: Any) -> Field:
-    """A field of another dtype."""
+    """Return a field of another dtype."""
     field, kind = x, x.type.replace(dtype=dtype)
     if field.dtype == "complex64" and kind.dtype != "complex64":
         raise SemanticError(f"a complex64 field does not convert to {kind.dtype}; take `.real`, `.imag` or `abs(f)`")
@@ -331,14 +331,14 @@ def astype(x: Field, dtype: Any) -> Field:
 
 
 def widened(field: Field) -> Field:
-    """A field in a floating dtype that holds its values, and what steps make of them: those of float16 are not rounded to it."""
+    """Return a field in a floating dtype for intermediate steps, which are not rounded to float16."""
     if field.dtype in LONG_INTEGERS:
         return astype(field, "float64")
     return field if field.dtype in FLOATS and field.dtype != "float16" else astype(field, "float32")
 
 
 def narrowed(result: Field, like: Field) -> Field:
-    """What was made of a widened field, in the dtype of results."""
+    """Return the result of steps on a widened field, in the dtype of results."""
     return result if like.dtype == "complex64" else astype(result, floating(like.dtype))
 
 

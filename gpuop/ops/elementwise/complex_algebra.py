@@ -1,4 +1,4 @@
-"""Host algebra of complex fields, in the kernels' functions of complex numbers; real operands have imaginary part 0."""
+"""Host algebra of complex fields, with the complex functions of kernels; real operands have imaginary part 0."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuop.ops.elementwise import complex_functions
 
 
 def _parts(test: Callable[[Any], Any], both: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """A test of either part."""
+    """Return a test of either part."""
     return lambda z: both(test(z.x), test(z.y))
 
 
@@ -49,7 +49,7 @@ TABLE: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 def apply(name: str, values: Sequence[Any], out: FieldType) -> Field:
-    """An elementwise function of complex operands: fields, of which one is complex, and numbers."""
+    """Apply an elementwise function to complex operands: fields, one of them complex, and numbers."""
     if name not in TABLE:
         raise SemanticError(f"{name} does not take complex64 fields")
     dtype, function = TABLE[name]
@@ -63,7 +63,7 @@ def apply(name: str, values: Sequence[Any], out: FieldType) -> Field:
 
 
 def where(mask: Field, a: Any, b: Any, out: FieldType) -> Field:
-    """numpy.where of complex operands."""
+    """numpy.where for complex operands."""
 
     def chosen(truth: Any, x: Any, y: Any) -> Any:
         return k._where(k._convert(truth, "bool"), _complex(a, x), _complex(b, y))
@@ -72,7 +72,7 @@ def where(mask: Field, a: Any, b: Any, out: FieldType) -> Field:
 
 
 def combined(name: str, function: Callable[[Any, Any], Any], key: str) -> Callable[[Field, Field], Field]:
-    """What a function of two complex values, which the key tells from others, makes of two fields point by point."""
+    """Apply a function of two complex values to two fields, point by point; the key identifies the function."""
 
     def pairs(a: Any, b: Any) -> Any:
         made = function(a, b)
@@ -105,7 +105,7 @@ def _call(name: str, function: Callable[..., Any], values: Sequence[Any], out: F
 
 
 def _element(value: Any, element: Any) -> Any:
-    """A tensor element of an operand, whose tensors may be scalars: of complex numbers both parts."""
+    """Read a tensor element of an operand (scalars broadcast), with both parts of complex numbers."""
     if not isinstance(value, Field):
         return value
     if not value.tensor_shape:
@@ -116,7 +116,7 @@ def _element(value: Any, element: Any) -> Any:
 
 
 def _complex(given: Any, read: Any, power: bool = False) -> Any:
-    """What was read of an operand, as a complex number; of powers a whole number stays one, so that they are products."""
+    """Return a value of an operand as a complex number; a whole exponent stays real, so that powers become products."""
     if isinstance(given, Field):
         return read if given.dtype == "complex64" else k._float2(read, 0)
     number = complex(read)

@@ -1,4 +1,4 @@
-"""Functions of complex numbers that are made of real ones: rows of `complex_algebra`, on pairs of a real and an imaginary part."""
+"""Complex functions in terms of real ones: rows of `complex_algebra`, on pairs of a real and an imaginary part."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import gpuop.dsl as k
 
 Value = Any
-FAR = 9.0  # beyond it the hyperbolic tangent of a float32 is 1
-VAST = 1e9  # the square of a float32 of this size beside which 1 is nothing
-TINY = 2.0**-60  # numbers of less are scaled up before they are divided by one another
+FAR = 9.0  # beyond this the hyperbolic tangent of a float32 is 1
+VAST = 1e9  # beyond this 1 is negligible beside the square of a float32
+TINY = 2.0**-60  # smaller numbers are scaled up before a division
 INFINITE = math.inf
 
 
@@ -20,7 +20,7 @@ def _infinite(x: Value) -> Value:
 
 
 def _unknown(x: Value) -> Value:
-    """Whether it is infinite or NaN."""
+    """Return whether a value is infinite or NaN."""
     return x - x != x - x
 
 
@@ -29,26 +29,26 @@ def _vast(z: Value) -> Value:
 
 
 def _log_of_twice(z: Value) -> Value:
-    """The logarithm of twice the magnitude."""
+    """Return the logarithm of twice the magnitude."""
     return k._log(k._hypot(z.x / 4, z.y / 4)) + math.log(8)
 
 
 def square(z: Value) -> Value:
-    """Of a real part that neither cancels nor is a difference of infinities; halves, as sums may overflow too."""
+    """Return z², without cancellation or a difference of infinities in the real part; of halves, as sums may overflow too."""
     x, y = z.x / 2, z.y / 2
     return k._float2((x - y) * (x + y) * 4 + 0.0, 2 * (z.x * z.y))
 
 
 def reciprocal(z: Value) -> Value:
-    """With the conjugate's signs, at zeros and infinities too."""
+    """Return 1/z with the conjugate's signs, at zeros and infinities too."""
     found = k._complexDiv(k._float2(1, 0), z)
     return k._float2(k._copysign(found.x, z.x), k._copysign(found.y, -z.y))
 
 
 def _growth(z: Value) -> tuple[Value, Value, Value]:
-    """The hyperbolic sine and cosine of the real part, large ones without a factor that is due twice, and this factor.
+    """Return sinh and cosh of the real part, without a factor that results contain twice if they are large, and this factor.
 
-    So only products are infinite that overflow themselves (as in FreeBSD's msun, s_csinhf.c).
+    So products are infinite only if they overflow themselves (as in FreeBSD's msun, s_csinhf.c).
     """
     size = abs(z.x)
     large, vast = size > 80, size > 140
@@ -75,7 +75,7 @@ def _cosh(z: Value) -> Value:
 
 
 def _tanh(z: Value) -> Value:
-    """By Kahan: nothing overflows near the axis, and far from it the real part is 1 or -1."""
+    """Return tanh(z) by Kahan: nothing overflows near the axis, and far from it the real part is 1 or -1."""
     far = abs(z.x) > FAR
     sine, tangent = k._sinh(k._where(far, 0.0, z.x)), k._tan(z.y)
     square = 1 + tangent * tangent
@@ -90,7 +90,7 @@ def _tanh(z: Value) -> Value:
 
 
 def _turned(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
-    """A circular function by its hyperbolic one: f(z) = -i g(i z)."""
+    """Return a circular function from its hyperbolic one: f(z) = -i g(i z)."""
 
     def of(z: Value) -> Value:
         found = function(k._float2(-z.y, z.x))
@@ -100,7 +100,7 @@ def _turned(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
 
 
 def _roots(z: Value) -> tuple[Value, Value]:
-    """The square roots of 1 - z and of 1 + z."""
+    """Return the square roots of 1 - z and of 1 + z."""
     return k._complexSqrt(k._float2(1 - z.x, -z.y)), k._complexSqrt(k._float2(1 + z.x, z.y))
 
 
@@ -129,9 +129,9 @@ def _arccosh(z: Value) -> Value:
 
 
 def _arctanh(z: Value) -> Value:
-    """Of the right half plane, as the logarithm of small numbers is exact there; the left one is its mirror image.
+    """Return arctanh(z) from the right half plane, where the logarithm of small numbers is exact; the left one mirrors it.
 
-    Close to the pole, where squares vanish, it is half the logarithm of 2 over the distance (FreeBSD's msun, s_catanf.c).
+    Near the pole, where squares underflow, it is half the logarithm of 2 over the distance (FreeBSD's msun, s_catanf.c).
     """
     x, y = abs(z.x), abs(z.y)
     pole = (x == 1) & (y < 1e-15)
@@ -162,7 +162,7 @@ def _log1p(z: Value) -> Value:
 
 
 def _sign(z: Value) -> Value:
-    """Of what is infinite along an axis the end of that axis."""
+    """Return the sign of z; of a number that is infinite along an axis, the end of that axis."""
     zero, one = k._convert_float(0.0), k._convert_float(1.0)
     at_end = [k._where(_infinite(part), k._copysign(one, part), zero) for part in (z.x, z.y)]
     small = (abs(z.x) < TINY) & (abs(z.y) < TINY)

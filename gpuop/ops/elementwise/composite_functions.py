@@ -1,4 +1,4 @@
-"""More of NumPy's elementwise functions in the kernel vocabulary, which are made of others: rows of `numpy_functions`."""
+"""Elementwise NumPy functions in terms of others, in the kernel vocabulary: rows of `numpy_functions`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOG2 = math.log(2)
 
 
 def lane_by_lane(function: Callable[..., Value]) -> Callable[..., Value]:
-    """A function of scalars, which loops, for each component of vectors."""
+    """Return a function of vectors that applies a function of scalars with a loop to each component."""
 
     def of(*values: Value) -> Value:
         count = max(x.type.lanes for x in values)
@@ -32,7 +32,7 @@ def _heaviside(x: Value, at_zero: Value) -> Value:
 
 
 def _log_of_sum(exp_of: Callable[[Value], Value], log_of: Callable[[Value], Value], of_two: float) -> Any:
-    """The logarithm of a sum of powers, which neither overflows nor loses the smaller one."""
+    """Return the logarithm of a sum of powers, without overflow or loss of the smaller one."""
 
     def of(x: Value, y: Value) -> Value:
         equal, greater = x + _like(of_two, x), k._where(x < y, y, x)
@@ -50,7 +50,7 @@ def _magnitude(x: Value) -> Value:
 
 
 def _gcd(x: Value, y: Value) -> Value:
-    """Euclid's algorithm."""
+    """Return the greatest common divisor, by Euclid's algorithm."""
     great, left = k._var(_magnitude(x)), k._var(_magnitude(y))
     with k._while(left != 0):
         rest = k._var(great % left)
@@ -65,7 +65,7 @@ def _lcm(x: Value, y: Value) -> Value:
 
 
 def _bitwise_count(x: Value) -> Value:
-    """How many bits of the magnitude are set."""
+    """Return the number of set bits of the magnitude."""
     return k._convert(k._popcount(_magnitude(x)), "uint8")
 
 

@@ -1,4 +1,4 @@
-"""NumPy's elementwise functions in the kernel vocabulary: a type rule (see `algebra.RULES`) and a body for each."""
+"""Elementwise NumPy functions in the kernel vocabulary: a type rule (see `algebra.RULES`) and a body for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Function = Callable[..., Value]
 
 
 def _floor_divide(x: Value, y: Value) -> Value:
-    """As NumPy: of floating values from the remainder, so that x == (x // y) * y + x % y to rounding."""
+    """Return x // y as NumPy does: for floats from the remainder, so that x == (x // y) * y + x % y to rounding."""
     if x.type.kind != "f":
         return x // y
     rest = k._fmod(x, y)
@@ -27,7 +27,7 @@ def _floor_divide(x: Value, y: Value) -> Value:
 
 
 def _remainder(x: Value, y: Value) -> Value:
-    """The remainder of the divisor's sign."""
+    """Return the remainder with the divisor's sign."""
     rest = k._fmod(x, y) if x.type.kind == "f" else x % y
     if x.type.kind == "u":
         return rest
@@ -36,7 +36,7 @@ def _remainder(x: Value, y: Value) -> Value:
 
 
 def _power(x: Value, y: Value) -> Value:
-    """Of integers by squaring; negative exponents, of fields, give the whole part: 0, but for 1 and -1."""
+    """Return x ** y, of integers by squaring; negative exponents, in fields, give the whole part: 0, except for 1 and -1."""
     if x.type.kind == "f" or (y.constant is not None and y.constant >= 0):
         return x**y
     return lane_by_lane(_integer_power)(x, y)
@@ -65,7 +65,7 @@ def _minimum(x: Value, y: Value) -> Value:
 
 
 def _is_number(y: Value) -> bool:
-    """Whether it is no NaN: of these, one comparison finds the extreme, which is x where x is NaN."""
+    """Return whether y is known not to be NaN: then one comparison finds the extreme, which is x where x is NaN."""
     return y.type.kind != "f" or (y.constant is not None and y.constant == y.constant)
 
 
@@ -86,12 +86,12 @@ def _invert(x: Value) -> Value:
 
 
 def _left_shift(x: Value, y: Value) -> Value:
-    """By the width or more: nothing is left."""
+    """Return x << y; 0 for shifts by the width or more."""
     return k._where(_within(x, y), x << y, x * 0)
 
 
 def _right_shift(x: Value, y: Value) -> Value:
-    """By the width or more: the sign is left."""
+    """Return x >> y; the sign for shifts by the width or more."""
     return k._where(_within(x, y), x >> y, x >> x.type.dtype.bits - 1 if x.type.kind == "i" else x * 0)
 
 
@@ -113,7 +113,7 @@ def _zero(x: Value) -> Value:
 
 
 def _whole(rounded: Function) -> Function:
-    """A rounding, which leaves integers as they are."""
+    """Return a rounding function, which leaves integers as they are."""
     return lambda x: rounded(x) if x.type.kind == "f" else x
 
 
@@ -126,7 +126,7 @@ def _divide(x: Value, y: Value) -> Value:
 
 
 def _compared(compare: Function) -> Function:
-    """A comparison, also of signed and unsigned integers that no type holds all of: what is negative is less."""
+    """Return a comparison, also of signed and unsigned integers without a common type: negative ones are less."""
 
     def compared(x: Value, y: Value) -> Value:
         if (x.type.kind == "i") == (y.type.kind == "i"):
@@ -185,7 +185,7 @@ TABLE: dict[str, tuple[str, Function]] = {
     "isfinite": ("test", lambda x: x - x == x - x),
     "signbit": ("test", _signbit),
 }
-# NumPy's name: the kernel's. They compute in float32 or float64.
+# NumPy name: kernel name. They compute in float32 or float64.
 NAMES = {
     "sqrt": "sqrt", "cbrt": "cbrt", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2",
     "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos",
@@ -195,7 +195,7 @@ NAMES = {
 }  # fmt: skip
 TABLE.update(composite_functions.TABLE)
 TABLE.update({numpy_name: ("floating", getattr(k, f"_{name}")) for numpy_name, name in NAMES.items()})
-# Of real numbers; those of complex ones are `complex_algebra`'s, as of all functions that complex numbers have.
+# Real numbers only; complex numbers have the rows of `complex_algebra`.
 PARTS: dict[str, tuple[str, Function]] = {
     "real": ("order", _identity),
     "imag": ("order", _zero),

@@ -1,4 +1,4 @@
-"""The operands of host algebra: what stands beside a Field, and on which grid."""
+"""The operands of host algebra, and their common grid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Operand = Any  # a Field or a number
 
 
 def beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
-    """The operands, on one grid; arrays, lists and tuples are Fields where they have the shape of one, or of its tensors."""
+    """Return the operands on one grid; arrays, lists and tuples with the shape of a field or of its tensors become Fields."""
     fields = [o for o in operands if isinstance(o, Field)]
     given = [_as_operand(o, fields) if isinstance(o, (np.ndarray, list, tuple)) else o for o in operands]
     _check(name, given)
@@ -27,7 +27,7 @@ def beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
 
 
 def _as_operand(value: Operand, fields: Sequence[Field]) -> Operand:
-    """An array of the shape of a field's tensors is one for every point, one that NumPy stretches to a field's shape a Field."""
+    """Return an array of a tensor's shape as one for every point, and one that broadcasts to a field's shape as a Field."""
     shape = _shape(value)
     if shape in {tuple(f.tensor_shape) for f in fields} - {()}:
         return _unnamed(Parameter(value))
@@ -41,7 +41,7 @@ def _as_operand(value: Operand, fields: Sequence[Field]) -> Operand:
 
 
 def _stretches(value: Operand, shape: tuple[int, ...], field: Field) -> bool:
-    """Whether an array has a number, or a tensor, for points of a field, by NumPy's rules."""
+    """Return whether an array has a number, or a tensor, for points of a field, by broadcasting rules."""
     whole, grid = tuple(field.type.array_shape), len(shape) - len(field.tensor_shape)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in NUMERIC or grid < 1 or len(shape) > len(whole):
         return False
@@ -57,7 +57,7 @@ def _shape(value: Operand) -> tuple[int, ...] | None:
 
 
 def _unnamed(field: Field) -> Field:
-    field.name = ""  # it is no variable of the user's
+    field.name = ""  # it is no variable of the user
     return field
 
 
@@ -66,7 +66,7 @@ def _is_number(value: Operand) -> bool:
 
 
 def _check(name: str, operands: Sequence[Operand]) -> None:
-    """Refuse what is neither a field nor a number."""
+    """Refuse operands that are neither fields nor numbers."""
     for o in operands:
         numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or _is_number(o)
         if numeric or isinstance(o, Field):

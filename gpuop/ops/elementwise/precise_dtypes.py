@@ -1,4 +1,4 @@
-"""The dtypes that steps between fields and results are computed in, where the results' own would lose digits."""
+"""The dtypes of intermediate steps, where the result's dtype would lose digits."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import gpuop.dsl as k
 
 FLOATS = ("complex64", "float16", "float32", "float64")
-LONG_INTEGERS = ("int32", "uint32", "int64", "uint64")  # of which float32 does not hold all
+LONG_INTEGERS = ("int32", "uint32", "int64", "uint64")  # float32 does not represent all their values
 
 
 def floating(dtype: Any) -> str:
-    """The dtype of floating results: float32 of all integers."""
+    """Return the dtype of floating results: float32 for all integers."""
     return str(dtype) if dtype in FLOATS else "float32"
 
 
 def record_steps(dtype: Any, record: Callable[[str], None]) -> None:
-    """Record what is made of values of a dtype, in a dtype for its steps.
+    """Record steps from values of a dtype, in a dtype for these steps.
 
-    It is double of long integers, where a device has it, and else float32; of float16 it is float32, so that results are
+    For long integers this is double, if the device has it, and else float32; for float16 it is float32, so that results are
     rounded once.
     """
     if dtype not in LONG_INTEGERS:

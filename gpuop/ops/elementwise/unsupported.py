@@ -1,4 +1,4 @@
-"""Operands that host algebra does not take, in words."""
+"""Messages for operands that host algebra does not take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuop.dsl.fields.from_arrays import Placeholder, numbers
 
 
 def told(operand: Any, fields: Sequence[Field]) -> str:
-    """What an operand is beside fields, and what to do."""
+    """Return a description of an operand beside fields, with the remedy."""
     advice = "wrap it in a Field (`gp.ScalarField(a)`)"
     if isinstance(operand, Placeholder):
         return f"an array argument of the pipeline: {advice}"
@@ -39,7 +39,7 @@ def told(operand: Any, fields: Sequence[Field]) -> str:
 
 
 def _stretch(*shapes: tuple[int, ...]) -> bool:
-    """Whether NumPy's rules bring arrays of these shapes to one."""
+    """Return whether arrays of these shapes broadcast to one."""
     try:
         np.broadcast_shapes(*shapes)
     except ValueError:
@@ -48,7 +48,7 @@ def _stretch(*shapes: tuple[int, ...]) -> bool:
 
 
 def refuse_negative(exponent: Any) -> None:
-    """Refuse powers of integers that NumPy refuses, where the exponents are known."""
+    """Refuse integer powers that NumPy refuses, if the exponents are known."""
     least = np.min(exponent)
     if least < 0:
         raise SemanticError(

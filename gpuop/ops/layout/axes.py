@@ -1,4 +1,4 @@
-"""The axes of fields, as NumPy counts them: the grid's first, then the tensor's."""
+"""The axes of fields in NumPy order: the grid's first, then the tensor's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuop.ir.types import FieldType, Shape, is_integer
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of an array: how long it is, whether it is the tensor's, and what it is called."""
+    """An axis of an array: its extent, whether it is the tensor's, and its name."""
 
     extent: int
     tensor: bool = False
@@ -28,7 +28,7 @@ def axes_of(kind: FieldType) -> list[Axis]:
 
 
 def type_of(name: str, axes: Sequence[Axis], dtype: Any) -> FieldType:
-    """The type of a result: the tensor's axes at the end stay the tensor's, the others are the grid's. A name stays once."""
+    """Return the type of a result: the tensor axes at the end stay tensor axes, others are grid axes. A name stays once."""
     first = len(axes)
     while first and axes[first - 1].tensor:
         first -= 1
@@ -42,7 +42,7 @@ def type_of(name: str, axes: Sequence[Axis], dtype: Any) -> FieldType:
 
 
 def a_field(name: str, given: Any) -> Field:
-    """What a function of NumPy's takes, if it is a Field."""
+    """Return an argument of a NumPy function, if it is a Field."""
     if not isinstance(given, Field):
         raise UnsupportedError(
             f"numpy.{name} takes Fields here, not {described(given)}; wrap arrays, as in `gp.ScalarField(a)`"
@@ -51,7 +51,7 @@ def a_field(name: str, given: Any) -> Field:
 
 
 def whole_number(given: Any, what: str) -> int:
-    """An integer of Python's or NumPy's; SemanticError says what it is for."""
+    """Return a Python or NumPy integer; the SemanticError names its purpose."""
     if not is_integer(given):
         raise SemanticError(f"{what} is an integer, not {described(given)}")
     return int(given)
@@ -59,7 +59,7 @@ def whole_number(given: Any, what: str) -> int:
 
 @dataclass(frozen=True)
 class Whose:
-    """What axes are those of: what messages call it, and the names of its axes."""
+    """The owner of axes: its name in messages, and the names of its axes."""
 
     text: str
     names: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Whose:
 
 
 def numbered(axis: Any, count: int, of: Whose) -> int:
-    """The number of an axis among so many; negative ones count from the end, and names are those of dimensions."""
+    """Return the number of an axis; negative ones count from the end, and names are dimension names."""
     if isinstance(axis, str):
         if not axis or axis not in of.names:
             raise SemanticError(f"there is no axis {axis!r} of {of}")
@@ -81,7 +81,7 @@ def numbered(axis: Any, count: int, of: Whose) -> int:
 
 
 def several(axes: Any, count: int, of: Whose) -> list[int]:
-    """The numbers of an axis or of some, each once, as they are given."""
+    """Return the numbers of one axis or several, each once, in the user's order."""
     found = [numbered(axis, count, of) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
     if len(set(found)) < len(found):
         raise SemanticError(f"an axis is given twice: {axes}")
@@ -89,7 +89,7 @@ def several(axes: Any, count: int, of: Whose) -> list[int]:
 
 
 def of_field(field: Field) -> tuple[int, Whose]:
-    """How many axes it has, and what they are those of."""
+    """Return the number of axes, and their owner."""
     return len(field.type.array_shape), of_kind(field.type)
 
 
@@ -98,7 +98,7 @@ def of_kind(kind: FieldType) -> Whose:
 
 
 def named(field: Field, dims: Any) -> Field:
-    """The field with other names."""
+    """Return the field with other dimension names."""
     return Field.of(field.node, kind=field.type.labelled(()).replace(dims=dims))
 
 
@@ -106,7 +106,7 @@ services.algebra["named"] = named
 
 
 def names_of_all(name: str, fields: Sequence[Field]) -> tuple[str, ...]:
-    """The names of the axes of fields of one grid, of which some have no tensor.
+    """Return the axis names of fields on one grid, some without a tensor.
 
     Raises:
         SemanticError: they differ.

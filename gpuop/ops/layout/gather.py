@@ -1,4 +1,4 @@
-"""Operators that move values: what a place of the result holds is read from places of fields."""
+"""Gather operators: each place of the result reads a place of the fields."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Place = Sequence[Any]  # coordinates over the axes of an array: integers, or val
 
 
 def own_place(count: int) -> tuple[Any, ...]:
-    """The thread's own position along each of so many dimensions of its grid."""
+    """Return the thread's position along each dimension of its grid."""
     return OWN[3 - count :] if count <= len(OWN) else tuple(k._dim(n) for n in range(count))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a thread reads: whole tensors at once, one element of them, or a part of a complex one.
+    """A way to read: whole tensors at once, one element of them, or a part of a complex one.
 
     Attributes:
-        whole: whether tensors are moved as they are, so that places name points of the grid only.
-        element: where these tensors are too big to be read at once, the element that the thread is at.
-        part: 0 for the real part of a complex element, 1 for the imaginary one; None of other dtypes.
+        whole: whether tensors are moved as a whole, so that places have grid coordinates only.
+        element: the thread's element, if whole tensors are too big to be read at once.
+        part: 0 for the real part of a complex element, 1 for the imaginary one; None for other dtypes.
     """
 
     whole: bool = False
@@ -41,7 +41,7 @@ class Reading:
     part: Any = None
 
     def at(self, field: Field, place: Place, border: Any = "unchecked") -> Any:
-        """What is there."""
+        """Read a field at a place."""
         grid = len(field.field_shape)
         point, rest = place[:grid], list(place[grid:])
         if field.type.planes == 1 or (self.whole and self.element is None):
@@ -53,7 +53,7 @@ class Reading:
         return k._readTensorElement(field, *point, flat(rest, field.type.parts), border=border)
 
     def number(self, value: Any, kind: FieldType) -> Any:
-        """A number as a field of this type holds it there."""
+        """Return a number as the value of a field of this type."""
         if kind.dtype != "complex64":
             return value
         parts = complex(value).real, complex(value).imag
@@ -63,7 +63,7 @@ class Reading:
         return k._float2(*parts) if part is None else k._where(part == 0, *map(k._convert_float, parts))
 
     def variable(self, like: Field) -> Any:
-        """A variable for what is read of such a field."""
+        """Return a variable for a value of the field."""
         return (k._tensorVar if self.whole and self.element is None else k._tensorElementVar)(like)
 
 
@@ -77,15 +77,15 @@ def gathered(
     remark: str = "",
     steps_of: Any = None,
 ) -> Field:
-    """A field whose value at each place is what a function records there.
+    """Return a field whose value at each place is recorded by a function.
 
     Args:
-        value: of the place in the result and how to read. A place has coordinates over `array_shape`, of which the tensor's
-            are integers where tensors are small, or over the grid's axes only. With `steps_of` also of the dtype to compute in.
-        key: with the fields' types all that the function depends on.
-        whole: tensors are moved as they are, so places have the grid's axes only.
-        remark: as of `library_call`.
-        steps_of: the dtype of what is computed with, where that has steps.
+        value: called with the place in the result and the Reading. A place has coordinates over `array_shape` (tensor coordinates
+            are integers for small tensors), or over grid axes only. With `steps_of` it also gets the dtype of the steps.
+        key: everything that the function depends on, besides the fields' types.
+        whole: tensors are moved as a whole, so places have grid coordinates only.
+        remark: as for `library_call`.
+        steps_of: the dtype of the operands, if steps have a dtype of their own.
     """
 
     def write(placed: tuple[Place, Reading], *element: Any) -> None:
@@ -108,7 +108,7 @@ def gathered(
 
 
 def _write(value: Callable[..., Any], steps_of: Any, element: Sequence[Any]) -> None:
-    """Write what a function makes at a thread's point, or an element of it, in the dtype for steps where there are any."""
+    """Write the value at a thread's point, or of an element of it, in the dtype of the steps if there is one."""
 
     def record(*dtype: str) -> None:
         made = value(*dtype)
@@ -121,7 +121,7 @@ def _write(value: Callable[..., Any], steps_of: Any, element: Sequence[Any]) -> 
 
 
 def _placed(point: Place, element: Place, out: FieldType) -> tuple[Place, Reading]:
-    """A place, and the part of a complex number that is its last coordinate."""
+    """Return a place, and the Reading of its complex part, the last coordinate."""
     tensor = len(out.tensor_shape)
     return (*point, *element[:tensor]), Reading(part=next(iter(element[tensor:]), None))
 
@@ -130,7 +130,7 @@ def _placed(point: Place, element: Place, out: FieldType) -> tuple[Place, Readin
 
 
 def flat(place: Place, shape: Sequence[int]) -> Any:
-    """The number of a place in row-major order: an integer where all coordinates are, and a long where an int does not count."""
+    """Return the flat index of a place in row-major order: an integer if all coordinates are, a long if an int is too small."""
     number: Any = 0
     wide = math.prod(shape) > MOST_PLACES
     for at, n in zip(place, shape, strict=True):
@@ -141,7 +141,7 @@ def flat(place: Place, shape: Sequence[int]) -> Any:
 
 
 def apart(number: Any, shape: Sequence[int]) -> list[Any]:
-    """The place of a number in row-major order: its coordinates, ints of a long."""
+    """Return the coordinates of a flat index in row-major order; ints even if the index is a long."""
     place: list[Any] = []
     wide = math.prod(shape) > MOST_PLACES and not isinstance(number, int)
     for axis in reversed(range(len(shape))):

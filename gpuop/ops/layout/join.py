@@ -1,4 +1,4 @@
-"""NumPy's functions that put fields together and take them apart."""
+"""NumPy functions that join fields, and split them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.layout.layouts import ravel, reshaped
 from gpuop.ops.layout.slicing import sliced
 
-AT_ONCE = 16  # fields that one kernel puts together: more are put together by groups
+AT_ONCE = 16  # fields that one kernel joins: more are joined in groups
 
 
 def concatenate(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Field:
@@ -37,7 +37,7 @@ def concatenate(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = Non
 
 
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Field:
-    """numpy.stack; behind the grid's axes the new one is the tensor's: scalars become vectors."""
+    """numpy.stack; an axis after the grid's is a tensor axis: scalars become vectors."""
     if out is not None or casting != "same_kind":
         raise SemanticError("stack of Fields has no `out` and no `casting`: fields do not change, `.astype` converts")
     fields = _alike("stack", arrays, dtype)
@@ -66,7 +66,7 @@ def dstack(tup: Any) -> Field:
 
 
 def _with_axes(field: Field, places: Sequence[int], grid: int) -> Field:
-    """The field with new axes of extent 1: the grid's before its first so many axes, else the tensor's."""
+    """Return the field with new axes of extent 1: grid axes if they come before these leading axes, else tensor axes."""
     axes = axes_of(field.type)
     for n in places:
         axes.insert(n, Axis(1, n >= grid))
@@ -74,14 +74,14 @@ def _with_axes(field: Field, places: Sequence[int], grid: int) -> Field:
 
 
 def at_least(field: Field, count: int) -> Field:
-    """As numpy.atleast_1d and its like; a last axis that comes after the grid's is the tensor's."""
+    """Return the field as numpy.atleast_1d and others do; a last axis after the grid's is a tensor axis."""
     axes = len(field.type.array_shape)
     new = {(0, 1): [0], (0, 2): [0, 0], (0, 3): [0, 0, 2], (1, 2): [0], (1, 3): [0, 2], (2, 3): [2]}
     return _with_axes(field, new.get((axes, count), []), 2 if count == 3 else 3)
 
 
 def _alike(name: str, given: Any, dtype: Any) -> list[Field]:
-    """The fields, in one dtype."""
+    """Return the fields in their common dtype."""
     if isinstance(given, Field) or not isinstance(given, Sequence):
         raise SemanticError(f"{name} takes a list or a tuple of Fields, not {described(given)}")
     fields = [a_field(name, f) for f in given]
@@ -95,7 +95,7 @@ def _listed(fields: Sequence[Field]) -> str:
 
 
 def _joined(name: str, fields: list[Field], axis: Any) -> Field:
-    """Fields one after another along an axis."""
+    """Return fields joined along an axis."""
     axes = [axes_of(f.type) for f in fields]
     n = numbered(axis, *of_field(fields[0]))
     if any([*a[:n], *a[n + 1 :]] != [*axes[0][:n], *axes[0][n + 1 :]] or len(a) != len(axes[0]) for a in axes) or (
@@ -131,7 +131,7 @@ def _together(name: str, fields: list[Field], axis: int) -> Field:
 
 
 def parts_of(at: Any, ends: Sequence[int], value: Callable[[int], Any], like: Field, read: Reading) -> Any:
-    """The value of the part that a coordinate lies in; only this one is computed."""
+    """Return the value of the part that a coordinate lies in; only this one is computed."""
     if isinstance(at, int):
         return value(next(n for n, end in enumerate(ends) if at < end))
     found = read.variable(like)
@@ -191,7 +191,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def _end(field: Field, given: Any, axis: int) -> Field:
-    """What stands before or after a field: a field, or a number along the whole edge."""
+    """Return the values before or after a field: a field, or a number along the whole edge."""
     if not isinstance(given, NUMBERS):
         return a_field("diff", given)
     axes = axes_of(field.type)

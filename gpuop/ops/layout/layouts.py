@@ -1,4 +1,4 @@
-"""NumPy's functions that give a field other axes: each place of the result is one place of the field."""
+"""NumPy functions that change a field's axes: each place of the result is one place of the field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuop.ops.layout.gather import Place, Reading, apart, flat, gathered
 
 
 def transpose(a: Any, axes: Any = None) -> Field:
-    """numpy.transpose; a tensor's axis that comes to stand before one of the grid's is the grid's."""
+    """numpy.transpose; a tensor axis that moves before a grid axis becomes a grid axis."""
     field = a_field("transpose", a)
     count, of = of_field(field)
     order = list(range(count))[::-1] if axes is None else several(axes, count, of)
@@ -25,7 +25,7 @@ def transpose(a: Any, axes: Any = None) -> Field:
 
 
 def permuted(name: str, field: Field, order: Sequence[int]) -> Field:
-    """The field with its axes in this order."""
+    """Return the field with its axes in this order."""
     if list(order) == list(range(len(order))):
         return field
     grid, given = len(field.field_shape), axes_of(field.type)
@@ -66,7 +66,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Field:
 
 
 def reshape(a: Any, shape: Any, order: str = "C") -> Field:
-    """numpy.reshape, in row-major order; what lies in tensors stays in tensors where the shape has axes for just that."""
+    """numpy.reshape, in row-major order; tensors stay tensors if the last axes of the shape are just theirs."""
     field = a_field("reshape", a)
     if order != "C":
         raise SemanticError(
@@ -80,7 +80,7 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Field:
 
 
 def _staying(old: Sequence[Axis], extents: Sequence[int]) -> list[str]:
-    """The names of the axes before and behind those that a new shape takes apart or puts together."""
+    """Return the names of leading and trailing axes that a new shape leaves unchanged."""
     names, alike = [""] * len(extents), min(len(old), len(extents))
     before = next((n for n in range(alike) if old[n].extent != extents[n]), alike)
     behind = next((n for n in range(alike - before) if old[-1 - n].extent != extents[-1 - n]), alike - before)
@@ -95,7 +95,7 @@ def ravel(a: Any, order: str = "C") -> Field:
 
 
 def _completed(field: Field, shape: list[int]) -> list[int]:
-    """The shape, with what -1 stands for."""
+    """Return the shape, with -1 replaced."""
     count, known = field.type.array_shape.points, math.prod(n for n in shape if n != -1)
     unknown = shape.count(-1)
     if unknown == 1 and known and count % known == 0:
@@ -108,7 +108,7 @@ def _completed(field: Field, shape: list[int]) -> list[int]:
 
 
 def _split(field: Field, shape: Sequence[int]) -> int:
-    """How many axes of a new shape are the grid's: all, unless the last ones are just what a tensor holds."""
+    """Return the number of grid axes in a new shape: all, unless the last axes hold exactly a tensor."""
     tensor = field.tensor_shape
     if not tensor or tuple(shape[len(shape) - len(tensor) :]) == tuple(tensor):
         return len(shape) - len(tensor)
@@ -119,7 +119,7 @@ def _split(field: Field, shape: Sequence[int]) -> int:
 
 
 def reshaped(name: str, field: Field, axes: Sequence[Axis]) -> Field:
-    """The same values in row-major order, in these axes."""
+    """Return the same values in row-major order, in these axes."""
     old = axes_of(field.type)
     if list(axes) == old:
         return field
@@ -134,9 +134,9 @@ def reshaped(name: str, field: Field, axes: Sequence[Axis]) -> Field:
 
 
 def regrouped(at: Place, shape: Sequence[int], before: Sequence[int]) -> list[Any]:
-    """The place in a shape that has the number in row-major order of one in another shape.
+    """Return the place in a shape that has the same flat index as a place in another shape.
 
-    Axes that go together, whose products are equal, are taken by themselves: most coordinates stay what they are.
+    Groups of axes with equal products are converted separately: most coordinates stay unchanged.
     """
     if 0 in shape:
         return [0] * len(before)
@@ -156,7 +156,7 @@ def regrouped(at: Place, shape: Sequence[int], before: Sequence[int]) -> list[An
 
 
 def expand_dims(a: Any, axis: Any) -> Field:
-    """numpy.expand_dims: new axes of extent 1, of the grid unless they stand behind one of the tensor's."""
+    """numpy.expand_dims: new axes of extent 1, in the grid unless they come after a tensor axis."""
     field = a_field("expand_dims", a)
     axes = axes_of(field.type)
     count = len(axes) + (len(axis) if isinstance(axis, (tuple, list)) else 1)
@@ -181,14 +181,14 @@ def squeeze(a: Any, axis: Any = None) -> Field:
 
 
 def broadcast_to(array: Any, shape: Any) -> Field:
-    """numpy.broadcast_to: axes of extent 1 repeat, new ones stand before the others."""
+    """numpy.broadcast_to: axes of extent 1 repeat, new ones come first."""
     field = a_field("broadcast_to", array)
     given = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     return spread("broadcast_to", field, [whole_number(n, "an extent") for n in given])
 
 
 def spread(name: str, field: Field, shape: Sequence[int]) -> Field:
-    """The field in this shape."""
+    """Return the field broadcast to this shape."""
     axes = axes_of(field.type)
     new = len(shape) - len(axes)
     if (
@@ -214,7 +214,7 @@ def spread(name: str, field: Field, shape: Sequence[int]) -> Field:
 
 
 def grids_spread(name: str, operands: Sequence[Any]) -> list[Any]:
-    """Operands on one grid: those of other extents are broadcast, as NumPy does; numbers and 0D fields stay."""
+    """Return operands on one grid: other extents broadcast as in NumPy; numbers and 0D fields stay."""
     grids = list(dict.fromkeys(o.field_shape for o in operands if isinstance(o, Field) and o.field_shape))
     if len(grids) < 2:
         return list(operands)

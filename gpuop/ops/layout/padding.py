@@ -1,4 +1,4 @@
-"""numpy.pad: the modes that are borders of reads, and constants."""
+"""numpy.pad: constants, and the modes that are borders of reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuop.ops.layout.axes import Axis, a_field, axes_of, type_of, whole_number
 from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.layout.reorder import AlongAxis, along
 
-BORDERS = {"edge": "clamp", "wrap": "wrap", "reflect": "reflect", "symmetric": "symmetric"}  # by NumPy's names
+BORDERS = {"edge": "clamp", "wrap": "wrap", "reflect": "reflect", "symmetric": "symmetric"}  # by NumPy name
 Pair = tuple[Any, Any]  # before and after
 
 
@@ -47,7 +47,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Fi
 
 
 def _pairs(field: Field, given: Any, what: str) -> list[Pair]:
-    """What stands before and after each axis: one for all, a pair for all, or a pair for each."""
+    """Return the padding before and after each axis: from one number, a pair, or a pair for each."""
     count = len(field.type.array_shape)
     if isinstance(given, (dict, Field)):
         raise SemanticError(f"pad: `{what}` is a number, a pair, or a pair for each axis, not {described(given)}")
@@ -63,7 +63,7 @@ def _pairs(field: Field, given: Any, what: str) -> list[Pair]:
 
 
 def _padded(field: Field, widths: Sequence[Pair], border: Any, mode: Any) -> Field:
-    """Padded by a border; a tensor's axes as NumPy pads their numbers."""
+    """Return the field padded by a border; tensor axes as NumPy pads their numbers."""
 
     def row(n: int, width: Pair) -> AlongAxis:
         low = width[0]
@@ -75,7 +75,7 @@ def _padded(field: Field, widths: Sequence[Pair], border: Any, mode: Any) -> Fie
 
 
 def _with_constants(field: Field, widths: list[Pair], given: list[Pair]) -> Field:
-    """Padded with numbers: one everywhere is a border of reads."""
+    """Return the field padded with numbers: one number for all sides is a border of reads."""
     values = [tuple(_held_number(field, v) for v in pair) for pair in given]
     used = [v for pair, width in zip(values, widths, strict=True) for v, w in zip(pair, width, strict=True) if w]
     alike = all(repr(v) == repr(used[0]) for v in used)
@@ -85,13 +85,13 @@ def _with_constants(field: Field, widths: list[Pair], given: list[Pair]) -> Fiel
 
 
 def _held_number(field: Field, value: Any) -> Any:
-    """The number that the field's dtype holds."""
+    """Return the number in the field's dtype."""
     stored = fill_of(field.type, value, "constant_values")[0].value
     return stored if field.type.element.kind in "iu" else value
 
 
 def _by_sides(field: Field, widths: Sequence[Pair], values: Sequence[Sequence[Any]]) -> Field:
-    """A number for each side of each axis: at corners that of the last axis, as NumPy pads one after the other."""
+    """Pad with a number for each side of each axis; corners have that of the last axis, as NumPy pads axis after axis."""
     shape, axes, grid = field.type.array_shape, axes_of(field.type), len(field.field_shape)
     out = type_of(
         "pad", [Axis(at.extent + sum(w), at.tensor, at.name) for at, w in zip(axes, widths, strict=True)], field.dtype
@@ -116,12 +116,12 @@ def _by_sides(field: Field, widths: Sequence[Pair], values: Sequence[Sequence[An
 
 
 def _inside(at: Any, extent: int) -> Any:
-    """An element inside of the tensor."""
+    """Return an element inside the tensor."""
     return min(max(at, 0), extent - 1) if isinstance(at, int) else k._min(k._max(at, 0), extent - 1)
 
 
 def _either(test: Any, number: Any, value: Any) -> Any:
-    """The number where the test holds; a test of integers is known already."""
+    """Return the number if the test holds; tests of integers are decided during tracing."""
     if isinstance(test, bool):
         return number if test else value
     return number if value is None else k._where(test, number, value)

@@ -1,4 +1,4 @@
-"""NumPy's functions that take the points of a field in another order, or several times, along its axes."""
+"""NumPy functions that permute or repeat the points of a field along its axes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from gpuop.ops.layout.slicing import sliced
 
 @dataclass(frozen=True)
 class AlongAxis:
-    """Where along an axis the points of a result are read.
+    """The places along an axis that the points of a result are read from.
 
     Attributes:
-        count: how many there are.
-        place: the coordinate in the field of a coordinate in the result, for axes of the grid.
-        numbers: the same of all the coordinates of a tensor's axis, in NumPy.
+        count: the extent of the result.
+        place: maps a coordinate of the result to one of the field, for grid axes.
+        numbers: the same for all coordinates of a tensor axis, in NumPy.
     """
 
     count: int
@@ -36,7 +36,7 @@ class AlongAxis:
     numbers: Callable[[Numbers], Numbers]
 
     def tensor_place(self, at: Any, extent: int) -> Any:
-        """A coordinate of the tensor's axis: an integer, or looked up in a table."""
+        """Return the coordinate on a tensor axis: an integer, or a lookup in a table."""
         table = self.numbers(np.arange(extent, dtype=np.int32))
         return int(table[at]) if isinstance(at, int) else k._constantArray(table.astype(np.int32))[at]
 
@@ -49,7 +49,7 @@ def along(
     border: Any = "unchecked",
     tables: Sequence[Field] = (),
 ) -> Field:
-    """A field that is read along some axes elsewhere; axes without a row are read at own coordinates."""
+    """Return a field that is read elsewhere along some axes; the others are read at own coordinates."""
     given, grid = axes_of(field.type), len(field.field_shape)
     out = type_of(
         name, [Axis(axes[n].count, at.tensor, at.name) if n in axes else at for n, at in enumerate(given)], field.dtype
@@ -106,7 +106,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Field:
 
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Field:
-    """numpy.repeat; how often is known when it is called."""
+    """numpy.repeat; the counts are known at the call."""
     field = a_field("repeat", a)
     if axis is None:
         field, axis = ravel(field), 0
@@ -157,7 +157,7 @@ def tile(A: Any, reps: Any) -> Field:
 
 
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Field:
-    """numpy.take; indices that are a Field are looked up on the device; with `mode="raise"` they are evaluated first."""
+    """numpy.take; indices in a Field are looked up on the device; with `mode="raise"` they are evaluated first."""
     field = a_field("take", a)
     if out is not None or mode not in ("raise", "clip", "wrap"):
         raise SemanticError('take: `mode` is "raise", "clip" or "wrap", and there is no `out`')
@@ -179,7 +179,7 @@ def _numbers(indices: Any) -> Numbers:
 
 
 def _taken_of_all(field: Field, indices: Any, mode: str) -> Field:
-    """Of all values in a row, which are more than an axis may have."""
+    """Return values by flat index, from more values than an axis may have."""
     extent = field.type.array_shape.points
     if not isinstance(indices, Field):
         return taken(field, _inside(_numbers(indices), 0, extent, mode))
@@ -191,7 +191,7 @@ def _taken_of_all(field: Field, indices: Any, mode: str) -> Field:
 
 
 def _inside(indices: Numbers, axis: int, extent: int, mode: str) -> Numbers:
-    """Indices that are known, as those of points; BoundsError where one is outside, and that is refused."""
+    """Return known indices as indices from the start; BoundsError if one is outside and the mode is "raise"."""
     outside = (indices < -extent) | (indices >= extent)
     if mode == "raise" and outside.any():
         raise BoundsError(f"take: index {indices[outside][0]} is out of bounds for axis {axis} with size {extent}")
@@ -208,19 +208,19 @@ def _taken(field: Field, axis: int, indices: Numbers, mode: str) -> Field:
 
 
 def _chosen(name: str, field: Field, axis: int, numbers: Numbers) -> Field:
-    """The points of these numbers along an axis."""
+    """Return the points with these indices along an axis."""
     if axis >= len(field.field_shape):
         chosen = tuple(numbers.tolist())
         row = AlongAxis(len(chosen), lambda at: at, lambda all_of_them: all_of_them[numbers])
         return along(name, field, {axis: row}, (axis, chosen))
     if (even := _slice_of(numbers)) is not None:
         return sliced(field, (*[slice(None)] * axis, even))
-    few = field.type.array_shape[axis] <= 1 << 16  # then kernels know what the places are at most, and offsets are ints
+    few = field.type.array_shape[axis] <= 1 << 16  # the range of the indices lets kernels compute offsets in ints
     return _by_table(name, field, axis, ScalarField(numbers.astype(np.uint16 if few else np.int32)), "unchecked")
 
 
 def _slice_of(numbers: Numbers) -> slice | None:
-    """The slice that takes points of these numbers, if they are as far apart as the first two."""
+    """Return the slice with these indices, if they are equally spaced."""
     steps = np.diff(numbers)
     if not steps.size or steps[0] == 0 or (steps != steps[0]).any():
         return None
@@ -237,7 +237,7 @@ def _by_table(name: str, field: Field, axis: int, table: Field, border: str) -> 
 
 
 def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
-    """Indices that are values of a field: a grid of scalars."""
+    """Return the points with the indices in a field of scalars."""
     _check_indices(indices)
     if axis >= len(field.field_shape):
         raise SemanticError(
@@ -260,7 +260,7 @@ def _check_indices(indices: Field) -> None:
 
 
 def _within(indices: Field, axis: int, extent: int) -> Field:
-    """Indices that were looked at.
+    """Return indices after a bounds check.
 
     Raises:
         BoundsError: one is outside.
@@ -274,7 +274,7 @@ def _within(indices: Field, axis: int, extent: int) -> Field:
 
 
 def _axis_split(field: Field, axis: int, shape: Sequence[int]) -> Field:
-    """An axis as several, or as none."""
+    """Split an axis into several, or remove it."""
     axes = axes_of(field.type)
     axes[axis : axis + 1] = [Axis(n, axes[axis].tensor, axes[axis].name) for n in shape]
     return reshaped("take", field, axes)

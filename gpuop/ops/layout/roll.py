@@ -1,4 +1,4 @@
-"""NumPy's function that moves points along axes, and those from behind the end to the begin."""
+"""numpy.roll: cyclic shifts along axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuop.ops.layout.join import parts_of
 from gpuop.ops.layout.layouts import ravel, reshaped
 from gpuop.ops.layout.reorder import AlongAxis, along
 
-NEAR = 64  # points, by which few vectors of a row reach beyond its end
+NEAR = 64  # points: for shorter shifts few vectors of a row cross its end
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Field:
@@ -45,7 +45,7 @@ def _shifts(shift: Any) -> list[int]:
 
 
 def _rolled(field: Field, shifts: Mapping[int, int]) -> Field:
-    """The shorter way round, so that neighbours are near."""
+    """Roll in the shorter direction, so that the points read are near."""
     shape, steps = field.type.array_shape, dict[int, int]()
     for axis, shift in shifts.items():
         step = shift % max(shape[axis], 1)
@@ -64,7 +64,7 @@ def _rolled(field: Field, shifts: Mapping[int, int]) -> Field:
 
 
 def _halves_exchanged(field: Field, rows: Mapping[int, AlongAxis], steps: Mapping[int, int]) -> Field:
-    """Rolled along the last axis and others: a row has two parts, so that few vectors are put together element by element."""
+    """Roll along the last axis and others: a row is two parts, so that few vectors are assembled from elements."""
     grid, shape = len(field.field_shape), field.type.array_shape
     cuts = {n: step % shape[n] for n, step in steps.items()}
 

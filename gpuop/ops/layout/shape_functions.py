@@ -1,4 +1,4 @@
-"""NumPy's other functions of axes and shapes, made of those of `layouts` and `joining`."""
+"""Other NumPy functions of axes and shapes, in terms of `layouts` and `join`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def copy(a: Any, order: Any = "K", subok: bool = False) -> Field:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DTypeName:
-    """numpy.result_type: host algebra's common dtype."""
+    """numpy.result_type: the common dtype of host algebra."""
     operands = []
     for given in arrays_and_dtypes:
         numeric = isinstance(given, (Field, bool, int, float, complex, np.generic))
@@ -66,7 +66,7 @@ services.algebra["matrix_transpose"] = matrix_transpose
 
 
 def with_tensor_order(field: Field, tensor_order: Any) -> Field:
-    """The field with so many of its last axes as the tensor's."""
+    """Return the field with its last axes as tensor axes."""
     order, axes = whole_number(tensor_order, "a tensor_order"), axes_of(field.type)
     if not 0 <= order <= len(axes):
         raise SemanticError(
@@ -168,7 +168,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Field:
 
 
 def delete(arr: Any, obj: Any, axis: Any = None) -> Field:
-    """numpy.delete; what goes is known when it is called."""
+    """numpy.delete; the deleted indices are known at the call."""
     field = a_field("delete", arr)
     field, axis = (ravel(field), 0) if axis is None else (field, axis)
     n = numbered(axis, *of_field(field))
@@ -195,14 +195,14 @@ def triu(m: Any, k: Any = 0) -> Field:
 
 
 def _triangle(name: str, m: Any, diagonal: Any, stays: Any) -> Field:
-    """What stays by how far it lies below a diagonal; zeros elsewhere."""
+    """Return values by their distance from a diagonal; zeros elsewhere."""
     field, shift = a_field(name, m), whole_number(diagonal, "`k`, a number of a diagonal,")
     if not field.ndim:
         raise SemanticError(f"{name}: a {field.type} field has no axes")
-    if field.ndim == 1:  # a row for each of its values, as NumPy has it
+    if field.ndim == 1:  # a row for each of its values, as in NumPy
         field = spread(name, field, (field.size, field.size))
     rows, columns = field.type.array_shape[-2:]
-    shift = max(-rows, min(shift, columns))  # of any size, and kernels' are int
+    shift = max(-rows, min(shift, columns))  # the offset may be of any size, and kernels have ints
 
     def value(at: Place, read: Reading) -> Any:
         own, chosen = read.at(field, at), stays(at[-2] - at[-1] + shift)

@@ -1,4 +1,4 @@
-"""Basic slicing of fields, with NumPy's meaning over `array_shape`: grid axes first, then the tensor's."""
+"""Basic slicing of fields, with NumPy semantics over `array_shape`: grid axes first, then the tensor's."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ ADVICE = "`.numpy()` gives an array, which takes every index of NumPy's"
 
 @dataclass(frozen=True)
 class Cut:
-    """What is taken of an axis: `count` points from `start` on, `step` apart; None: one point, and the axis goes."""
+    """The slice of an axis: `count` points from `start` on, `step` apart; None: one point, and the axis is dropped."""
 
     start: int
     step: int = 1
     count: int | None = None
 
     def place(self, own: Any) -> Any:
-        """The coordinate in the field of a coordinate in the result; an index with an offset where that is all."""
+        """Return the field coordinate for a coordinate of the result; an index with an offset where that suffices."""
         if self.step == 1:
             return own + self.start if self.start else own
         return self.start + self.step * own
 
     def away(self, at: Any) -> Any:
-        """How far a coordinate in the field lies behind the first one that is taken, in the direction of the steps."""
+        """Return the distance of a field coordinate from the first point of the slice, in the direction of the steps."""
         return at - self.start if self.step > 0 else self.start - at
 
     def among(self, at: Any) -> Any:
-        """The coordinate in the result of one in the field that is taken."""
+        """Return the coordinate in the result of a field coordinate in the slice."""
         away, step = self.away(at), abs(self.step)
         return away if step == 1 else away // step if isinstance(away, int) else away / step
 
 
 @dataclass(frozen=True)
 class FieldIndex:
-    """What an index takes of a field.
+    """An index of a field.
 
     Attributes:
-        cuts: one for each axis of the field.
-        new: the places of new axes, each the number of axes of the field before it.
+        cuts: the slice of each axis of the field.
+        new: the positions of new axes, each the number of field axes before it.
     """
 
     cuts: tuple[Cut, ...]
     new: tuple[int, ...] = ()
 
     def axes(self, kind: FieldType) -> list[Axis]:
-        """The axes of the result: a new one is the grid's, unless it stands behind one of the tensor's."""
+        """The axes of the result: a new one is a grid axis, unless it comes after a tensor axis."""
         axes, given = list[Axis](), axes_of(kind)
         for n in range(len(given) + 1):
             axes += [Axis(1, any(axis.tensor for axis in axes))] * self.new.count(n)
@@ -65,7 +65,7 @@ class FieldIndex:
         return axes
 
     def place(self, own: Place) -> list[Any]:
-        """The place in the field of one in the result."""
+        """Return the place in the field for a place in the result."""
         kept, found = iter(own), list[Any]()
         for n, cut in enumerate(self.cuts):
             for _ in range(self.new.count(n)):
@@ -74,7 +74,7 @@ class FieldIndex:
         return found
 
     def among(self, at: Place) -> list[Any]:
-        """The place in the result of one in the field that is taken."""
+        """Return the place in the result for a place in the slice."""
         found = list[Any]()
         for n, cut in enumerate(self.cuts[: len(at)]):
             found += [0] * self.new.count(n)
@@ -90,7 +90,7 @@ class FieldIndex:
 
 
 def sliced(field: Field, index: Any) -> Field:
-    """`field[index]` for integers, slices, `np.newaxis` and an ellipsis; the field itself where that is all of it.
+    """Return `field[index]` for integers, slices, `np.newaxis` and an ellipsis; the field itself if that is all of it.
 
     Args:
         index: one index for each axis of `array_shape`, from the first on, or fewer. An integer takes its axis away
@@ -123,11 +123,11 @@ def sliced(field: Field, index: Any) -> Field:
 
 
 def sliced_from(field: Field, firsts: Mapping[int, Field], grid: Sequence[int]) -> Field:
-    """So many points of a grid, from a place on that is known when they are computed: JAX's `dynamic_slice`, of what is inside.
+    """Return some points of a grid, from a place that is a value (JAX: `dynamic_slice`); they must be inside.
 
     Args:
-        firsts: by axes of the grid where the points begin, a 0D field of an integer; at 0 along others.
-        grid: how many points along each axis.
+        firsts: by grid axis the first coordinate, a 0D field of an integer; 0 along others.
+        grid: the extents of the result.
     """
 
     def value(at: Place, read: Reading) -> Any:
@@ -141,7 +141,7 @@ def sliced_from(field: Field, firsts: Mapping[int, Field], grid: Sequence[int]) 
 
 
 def index_of(field: Field, index: Any) -> FieldIndex:
-    """What an index means, as NumPy has it."""
+    """Parse an index as NumPy does."""
     shape = field.type.array_shape
     given = list(index) if isinstance(index, tuple) else [index]
     for i in given:
@@ -167,7 +167,7 @@ def index_of(field: Field, index: Any) -> FieldIndex:
 
 
 def _check_kind(index: Any) -> None:
-    """Refuse what is neither an integer, a slice of integers, None, nor an ellipsis."""
+    """Refuse indices other than integers, slices of integers, None and an ellipsis."""
     parts: Sequence[Any] = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
     for part in parts:
         if isinstance(part, Value):
@@ -195,7 +195,7 @@ def _cut(index: Any, n: int, axis: int) -> Cut:
             raise SemanticError("a slice has no step 0")
         start, stop, step = index.indices(n)
         count = len(range(start, stop, step))
-        return Cut(start, step if count > 1 else 1, count)  # of one point or none no step matters, however large
+        return Cut(start, step if count > 1 else 1, count)  # without a second point no step matters
     at = int(index)
     if not -n <= at < n:
         raise BoundsError(f"index {at} is out of bounds for axis {axis} with size {n}")

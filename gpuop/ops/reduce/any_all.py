@@ -1,6 +1,6 @@
-"""Whether any, or all, of what is stored is true, on CPUs: a thread reads a row, and no further than it needs to.
+"""Reductions `any` and `all` of stored values, on CPUs: a thread reads a row, and stops when the result is known.
 
-What is computed where it is read is not asked for so: threads side by side compute that in vectors (`kernels.py`).
+Computed values use `kernels.py`: threads compute them in vectors, side by side.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gpuop.ops.reduce.kernels import Partial, a_step, by_groups, chunks_of
 from gpuop.ops.reduce.reducers import Item, Reducer, Split
 from gpuop.ops.sort.tiles import single
 
-BLOCK = 128  # values that a thread counts, in a byte, before it looks whether it knows: compilers make vectors of them
+BLOCK = 128  # values that a thread counts, in a byte, between two checks: compilers make vectors of them
 LEAST, MANY = 4 * BLOCK, 1 << 16  # values of a row, and in all
-HIGHEST, GROUPS = 32, 256  # rows of a thread, and threads that there are at least where they have several
+HIGHEST, GROUPS = 32, 256  # rows of a thread at most, and threads at least if they have several rows
 
 
 def are_stored(reducer: Reducer, given: Partial) -> bool:
-    """Whether they are truths in memory, of which one may decide about many."""
+    """Return whether the values are truths in memory; then one may decide for many."""
     kind, node = given.type, given.values.node
     stored = isinstance(node, Leaf) and not node.by_value and not given.open
     many = kind.field_shape.points >= MANY and kind.field_shape[-1] >= LEAST
@@ -31,7 +31,7 @@ def are_stored(reducer: Reducer, given: Partial) -> bool:
 
 
 def by_rows(reducer: Reducer, given: Partial, last: bool) -> Partial:
-    """What `by_groups` gives of the last axis."""
+    """Return the result of `by_groups` for the last axis."""
     *kept, count = given.type.field_shape
     parts = chunks_of(count, Shape(kept).points)
     chunked = parts.chunks > 1
@@ -54,7 +54,7 @@ def by_rows(reducer: Reducer, given: Partial, last: bool) -> Partial:
 
 
 def _until_known(reducer: Reducer, given: Partial, parts: Split, point: list[Any], chunk: Any) -> Item:
-    """Whether all of a chunk of the last axis is true, or any: blocks until one decides, of which some go beyond the chunk."""
+    """Return whether all or any values of a chunk are true: block after block until one decides; blocks may exceed the chunk."""
     every, first = reducer.name == "min", chunk * parts.size
     found = k._var(k._convert(every, reducer.held))
     with k._for(first, k._min(first + parts.size, parts.count), BLOCK) as begin:

@@ -1,4 +1,4 @@
-"""NumPy's derivatives, integrals and means along axes, and the interpolation of rows."""
+"""NumPy derivatives, integrals and means along axes, and interpolation in rows."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
 
 
 def _slope(field: Field, axis: int, spacing: Any, order: int) -> Field:
-    """Differences of neighbours; at the ends one-sided ones, of two points or of three."""
+    """Return differences of neighbours, one-sided at the ends, from two points or three."""
     extent = field.shape[axis]
     if extent <= order:
         raise SemanticError(f"gradient: axis {axis} of a {field.type} field has fewer than {order + 1} points")
     steps = _steps(field, axis, spacing)
-    in_grid = axis < len(field.field_shape)  # else the tensor's axes are taken as the grid's meanwhile
+    in_grid = axis < len(field.field_shape)  # otherwise the tensor axes become grid axes meanwhile
     flat = field if in_grid else reshaped("gradient", field, [Axis(at.extent) for at in axes_of(field.type)])
     made = _even(flat, axis, float(steps[0]), order) if np.ptp(steps) == 0 else _uneven(flat, axis, steps, order)
     return reshaped("gradient", made, axes_of(field.type))
 
 
 def _steps(field: Field, axis: int, spacing: Any) -> Numbers:
-    """The distances of neighbours."""
+    """Return the distances of neighbours."""
     extent = field.shape[axis]
     places = None if isinstance(spacing, Field) else np.asarray(spacing, float)
     if places is None or places.shape not in ((), (extent,)):
@@ -85,7 +85,7 @@ def _even(flat: Field, axis: int, step: float, order: int) -> Field:
 
 
 def _as(dtype: str, value: Any) -> Any:
-    """A value in a dtype; pairs of parts are what complex numbers are read as."""
+    """Return a value in a dtype; complex numbers are read as pairs of parts."""
     return value if dtype == "complex64" else k._convert(value, dtype)
 
 
@@ -95,7 +95,7 @@ def _sloped(flat: Field, fields: Sequence[Field], value: Callable[[Place, Readin
 
 
 def _uneven(flat: Field, axis: int, steps: Numbers, order: int) -> Field:
-    """Each place has three weights of the points around it; at the ends of the three first or last ones."""
+    """Return sums of three points around each place (at the ends the first or last three), with weights for each place."""
     extent = flat.shape[axis]
     held = "float64" if flat.dtype == "float64" else "float32"
     table = Field(_weights(steps, order).astype(held), 0)
@@ -106,7 +106,7 @@ def _uneven(flat: Field, axis: int, steps: Numbers, order: int) -> Field:
         weights = [k._readTensor(table, at[axis], n, border="unchecked") for n in range(3)]
         if (
             flat.dtype not in FLOATS
-        ):  # weights add up to 0: what points have in common is lost before anything is rounded
+        ):  # weights add up to 0: the common part of the points cancels before anything is rounded
             return (points[0] - points[1]) * weights[0] + (points[2] - points[1]) * weights[2]
         return points[0] * weights[0] + points[1] * weights[1] + points[2] * weights[2]
 
@@ -174,7 +174,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Field:
 
 
 def _along(row: Field, field: Field, axis: int) -> Field:
-    """A row as one along an axis of a field."""
+    """Return a row as one along an axis of a field."""
     axes = [Axis(1, at.tensor) for at in axes_of(field.type)]
     axes[axis] = Axis(row.size, axes[axis].tensor)
     if not axes[axis].tensor:
@@ -268,7 +268,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 def _periodic(x: Field, xp: Any, fp: Any, period: float) -> tuple[Any, ...]:
-    """The values of one period in order, and one more at each end."""
+    """Return the values of one period in order, and one more at each end."""
     if isinstance(xp, Field):
         raise SemanticError("interp: with `period=` the places `xp` are numbers, not a Field")
     places = np.asarray(xp, float) % abs(period)
@@ -282,13 +282,13 @@ def _periodic(x: Field, xp: Any, fp: Any, period: float) -> tuple[Any, ...]:
 
 
 def _beside(row: Any, dtype: str) -> Numbers:
-    """Numbers beside fields, as their dtype; integers stay what they are where it does not hold them."""
+    """Return numbers in the dtype of fields; integers stay as they are if it does not represent them."""
     given = np.asarray(row)
     return given if given.dtype.name in LONG_INTEGERS else np.asarray(row, dtype)
 
 
 def _interpolated(x: Field, xp: Field, fp: Field, left: Any, right: Any, dtype: str) -> Field:
-    """On the line through the two values around each place."""
+    """Interpolate on the line through the two values around each place."""
     count = xp.size
 
     def value(at: Place, read: Reading, steps: str) -> Any:

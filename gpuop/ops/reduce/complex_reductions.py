@@ -1,6 +1,6 @@
-"""Reductions and scans of complex fields by any function of two: of whole fields, one part of an axis with another.
+"""Reductions and scans of complex fields with any function of two values, by whole fields: part of an axis with another.
 
-Kernels that reduce hold a number for each thread, and complex numbers are two of them.
+Reduction kernels have one number for each thread, and a complex number is two.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from gpuop.ops.layout.axes import axes_of, type_of
 from gpuop.ops.layout.join import concatenate
 from gpuop.ops.layout.layouts import reshaped
 
-Operation = Callable[[Field, Field], Field]  # what is made of two fields, point by point
+Operation = Callable[[Field, Field], Field]  # combines two fields, point by point
 
 
 def halved(name: str, field: Field, axes: Sequence[int], operation: Operation, neutral: complex) -> Field:
-    """What an operation makes of the values along axes: one half of each with the other, until one number is left."""
+    """Reduce the values along axes: one half of each axis with the other, until one point is left."""
     left = [at for n, at in enumerate(axes_of(field.type)) if n not in axes]
     if not math.prod(field.shape[n] for n in axes):
         return filled(type_of(name, left, field.dtype), neutral)
@@ -35,7 +35,7 @@ def halved(name: str, field: Field, axes: Sequence[int], operation: Operation, n
 
 
 def doubled(field: Field, axis: int, operation: Operation, neutral: complex, inclusive: bool = True) -> Field:
-    """What an operation makes of the values up to each along an axis: of one before each, of two, of four, and so on."""
+    """Scan the values along an axis: with those one place before, two, four, and so on."""
     before, extent, step = (slice(None),) * axis, field.shape[axis], 1
 
     def first(count: int) -> Field:

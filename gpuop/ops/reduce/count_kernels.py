@@ -1,8 +1,8 @@
-"""The kernels that count values in bins, and that add up what belongs to them.
+"""The kernels that count values in bins, and that sum weights in bins.
 
-Counts do not depend on the order, so threads count in the result, or in copies of it where that is faster
-(`passes/schedules/common/privatize.py`). Sums of floats do: a thread adds up a chunk of the values, one after another, and then the
-sums of the chunks are added. The chunks follow from the shape alone, so results are equal on every device.
+Counts do not depend on the order, so threads count in the result, or in copies of it if that is faster
+(`passes/schedules/common/privatize.py`). Sums of floats do: each thread sums a chunk of the values in order, and then the
+sums of the chunks are added. Chunks depend on the shape alone, so results are equal on every device.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from gpuop.ops.reduce.reducers import TURN
 
 WORTH = 8  # values of a chunk for each bin
 MOST_CHUNKS = 1 << 14
-Reads = Callable[[Any], Any]  # the sum of a bin
+Reads = Callable[[Any], Any]  # returns the sum of a bin
 Writes = Callable[[Any, Any], None]
-LOCAL = 1 << 12  # bins of which a thread keeps the sums in local memory
+LOCAL = 1 << 12  # bins whose sums a thread has in local memory
 
 
 def counted(name: str, values: Field, bins: Bins) -> Field:
-    """How many values each bin has: int64."""
+    """Return the number of values in each bin: int64."""
     points = values.type.array_shape.points
     out = FieldType(bins.count, (), "int32" if points < 2**31 else "int64")
     if not points or bins.how == "none":
@@ -46,7 +46,7 @@ def counted(name: str, values: Field, bins: Bins) -> Field:
 
 
 def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, runs: bool = False) -> Field:
-    """The sums of the weights of the values that each bin has, in the dtype in which they are held.
+    """Return the sums of weights in each bin, in the accumulator's dtype.
 
     Args:
         runs: whether neighbouring values often belong to one bin, as labels do: then its sum stays in a variable.
@@ -87,7 +87,7 @@ def _add_turn(values: Field, weights: Field, bins: Bins, add: Callable[..., None
 
 
 def _sums(count: int, held: str, runs: bool) -> tuple[Callable[..., None], Callable[[], None]]:
-    """What adds to the sum of a bin, and what writes all sums in the end: they are the result's own where they are many."""
+    """Return functions that add to the sum of a bin, and that write all sums at the end; many sums are in the result itself."""
     adding = _adding_to_runs if runs else _adding
     if count > LOCAL:
         with k._for(count) as n:
@@ -116,7 +116,7 @@ def _adding(held: str, read: Reads, write: Writes) -> tuple[Callable[..., None],
 
 
 def _adding_to_runs(held: str, read: Reads, write: Writes) -> tuple[Callable[..., None], Callable[[], None]]:
-    """The same with the sum of the bin that was added to last in a variable."""
+    """Return the same functions, with the sum of the last bin in a variable."""
     own, total = k._var(0), k._var(k._convert(0, held))
 
     def add(place: Any, weight: Any) -> None:

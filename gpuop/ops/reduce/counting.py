@@ -1,4 +1,4 @@
-"""NumPy's functions that count how many values there are of each kind: in bins, and of integers."""
+"""NumPy functions that count values in bins, and integers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def histogram(
 
 
 def _are_floats(bins: Any, values: Field) -> bool:
-    """Whether values are compared with edges as floating numbers: always with those that are computed."""
+    """Return whether values are compared with edges as floats: always with computed edges."""
     if isinstance(bins, (Field, np.ndarray, list, tuple)):
         edges = np.dtype(bins.type.array_dtype) if isinstance(bins, Field) else np.asarray(bins).dtype
         return edges.kind in "iuf" and np.result_type(edges, values.type.array_dtype).kind == "f"
@@ -53,7 +53,7 @@ def _are_floats(bins: Any, values: Field) -> bool:
 
 
 def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
-    """The edges, as NumPy gives them, and how bins are found between them."""
+    """Return the edges as NumPy does, and the bins between them."""
     compared = values.type.replace(dtype="float32") if values.dtype == "float16" else values.type
     if isinstance(bins, Field):
         if len(bins.type.array_shape) != 1 or bins.tensor_shape or bins.type.array_shape.points < 2:
@@ -84,7 +84,7 @@ def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
 
 
 def _ends(values: Field, ends: Any) -> tuple[Any, Any]:
-    """Numbers or fields."""
+    """Return the ends of the range: numbers or fields."""
     if ends is None:
         return (values.min(), values.max()) if values.type.array_shape.points else (0, 1)
     if not isinstance(ends, (tuple, list)) or len(ends) != 2:
@@ -125,7 +125,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Field:
 
 
 def _all_counted(values: Field, least: int) -> tuple[Field, int]:
-    """The values, and how many counts there are: known where no value of the dtype needs more than `minlength=`."""
+    """Return the values and the number of counts, which is known if no value of the dtype exceeds `minlength=`."""
     ends = np.iinfo(values.type.array_dtype)
     if not values.type.array_shape.points or (ends.min == 0 and ends.max < least):
         return values, least
@@ -138,7 +138,7 @@ def _all_counted(values: Field, least: int) -> tuple[Field, int]:
 
 
 def _check_room(count: int, cause: str) -> None:
-    """Raises SemanticError where numbers of counts are none of an int."""
+    """Raise a SemanticError if indices of counts exceed an int."""
     if count > MOST_COUNTS:
         raise SemanticError(
             f"bincount: {cause} asks for {count} counts, which are more than {MOST_COUNTS}; "
@@ -159,12 +159,12 @@ def _weights(name: str, weights: Any, values: Field) -> Field:
 
 
 def _summed(weights: Field) -> str:
-    """The dtype in which weights are added: integers wrap around, as NumPy's do."""
+    """Return the dtype of sums of weights: integers wrap around, as in NumPy."""
     return {"i": "int64", "u": "uint64"}.get(np.dtype(weights.type.array_dtype).kind, "float64")
 
 
 def _wrapped(sums: Field, dtype: Any) -> Field:
-    """In a dtype: of integers the last bits."""
+    """Return a value in a dtype: the low bits of integers."""
     wide, narrow = np.dtype(sums.type.array_dtype), np.dtype(str(dtype))
     if wide.kind != "f" and narrow.itemsize < wide.itemsize:
         bits, low = 8 * narrow.itemsize, int(np.iinfo(narrow).min)

@@ -1,4 +1,4 @@
-"""NumPy's reductions of fields by their names: their options, and those that are made of others."""
+"""NumPy reductions of fields by name, with their options, and those in terms of others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpuop.ops.reduce.complex_reductions import halved
 from gpuop.ops.reduce.reductions import EmptyError, axes_reduced, reduced
 from gpuop.ops.symbolic_numbers import scalar
 
-Mask = Field | None  # bools on a field's own places, which say what counts; None where all does
+Mask = Field | None  # bools at a field's points that select values; None selects all
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Reduction:
     """A row of the table.
 
     Attributes:
-        call: of a name, a field, an axis, a mask, and an option by its name.
-        options: NumPy's that it takes.
-        about: what it is, where no method of Field says so.
+        call: takes the name, the field, the axis, the mask, and an option by name.
+        options: the NumPy options that it takes.
+        about: a description, if no method of Field has one.
     """
 
     call: Callable[..., Field]
@@ -40,10 +40,10 @@ class Reduction:
 
 
 def called(name: str, a: Any, axis: Any = None, *more: Any, **options: Any) -> Field:
-    """A reduction with NumPy's options.
+    """Call a reduction with NumPy options.
 
     Raises:
-        SemanticError: what is no Field, options that it does not take, and all that it does not do.
+        SemanticError: an argument that is no Field, or unsupported options.
     """
     row = TABLE[name]
     if not isinstance(a, Field):
@@ -62,7 +62,7 @@ def called(name: str, a: Any, axis: Any = None, *more: Any, **options: Any) -> F
 
 
 def kept(name: str, result: Field, field: Field, axis: Any) -> Field:
-    """The result with extents of 1 for the axes that were reduced, each the grid's or the tensor's as it was."""
+    """Return the result with extents of 1 for the reduced axes, in the grid or tensor as before."""
     gone = axes_reduced(name, field.type, axis)
     return reshaped(
         name, result, [Axis(1, at.tensor, at.name) if n in gone else at for n, at in enumerate(axes_of(field.type))]
@@ -70,13 +70,13 @@ def kept(name: str, result: Field, field: Field, axis: Any) -> Field:
 
 
 def mask_of(name: str, field: Field, chosen: Any) -> Mask:
-    """The mask of `where=`: bools that broadcast to the field; a number is one for all values."""
+    """Return the mask of `where=`: bools that broadcast to the field; a number holds for all values."""
     chosen = bool(chosen) if isinstance(chosen, (int, float, np.number)) else chosen
     if isinstance(chosen, (bool, np.bool_)):
         return None if chosen else filled(field.type.replace(dtype="bool"), False)
     if isinstance(chosen, (np.ndarray, list, tuple)) and np.asarray(chosen).dtype == np.bool_:
         chosen = Field(np.asarray(chosen), 0)
-        chosen.name = ""  # it is no variable of the user's
+        chosen.name = ""  # it is no variable of the user
     if not isinstance(chosen, Field) or chosen.dtype != "bool":
         given = f"one of {chosen.dtype}" if isinstance(chosen, Field) else described(chosen)
         raise SemanticError(f"{name}: `where=` is a Field or an array of bools, not {given}")
@@ -90,7 +90,7 @@ def mask_of(name: str, field: Field, chosen: Any) -> Mask:
 
 
 def _accumulated(operation: str, name: str, a: Field, axis: Any, mask: Mask, initial: Any = None) -> Field:
-    """Sums and products: what does not count is the neutral value."""
+    """Return a sum or product; masked values are replaced by the identity."""
     counted = a if mask is None else where(mask, a, 0 if operation == "add" else 1)
     products = operation == "multiply" and counted.dtype == "complex64"
     axes = axes_reduced(name, a.type, axis)
@@ -109,7 +109,7 @@ def _same_dtype(name: str, made: Field, like: Field) -> Field:
 
 
 def _extreme(joined: str, name: str, a: Field, axis: Any, mask: Mask, initial: Any = None) -> Field:
-    """The least or the greatest value; what does not count is `initial=`."""
+    """Return the least or the greatest value; masked values are replaced by `initial=`."""
     if initial is None:
         if mask is not None:
             raise SemanticError(f"{name} with `where=` takes `initial=` too: what is nowhere chosen has no value")
@@ -127,7 +127,7 @@ def _place(name: str, a: Field, axis: Any, mask: Mask) -> Field:
 
 
 def _truth(name: str, a: Field, axis: Any, mask: Mask) -> Field:
-    """The greatest and the least truth; of nothing False and True."""
+    """Return the greatest or the least truth; False or True if there are no values."""
     truth = a if a.dtype == "bool" else apply("not_equal", a, 0)
     if mask is not None:
         truth = where(mask, truth, name == "all")
@@ -138,7 +138,7 @@ def _truth(name: str, a: Field, axis: Any, mask: Mask) -> Field:
 
 
 def _place_of_number(to: str, otherwise: float) -> Callable[..., Field]:
-    """As NumPy: NaN is what is never chosen before another."""
+    """Return the index with NaN as the last choice, as NumPy does."""
 
     def place(name: str, a: Field, axis: Any, mask: Mask) -> Field:
         floats = a.dtype in ("float16", "float32", "float64")
@@ -152,7 +152,7 @@ def _count(name: str, a: Field, axis: Any, mask: Mask) -> Field:
 
 
 def _without_nan(call: Callable[..., Field], to: str) -> Callable[..., Field]:
-    """A reduction that leaves NaN out, as one of a mask."""
+    """Return a reduction without NaN values, as one with a mask."""
 
     def left_out(name: str, a: Field, axis: Any, mask: Mask, **options: Any) -> Field:
         if a.dtype in ("complex64", "float16", "float32", "float64"):
@@ -169,13 +169,13 @@ def _without_nan(call: Callable[..., Field], to: str) -> Callable[..., Field]:
 def _mean(name: str, a: Field, axis: Any, mask: Mask) -> Field:
     if mask is None:
         return reduced("mean", a, axis)
-    exact = a.type.element.kind in "biu" and a.dtype not in ("unorm8", "int64", "uint64")  # in sums of 64 bits
+    exact = a.type.element.kind in "biu" and a.dtype not in ("unorm8", "int64", "uint64")  # exact in sums of 64 bits
     total = reduced("sum", where(mask, a if exact else widened(a), 0), axis)
     return narrowed(apply("true_divide", total, reduced("sum", mask, axis)), a)
 
 
 def _variance(root: bool, name: str, a: Field, axis: Any, mask: Mask, ddof: Any = 0) -> Field:
-    """The mean square of what the values are off the mean, as NumPy: in two passes, which lose no digits to large means."""
+    """Return the mean squared deviation from the mean, in two passes as NumPy: large means cost no digits."""
     if isinstance(ddof, (bool, Field)) or not isinstance(ddof, (int, float, np.integer, np.floating)):
         raise SemanticError(f"{name}: `ddof=` is a number, not {described(ddof)}")
     values = astype(a, "float64") if a.dtype in ("int16", "uint16") else widened(a)
@@ -195,7 +195,7 @@ def _variance(root: bool, name: str, a: Field, axis: Any, mask: Mask, ddof: Any 
 
 
 def _everywhere(name: str, mean: Field, values: Field, axis: Any) -> Field:
-    """Means at all places that they are the means of; one number for all is so by itself."""
+    """Return means at all points that they are the means of; a single mean needs no copies."""
     if not mean.type.array_shape:
         return mean
     return spread(name, kept(name, mean, values, axis), values.type.array_shape)

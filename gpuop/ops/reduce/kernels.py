@@ -1,6 +1,6 @@
-"""The kernels of reductions: one step each from a field to a smaller one. Several steps reduce what is large.
+"""The kernels of reductions: each reduces a field to a smaller one in one step; large fields take several steps.
 
-All add in an order that the shapes decide, so results are equal in every run and on every device.
+The order of additions depends on the shapes alone, so results are equal in every run and on every device.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from gpuop.ops.layout.gather import own_place
 from gpuop.ops.reduce.reducers import AT_ONCE, LONG, TURN, Item, Reducer, Split, assign, pairwise, share, split
 from gpuop.ops.symbolic_numbers import passed, read
 
-NARROW, WIDE = 32, 256  # threads that share a row of a field; a work-group has rows for so many as the latter
+NARROW, WIDE = 32, 256  # threads of a row, and of a work-group with short rows
 BUSY = 2**16  # threads that keep a device busy
-FAN = 4  # threads of which one takes what all have
-MOST = 2**30  # elements of fields whose extents are arguments
-SHORT = 32  # an axis of so few points is left to single threads
+FAN = 4  # a tree level combines the items of so many threads
+MOST = 2**30  # elements of fields with dynamic extents
+SHORT = 32  # shorter axes are reduced by single threads
 
 
 @dataclass(frozen=True)
 class Partial:
-    """Values that are reduced in part.
+    """Partly reduced values.
 
     Attributes:
-        values, places: fields; `places` says where each value was found, None before the first step.
-        step: what the position grows by from one point of the axis being reduced to the next.
+        values, places: fields; `places` has the position of each value, None before the first step.
+        step: the difference of positions between neighbours on the reduced axis.
     """
 
     values: Field
@@ -39,17 +39,17 @@ class Partial:
 
     @property
     def open(self) -> bool:
-        """Whether no kernel is to know its extents, nor what follows from them."""
+        """Whether the kernel must not depend on the extents."""
         return self.values.node.dynamic and max(self.type.field_shape, default=0) <= self.most
 
     @property
     def steps(self) -> tuple[Field, ...]:
-        """The step as a kernel gets it that is not to know it."""
+        """The step as a kernel argument, for kernels that do not depend on it."""
         return passed(self.step) if self.open and self.step > 1 else ()
 
     @property
     def most(self) -> int:
-        """An extent that all axes may have for an int to count what they hold, and whatever is added to it."""
+        """The largest extent for which an int counts the elements, and all offsets."""
         return int((MOST // self.type.planes) ** (1 / max(len(self.type.field_shape), 1)))
 
     @property
@@ -57,11 +57,11 @@ class Partial:
         return self.values.type
 
     def read_by(self, reducer: Reducer) -> Reducer:
-        """The reducer of values that a thread reads one after another: those that were not reduced yet are in order."""
+        """Return the reducer for a thread that reads several values; values that are not reduced yet are in order."""
         return replace(reducer, ordered=self.places is None)
 
     def load(self, reducer: Reducer, point: Sequence[Any], element: Any, at: Any) -> Item:
-        """What is at a point, which is position `at` of the axis being reduced."""
+        """Return the item at a point, with position `at` on the reduced axis."""
         value = k._convert(k._readTensorElement(self.values, *point, element, border="unchecked"), reducer.held)
         if not reducer.places:
             return (value,)
@@ -84,7 +84,7 @@ def a_step(
     """Record a step; its body gets a function that writes an item at a place of the result.
 
     Args:
-        numbers: what the body reads that follows from extents.
+        numbers: numbers that follow from extents, for the body.
     """
     held = "complex64" if given.type.dtype == "complex64" else reducer.held
     types = [kind.replace(dtype=reducer.result if last else held)]
@@ -105,14 +105,14 @@ def a_step(
 
 
 def planes_of(kind: FieldType) -> Shape:
-    """The scalars of a point: what is reduced independently."""
+    """Return the scalars of a point, which are reduced independently."""
     return Shape(kind.planes) if kind.planes > 1 else Shape()
 
 
 def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Partial:
     """Reduce a grid axis by up to 64: each thread reads along it, for one point of the result.
 
-    Neighbours read side by side where it is not the last axis. The axis stays where it is longer than that.
+    If it is not the last axis, neighbouring threads read neighbouring points. Longer axes stay in part.
     """
     grid = given.type.field_shape
     parts = split(grid[axis], 1, LONG, TURN)
@@ -137,17 +137,17 @@ def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Parti
 
 
 def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Split | None = None) -> Partial:
-    """Reduce the last grid axes together: threads side by side read a row of values, and a tree in local memory joins them.
+    """Reduce the last grid axes together: threads side by side read a row of values, and a tree in local memory combines them.
 
-    A row has up to 8,192 values; an axis of chunks stays where there are more. As few threads share it as keep a device
-    busy, so that trees are low; a work-group takes several rows. Chunks that others go by are given as `parts`.
+    A row has up to 8,192 values; longer rows leave an axis of chunks. As few threads share a row as keep a device
+    busy, so that trees are low; a work-group takes several rows. `parts` gives another chunking.
     """
     grid = given.type.field_shape
     kept, reduced = Shape(grid[: len(grid) - axes]), Shape(grid[len(grid) - axes :])
     parts = parts or chunks_of(reduced.points, kept.points)
     width = parts.width
     out = Shape((*kept, *([parts.chunks] if parts.chunks > 1 else [])))
-    apart = not kept or (given.open and len(kept) == 1 and parts.chunks > 1)  # whether chunks have an axis of the grid
+    apart = not kept or (given.open and len(kept) == 1 and parts.chunks > 1)  # whether chunks have a grid axis
     threads = (*kept, parts.chunks, width) if apart else (*kept, parts.chunks * width)
     numbers = passed(*parts.numbers, *reduced[1:]) if given.open else ()
 
@@ -176,13 +176,13 @@ def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Sp
 
 
 def chunks_of(count: int, rows: int) -> Split:
-    """Chunks of rows of so many values, and the threads that share them."""
+    """Return the chunks of rows with this length, and the threads that share them."""
     width = _width(count, rows)
     return split(count, width, AT_ONCE // width, TURN)
 
 
 def _width(count: int, rows: int) -> int:
-    """The threads that share a row of so many values: more where there are few rows, but each with values enough."""
+    """Return the threads for a row of this length: more if there are few rows, but each with enough values."""
     chunks = rows * -(-count // AT_ONCE)
     width = NARROW
     while width < WIDE and width * chunks < BUSY and width * 2 * TURN < count:
@@ -191,7 +191,7 @@ def _width(count: int, rows: int) -> int:
 
 
 def _unravelled(at: Any, extents: Sequence[Any]) -> list[Any]:
-    """Coordinates of a position in row-major order, along an axis more than there are extents: nobody asks for the first one."""
+    """Return the coordinates of a position in row-major order; `extents` lacks that of the first axis, which no one needs."""
     found: list[Any] = []
     for extent in reversed(extents):
         found.append(at % extent)
@@ -200,7 +200,7 @@ def _unravelled(at: Any, extents: Sequence[Any]) -> list[Any]:
 
 
 def _joined(reducer: Reducer, mine: Item, width: int) -> Item:
-    """The tree: a few of the threads take what the others have, until one has all. Few levels have few barriers."""
+    """Reduce in a tree: a few threads take the items of the others, until one has all. Few levels need few barriers."""
     dtypes = (reducer.held, reducer.places)[: len(mine)]
     shared = [k._local(getattr(k, f"_{BY_NUMPY[dtype].c}Array")(k._localRows, width)) for dtype in dtypes]
     _put(shared, (k._localRow, k._localColumn), mine)
@@ -227,12 +227,12 @@ def _put(arrays: Sequence[Any], place: tuple[Any, ...], item: Sequence[Any]) -> 
 def by_elements(
     reducer: Reducer, given: Partial, tensor: Shape, count: int, strides: tuple[int, int, int], last: bool
 ) -> Partial:
-    """Reduce tensor axes, of each thread's own point: no other thread's values are needed, so it fuses.
+    """Reduce tensor axes at each thread's own point: no other thread's values are needed, so this fuses.
 
     Args:
-        tensor: the shape that is left.
-        count: values for each element that is left.
-        strides: from one element that is left to the next, from one value to the next, and the parts of an element.
+        tensor: the shape of the result's tensor.
+        count: values for each element of the result.
+        strides: between elements of the result, between values, and between the parts of an element.
     """
     outer, inner, parts_of_one = strides
     left = given.type.planes // count

@@ -1,4 +1,4 @@
-"""What is kept of values while they are reduced, and how two of them become one."""
+"""Accumulators of reductions, and the combination of two of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.symbolic_numbers import Bounds
 
-Item = tuple[Any, ...]  # a kernel value; of argmin and argmax also where it was found
-TURN = 8  # values that a thread reads in each turn of a loop; so few it reads without
-FEW = 2  # values of them that compilers are asked to expand where TURN are too many
+Item = tuple[Any, ...]  # a kernel value; for argmin and argmax also its position
+TURN = 8  # values that a thread reads in each iteration of a loop; fewer are read without a loop
+FEW = 2  # values that compilers are asked to unroll, if TURN are too many
 AT_ONCE = 8192  # values of a row that a work-group reduces
-LONG = 64  # values that a thread takes which shares with none
-FEWEST_BITS = 64  # integers of fewer bits are summed exactly, in integers of so many
+LONG = 64  # values that a single thread reduces
+FEWEST_BITS = 64  # narrower integers are summed exactly, in integers of so many bits
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Reducer:
     """A reduction of a dtype.
 
     Attributes:
-        name: NumPy's.
-        held: the dtype of what is kept; exact for the values, and for sums of integers.
+        name: the NumPy name.
+        held: the accumulator's dtype; exact for the values, and for sums of integers.
         result: the dtype of the result.
-        places: the dtype of positions while they are kept; empty where none are.
-        divisor: of the mean.
-        ordered: whether each item that is combined was found before the next one.
-        operation: what makes one value of two; None where one of them is chosen.
-        neutral: what changes no value by the operation.
-        key: of operations that are users', what tells them and their neutral values apart.
+        places: the dtype of positions; "" if there are none.
+        divisor: the divisor of a mean.
+        ordered: whether items are combined in the order of their positions.
+        operation: combines two values; None if one of them is chosen.
+        neutral: the identity of the operation.
+        key: for user functions, identifies the function and its identity element.
     """
 
     name: str
@@ -51,17 +51,17 @@ class Reducer:
 
     @property
     def in_a_row(self) -> int:
-        """How many values a compiler is asked to expand: Intel's dies of seven choices of integers in a row, or two times four."""
+        """Return how many values compilers are asked to unroll: Intel's crashes on seven integer selects, or on two times four."""
         choices = self.name in ("min", "max") or self.key
         return FEW if choices and np.dtype(self.held).kind != "f" else TURN
 
     @property
     def divided(self) -> str:
-        """The dtype of what is divided."""
+        """The dtype of the dividend."""
         return self.held if np.dtype(self.held).kind == "f" else "float32"
 
     def combine(self, a: Item, b: Item) -> Item:
-        """What the operation makes of them; or the smaller or the greater one, where both are equal the one found first."""
+        """Combine two items: by the operation, or the smaller or greater one; of equal ones the first."""
         if self.operation is not None:
             return (self.operation(a[0], b[0]),)
         if not self.places:
@@ -72,14 +72,14 @@ class Reducer:
         return _chosen(first, a[0], b[0]), _chosen(first, a[1], b[1])
 
     def _before(self, a: Any, b: Any) -> Any:
-        """Whether a is at least as extreme as b; NaN is more so than any number, or less where it is left out."""
+        """Return whether a is at least as extreme as b; NaN is more extreme than numbers, or less if it is left out."""
         ordered = a <= b if self.name.endswith("min") else a >= b
         if np.dtype(self.held).kind != "f":
             return ordered
         return ordered | (b != b if self.name.startswith("nan") else a != a)
 
     def finished(self, item: Item, divisor: Any) -> Any:
-        """The result of a whole reduction."""
+        """Return the result of a whole reduction."""
         if self.places:
             return k._convert(item[1], "int64")
         if not self.divisor:
@@ -100,7 +100,7 @@ OPERATIONS = {
 
 
 def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
-    """The reducer of a field's type; `count` values become one."""
+    """Return the reducer of a field's type; `count` values become one."""
     dtype = "float32" if kind.dtype in ("unorm8", "complex64", "float16") else kind.dtype
     result = "float32" if kind.dtype == "unorm8" else kind.dtype
     number = np.dtype(dtype)
@@ -119,7 +119,7 @@ def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
 
 @dataclass(frozen=True)
 class Split:
-    """`count` values as `chunks`, of each of which `width` threads side by side take `share` values each."""
+    """A split of `count` values into `chunks`; in each `width` threads side by side take `share` values each."""
 
     count: int
     width: int
@@ -133,38 +133,38 @@ class Split:
 
     @property
     def whole(self) -> int:
-        """How many values of a share all threads have, in all chunks."""
+        """The number of values in a share that all threads have, in all chunks."""
         return (self.count - (self.chunks - 1) * self.size) // self.width
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """What follows from the count: that of values, those of a share, those of them that all threads have; the last chunk."""
+        """The values, those of a share, those that all threads have, and those of the last chunk."""
         return self.count, self.share, self.whole, self.chunks - 1
 
     def bounds(self, most: int) -> tuple[Bounds, ...]:
-        """Those of the numbers, of an axis of at most so many values."""
+        """Return the bounds of these numbers, for an axis of at most this extent."""
         share = LONG if self.width == 1 else AT_ONCE // self.width
         return (1, most), (1, share), (0, share), (0, most // (share * self.width))
 
 
 def split(count: int, width: int, most: int, step: int = 1) -> Split:
-    """Equal chunks of shares of at most `most` values; a multiple of `step` values, where there are several chunks."""
+    """Return equal chunks of shares of at most `most` values; several chunks have multiples of `step` values."""
     chunks = -(-count // (width * most))
     share = -(-count // (width * chunks))
     share = -(-share // step) * step if chunks > 1 else share
     return Split(count, width, share, -(-count // (width * share)))
 
 
-Load = Callable[[Any], Item]  # what is at a position, which is below the count
+Load = Callable[[Any], Item]  # returns the item at a position below the count
 
 
 def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0, numbers: Sequence[Any] = ()) -> Item:
     """Reduce a thread's share: every `width`-th value of a chunk, from the thread's own on.
 
-    No thread branches. What is read behind the last value changes nothing, and only in the turns where some thread does so.
+    No thread branches. Reads past the last value change nothing, and occur only in the iterations in which a thread needs them.
 
     Args:
-        numbers: the split's, where the kernel is not to know them.
+        numbers: the numbers of the split, if the kernel must not depend on them.
     """
 
     def guarded(at: Any) -> Item:
@@ -196,26 +196,26 @@ def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0, 
 def _open_share(
     reducer: Reducer, load: Load, guarded: Load, parts: Split, chunk: Any, own: Any, numbers: Sequence[Any]
 ) -> Item:
-    """The same in the same order, of numbers that are arguments: of chunks there are several, or one."""
+    """Reduce in the same order with numbers that are arguments: whether there is one chunk is known."""
     _, given, whole, last = numbers
     first = k._min(chunk, last) * (given * parts.width) + own if parts.chunks > 1 else own
     total = _started(reducer, guarded, first)
     turns, rest, safe = given / TURN, given % TURN, whole / TURN
     _take_turns(reducer, total, load, first, safe, parts.width)
     _take_turns(reducer, total, guarded, first + safe * (TURN * parts.width), turns - safe, parts.width)
-    if parts.chunks == 1:  # several have whole turns
-        with k._if(rest > 0) if reducer.key else nullcontext():  # users' neutral values may change something
+    if parts.chunks == 1:  # several chunks have full iterations
+        with k._if(rest > 0) if reducer.key else nullcontext():  # the identity of a user function may change values
             _take_turn(reducer, total, guarded, first + turns * (TURN * parts.width), rest, parts.width)
     return total
 
 
 def _started(reducer: Reducer, load: Load, first: Any) -> Item:
-    """Variables for what is reduced; they hold nothing yet, or what is at the first position, which changes nothing."""
+    """Return accumulators, which have no value yet, or that of the first position, which changes nothing."""
     return tuple(map(k._var, (k._convert(reducer.neutral, reducer.held),) if reducer.operation else load(first)))
 
 
 def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: Any, width: int) -> None:
-    """Reduce so many turns, of every `width`-th value from the first on, into variables."""
+    """Reduce some iterations, of every `width`-th value from the first on, into the accumulators."""
     if isinstance(turns, int) and turns == 1:
         _take_turn(reducer, total, load, first, TURN, width)
     elif not isinstance(turns, int) or turns:
@@ -224,9 +224,9 @@ def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: An
 
 
 def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: Any, width: int) -> None:
-    """Reduce a turn of so many values into variables. What is added has one of its own: its error is that of fewer in a row.
+    """Reduce one iteration into the accumulators. Sums have a partial sum of their own: fewer additions in a row round less.
 
-    It is a loop, so that the text has what is reduced once, however long that is; compilers expand it where it is short.
+    It is a loop, so that the text has the values' expression once, however long that is; compilers unroll short loops.
     """
     part = (k._var(k._convert(reducer.neutral, reducer.held)),) if reducer.operation else total
     with k._for(count, unroll=min(count, reducer.in_a_row) if isinstance(count, int) else False) as j:
@@ -236,13 +236,13 @@ def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: Any
 
 
 def _guarded(reducer: Reducer, load: Load, at: Any, count: Any) -> Item:
-    """What is at a position; behind the end nothing, or the last value, which changes nothing."""
+    """Return the item at a position; past the end the identity, or the last value, which changes nothing."""
     item = load(k._min(at, count - 1))
     return (k._where(at < count, item[0], k._convert(reducer.neutral, reducer.held)),) if reducer.operation else item
 
 
 def take(reducer: Reducer, total: Item, item: Item) -> None:
-    """Reduce variables and an item, into the variables."""
+    """Combine accumulators and an item, into the accumulators."""
     assign(total, reducer.combine(total, item))
 
 
@@ -252,7 +252,7 @@ def assign(variables: Item, item: Item) -> None:
 
 
 def pairwise(reducer: Reducer, items: Sequence[Item]) -> Item:
-    """Neighbours first: the error of n additions is that of log2(n) in a row (N. Higham, SIAM J. Sci. Comput. 14(4), 1993)."""
+    """Pairwise combination: the error of n additions is that of log2(n) in a row (N. Higham, SIAM J. Sci. Comput. 14(4), 1993)."""
     while len(items) > 1:
         pairs = [reducer.combine(a, b) for a, b in zip(items[::2], items[1::2], strict=False)]
         items = [*pairs, *items[len(pairs) * 2 :]]

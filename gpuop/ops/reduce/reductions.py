@@ -1,4 +1,4 @@
-"""Reductions of fields: which steps reduce which axes."""
+"""Reductions of fields: the steps, and the axes of each."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from gpuop.ops.reduce.reducers import AT_ONCE, Reducer, reducer_of
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """What a reduction was made of."""
+    """The field, axes and reducer of a reduction."""
 
     reducer: Reducer
     field: Field
     axes: tuple[int, ...]
 
 
-reductions: WeakKeys[Call, Reduced] = WeakKeys()  # the last call of each
+reductions: WeakKeys[Call, Reduced] = WeakKeys()  # by last call
 
 
 class EmptyError(SemanticError):
-    """There is no value to choose."""
+    """An error: there is no value to choose."""
 
 
 def reduced(name: str, field: Field, axis: Any) -> Field:
-    """A reduction that `reducer_of` knows over `array_shape`, as an operator of several kernels at most.
+    """Reduce a field over axes of `array_shape` by name (`reducer_of`), in a few kernels at most.
 
     Raises:
-        SemanticError: an axis that is none, a dtype that has not such a reduction, or an empty axis where there is no value
+        SemanticError: no such axis, a dtype without this reduction, or an empty axis where there is no value
             to choose.
     """
     kind = field.type
@@ -53,7 +53,7 @@ def reduced(name: str, field: Field, axis: Any) -> Field:
 
 
 def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Field:
-    """What a reducer makes of the values along axes, which are the user's `axis`."""
+    """Reduce the values along axes with a reducer; `axis` is the user's argument."""
     kind = field.type
     if not math.prod(kind.array_shape[a] for a in axes) and not reducer.operation:
         raise EmptyError(
@@ -69,7 +69,7 @@ def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Fi
 
 
 def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
-    """Grid axes first: they leave little, and what is left of tensors is at one point."""
+    """Reduce grid axes first: few points are left, and tensor elements of a point are at one place."""
     kind = field.type
     dimensions = len(kind.field_shape)
     if len(kind.tensor_shape) > MOST_TENSOR and axes and axes[-1] >= dimensions:
@@ -84,7 +84,7 @@ def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field
 
 
 def _in_two_axes(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
-    """Of tensors of more axes: those that stay are one, before one of those that are reduced."""
+    """Merge tensor axes into two: those that stay, and those that are reduced."""
     given, grid = axes_of(field.type), len(field.field_shape)
     parts = [[a for a in range(grid, len(given)) if (a in axes) == gone] for gone in (False, True)]
     field = permuted("transpose", field, [*range(grid), *parts[0], *parts[1]])
@@ -96,7 +96,7 @@ def _in_two_axes(reducer: Reducer, field: Field, axes: list[int], flat: bool) ->
 
 
 def _over_grid(reducer: Reducer, given: Partial, axes: list[int], last: bool) -> Partial:
-    """Reduce grid axes, the last one first; all together where a work-group takes them at once."""
+    """Reduce grid axes, the last one first; all together if a work-group takes them at once."""
     pending, block, chunked = list(axes), given.step, False
     while pending:
         grid = given.type.field_shape
@@ -134,9 +134,9 @@ def _over_tensor(reducer: Reducer, given: Partial, axes: list[int]) -> Partial:
 
 
 def axes_reduced(name: str, kind: FieldType, axis: Any) -> list[int]:
-    """The axes to reduce, in order."""
+    """Return the axes to reduce, in order."""
     dimensions = len(kind.array_shape)
-    if axis is None or (not dimensions and isinstance(axis, int) and axis in (0, -1)):  # as of NumPy's numbers
+    if axis is None or (not dimensions and isinstance(axis, int) and axis in (0, -1)):  # as for NumPy scalars
         return list(range(dimensions))
     if isinstance(axis, tuple) and name.startswith("arg"):
         raise SemanticError(f"{name} takes one axis, or none for all of them, not a tuple")
@@ -148,7 +148,7 @@ def _named(axis: Any) -> str:
 
 
 def _left(kind: FieldType, axes: list[int]) -> FieldType:
-    """The type of what is left when axes are taken away."""
+    """Return the type without these axes."""
     split = len(kind.field_shape)
     grid = Shape(n for a, n in enumerate(kind.field_shape) if a not in axes)
     tensor = Shape(n for a, n in enumerate(kind.tensor_shape, split) if a not in axes)
@@ -157,7 +157,7 @@ def _left(kind: FieldType, axes: list[int]) -> FieldType:
 
 
 def _constant(reducer: Reducer, kind: FieldType) -> Field:
-    """What no values give: the neutral value, 0 of sums, and as the mean NaN."""
+    """Return the reduction of no values: the identity, 0 for sums, and NaN for means."""
     value = math.nan if reducer.name == "mean" else reducer.neutral + 0
     out = kind.replace(dtype=reducer.result)
 

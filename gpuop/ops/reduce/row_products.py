@@ -1,4 +1,4 @@
-"""NumPy's products of rows: sums of products over axes, and convolutions of one dimension."""
+"""NumPy products of rows: sums of products over axes, and convolutions in one dimension."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gpuop.ops.layout.layouts import permuted, ravel, reshaped
 from gpuop.ops.layout.reorder import flip
 from gpuop.ops.reduce.reductions import reduced
 
-TILED = 32  # rows and columns of a result from which on it is a product of matrices
+TILED = 32  # results with so many rows and columns are matrix products
 
 
 def _operands(name: str, *given: Any) -> list[Field]:
-    """Fields, all axes of which are the grid's, in their common dtype."""
+    """Return fields in their common dtype, with all axes in the grid."""
     fields = [g if isinstance(g, Field) else Field(g) for g in given]
     dtype = common_dtype(fields)
     return [astype(reshaped(name, f, [Axis(n) for n in f.shape]), dtype) for f in fields]
@@ -40,7 +40,7 @@ def _conjugate(field: Field) -> Field:
 
 
 def _summed(a: Field, b: Field, axes: tuple[int, ...]) -> Field:
-    """The sum of products over axes, in the dtype of the operands, in which integers wrap."""
+    """Return the sum of products over axes, in the dtype of the operands, in which integers wrap."""
     dtype = a.dtype
     if dtype == "bool":
         return reduced("max", _times(a, b), axes)
@@ -53,7 +53,7 @@ def _summed(a: Field, b: Field, axes: tuple[int, ...]) -> Field:
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Field:
-    """numpy.tensordot: all axes of the result are the grid's."""
+    """numpy.tensordot: all axes of the result are grid axes."""
     one, other = _operands("tensordot", a, b)
     if isinstance(axes, (int, np.integer)):
         mine, theirs = list(range(one.ndim - int(axes), one.ndim)), list(range(int(axes)))
@@ -75,7 +75,7 @@ def _contracted(
     theirs: Sequence[int],
     combine: Callable[[Field, Field], Field] = _times,
 ) -> Field:
-    """The free axes of both, one after the other; what is summed over comes last in both, unless they are large matrices."""
+    """Return the free axes of both, then the summed ones, which come last in both unless they are large matrices."""
     free = [[n for n in range(f.ndim) if n not in gone] for f, gone in ((one, mine), (other, theirs))]
     if mine and min(math.prod(f.shape[n] for n in rest) for f, rest in zip((one, other), free, strict=True)) >= TILED:
         return _of_matrices(one, other, [*free[0], *mine], [*theirs, *free[1]], len(mine))
@@ -90,7 +90,7 @@ def _contracted(
 
 
 def _of_matrices(one: Field, other: Field, mine: Sequence[int], theirs: Sequence[int], summed: int) -> Field:
-    """Sums of products as those of two matrices: fields with axes in these orders, of which so many are summed over."""
+    """Compute sums of products as a matrix product: of fields with axes in these orders, the last ones summed."""
     a, b = permuted("transpose", one, list(mine)), permuted("transpose", other, list(theirs))
     rows, columns = a.shape[: a.ndim - summed], b.shape[summed:]
     inner = math.prod(b.shape[:summed])
@@ -126,7 +126,7 @@ def _paired(name: str, one: Field, other: Field, axis: int) -> tuple[list[int], 
 
 
 def vdot(a: Any, b: Any, /) -> Field:
-    """numpy.vdot: of all values in row-major order, the first ones conjugated."""
+    """numpy.vdot: over all values in row-major order, the first operand conjugated."""
     one, other = (ravel(f) for f in _operands("vdot", a, b))
     if one.shape != other.shape:
         raise SemanticError(f"vdot: {one.size} values and {other.size}: give as many of both")
@@ -142,7 +142,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Field:
 
 
 def outer_of(name: str, a: Any, b: Any) -> Field:
-    """A function of each value of one and each of the other, as the method `outer` of ufuncs."""
+    """Apply a function to each value of one and each of the other, as the method `outer` of ufuncs."""
     one, other = _operands(f"{name}.outer", a, b)
     return _contracted(one, other, [], [], functools.partial(apply, name))
 
@@ -177,7 +177,7 @@ def _rows(name: str, *given: Any) -> list[Field]:
 
 
 def _convolved(name: str, row: Field, taps: Field, mode: str, before: int) -> Field:
-    """Sums of products, the row's values in their order; `before` is what "same" leaves out before its first value."""
+    """Return sums of products, in the order of the row; `before` is the part that "same" drops before its first value."""
     spans = {
         "full": (0, row.size + taps.size - 1),
         "same": (before, row.size),

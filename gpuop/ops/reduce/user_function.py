@@ -1,4 +1,4 @@
-"""Reductions of fields by a function of the user's."""
+"""Reductions of fields with a user function."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def reduce(
         SemanticError: a function that gives no number of the field's dtype or reads a field, an identity that the dtype does
             not hold, an axis that is none, or a mask that does not broadcast.
     """
-    of_complex = getattr(field, "dtype", "") == "complex64"  # of arrays an error follows
+    of_complex = getattr(field, "dtype", "") == "complex64"  # arrays raise an error later
     reducer = of_pairs("reduce", function, identity) if of_complex else reducer_by("reduce", function, field, identity)
     axes = axes_reduced("reduce", field.type, axis)
     mask = mask_of("reduce", field, where)
@@ -71,10 +71,10 @@ def reduce(
 
 
 def of_pairs(name: str, function: Callable[[Any, Any], Any], identity: Any) -> Operation:
-    """What a function of complex numbers makes of two fields.
+    """Return a function of two complex fields from one of two complex numbers.
 
     Raises:
-        SemanticError: as of `gp.reduce` and `gp.scan`, which `name` is of.
+        SemanticError: as for `gp.reduce` and `gp.scan`; `name` is one of them.
     """
     if not numeric(identity):
         raise SemanticError(f"gp.{name}: the identity of a complex64 field is a number, not {identity!r}")
@@ -82,10 +82,10 @@ def of_pairs(name: str, function: Callable[[Any, Any], Any], identity: Any) -> O
 
 
 def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, identity: Any) -> Reducer:
-    """The reducer of a function: half-precision values are kept as floats, and bools as bytes.
+    """Return the reducer of a function: half-precision values are accumulated as floats, and bools as bytes.
 
     Raises:
-        SemanticError: as of `gp.reduce` and `gp.scan`, which `name` is of.
+        SemanticError: as for `gp.reduce` and `gp.scan`; `name` is one of them.
     """
     if not isinstance(field, Field):
         raise SemanticError(f"gp.{name} takes a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`")
@@ -106,10 +106,10 @@ def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, ident
 
 
 def _recorded(name: str, function: Callable[[Any, Any], Any], dtype: str) -> str:
-    """What tells the function from others: what it records of two values.
+    """Return a key of the function: the recording of its body for two values.
 
     Raises:
-        SemanticError: it is no function, reads fields, or gives no number of the dtype.
+        SemanticError: it is no function, reads fields, or does not return a number of the dtype.
     """
     check_two_values(f"gp.{name} takes a function of two values", function)
     types = (FieldType((), (), dtype),)
@@ -126,7 +126,7 @@ def _recorded(name: str, function: Callable[[Any, Any], Any], dtype: str) -> str
 
 @lru_cache
 def _two_values(dtype: str) -> tuple[Field, Field]:
-    """Fields that stand for the two values of a function."""
+    """Return placeholder fields for the two values of a function."""
     return Field(np.zeros((), dtype)), Field(np.ones((), dtype))
 
 

@@ -1,9 +1,9 @@
-"""The kernels of scans: what an operation makes of the values of an axis up to each.
+"""The kernels of scans: an operation combines the values of an axis up to each place.
 
-An axis that is long is scanned in chunks, side by side: what each has becomes one value first, these are scanned, and then each
-chunk begins with what comes before it (G. Blelloch, Prefix sums and their applications, CMU-CS-90-190, 1990). Along the last axis
-32 threads have a chunk, and scan four times as many values at a time; along others a thread has one, as neighbours read side by
-side there. The chunks follow from the shape alone, so results are equal on every device.
+A long axis is scanned in chunks, side by side: each chunk is reduced to one value, these are scanned, and then each
+chunk begins with the value before it (G. Blelloch, Prefix sums and their applications, CMU-CS-90-190, 1990). Along the last axis
+32 threads have a chunk, and scan four times as many values at a time; along others one thread has a chunk, as neighbours read
+side by side there. Chunks depend on the shape alone, so results are equal on every device.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from gpuop.ops.reduce.reducers import LONG, TURN, Reducer, Split, split
 
 Operation = Callable[[Any, Any], Any]
 NAMES = {"sum": "cumsum", "prod": "cumprod"}
-IN_A_ROW = 4  # neighbouring values that one of several threads takes at a time
+IN_A_ROW = 4  # neighbouring values that each thread takes at a time if several share a chunk
 
 
 @dataclass(frozen=True)
 class Scanned:
-    """A step: which axis of which field is scanned, in which chunks.
+    """One step of a scan: the field, the axis and the chunks.
 
     Attributes:
-        inclusive: whether a value counts for its own place.
-        last: whether the result is of the reducer's dtype; else it is of what the reducer holds.
+        inclusive: whether a value is part of the result at its own place.
+        last: whether the result has the reducer's result dtype, instead of the accumulator's.
     """
 
     reducer: Reducer
@@ -53,7 +53,7 @@ class Scanned:
         return self.field.type.replace(dtype=self.reducer.result if self.last else held)
 
     def place(self, own: list[Any], at: Any) -> list[Any]:
-        """The point at a position of the axis; `own` are the coordinates on other axes."""
+        """Return the point at a position of the axis; `own` are the coordinates on other axes."""
         return [*own[: self.axis], at, *own[self.axis :]]
 
     def load(self, own: list[Any], at: Any) -> Any:
@@ -63,13 +63,13 @@ class Scanned:
         )
 
     def store(self, own: list[Any], at: Any, value: Any) -> None:
-        """Write what the values up to a position make: there, or if they are exclusive at the next place."""
+        """Write the result up to a position: there, or at the next place if the scan is exclusive."""
         at = at if self.inclusive else at + 1
         with k._if(at < self.parts.count):
             k._writeTensorElement(k._out0, value, *self.place(own, at), k._tensorElement)
 
     def start(self, own: list[Any], before: Field | None, chunk: Any, first: Any) -> Any:
-        """A variable for what comes before a chunk; of the first one that is neutral, and the result where it is exclusive."""
+        """Return a variable with the result before a chunk; for the first one the identity, which an exclusive scan also writes."""
         neutral = k._convert(self.reducer.neutral, self.reducer.held)
         if not self.inclusive:
             with k._if(first == 0):
@@ -85,7 +85,7 @@ class Scanned:
 
 
 def along_grid(reducer: Reducer, field: Field, axis: int, inclusive: bool, last: bool = True) -> Field:
-    """Scan along an axis of the grid."""
+    """Scan along a grid axis."""
     grid = field.field_shape
     rows = axis == len(grid) - 1 and grid[axis] > SHORT
     if rows:
@@ -102,7 +102,7 @@ def along_grid(reducer: Reducer, field: Field, axis: int, inclusive: bool, last:
 
 
 def rows_of(count: int) -> Split:
-    """The chunks of a row, of whole turns."""
+    """Return the chunks of a row, with full iterations only."""
     parts = split(count, NARROW, LONG, IN_A_ROW)
     return Split(count, NARROW, -(-parts.share // IN_A_ROW) * IN_A_ROW, parts.chunks)
 
@@ -112,14 +112,14 @@ def _columns(step: Scanned) -> Field:
 
 
 def _totals(step: Scanned) -> Field:
-    """What each chunk of a row makes; the operations of users' need not be commutative, so these are scanned."""
+    """Return the reduction of each chunk of a row; user functions need not be commutative, so these are scans."""
     if not step.reducer.key:
         return by_groups(step.reducer, Partial(step.field), 1, False, step.parts).values
     return _by_lanes(step, None, totals=True)
 
 
 def _by_threads(step: Scanned, before: Field | None) -> Field:
-    """Each thread scans a chunk, for one point of the other axes."""
+    """Scan with one thread for each chunk and point of the other axes."""
     parts, grid = step.parts, list(step.type.field_shape)
     grid[step.axis] = parts.chunks
 
@@ -137,10 +137,10 @@ def _by_threads(step: Scanned, before: Field | None) -> Field:
 
 
 def _by_lanes(step: Scanned, before: Field | None, totals: bool = False) -> Field:
-    """Threads side by side scan a chunk of a row; a work-group has several chunks or rows.
+    """Scan a chunk of a row with threads side by side; a work-group has several chunks or rows.
 
     Args:
-        totals: only the last value of each chunk is wanted.
+        totals: whether only the last value of each chunk is needed.
     """
     parts, kept = step.parts, Shape(step.type.field_shape[:-1])
     threads = (*kept, parts.chunks * parts.width) if kept else (parts.chunks, parts.width)
@@ -163,7 +163,7 @@ def _by_lanes(step: Scanned, before: Field | None, totals: bool = False) -> Fiel
 
 
 def _turn(step: Scanned, own: list[Any], first: Any, total: Any, write: bool) -> None:
-    """Scan a few values of each thread: its own, then those of threads before it."""
+    """Scan a few values of each thread, then combine them with those of earlier threads."""
     operation, column = step.operation, k._localColumn
     values = [step.load(own, first + column * IN_A_ROW)]
     for j in range(1, IN_A_ROW):
@@ -177,7 +177,7 @@ def _turn(step: Scanned, own: list[Any], first: Any, total: Any, write: bool) ->
 
 
 def _store(step: Scanned, own: list[Any], first: Any, values: list[Any]) -> None:
-    """Write a turn's values. CUDA's threads exchange them first, as neighbours should write side by side."""
+    """Write the values of one iteration. CUDA threads exchange them first, so that neighbours write side by side."""
     column = k._localColumn
     with k._codegenIf(k._target.backend == "cuda"):
         for j in range(IN_A_ROW):
@@ -193,7 +193,7 @@ def _store(step: Scanned, own: list[Any], first: Any, values: list[Any]) -> None
 
 
 def along_tensor(reducer: Reducer, field: Field, axis: int, inclusive: bool) -> Field:
-    """Scan along a tensor's axis: no other thread's values are needed, so it fuses."""
+    """Scan along a tensor axis: no other thread's values are needed, so this fuses."""
     step = Scanned(reducer, field, axis, Split(1, 1, 1, 1), inclusive, True)
     extents = field.type.parts
     count, inner = extents[axis], math.prod(extents[axis + 1 :])
@@ -216,7 +216,7 @@ def along_tensor(reducer: Reducer, field: Field, axis: int, inclusive: bool) -> 
 
 
 def _each(count: int, planes: int, body: Callable[[Any], None]) -> None:
-    """Numbers of elements: a loop's, unless tensors are small."""
+    """Give the numbers of elements, in a loop unless tensors are small."""
     if planes > SMALL_TENSOR:
         with k._for(count) as number:
             body(number)

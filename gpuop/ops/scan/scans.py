@@ -1,4 +1,4 @@
-"""Scans of fields: what an operation makes of the values up to each, NumPy's and by functions of users'."""
+"""Scans of fields: NumPy's, and those with a user function."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def scan(
     """
     if not isinstance(inclusive, bool):
         raise SemanticError(f"gp.scan: `inclusive=` is True or False, not {described(inclusive)}")
-    if getattr(field, "dtype", "") == "complex64":  # of arrays an error follows
+    if getattr(field, "dtype", "") == "complex64":  # arrays raise an error later
         return _of_pairs(of_pairs("scan", function, identity), field, axis, identity, inclusive)
     return _scanned(reducer_by("scan", function, field, identity), field, axis, inclusive)
 
 
 def _of_pairs(operation: Operation, field: Field, axis: Any, neutral: complex, inclusive: bool = True) -> Field:
-    """Of complex numbers."""
+    """Scan complex numbers."""
     if axis is None:
         field, axis = ravel(field), 0
     return doubled(field, numbered(axis, *of_field(field)), operation, neutral, inclusive) if field.size else field
@@ -75,7 +75,7 @@ def _accumulated(name: str, of: str, a: Any, axis: Any) -> Field:
 
 
 def _numbers(field: Any, otherwise: int) -> Any:
-    """A field with a number in the place of NaN."""
+    """Return a field with a number in place of NaN."""
     if not isinstance(field, Field) or field.dtype not in FLOATS:
         return field
     return where(apply("isnan", field), otherwise, field)

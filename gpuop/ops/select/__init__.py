@@ -1,1 +1,1 @@
-"""Functions that choose values or places by conditions and indices."""
+"""Functions that select values or places by conditions and indices."""

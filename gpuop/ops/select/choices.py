@@ -1,4 +1,4 @@
-"""NumPy's functions that choose between values, compare them within a tolerance, round and replace them."""
+"""NumPy functions that select values, compare them within a tolerance, round and replace them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Field:
     for condition in condlist:
         if (condition.dtype if isinstance(condition, Field) else np.asarray(condition).dtype) != np.bool_:
             raise SemanticError("select: conditions are bool fields, as comparisons give them")
-    beside("select", [*condlist, *choicelist, default])  # refuses what is none
+    beside("select", [*condlist, *choicelist, default])  # refuses other operands
     dtype = _dtype_of_all([*choicelist, default])
     found = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
@@ -38,7 +38,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Field:
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Field:
-    """numpy.choose; a Field's indices are not looked at when it is called: `mode` is "clip" or "wrap"."""
+    """numpy.choose; a Field's indices are not evaluated at the call: `mode` is "clip" or "wrap"."""
     index = a_field("choose", a)
     if out is not None or mode not in ("clip", "wrap"):
         raise SemanticError(
@@ -57,7 +57,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Field:
 
 
 def _dtype_of_all(operands: Sequence[Operand]) -> Any:
-    """The dtype that holds them all: numbers among fields are weak."""
+    """Return the common dtype of all; numbers among fields are weak."""
     if any(isinstance(o, Field) for o in operands):
         return common_dtype(operands)
     return Field([complex(o) if isinstance(o, complex) else o for o in operands]).dtype
@@ -67,7 +67,7 @@ def _dtype_of_all(operands: Sequence[Operand]) -> Any:
 
 
 def around(a: Any, decimals: Any = 0, out: Any = None) -> Field:
-    """numpy.around: halves go to the even neighbour; integers stay integers."""
+    """numpy.around: halves are rounded to even; integers stay integers."""
     field, digits = a_field("round", a), whole_number(decimals, "`decimals` of round")
     if out is not None:
         raise SemanticError("round: a Field is rounded into a new Field, there is no `out`")
@@ -81,7 +81,7 @@ def around(a: Any, decimals: Any = 0, out: Any = None) -> Field:
 
 
 def _whole_tens(field: Field, unit: int) -> Field:
-    """Integers to the nearest multiple of a power of ten."""
+    """Round integers to a multiple of a power of ten."""
     if unit > np.iinfo(field.type.array_dtype).max:
         return filled(field.type, 0)
     parts = apply("floor_divide", field, unit)
@@ -126,7 +126,7 @@ def _nan(x: Operand) -> Operand:
 
 
 def _compared(x: Operand, y: Operand) -> tuple[Operand, Operand]:
-    """In the dtypes that NumPy compares them in: short integers beside a floating field are of its dtype."""
+    """Return operands in the dtypes in which NumPy compares them: short integers beside a floating field adopt its dtype."""
     whole = [isinstance(v, Field) and str(v.dtype) not in (*FLOATS, "unorm8") for v in (x, y)]
     floats = isinstance(y, Field) and not whole[1]
     if whole[0] and (x.dtype in LONG_INTEGERS or not floats):
@@ -152,7 +152,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Field:
 
 
 def array_equiv(a1: Any, a2: Any) -> Field:
-    """numpy.array_equiv: of fields that broadcast; a 0D field, which `bool` evaluates."""
+    """numpy.array_equiv, for fields that broadcast; a 0D field, which `bool` evaluates."""
     one, other = _as_field("array_equiv", a1), _as_field("array_equiv", a2)
     try:
         np.broadcast_shapes(one.shape, other.shape)
@@ -209,7 +209,7 @@ def isreal(x: Any) -> Field:
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Field:
-    """numpy.nan_to_num; infinities become the dtype's ends."""
+    """numpy.nan_to_num; infinities become the limits of the dtype."""
     field = a_field("nan_to_num", x)
     if np.dtype(field.type.array_dtype).kind not in "fc":
         return field
@@ -249,7 +249,7 @@ def divmod_of(x: Operand, y: Operand) -> tuple[Field, Field]:
 
 
 def modf(x: Operand) -> tuple[Field, Field]:
-    """numpy.modf: the fraction and the whole part, both of the number's sign."""
+    """numpy.modf: the fraction and the whole part, both with the number's sign."""
     number = widened(x) if isinstance(x, Field) else x
     whole = apply("trunc", number)
     rest = where(apply("isinf", number), 0.0, apply("subtract", number, whole))

@@ -1,4 +1,4 @@
-"""The places of values that are true: chunks count theirs, and then each writes from behind those of the chunks before it."""
+"""The places of true values: each chunk counts its own, then writes after those of the chunks before it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gpuop.ops.reduce.reducers import Split, reducer_of
 from gpuop.ops.scan.kernels import along_grid
 from gpuop.ops.sort.tiles import single
 
-LANES, SHARE = 256, 32  # threads that have a chunk, and the values of each
+LANES, SHARE = 256, 32  # threads for a chunk, and the values of each
 
 
 def true_places(name: str, advice: str, mask: Field, dtype: str) -> Field:
-    """The numbers of the places of a grid of one dimension that are true, in their order; evaluated, as nobody knows how many."""
+    """Return the places of true values in a grid of one dimension, in order; evaluated, as the number of them is unknown."""
     mask = kept(name, advice, mask)
     (points,) = mask.field_shape
     parts = Split(points, LANES, SHARE, -(-points // (LANES * SHARE)))
@@ -44,13 +44,13 @@ def true_places(name: str, advice: str, mask: Field, dtype: str) -> Field:
 
 
 def _start(ends: Field) -> Any:
-    """How many are true before a group's chunk."""
+    """Return the number of true values before a group's chunk."""
     before = k._readTensor(ends, k._max(k._groupColumn - 1, 0), border="unchecked")
     return k._where(k._groupColumn == 0, 0, before)
 
 
 def _alone(mask: Field, ends: Field, parts: Split) -> None:
-    """One thread has a chunk. It writes for each value and decides nothing: where it is not true, the last place again."""
+    """Write with one thread for a chunk. It writes at each value without a branch: false values write the last place again."""
     k._globalThreads(parts.chunks)
     k._localThreads(1)
     first = k._groupColumn * parts.size
@@ -65,7 +65,7 @@ def _alone(mask: Field, ends: Field, parts: Split) -> None:
 
 
 def _together(mask: Field, ends: Field, parts: Split) -> None:
-    """A work-group has a chunk: neighbours take neighbouring values, and write side by side."""
+    """Write with a work-group for a chunk: neighbours take neighbouring values, and write side by side."""
     k._globalThreads(parts.chunks * parts.width)
     k._localThreads(parts.width)
     written = k._var(_start(ends))

@@ -1,4 +1,4 @@
-"""What integers of fields name: as indices, and at each place along an axis."""
+"""Values by integer indices in fields, along leading axes or at each place along an axis."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gpuop.ops.layout.slicing import index_of, sliced
 
 
 def indexed(field: Field, index: Any) -> Field:
-    """`field[index]`: a slice, or what Fields of integers name along the first axes, with integers for others of those.
+    """Return `field[index]`: a slice, or points by Fields of integers along the first axes, mixed with integers.
 
     Args:
-        index: that of `sliced`; or for each of the first axes of the grid an integer or a Field of integers, which broadcast.
-            A Field's indices that are out of bounds are those of the ends.
+        index: as for `sliced`; or for each of the first grid axes an integer or a Field of integers, which broadcast.
+            A Field's indices out of bounds are clamped.
 
     Returns:
-        A field with the axes of these Fields, and then those that have no index.
+        A field with the axes of these Fields, and then the axes without an index.
     """
     parts = index if isinstance(index, tuple) else (index,)
     if not any(isinstance(i, Field) and _whole(i) for i in parts):
@@ -54,7 +54,7 @@ def indexed(field: Field, index: Any) -> Field:
 
 
 def _inside(index: Any, extent: int) -> Any:
-    """A place on an axis: negative indices count from the end, and others are those of the ends."""
+    """Return a place on an axis: negative indices count from the end; others out of bounds are clamped."""
     index = k._convert_int(index)
     index = k._where(index < 0, index + extent, index)
     return k._max(0, k._min(index, extent - 1))
@@ -65,7 +65,7 @@ def _whole(field: Field) -> bool:
 
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Field:
-    """numpy.take_along_axis; a Field's indices that are out of bounds are those of the ends."""
+    """numpy.take_along_axis; a Field's indices out of bounds are clamped."""
     field = a_field("take_along_axis", arr)
     if axis is None:
         field, axis = ravel(field), 0
@@ -85,7 +85,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Field:
 
 
 def _indices(field: Field, indices: Any, axis: int, extent: int) -> Field:
-    """Integers that have the field's axes. What is known is looked at."""
+    """Return indices with as many axes as the field; known ones are checked."""
     if isinstance(indices, Field):
         given = indices
     else:
@@ -108,7 +108,7 @@ def _indices(field: Field, indices: Any, axis: int, extent: int) -> Field:
 
 
 def _shared(field: Field, given: Field, axis: int) -> list[Axis]:
-    """The axes of the result: along the one the indices', along others both, of which one may have extent 1."""
+    """Return the axes of the result: the indices' one along `axis`; others broadcast."""
     made = list[Axis]()
     for n, (own, other) in enumerate(zip(axes_of(field.type), given.type.array_shape, strict=True)):
         if n != axis and own.extent != other and 1 not in (own.extent, other):

@@ -1,4 +1,4 @@
-"""Edges that are known, as values of the dtype that is compared with them: comparisons are then exact, and need no wider dtype."""
+"""Known edges as values of the compared dtype: comparisons are then exact, and need no wider dtype."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gpuop.dsl.fields.from_arrays import Array as Numbers
 
 
 def least(edges: Numbers, dtype: np.dtype[Any], above: bool = False) -> Numbers:
-    """For each edge the least value of a dtype that is no less, or `above` it; those above which there is none are left out.
+    """Return for each edge the least value of a dtype that is not less, or `above` it; edges without such a value are left out.
 
-    NaN is greater than all numbers, as where NumPy sorts.
+    NaN is greater than all numbers, as in NumPy sorts.
     """
     if dtype.kind != "f":
         ends = np.iinfo(dtype)
@@ -33,7 +33,7 @@ def least(edges: Numbers, dtype: np.dtype[Any], above: bool = False) -> Numbers:
 
 
 def greatest(edge: Any, dtype: np.dtype[Any]) -> Numbers:
-    """The greatest value of a dtype that is no more than an edge: one, or none."""
+    """Return the greatest value of a dtype that is not above an edge: one, or none."""
     if dtype.kind != "f":
         ends = np.iinfo(dtype)
         whole = min(math.floor(edge), int(ends.max)) if math.isfinite(edge) else int(ends.max) if edge > 0 else None
@@ -44,9 +44,9 @@ def greatest(edge: Any, dtype: np.dtype[Any]) -> Numbers:
 
 
 def first_at(edge: float, dtype: str, above: bool = False) -> int:
-    """The least integer of a dtype that is no less than an edge, or `above` it, where both are compared as double holds them.
+    """Return the least integer of a dtype that is not below an edge, or `above` it, when both are compared in double.
 
-    One beyond the dtype's greatest where there is none.
+    If there is none, the result is the dtype's maximum plus 1.
     """
     ends = np.iinfo(dtype)
     low, high = int(ends.min), int(ends.max) + 1

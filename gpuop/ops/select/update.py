@@ -1,4 +1,4 @@
-"""Fields of which a part has other values."""
+"""Fields with an updated part."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def updated(field: Any, index: Any, values: Any) -> Field:
 
 
 def _either(target: Field, index: FieldIndex, new: Callable[[Place, Reading], Any]) -> Callable[[Place, Reading], Any]:
-    """What is new where the index names a place, elsewhere what the field holds."""
+    """Return the new value where the index selects the place, elsewhere the field's value."""
 
     def value(at: Place, read: Reading) -> Any:
         axes = zip(index.cuts, at, target.type.array_shape, strict=False)
@@ -73,7 +73,7 @@ def _either(target: Field, index: FieldIndex, new: Callable[[Place, Reading], An
 
 
 def _beside(target: Field, index: FieldIndex, values: Any) -> Field:
-    """The values as a field of the target's dtype that broadcasts to the part."""
+    """Return the values as a field of the target's dtype that broadcasts to the part."""
     if not isinstance(values, Field):
         array = host_array(values)
         values = Field(array, max(0, array.ndim - max(len(OWN), len(target.field_shape))))
@@ -90,7 +90,7 @@ def _beside(target: Field, index: FieldIndex, values: Any) -> Field:
 
 
 def _tests(cut: Cut, at: Any, extent: int) -> list[Any]:
-    """What is true of the coordinates that are taken: values of the kernel, or what is known already."""
+    """Return conditions for the coordinates in a slice: values of the kernel, or bools."""
     if cut.count is None:
         return [at == cut.start]
     if cut == Cut(0, 1, extent):

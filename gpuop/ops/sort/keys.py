@@ -1,4 +1,4 @@
-"""What has the order of values as an integer without a sign: NaN comes last, zeros of both signs are one."""
+"""Sort keys: unsigned integers in the order of the values; NaN comes last, zeros of both signs are equal."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gpuop.ir.types import FieldType
 
 
 def unsigned(kind: FieldType) -> str:
-    """The dtype of keys."""
+    """Return the dtype of keys."""
     return "uint64" if np.dtype(kind.array_dtype).itemsize == 8 else "uint32"
 
 
 def key_of(value: Any, kind: FieldType, zeros: bool = False) -> Any:
-    """The key of a value of a type; `zeros`: that of -0 is less than that of 0."""
+    """Return the key of a value; with `zeros` that of -0 is less than that of 0."""
     dtype = np.dtype(kind.array_dtype)
     if dtype.kind == "f":
         as_int, as_bits, bits = (k._as_long, k._as_ulong, 64) if dtype.itemsize == 8 else (k._as_int, k._as_uint, 32)
-        found = as_int(value if zeros else value + 0.0)  # which makes 0 of -0
+        found = as_int(value if zeros else value + 0.0)  # turns -0 into 0
         top = k._convert(1 << (bits - 1), unsigned(kind))
         ordered = as_bits(found) ^ (as_bits(found >> (bits - 1)) | top)
         return k._where(value != value, ~k._convert(0, unsigned(kind)), ordered)
@@ -38,7 +38,7 @@ def last_key(kind: FieldType) -> Any:
 
 
 def value_of(key: Any, kind: FieldType) -> Any:
-    """The value of a type that has a key, which has zeros apart."""
+    """Return the value of a key that distinguishes the zeros."""
     dtype = np.dtype(kind.array_dtype)
     bits = 64 if dtype.itemsize == 8 else 32
     top = k._convert(1 << (bits - 1), unsigned(kind))
@@ -52,13 +52,13 @@ def value_of(key: Any, kind: FieldType) -> Any:
 
 
 def digits_of(kind: FieldType, most: int, used: int | None = None) -> tuple[int, int]:
-    """The bits of each digit of a type's keys, so many at most, and how many digits there are: of all bits, or of those used."""
+    """Return the bits of each digit, at most so many, and the number of digits, for all bits of a type's keys or those used."""
     size = used or 8 * np.dtype(kind.array_dtype).itemsize
     count = -(-size // most)
     return -(-size // count), count
 
 
 def digit_of(key: Any, kind: FieldType, bits: int, shift: Any) -> Any:
-    """An int: so many bits of a key from one on."""
+    """Return a digit of a key, an int: so many bits from a bit on."""
     digit = (key >> k._convert(shift, unsigned(kind))) & ((1 << bits) - 1)
     return k._as_int(k._convert_uint(digit) if unsigned(kind) == "uint64" else digit)

@@ -1,8 +1,8 @@
-"""The passes of sorting long rows by digits, the last one first (radix sort).
+"""Radix sort of long rows, from the last digit on.
 
-A pass counts how often a digit has each value in each chunk of a row, adds up what comes before, and moves the values there, in
-their order (D. Knuth, The Art of Computer Programming 3, 5.2.5). Sorting is stable, so its result is one, and is computed in
-other ways on other targets: one thread has a chunk on CPUs. On GPUs a work-group puts tiles of it in order first, so that
+A pass counts the values of each digit in each chunk of a row, scans the counts, and moves the values to their places, in
+order (D. Knuth, The Art of Computer Programming 3, 5.2.5). Sorting is stable, so the result is unique, and targets may compute
+it in different ways: on CPUs one thread has a chunk. On GPUs a work-group sorts tiles of its chunk first, so that
 neighbours write side by side.
 """
 
@@ -26,21 +26,21 @@ from gpuop.ops.scan.kernels import along_grid
 from gpuop.ops.sort.keys import digit_of, digits_of, key_of
 from gpuop.ops.sort.tiles import PLACES, RankedTile, single
 
-# Bits of a digit; chunks that keep a device busy, and the values of one at least. On GPUs neighbours of a tile are to have equal
+# Bits of a digit; chunks that keep a device busy, and the least values of one. On GPUs neighbours of a tile should have equal
 # digits, so there are few.
 CPU_BITS, CPU_CHUNKS, CPU_LEAST = 11, 128, 32768
 GPU_BITS, GPU_CHUNKS, GPU_LEAST = 8, 2048, 4096
-AT_ONCE, TURN = 256, 4  # digits that a thread of a CPU finds ahead, and in a turn: compilers make a vector of so few
-LANES, EACH = 256, 16  # threads of GPUs that have a chunk, and their values of a tile
-MOST_HELD = 8  # bytes of a value in local memory, as long as there is room for so many
-COPIES, AHEAD = 8, 8  # of counts, and the values that a thread of a GPU reads before it counts them
+AT_ONCE, TURN = 256, 4  # digits that a CPU thread finds ahead, and in an iteration: compilers make a vector of so few
+LANES, EACH = 256, 16  # GPU threads of a chunk, and their values in a tile
+MOST_HELD = 8  # bytes of a value in local memory, if there is room for a whole tile
+COPIES, AHEAD = 8, 8  # copies of counts, and values that a GPU thread reads before it counts them
 
 
 def by_digits(field: Field, places: bool, flat: bool, used: int | None = None) -> Field:
-    """Rows of values in order, or where each of them was; of one row a grid of one dimension, if it is to be flat.
+    """Return rows of values in order, or their old places; one row is a grid of one dimension, if it may be flat.
 
     Args:
-        used: how many of the lowest bits of keys differ, where that is known.
+        used: the number of low key bits that differ, if known.
     """
     alone, together = (_passes(how, field, places, flat, used) for how in (_Alone, _Together))
     return either(single(), alone, together)
@@ -58,17 +58,17 @@ def _passes(how: type[_Pass], field: Field, places: bool, flat: bool, used: int 
 
 @functools.lru_cache
 def _number(value: int) -> Field:
-    """A number that kernels of one text take, so that they are compiled once."""
+    """Return a number as a kernel argument, so that kernels with equal text are compiled once."""
     return Field(np.asarray(value, np.uint32))
 
 
 class _Pass(ABC):
-    """What a thread of a CPU, or the threads of a work-group, do with a chunk of a row.
+    """A pass over a chunk of a row, by a CPU thread or a GPU work-group.
 
     Attributes:
-        order: the places where the values were before all passes; None in the first one.
-        shift: where the digit begins.
-        values, places: which of both are wanted.
+        order: the old places of the values; None in the first pass.
+        shift: the first bit of the digit.
+        values, places: whether each of them is wanted.
         flat: whether the result is a grid of one dimension.
     """
 
@@ -87,18 +87,18 @@ class _Pass(ABC):
     @staticmethod
     @abstractmethod
     def constants() -> tuple[int, int, int, int]:
-        """The bits of a digit, the chunks, the values of one, at least, and the threads that have one."""
+        """Return the bits of a digit, the number of chunks, the least values of one, and the threads of one."""
 
     @abstractmethod
     def counted(self) -> None:
-        """Write how often there is each digit."""
+        """Write the count of each digit."""
 
     @abstractmethod
     def move(self) -> None:
         """Write the values in the order of the digit."""
 
     def moved(self) -> tuple[Field, ...]:
-        """The values in the order of a digit, and where they were."""
+        """Return the values in the order of a digit, and their old places."""
         self.starts = self._starts()
         kind = self.field.type.replace(field_shape=self.field.field_shape[self.flat :])
         places = kind.replace(dtype="int32" if self.values else PLACES)
@@ -106,7 +106,7 @@ class _Pass(ABC):
         return self._called([kind] * self.values + [places] * self.places, given, self.move)
 
     def _starts(self) -> Field:
-        """Where the values of each digit in each chunk go in a row: those of a digit are neighbours."""
+        """Return the first place of each digit's values from each chunk in a row; chunks of a digit follow one another."""
         out = FieldType((self.rows, self.radix * self.chunks), (), "int32")
         counts = self._called([out], [self.field, self.shift], self.counted)[0]
         adder = replace(reducer_of("sum", counts.type, 1), held="int32", result="int32")
@@ -125,22 +125,22 @@ class _Pass(ABC):
         return library_call("sort", tuple(types), given, body, key, whole=True)
 
     def value(self, at: Any) -> Any:
-        """A value of the chunk."""
+        """Return a value of the chunk."""
         return k._readTensor(self.field, k._row, self.first + at, border="unchecked")
 
     def digit(self, value: Any) -> Any:
         return digit_of(key_of(value, self.field.type), self.field.type, self.bits, self.from_bit)
 
     def of_digit(self, digit: Any) -> Any:
-        """Where counts have that of a digit in the chunk."""
+        """Return the index of a digit's count in the chunk."""
         return digit * self.chunks + k._groupColumn
 
     def start(self, digit: Any) -> Any:
-        """Where the first value of a digit goes."""
+        """Return the first place of a digit's values."""
         return k._readTensor(self.starts, k._row, self.of_digit(digit), border="unchecked")
 
     def was(self, at: Any) -> Any:
-        """Where the value that is at a place of the chunk was."""
+        """Return the old place of a value of the chunk."""
         here = self.first + at
         return here if self.order is None else k._readTensor(self.order, k._row, here, border="unchecked")
 
@@ -170,7 +170,7 @@ class _Alone(_Pass):
             k._writeTensor(k._out0, counts[d], k._row, self.of_digit(d))
 
     def move(self) -> None:
-        next_place = k._intArray(self.radix)  # of the values of each digit
+        next_place = k._intArray(self.radix)  # of each digit's next value
         with k._for(self.radix) as d:
             next_place[d] = self.start(d)
 
@@ -182,7 +182,7 @@ class _Alone(_Pass):
         self._one_by_one(move)
 
     def _one_by_one(self, each: Callable[[Any, Any], None]) -> None:
-        """Call a function with the place and the digit of each value. Digits are found before: of neighbours, in vectors."""
+        """Call a function with the place and the digit of each value. Digits of neighbours are computed ahead, in vectors."""
         digits = k._intArray(AT_ONCE)
         whole = self.length / AT_ONCE * AT_ONCE
         with k._for(0, whole, AT_ONCE) as done:
@@ -203,8 +203,8 @@ class _Together(_Pass):
         return GPU_BITS, GPU_CHUNKS, GPU_LEAST, LANES
 
     def counted(self) -> None:
-        """Neighbouring threads count apart, as many values may have one digit."""
-        apart = self.radix + 1  # so that counts of a digit are in different banks
+        """Count with copies for neighbouring threads, as many values may have one digit."""
+        apart = self.radix + 1  # so that counts of one digit are in different banks
         counts = k._local(k._intArray(COPIES * apart))
         with k._for(k._localColumn, COPIES * apart, LANES) as d:
             counts[d] = 0
@@ -219,7 +219,7 @@ class _Together(_Pass):
             k._writeTensor(k._out0, total, k._row, self.of_digit(d))
 
     def move(self) -> None:
-        """A tile after the other: neighbours in its order are neighbours in the row, where their digits are equal."""
+        """Move tile after tile: neighbours in a sorted tile are neighbours in the row if their digits are equal."""
         held = np.dtype(self.field.type.array_dtype).itemsize + 4 * self.places
         tile = RankedTile(LANES, EACH if held <= MOST_HELD else EACH // 2, self.bits)
         starts = [k._var(self.start(k._min(digit, self.radix - 1))) for digit in tile.own_digits()]

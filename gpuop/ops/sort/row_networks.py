@@ -1,8 +1,8 @@
-"""Sorting rows on CPUs: a thread has a row in each lane of its vectors, and puts all of them in order by the same exchanges.
+"""Sorting networks for rows on CPUs: each lane of a thread's vectors has a row, and all are sorted by the same exchanges.
 
-Merges are bitonic (K. Batcher, Sorting networks and their applications, AFIPS 32, 1968) and begin with each key and its mirror
-image, so that the lesser key always goes first: then rows of any length are as if infinite keys followed. Keys are in registers
-for a few steps. Equal values have equal bits, but for zeros, which are put in their order in the end.
+Merges are bitonic (K. Batcher, Sorting networks and their applications, AFIPS 32, 1968). They begin with each key and its mirror
+image, so that the lesser key always goes first: rows of any length behave as if infinite keys followed. Keys are in registers
+for a few steps. Equal values have equal bits, except zeros, which are put in their old order at the end.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ops.sort.keys import key_of, last_key, unsigned, value_of
 
-BLOCK = 8  # keys that are in registers
-STEPS = 3  # of a merge, between loads and stores
+BLOCK = 8  # keys in registers
+STEPS = 3  # steps of a merge between loads and stores
 
 
 def in_lanes(field: Field) -> Field:
-    """The values of each row in order."""
+    """Return the values of each row in order."""
 
     def body() -> None:
         rows = _Rows(field)
@@ -35,12 +35,12 @@ def in_lanes(field: Field) -> Field:
 
 
 def lanes_of(field: Field) -> int:
-    """The rows that a thread has."""
+    """Return the number of rows of a thread."""
     return 8 if unsigned(field.type) == "uint64" else 16
 
 
 class _Rows:
-    """Some rows, and their keys: a row of keys has one of each of them."""
+    """Some rows, and their keys: a row of keys has one of each."""
 
     def __init__(self, field: Field) -> None:
         self.field, self.kind, self.lanes = field, field.type, lanes_of(field)
@@ -49,7 +49,7 @@ class _Rows:
         self.floating = np.dtype(self.kind.array_dtype).kind == "f"
 
     def row(self, lane: Any) -> Any:
-        """The row of a lane: where there are too few, the last one again."""
+        """Return the row of a lane; lanes past the end repeat the last row."""
         row = k._column * self.lanes + lane
         return k._min(row, self.rows - 1) if self.rows % self.lanes else row
 
@@ -63,7 +63,7 @@ class _Rows:
             self.keys[i, lane] = key_of(self.read(lane, i), self.kind, zeros=True)
         with k._for((self.count, 0), (self.size, self.lanes)) as (i, lane):
             self.keys[i, lane] = last_key(self.kind)
-        negative = k._intArray(self.lanes)  # how many zeros are
+        negative = k._intArray(self.lanes)  # number of negative zeros by lane
         with side_by_side(self.lanes) as lane:
             self._exchange(lane)
             if self.floating:
@@ -75,7 +75,7 @@ class _Rows:
                 self._order_zeros(lane)
 
     def _zero(self) -> Any:
-        """The key of -0."""
+        """Return the key of -0."""
         return key_of(k._convert(-0.0, str(self.kind.dtype)), self.kind, zeros=True)
 
     def _negative_zeros(self, lane: Any) -> Any:
@@ -85,7 +85,7 @@ class _Rows:
         return count
 
     def _order_zeros(self, lane: Any) -> None:
-        """Zeros of both signs are equal: the order in which they came is theirs."""
+        """Write zeros of both signs, which are equal, in their old order."""
         place, zero = k._intVar(), k._var(self._zero())
         with k._for(self.count) as i:
             place.assign(place + k._convert_int(self.keys[i, lane] < zero))
@@ -108,7 +108,7 @@ class _Rows:
             size *= 2
 
     def _merge(self, lane: Any, size: int) -> None:
-        """Halves of blocks of a size are in order; then the blocks are."""
+        """Merge sorted halves of blocks of a size."""
         first, *others = _parts((size // BLOCK).bit_length() - 1)
         distance = size >> first
         with k._for(0, self.count, size) as begin:
@@ -121,9 +121,9 @@ class _Rows:
                 self._steps(lane, places, list(_halves(range(1 << steps))))
 
     def _mirrored(self, lane: Any, begin: Any, size: int, steps: int) -> None:
-        """The first steps of a merge: each key of a half meets its mirror image in the other one, then keys of its own half."""
+        """Exchange each key of a half with its mirror image in the other half, then within halves: the first steps of a merge."""
         half, distance = 1 << (steps - 1), size >> steps
-        least = begin + (size - (half - 1) * distance - self.count)  # before it, mirror images are all beyond the row
+        least = begin + (size - (half - 1) * distance - self.count)  # before this, all mirror images are past the row
         with k._for(k._max(least, 0), distance) as i:
             low = [begin + i + n * distance for n in range(half)]
             high = [begin + (size - 1 - n * distance) - i for n in range(half)]
@@ -132,7 +132,7 @@ class _Rows:
             self._steps(lane, low + high, pairs)
 
     def _steps(self, lane: Any, places: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> None:
-        """Exchange keys of some places where the first of a pair is greater than the second."""
+        """Exchange keys at some places if the first of a pair is greater than the second."""
         places = [k._var(place) for place in places]
         keys = [self.keys[place, lane] for place in places]
         for one, two in pairs:
@@ -142,7 +142,7 @@ class _Rows:
 
 
 def _halves(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of each number of the first half and its like of the second; then those of both halves."""
+    """Give the pairs of the two halves, number by number, then those within each half."""
     half = len(numbers) // 2
     if half:
         yield from zip(numbers[:half], numbers[half:], strict=True)
@@ -151,7 +151,7 @@ def _halves(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _parts(steps: int) -> list[int]:
-    """So many steps, a few at a time."""
+    """Split steps into groups of a few."""
     found = []
     while steps:
         found.append(STEPS if steps == STEPS or steps > STEPS + 1 else min(2, steps))

@@ -1,4 +1,4 @@
-"""Sorting rows of up to some thousand values, each in one kernel: by ranks where they are short, else by digits in fast memory."""
+"""Sorts of rows with up to some thousand values, each in one kernel: by ranks if they are short, else by digits in fast memory."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gpuop.ops.sort.row_networks import in_lanes, lanes_of
 from gpuop.ops.sort.tiles import PLACES, OrderedTile, single
 
 LONGEST = 4096  # values of a row
-SHORT = 32  # values of a row of which each is compared with all, by a thread of its own
-RANKED = 128  # values of a row that a thread of a CPU compares with one another, in vectors
-WARP, LANES, EACH = 32, 256, 16  # threads of GPUs that share a row, and the values of one
-GPU_BITS = 16  # of a digit
-CPU_BITS, MANY = (8, 11), 1024  # of rows of fewer values than this, and of others
+SHORT = 32  # values of a row that are all compared, with a thread for each
+RANKED = 128  # values of a row that a CPU thread compares with one another, in vectors
+WARP, LANES, EACH = 32, 256, 16  # GPU threads of a row, and the values of one
+GPU_BITS = 16  # bits of a digit
+CPU_BITS, MANY = (8, 11), 1024  # bits of a digit for rows with fewer values than this, and for others
 
 
 def by_rank(field: Field, places: bool) -> Field:
-    """A value's place is how many come before it; a thread for each value."""
+    """Sort by rank, the number of values before each; a thread for each value."""
     count = field.field_shape[-1]
 
     def body() -> None:
@@ -37,7 +37,7 @@ def by_rank(field: Field, places: bool) -> Field:
 
 
 def by_rows(field: Field, places: bool) -> Field:
-    """On CPUs a thread has a row, or one in each lane of its vectors; elsewhere a work-group has one; short rows are ranked."""
+    """Sort with a CPU thread for each row, or for a row in each lane of its vectors, else with a work-group; short rows by rank."""
     rows, count = field.field_shape
     elsewhere = (by_rank if count <= SHORT else _by_groups)(field, places)
     if not places and 2 * rows >= lanes_of(field):
@@ -54,7 +54,7 @@ def _by_groups(field: Field, places: bool) -> Field:
 
 
 def _each(field: Field, places: bool, threads: int, sort: Callable[[_SortedRow], None]) -> Field:
-    """So many threads sort a row."""
+    """Sort each row with this number of threads."""
 
     def body() -> None:
         k._globalThreads(field.field_shape[0], threads)
@@ -70,7 +70,7 @@ def _called(field: Field, places: bool, body: Any, how: str) -> Field:
 
 
 class _SortedRow:
-    """A row, and what is wanted of it."""
+    """A row that is sorted."""
 
     def __init__(self, field: Field, places: bool) -> None:
         self.field, self.places, self.count = field, places, field.field_shape[1]
@@ -79,7 +79,7 @@ class _SortedRow:
         return k._readTensor(self.field, k._row, at, border="unchecked")
 
     def put(self, position: Any, place: Any) -> None:
-        """Write the value of a position, or the position, at a place of the order."""
+        """Write the value of a position, or the position itself, at a place of the order."""
         k._writeTensor(k._out0, position if self.places else self.read(position), k._row, place)
 
     def keys(self) -> Any:
@@ -101,7 +101,7 @@ class _SortedRow:
             self.put(j, ranks[j])
 
     def alone(self) -> None:
-        """Put positions in the order of one digit after the other, from one half of an array into the other."""
+        """Sort positions digit by digit, from one half of an array into the other."""
         bits, digits = digits_of(self.field.type, CPU_BITS[self.count >= MANY])
         keys, order = self.keys(), k._ushortArray(2 * self.count)
         counts = k._intArray(1 << bits)

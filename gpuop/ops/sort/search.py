@@ -1,4 +1,4 @@
-"""NumPy's functions that look values up among others that are in order."""
+"""NumPy functions that search in sorted values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _check_row(name: str, shape: tuple[int, ...], tensor: tuple[int, ...] = ()) 
 
 
 def edges_of(name: str, given: Any) -> Numbers:
-    """Numbers that are known: a row of them."""
+    """Return known edges as a row of numbers."""
     edges = np.asarray(given)
     if edges.dtype.kind not in "biuf":
         raise SemanticError(f"{name}: the values in order are real numbers, not {edges.dtype}")
@@ -65,7 +65,7 @@ def edges_of(name: str, given: Any) -> Numbers:
 
 
 def ordered(name: str, given: Any) -> Field:
-    """A field of a dtype that has an order, as kernels compare it; bools are bytes."""
+    """Return a field in an ordered dtype, as kernels compare it; bools become bytes."""
     field = given if isinstance(given, Field) else Field(given)
     if field.dtype == "complex64":
         raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
@@ -76,25 +76,25 @@ def ordered(name: str, given: Any) -> Field:
 
 
 def found(count: int, passes: Callable[[Any], Any]) -> Any:
-    """How many of a row of so many, of which the first ones pass a test of their place, do."""
+    """Return the number of leading places that pass a test, by binary search."""
     at = k._var(0)
     for step in (1 << n for n in reversed(range(count.bit_length()))):
         ahead = k._var(at + step)
-        whole = count & (count + 1) == 0  # then no step leads beyond the end
+        whole = count & (count + 1) == 0  # then no step goes past the end
         there = passes((ahead if whole else k._min(ahead, count)) - 1)
         at.assign(k._where(there if whole else there & (ahead <= count), ahead, at))
     return at
 
 
 def _beyond(name: str, edges: Numbers, values: Field, side: str) -> Field:
-    """How many edges that are known each value is beyond."""
+    """Return the number of known edges at or below each value."""
     reached = least(edges, np.dtype(values.type.array_dtype), side == "left")
     floats = reached.dtype.kind == "f"
     return _searched(name, Field(reached), values, lambda e, v: (e <= v) | (v != v) if floats else e <= v, "known")
 
 
 def _among(a: Field, v: Any, side: str) -> Field:
-    """How many values of a field each of others is beyond, in a dtype that holds both."""
+    """Return the number of a field's values at or below each of others, in a dtype that holds both."""
     if not isinstance(v, Field) and (isinstance(v, NUMBERS) or not isinstance(v, np.ndarray)):
         array = host_array(v)
         v = Field(array.astype(common_dtype((a, array.dtype.type(0).item()))) if array.dtype.kind != "c" else array)

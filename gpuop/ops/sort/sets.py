@@ -1,4 +1,4 @@
-"""NumPy's functions of fields as sets of values, and the places of values that are not 0."""
+"""NumPy functions of fields as sets of values, and the places of nonzero values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADVICE = "`np.where(mask, f, 0)` keeps all places"
 
 
 class UniqueAll(NamedTuple):
-    """What there is, where each was first, which of them each value is, how often each is."""
+    """The unique values, their first places, the inverse indices, and the counts."""
 
     values: Field
     indices: Field
@@ -34,14 +34,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What there is, and how often."""
+    """The unique values, and their counts."""
 
     values: Field
     counts: Field
 
 
 class UniqueInverse(NamedTuple):
-    """What there is, and which of them each value is."""
+    """The unique values, and the inverse indices."""
 
     values: Field
     inverse_indices: Field
@@ -70,9 +70,9 @@ def unique_values(x: Any) -> Field:
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Field:
-    """numpy.isin: by a search among the values in order."""
+    """numpy.isin: by a search in the sorted values."""
     given = [v if isinstance(v, Field) else Field(v) for v in (element, test_elements)]
-    dtype = np.result_type(*(str(ordered("isin", v).dtype) for v in given))  # which holds the values of both
+    dtype = np.result_type(*(str(ordered("isin", v).dtype) for v in given))  # holds the values of both
     values, among = (ordered("isin", v.astype(dtype)) for v in given)
     row, out = sort(ravel(among)), values.type.replace(dtype="bool")
     count = row.size
@@ -101,12 +101,12 @@ def nonzero(a: Any) -> tuple[Field, ...]:
 
 
 def argwhere(a: Any) -> Field:
-    """numpy.argwhere: the coordinates of each place, a vector."""
+    """numpy.argwhere: the coordinates of each place, as vectors."""
     return stack(nonzero(a), axis=1)
 
 
 def flatnonzero(a: Any) -> Field:
-    """numpy.flatnonzero: the numbers of places in row-major order."""
+    """numpy.flatnonzero: flat indices in row-major order."""
     field = ravel(a_field("flatnonzero", a))
     if not field.size:
         return filled(FieldType(0, (), "int64"), 0)

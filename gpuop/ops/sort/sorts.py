@@ -1,4 +1,4 @@
-"""NumPy's functions that put values in order: sorts, and what stands at a place of the order."""
+"""NumPy functions that sort values, and order statistics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONTINUOUS = {
 NEAR: dict[str, Callable[[float], float]] = {
     "lower": math.floor, "higher": math.ceil, "midpoint": lambda at: 0.5 * (math.floor(at) + math.ceil(at)), "nearest": round,
 }  # fmt: skip
-VALUES = ("lower", "higher", "nearest")  # which choose one of the values
+VALUES = ("lower", "higher", "nearest")  # methods that select one of the values
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def _others(kind: FieldType, axes: Sequence[int]) -> list[int]:
 
 
 def _rows(field: Field, axes: Sequence[int]) -> Field:
-    """The values of each place on the other axes as a row, in row-major order."""
+    """Return the values of each place on the other axes as a row, in row-major order."""
     shape, others = field.type.array_shape, _others(field.type, axes)
     rows, count = math.prod(shape[n] for n in others), math.prod(shape[n] for n in axes)
     if [*others, *axes] == list(range(len(shape))) and not field.tensor_shape:
@@ -64,7 +64,7 @@ def _rows(field: Field, axes: Sequence[int]) -> Field:
 
 
 def _unrows(rows: Field, kind: FieldType, axis: int) -> Field:
-    """Rows along an axis of a type's."""
+    """Return rows as values along an axis of a type."""
     out, others = kind.replace(dtype=rows.dtype), _others(kind, [axis])
     if axis == len(kind.array_shape) - 1 and not kind.tensor_shape:
         return rows if rows.type == out else reshaped("sort", rows, axes_of(kind))
@@ -76,10 +76,10 @@ def _unrows(rows: Field, kind: FieldType, axis: int) -> Field:
 
 
 def _sorted(rows: Field, places: bool = False, flat: bool = False) -> Field:
-    """The values of each row in order, or where each of them was; equal ones stay in their order.
+    """Return the sorted values of each row, or their old places; equal values stay in order.
 
     Args:
-        flat: the only row may be a grid of one dimension, if that saves a copy.
+        flat: whether a single row may be a grid of one dimension, if that saves a copy.
     """
     count = rows.field_shape[1]
     if count <= LONGEST:
@@ -88,7 +88,7 @@ def _sorted(rows: Field, places: bool = False, flat: bool = False) -> Field:
 
 
 def _ordered(name: str, a: Any) -> tuple[Field, Field]:
-    """The field, and its values in a dtype that is sorted."""
+    """Return the field, and its values in a dtype that can be sorted."""
     field = a_field(name, a)
     if field.dtype == "complex64":
         raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
@@ -158,7 +158,7 @@ def nanpercentile(a: Any, q: Any, axis: Any = None, method: str = "linear", keep
 def _statistics(
     name: str, a: Any, axis: Any, keepdims: bool, chosen: Sequence[Callable[[Field], Field]], of_values: bool = False
 ) -> list[Field]:
-    """What each function chooses of rows of values in order; it is one `of_values` itself, or may lie between two."""
+    """Return order statistics from rows of sorted values; each function selects one value (`of_values`), or interpolates."""
     field, values = _ordered(name, a)
     axes = axes_reduced(name, field.type, axis)
     count = math.prod(field.type.array_shape[n] for n in axes)
@@ -182,7 +182,7 @@ def _at(rows: Field, place: int) -> Field:
 
 
 def _unless_nan(rows: Field, made: Field) -> Field:
-    """NaN where a row has one: then the last of it is."""
+    """Return NaN for rows with a NaN: it is the last value then."""
     if np.dtype(rows.type.array_dtype).kind != "f":
         return made
     last = _at(rows, -1)
@@ -196,7 +196,7 @@ def _middle(rows: Field) -> Field:
 
 
 def _middle_number(rows: Field) -> Field:
-    """The median of what is not NaN, which stands before what is; NaN where all is."""
+    """Return the median of the values before NaN; NaN if there are none."""
     numbers = astype(apply("logical_not", apply("isnan", rows)).sum(axis=1), "int32")
 
     def value(at: Place, read: Reading) -> Any:
@@ -225,7 +225,7 @@ def _quantiles(
         and method == "linear"
         and all(isinstance(n, (int, np.integer)) for n in wanted)
     ):
-        method = "lower"  # nothing lies between: NumPy takes values
+        method = "lower"  # no value lies between others: NumPy selects one
 
     def chosen(share: float) -> Callable[[Field], Field]:
         if numbers and isinstance(a, Field) and a.dtype in ("float16", "float32", "float64"):
@@ -240,7 +240,7 @@ def _quantiles(
 
 
 def _place(count: int, share: float, method: str) -> float:
-    """Where a quantile stands among so many values; before the first or behind the last one it is that one."""
+    """Return the place of a quantile among so many values, inside the row."""
     if method in NEAR:
         at = NEAR[method]((count - 1) * share)
     else:
@@ -250,7 +250,7 @@ def _place(count: int, share: float, method: str) -> float:
 
 
 def _between(rows: Field, place: float, method: str) -> Field:
-    """What stands at a place, or between two: NaN beside an infinity that it is not, as NumPy's, which multiplies it by 0."""
+    """Interpolate between places; NaN beside a different infinity, as in NumPy, which multiplies it by 0."""
     last = rows.field_shape[1] - 1
     low = min(max(math.floor(place), 0), last)
     part, one = place - low if 0 <= place < last else 0.0, _at(rows, low)
@@ -263,7 +263,7 @@ def _between(rows: Field, place: float, method: str) -> Field:
 
 
 def _between_numbers(rows: Field, share: float, method: str) -> Field:
-    """A quantile of what is not NaN, which stands before what is; NaN where all is."""
+    """Return a quantile of the values before NaN; NaN if there are none."""
     numbers = astype(apply("logical_not", apply("isnan", rows)).sum(axis=1), "float64")
 
     def value(at: Place, read: Reading) -> Any:
@@ -272,7 +272,7 @@ def _between_numbers(rows: Field, share: float, method: str) -> Field:
         low, next_one = (k._fmax(0.0, k._fmin(n, count - 1)) for n in (k._floor(place), k._floor(place) + 1))
         part = k._convert(k._fmax(place - low, 0.0), str(rows.dtype))
         one, two = (read.at(rows, [*at, k._convert_int(n)], "clamp") for n in (low, next_one))
-        apart_by = two - one  # as `_between`
+        apart_by = two - one  # as in `_between`
         near = k._where(part < 0.5, one + apart_by * part, two - apart_by * (1 - part))
         return one if method in VALUES else near
 
@@ -281,7 +281,7 @@ def _between_numbers(rows: Field, share: float, method: str) -> Field:
 
 
 def _place_among(count: Any, share: float, method: str) -> Any:
-    """As `_place`, of a number that kernels compute."""
+    """Return the place as `_place` does, for a number of values that the kernel computes."""
     if method in CONTINUOUS:
         first, last = CONTINUOUS[method]
         at = count * share + first + share * (1 - first - last) - 1

@@ -1,7 +1,7 @@
-"""Values that a work-group puts in the order of a digit in local memory.
+"""Tiles: values that a work-group sorts by a digit in local memory.
 
-They are known there by words of a digit and a position above it, which threads split by two bits at a time: each has some
-neighbouring words, counts them by these bits in the four parts of one number, and a scan of it says where each word goes
+A word has a position in its low bits and a digit above. Threads split the words by two bits at a time: each has some
+neighbouring words, counts them by these bits in the four parts of one number, and a scan of it gives the place of each word
 (N. Satish, M. Harris, M. Garland, Designing efficient sorting algorithms for manycore GPUs, IPDPS 2009). Splits are stable.
 """
 
@@ -12,15 +12,15 @@ from typing import Any
 
 import gpuop.dsl as k
 
-PLACES = "int64"  # where values were, as NumPy has it
+PLACES = "int64"  # old places of values, in the dtype of NumPy
 SPLIT = 2  # bits of a digit at a time
-PART = 16  # bits of a number that count the words of equal ones
-WARP = 32  # threads that vote
-BANKS = 16  # words after which one is left out, so that threads with as many each use different banks of memory
+PART = 16  # bits of a number that count the words of one kind
+WARP = 32  # threads of a ballot
+BANKS = 16  # one word is skipped after so many, so that threads with as many words use different banks of memory
 
 
 def single() -> Any:
-    """Whether one thread does what a work-group does elsewhere: on CPUs, but not in the interpreter, to which lanes are cheap."""
+    """Return whether one thread replaces a work-group: on CPUs, but not in the interpreter, where threads are cheap."""
     return (k._target.device == "cpu") & (k._target.backend == "opencl")
 
 
@@ -28,14 +28,14 @@ class OrderedTile:
     """The words of a work-group.
 
     Args:
-        lanes: its threads, side by side.
+        lanes: its number of threads, side by side.
         each: the words of a thread.
-        bits: of a digit.
+        bits: the bits of a digit.
     """
 
     def __init__(self, lanes: int, each: int, bits: int) -> None:
         self.lanes, self.each, self.size = lanes, each, lanes * each
-        self.bits = bits + bits % SPLIT  # a split looks at no position
+        self.bits = bits + bits % SPLIT  # an even number: a split must not look at positions
         self.words = k._local(k._uintArray(self.size + self.size // BANKS))
 
     def put(self, at: Any, digit: Any, position: Any) -> None:
@@ -48,7 +48,7 @@ class OrderedTile:
         return k._convert_int(self.words[_apart(at)] >> self.bits)
 
     def order(self) -> None:
-        """Put the words in the order of their digits; all threads have put theirs, and come here together."""
+        """Sort the words by digit, once all threads have put theirs; all threads call it together."""
         own = k._uintArray(self.each)
         k._syncThreadsLocal()
         with k._for(0, self.bits, SPLIT) as shift:
@@ -59,7 +59,7 @@ class OrderedTile:
             before = k._scanGroup(counts, "add", inclusive=False)
             total = k._broadcastGroup(before + counts, self.lanes - 1)
             less = sum((total << n for n in range(2 * PART, 4 * PART, PART)), total << PART)
-            places = k._var(before + less)  # of the next word of each kind
+            places = k._var(before + less)  # the place of the next word of each kind
             k._syncThreadsLocal()
             with k._for(self.each, unroll=True) as j:
                 part = _part(own[j], shift)
@@ -73,7 +73,7 @@ def _one() -> Any:
 
 
 def _part(word: Any, shift: Any) -> Any:
-    """Where in a number words of a kind are counted."""
+    """Return the shift of a kind's count in a number."""
     return k._convert_ulong(((word >> k._convert_uint(shift)) & ((1 << SPLIT) - 1)) * PART)
 
 
@@ -82,16 +82,16 @@ def _apart(at: Any) -> Any:
 
 
 class RankedTile:
-    """Where the values of a work-group go in the order of a digit; equal ones stay in order.
+    """The places of a work-group's values in the order of a digit; equal ones stay in order.
 
-    Each warp has neighbours, as many at a time as it has threads. These vote on each bit of the digits, so each thread knows
-    those that have its digit, of which the last one adds to the warp's count of it (D. Merrill, M. Garland, "Single-pass
+    Each warp has neighbours, as many at a time as threads. These vote on each bit of the digits, so each thread knows the
+    others with its digit, and the last of them adds to the warp's count (D. Merrill, M. Garland, "Single-pass
     parallel prefix scan with decoupled look-back", and A. Adinets, D. Merrill, "Onesweep", arXiv:2206.01784, rank so too).
 
     Args:
-        lanes: its threads, side by side.
+        lanes: its number of threads, side by side.
         each: the values of a thread.
-        bits: of a digit.
+        bits: the bits of a digit.
     """
 
     def __init__(self, lanes: int, each: int, bits: int) -> None:
@@ -104,28 +104,28 @@ class RankedTile:
         self.ranks = k._intArray(each)
 
     def position(self, j: Any) -> Any:
-        """Where the tile has a thread's value of a number."""
+        """Return the position in the tile of a thread's value."""
         return self._warp() * (self.width * self.each) + j * self.width + self._lane()
 
     def own_digits(self) -> list[Any]:
-        """The digits that a thread adds up; there may be fewer."""
+        """Return the digits whose counts the thread adds up; the last thread may have fewer."""
         return [k._localColumn * self.share + n for n in range(self.share)]
 
     def place(self, j: Any) -> Any:
-        """Where a thread's value of a number is in the order."""
+        """Return the place of a thread's value in the order of the tile."""
         rank = k._var(self.ranks[j])
         return self.counts[self._warp() * self.radix + (rank & (self.radix - 1))] + (rank >> self.bits)
 
     def ahead(self, digit: Any) -> Any:
-        """What is to be added to the places of a digit in the order for those in the row."""
+        """Return the offset from places in the tile's order to places in the row, for a digit."""
         return self.starts[digit]
 
     def rank(self, digit: Callable[[Any], Any], starts: list[Any]) -> None:
-        """Find all places. All threads come here together.
+        """Compute all places. All threads call it together.
 
         Args:
-            digit: gives that of a thread's value of a number.
-            starts: variables: where the next value of each of the thread's digits goes in the row, before and after.
+            digit: returns the digit of a thread's value, by number.
+            starts: variables with the place in the row of the next value of each of the thread's digits, before and after.
         """
         with k._for(k._localColumn, self.warps * self.radix, self.lanes) as at:
             self.counts[at] = 0
@@ -161,7 +161,7 @@ class RankedTile:
         self.ranks[j] = rank << self.bits | digit
 
     def _of_warps(self, own: Any) -> Any:
-        """How many values have a digit; each warp learns how many of them come before its own."""
+        """Return the count of a digit; each warp learns the counts of the warps before it."""
         total = k._intVar()
         with k._if(own < self.radix):
             for warp in range(self.warps):

@@ -1,4 +1,4 @@
-"""NumPy's function that finds which values there are: values in order, of which each first one of equal ones counts."""
+"""numpy.unique: the first of equal values among sorted ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from gpuop.ops.sort.search import ordered
 from gpuop.ops.sort.sorts import argsort, sort
 
 ADVICE = "`np.sort(f)` has as many values as the field"
-FEW = 1 << 15  # values that the host sorts
-CLOSE = 1 << 16  # integers from the least to the greatest that are counted
+FEW = 1 << 15  # values for a sort on the host
+CLOSE = 1 << 16  # range of integers that are counted instead of sorted
 
 
 def unique(
@@ -59,7 +59,7 @@ def unique(
 
 
 def _of_few(field: Field, values: Field, wanted: tuple[bool, ...], equal_nan: bool) -> list[Field]:
-    """The same of few values, which the host has sorted before a device has begun; what is not wanted are the values."""
+    """Return the result for few values, which the host sorts before a device would begin; the values themselves are not wanted."""
     of_array: Any = np.unique
     made = of_array(on_host("unique", ADVICE, values), *wanted[1:], equal_nan=equal_nan)
     given = iter(made if isinstance(made, tuple) else (made,))
@@ -69,12 +69,12 @@ def _of_few(field: Field, values: Field, wanted: tuple[bool, ...], equal_nan: bo
 
 
 def _dtype(field: Field) -> str:
-    """The dtype of what a field's values are."""
+    """Return the dtype of a field's values."""
     return "float32" if field.dtype == "unorm8" else str(field.dtype)
 
 
 def _of_close_integers(field: Field, flat: Field, places: bool) -> list[Field] | None:
-    """The same of integers that lie close together, which are counted rather than put in order; None of others."""
+    """Return the result for integers in a small range, which are counted instead of sorted; None for others."""
     dtype = np.dtype(flat.type.array_dtype)
     if dtype.kind not in "iu":
         return None
@@ -82,7 +82,7 @@ def _of_close_integers(field: Field, flat: Field, places: bool) -> list[Field] |
     low, high = integers(flat.min(), flat.max())
     if high - low >= CLOSE:
         return None
-    held = str(dtype) if dtype.itemsize > 2 else "int32"  # where differences are those of whole numbers, or wrap
+    held = str(dtype) if dtype.itemsize > 2 else "int32"  # differences are exact, or wrap around
     above = astype(apply("subtract", astype(flat, held), low), "int32")
     every = kept("unique", ADVICE, counted("unique", above, Bins(high - low + 1, "own")))
     there = apply("not_equal", every, 0)
@@ -95,7 +95,7 @@ def _of_close_integers(field: Field, flat: Field, places: bool) -> list[Field] |
 
 
 def _found(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Field]:
-    """The values, where each was first, the number of each value, and how often each is."""
+    """Return the values, their first places, the inverse indices, and the counts."""
     order = kept("unique", ADVICE, argsort(flat)) if places else flat
     row = take(flat, order, mode="clip") if places else kept("unique", ADVICE, sort(flat))
     changes = kept("unique", ADVICE, _changes(row, equal_nan))
@@ -108,7 +108,7 @@ def _found(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Fie
 
 
 def _changes(row: Field, equal_nan: bool) -> Field:
-    """Where a value is not the one before it."""
+    """Return where a value differs from the one before it."""
 
     def changes(at: Place, read: Reading) -> Any:
         own, before = read.at(row, at), read.at(row, [at[0] - 1], "clamp")
@@ -131,7 +131,7 @@ def _lengths(starts: Field, points: int) -> Field:
 
 
 def _inverse(order: Field, numbers: Field) -> Field:
-    """Which of the values each one was."""
+    """Return the inverse indices."""
 
     def body() -> None:
         k._globalThreads(numbers.field_shape)
