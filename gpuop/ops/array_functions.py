@@ -61,7 +61,8 @@ ALONG = "a Field's indices that are out of bounds are those of the ends"
 ZERO_D = "a 0D field, which `if` and `bool` evaluate"
 FLAT = "all axes of the result are the grid's; integers wrap around, as NumPy's"
 HISTOGRAM = (
-    "edges are a Field too; `range=` takes fields of one number; without it nothing counts where a value is not finite"
+    "edges are a Field too; `range=` takes fields of one number; without it nothing counts where a value is not finite; "
+    "values may be farther apart than the dtype's greatest number, where NumPy raises"
 )
 ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"
 POINTS, MAKING, CHOICES = "Points", "New fields", "Choices and parts"
