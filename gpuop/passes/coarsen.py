@@ -21,10 +21,10 @@ COLUMN = ir.Index("global", "column")
 
 def widen(kernel: Kernel) -> Kernel:
     thread = points_per_thread(kernel)
-    return kernel if thread.count == 1 else Widening(kernel, thread).kernel()
+    return kernel if thread.count == 1 else Coarsening(kernel, thread).kernel()
 
 
-class Widening:
+class Coarsening:
     """Builds the kernel whose threads have several points."""
 
     def __init__(self, kernel: Kernel, thread: PointsPerThread) -> None:
@@ -75,15 +75,15 @@ class Widening:
         move = self.spaced if self.thread.form == "spaced" else self.either if self.open_end else self.wide
         return (*move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
 
-    def beside(self, read: ir.Read, lane: ir.Expr, b: Builder) -> ir.Expr | None:
+    def other_point(self, read: ir.Read, lane: ir.Expr, b: Builder) -> ir.Expr | None:
         """What a lane reads of other points, where it has been loaded."""
         return None
 
     @property
     def partial(self) -> bool:
         """Whether a vector at the end may have less lanes than others."""
-        known = self.points % self.thread.count if not self.source.named else 1
-        return self.thread.form == "vector" and known > 0 and not self.overlaps
+        remainder = self.points % self.thread.count if not self.source.named else 1
+        return self.thread.form == "vector" and remainder > 0 and not self.overlaps
 
     @property
     def open_end(self) -> bool:
@@ -171,21 +171,23 @@ class Widening:
 
     def positions(self, lane: ir.Var, out: list[ir.Stmt]) -> dict[ir.Expr, ir.Expr]:
         """The expressions that replace the thread's position and the extents of the grid."""
-        used = [e for e in expressions(self.source.body) if isinstance(e, ir.Index) and e.axis in ir.GRID_AXES]
-        found: dict[ir.Expr, ir.Expr] = {e: extent(self.source, e.axis) for e in used if e.kind == "global_size"}
-        if len(found) == len(set(used)):
-            return found
+        indices = [e for e in expressions(self.source.body) if isinstance(e, ir.Index) and e.axis in ir.GRID_AXES]
+        by_index: dict[ir.Expr, ir.Expr] = {e: extent(self.source, e.axis) for e in indices if e.kind == "global_size"}
+        if len(by_index) == len(set(indices)):
+            return by_index
         point, b = self.point(lane, out), collector(out)
         if self.thread.form == "spaced":
             point = b.apply("min", point, self.points - 1)
         at = _coordinates(b, point, self.source.domain) if self.thread.flat else {"column": point}
-        return found | {e: b.apply("add", at[e.axis], e.offset) for e in used if e not in found and e.axis in at}
+        return by_index | {
+            e: b.apply("add", at[e.axis], e.offset) for e in indices if e not in by_index and e.axis in at
+        }
 
 
 class _Body(Copier):
     """The body with arrays in the place of fields."""
 
-    def __init__(self, widening: Widening, lane: ir.Var, positions: dict[ir.Expr, ir.Expr]) -> None:
+    def __init__(self, widening: Coarsening, lane: ir.Var, positions: dict[ir.Expr, ir.Expr]) -> None:
         super().__init__(widening.source.body)
         self.widening = widening
         self.lane = (ir.Ref(lane),)
@@ -203,7 +205,7 @@ class _Body(Copier):
             case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if is_own(read.field):
                 out: list[ir.Stmt] = []
                 b = collector(out, stmt.loc)
-                value = self.loaded(read, b) if read.point is None else self.widening.beside(read, *self.lane, b)
+                value = self.loaded(read, b) if read.point is None else self.widening.other_point(read, *self.lane, b)
                 (copied,) = super().stmt(stmt if value is None else replace(stmt, value=value))
                 return (*out, copied)
             case ir.Write():

@@ -25,11 +25,11 @@ from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.privatize import PRIVATIZE
 from gpuop.passes.schedules.common.transpose import TRANSPOSE
 from gpuop.passes.schedules.gpu import tile, unaligned_words
-from gpuop.passes.schedules.gpu.layers import LAYERED
+from gpuop.passes.schedules.gpu.layers import LAYER_BLOCKING
 from gpuop.passes.schedules.gpu.roll import DEEP, ROLL
 from gpuop.passes.schedules.gpu.shifted_rows import SHIFTED_ROWS
 from gpuop.passes.schedules.gpu.tile import TILE
-from gpuop.passes.schedules.gpu.unaligned_words import RAGGED_WORDS
+from gpuop.passes.schedules.gpu.unaligned_words import UNALIGNED_WORDS
 from tests.as_gpus import used
 from tests.borders import CHECKED, away
 
@@ -193,7 +193,7 @@ FORCED: dict[str, Forced] = {
     ),
     "tile of bytes": Forced(TILE, (stencils(AROUND, ACROSS, dtype="uint8"),), SMALL, TINY_TILES, ((tile, "STORED", 1e9),)),
     "layers": Forced(
-        LAYERED, (stencils(*LAYERS), stencils(LAYERS[1], LAYERS[0], dtype="float32")), VOLUMES,
+        LAYER_BLOCKING, (stencils(*LAYERS), stencils(LAYERS[1], LAYERS[0], dtype="float32")), VOLUMES,
         {"layers": 2, "columns": 4, "width": 2},
     ),
     "transpose": Forced(
@@ -202,7 +202,7 @@ FORCED: dict[str, Forced] = {
               for dtype in ("int32", "uint8", "float64")),
         (*SMALL, (4, 4), (17, 19), (33, 16)), {"size": 4}, ((transpose, "SIZES", (64, 32, 16, 8, 4, 2, 1)),),
     ),
-    "ragged words": Forced(RAGGED_WORDS, BYTES, LONG, {}, ((unaligned_words, "GAIN", 9),)),
+    "ragged words": Forced(UNALIGNED_WORDS, BYTES, LONG, {}, ((unaligned_words, "GAIN", 9),)),
     "shifted rows": Forced(SHIFTED_ROWS, tuple(Case(shifted, shifting, dtype) for dtype in ("int32", "uint8")), SMALL),
     "privatize": Forced(
         PRIVATIZE, (Case(lambda f, border: counted(f), lambda x, border: counts(x)),), (*SMALL, (40, 31)), {},

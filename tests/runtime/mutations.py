@@ -19,7 +19,7 @@ from unittest import mock
 from gpuop import passes
 from gpuop.base.lru import BoundedCache
 from gpuop.engine import evaluate
-from gpuop.passes.coarsen import Widening
+from gpuop.passes.coarsen import Coarsening
 from gpuop.passes.collectives import participants
 from gpuop.passes.schedules.common import register_windows, strips, transpose_kernel
 from gpuop.passes.schedules.gpu import (
@@ -95,46 +95,46 @@ MUTATIONS: dict[str, Mutation] = {
         tile_frame.Frame, "last", "- 1 + halo[1]", "- 2 + halo[1]", "tile", proof=True,
     ),
     "tile: a group more is in the interior": Mutation(
-        tile_kernel.Tiled, "_interior", "(self.source.domain.extent(axis) - high) // size",
+        tile_kernel.TileKernel, "_interior", "(self.source.domain.extent(axis) - high) // size",
         "(self.source.domain.extent(axis) - high) // size + 1", "tile", proof=True,
     ),
     "tile: points outside are copied from a column beside": Mutation(
-        tile_edges, "_copied", '"column": region.computed.columns[0]', '"column": region.computed.columns[0] + 1', "tile"
+        tile_edges, "_correct", '"column": region.computed.columns[0]', '"column": region.computed.columns[0] + 1', "tile"
     ),
     "roll: rows move up by one less": Mutation(
-        roll_kernel.Rolling, "moved", 'b.apply("add", k, self.walk.turn)', 'b.apply("add", k, self.walk.turn - 1)', "roll"
+        roll_kernel.RollKernel, "moved", 'b.apply("add", k, self.walk.turn)', 'b.apply("add", k, self.walk.turn - 1)', "roll"
     ),
     "roll: the first rows are one further": Mutation(
-        roll_kernel.Rolling, "before", "behind = b.apply(\"add\", k, low)", "behind = b.apply(\"add\", k, low + 1)", "roll"
+        roll_kernel.RollKernel, "before", "behind = b.apply(\"add\", k, low)", "behind = b.apply(\"add\", k, low + 1)", "roll"
     ),
     "roll: columns outside are those of a point beside": Mutation(
-        ghost_points.Outside, "_columns", "self._inside(view, k)", "self._inside(view, k) + 1", "roll of stages"
+        ghost_points.GhostPoints, "_columns", "self._inside(view, k)", "self._inside(view, k) + 1", "roll of stages"
     ),
     "roll: a stage runs a row less ahead": Mutation(
         register_windows.Windows, "_place_stage", "self.early[view.reader] + ahead - rows[0]",
         "self.early[view.reader] + ahead - rows[0] - 1", "roll of stages",
     ),
     "layers: the last thread that writes does not": Mutation(
-        interior, "placed", 'b.apply("lt", local, before + writing)', 'b.apply("lt", local, before + writing - 1)', "layers"
+        interior, "positioned", 'b.apply("lt", local, before + writing)', 'b.apply("lt", local, before + writing - 1)', "layers"
     ),
     "layers: a neighbour's column is one further": Mutation(
-        halo_exchange.Exchange, "_column", 'b.apply("add", Ref(FIRST), k)', 'b.apply("add", Ref(FIRST), b.apply("add", k, 1))',
+        halo_exchange.HaloExchange, "_column", 'b.apply("add", Ref(FIRST), k)', 'b.apply("add", Ref(FIRST), b.apply("add", k, 1))',
         "layers",
     ),
     "transpose: the last tile begins one further": Mutation(
-        transpose_kernel.Transposing, "start", "extent - size", "extent - size + 1", "transpose", proof=True,
+        transpose_kernel.TransposeKernel, "start", "extent - size", "extent - size + 1", "transpose", proof=True,
     ),
     "ragged words: the last columns begin one earlier": Mutation(
-        unaligned_words.RaggedWords, "at_end", "self.columns - left - right", "self.columns - left - right - 1", "ragged words"
+        unaligned_words.UnalignedWords, "at_end", "self.columns - left - right", "self.columns - left - right - 1", "ragged words"
     ),
     "ragged words: the row behind the last may be missing": Mutation(
-        unaligned_words.RaggedWords, "inner_rows", ' - (axis == "row")', "", "ragged words", proof=True,
+        unaligned_words.UnalignedWords, "inner_rows", ' - (axis == "row")', "", "ragged words", proof=True,
     ),
     "shifted rows: a column more is within a row": Mutation(
-        shifted_rows.ShiftedRows, "within", "end - self.thread.count", "end - self.thread.count + 1", "shifted rows"
+        shifted_rows.ShiftedRows, "are_within", "end - self.thread.count", "end - self.thread.count + 1", "shifted rows"
     ),
     "privatize: a point more is inside of the last group": Mutation(
-        strips.OfGroups, "along", "(count - 1) * size", "(count - 2) * size", "privatize", proof=True,
+        strips.GroupStrips, "along", "(count - 1) * size", "(count - 2) * size", "privatize", proof=True,
     ),
     "group sums: a group has a member more": Mutation(
         participants._Group, "__init__", 'b.apply("sub", extent, before)', 'b.apply("sub", extent + 1, before)', "group sums"
@@ -143,7 +143,7 @@ MUTATIONS: dict[str, Mutation] = {
         packed_lanes.PackedLanes, "beside", "0x3210 + shift * 0x1111", "0x3210 + (shift + 1) * 0x1111", "words of bytes"
     ),
     "points of a thread: threads are a point apart less": Mutation(
-        Widening, "first_point", 'Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)',
+        Coarsening, "first_point", 'Apply("mul", (COLUMN, constant(count, INT)), COLUMN.type)',
         'Apply("mul", (COLUMN, constant(count - 1, INT)), COLUMN.type)', "points of a thread",
     ),
 }  # fmt: skip

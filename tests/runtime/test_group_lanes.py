@@ -18,7 +18,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import schedules
-from gpuop.passes.schedules.cpu.work_item_vectors import GROUP_LANES
+from gpuop.passes.schedules.cpu.work_item_vectors import WORK_ITEM_VECTORS
 from gpuop.runtime import devices
 from tests.conftest import Vectorized
 
@@ -33,7 +33,7 @@ COMPILED = SHAPES[:2]  # compilers are slow
 @contextmanager
 def in_lanes(form: str) -> Iterator[None]:
     """A device that runs groups so: an interpreter of lowered kernels, or a driver."""
-    methods = mock.patch.object(schedules, "METHODS", (GROUP_LANES,))
+    methods = mock.patch.object(schedules, "METHODS", (WORK_ITEM_VECTORS,))
     if form == "cpu":
         backend = Vectorized()
         backend.target = CPU
@@ -58,7 +58,7 @@ def test_values(form, shape):
     with in_lanes(form):
         for name in NAMES[SHAPES.index(shape) % 2 :: 2]:
             result = getattr(gp.ScalarField(x), name)(axis=-1)
-            assert GROUP_LANES.refuse(first_of(result)) == ""
+            assert WORK_ITEM_VECTORS.refuse(first_of(result)) == ""
             want = getattr(x, name)(axis=-1) if name != "mean" else x.sum(axis=-1) / np.float32(x.shape[-1])
             np.testing.assert_array_equal(result.numpy(), want, err_msg=name)
 
@@ -127,11 +127,11 @@ def test_stencils(form):
     with in_lanes(form):
         for border, mode in (("clamp", {"mode": "edge"}), (5, {"constant_values": 5})):
             result = beside(gp.ScalarField(x), border=border).sum(axis=1)
-            assert GROUP_LANES.refuse(first_of(result)) == ""
+            assert WORK_ITEM_VECTORS.refuse(first_of(result)) == ""
             padded = np.pad(x, ((1, 0), (2, 1)), **mode)
             want = (padded[:-1, :70] - padded[1:, 3:]).sum(axis=1)
             np.testing.assert_array_equal(result.numpy(), want, err_msg=str(border))
-    assert GROUP_LANES.refuse(first_of(beside(gp.ScalarField(x), border="wrap").sum(axis=1))) != ""
+    assert WORK_ITEM_VECTORS.refuse(first_of(beside(gp.ScalarField(x), border="wrap").sum(axis=1))) != ""
 
 
 LIMITED = {
@@ -154,7 +154,7 @@ def test_limited_places(form):
 
         with in_lanes(form):
             result = differences(read=read)(gp.ScalarField(x))
-            assert GROUP_LANES.refuse(first_of(result)) == "", text
+            assert WORK_ITEM_VECTORS.refuse(first_of(result)) == "", text
             at = place(np.arange(32))
             np.testing.assert_array_equal(result.numpy(), passed_on(x[:, at] + at.astype("f")), err_msg=text)
 
@@ -190,7 +190,7 @@ def test_operators_of_users(form):
     x = rng.random((13, 32)).astype("f")
     with in_lanes(form):
         result = differences()(gp.ScalarField(x))
-        assert GROUP_LANES.refuse(first_of(result)) == ""
+        assert WORK_ITEM_VECTORS.refuse(first_of(result)) == ""
         np.testing.assert_array_equal(result.numpy(), passed_on(x))
 
 
@@ -225,7 +225,7 @@ def test_products(form):
     with in_lanes(form):
         for width in (16, 32) if form == "cpu" else (32,):
             result = product(gp.ScalarField(a), gp.ScalarField(b), width=width)
-            assert GROUP_LANES.refuse(first_of(result)) == ""
+            assert WORK_ITEM_VECTORS.refuse(first_of(result)) == ""
             np.testing.assert_array_equal(result.numpy(), a @ b)
 
 
@@ -234,7 +234,7 @@ def test_what_products_are_for():
     made = product(gp.ScalarField(np.zeros((64, 40), "f")), gp.ScalarField(np.zeros((40, 256), "f")), width=32)
     kernel = first_of(made, replace(CPU, simd_width=8, widening="functions"))
     method, parameters = schedules.choice(kernel)
-    assert method is GROUP_LANES and parameters == {"vectors": 2}
+    assert method is WORK_ITEM_VECTORS and parameters == {"vectors": 2}
     text = generate(kernel, replace(kernel.target, backend="opencl")).text
     assert "float sums[2][2][32]" in text and "_private_float16(&sums[1][1][16])" in text
 
@@ -244,7 +244,7 @@ def test_products_that_are_not():
     a, b = gp.ScalarField(np.zeros((24, 5), "f")), gp.ScalarField(np.zeros((5, 256), "f"))
 
     def reason(a=a, **options: object) -> str:
-        return GROUP_LANES.refuse(first_of(product(a, b, **options)))
+        return WORK_ITEM_VECTORS.refuse(first_of(product(a, b, **options)))
 
     elsewhere = "its threads write at places that are no neighbours, or may not be there"
     assert reason() == ""
@@ -258,7 +258,7 @@ def test_products_that_are_not():
 def test_what_it_is_for():
     """A thread has a row of a group: fewer threads, no barriers, whole vectors but for the end of a row."""
     kernel = first_of(gp.ScalarField(np.zeros((300, 301), np.float32)).sum(axis=1), replace(CPU, simd_width=8))
-    assert schedules.choice(kernel)[0] is GROUP_LANES
+    assert schedules.choice(kernel)[0] is WORK_ITEM_VECTORS
     text = generate(kernel, replace(kernel.target, backend="opencl")).text
     assert "300x1 threads" in text and "barrier" not in text and "__local" not in text
     assert (
@@ -271,7 +271,7 @@ def test_heights():
 
     def height(result: gp.Field) -> int:
         kernel = first_of(result)
-        return GROUP_LANES.apply(kernel, {"vectors": 1}).work_group[1]
+        return WORK_ITEM_VECTORS.apply(kernel, {"vectors": 1}).work_group[1]
 
     few, many = (gp.ScalarField(np.zeros((rows, 512), np.float32)) for rows in (512, 8192))
     assert (height(few.sum(axis=1)), height(many.sum(axis=1))) == (8, 64)
@@ -282,7 +282,7 @@ def test_refusals():
     f = gp.ScalarField(np.zeros((200, 512), np.float32))
 
     def reason(result: gp.Field, **changes: object) -> str:
-        return GROUP_LANES.refuse(first_of(result, replace(CPU, **changes)))
+        return WORK_ITEM_VECTORS.refuse(first_of(result, replace(CPU, **changes)))
 
     assert reason(f.sum(axis=1), widening="unrolled") == "the device has no vectors"
     assert reason(f.sum(axis=0)) == "its threads are not joined by work-groups of their own"

@@ -20,7 +20,7 @@ FAR = [(-1, 0), (1, 1), (0, -6)]
 
 
 def is_split(kernel, walk: dict[str, int]) -> bool:
-    found = statements(ROLL.apply(kernel, ROLL.taken(kernel, walk)).body)
+    found = statements(ROLL.apply(kernel, ROLL.legalize(kernel, walk)).body)
     return any(isinstance(stmt, Comment) and stmt.text == "interior" for stmt in found)
 
 

@@ -19,7 +19,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.values import Leaf
-from gpuop.passes.schedules.gpu.layers import LAYERED
+from gpuop.passes.schedules.gpu.layers import LAYER_BLOCKING
 from tests.golden.nvrtc import ptx_of
 
 from .test_roll import FORMS, at, walking
@@ -50,11 +50,11 @@ def stenciled(x, border, window, placed=False):
 
 def reason(kernel: Kernel) -> str:
     """Why it is not walked, but for what pays or not."""
-    why = LAYERED.refuse(kernel)
+    why = LAYER_BLOCKING.refuse(kernel)
     return "" if why.startswith(("its rows", "its windows", "its values", "its stages compute")) else why
 
 
-LAYERS = replace(LAYERED, refuse=reason)
+LAYERS = replace(LAYER_BLOCKING, refuse=reason)
 
 
 def walked(kernel: Kernel, *arrays: NDArray[Any], **walk: int) -> NDArray[Any]:
@@ -127,7 +127,9 @@ def test_refusals():
         field = gp.Field.of(Leaf(gp.FieldType(shape, (), dtype)))
         for window in windows:
             field = stencil("clamp", window)(field)
-        return LAYERED.refuse(replace(staged(field), target=replace(CUDA, local_memory_bytes=local_memory_bytes)))
+        return LAYER_BLOCKING.refuse(
+            replace(staged(field), target=replace(CUDA, local_memory_bytes=local_memory_bytes))
+        )
 
     assert why(SEVEN, SEVEN) == ""
     assert why(SEVEN, SEVEN, shape=(512, 512, 510)) == "its rows have no aligned places"

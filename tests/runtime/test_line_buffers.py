@@ -196,7 +196,7 @@ def test_rows_that_share_nothing_are_computed_one_by_one(device):
     with kept(columns=32, rows=8, together=4):
         out = stencil(LONG, "reflect")(stencil(FIRST)(gp.Field(x)))
         kernel = kernel_of(out)
-        parameters = LINE_BUFFERS.taken(kernel, {"columns": 32, "rows": 8, "together": 4})
+        parameters = LINE_BUFFERS.legalize(kernel, {"columns": 32, "rows": 8, "together": 4})
         loops = (
             s for s in walk(LINE_BUFFERS.apply(kernel, parameters).body) if isinstance(s, For) and s.var.hint == "k"
         )
@@ -245,7 +245,7 @@ def test_a_kernel_is_taken_apart_seldom_however_much_may_be_tried(monkeypatch):
 
 def test_stages_compute_no_more_rows_at_a_time_than_compile_quickly() -> None:
     kernel = kernel_of(blurred(blurred(gp.ScalarField(np.zeros((256, 300), np.float32)))))
-    most, more = (LINE_BUFFERS.taken(kernel, {"columns": 128, "rows": 64, "together": n}) for n in (16, 64))
+    most, more = (LINE_BUFFERS.legalize(kernel, {"columns": 128, "rows": 64, "together": n}) for n in (16, 64))
     assert most == more
 
 

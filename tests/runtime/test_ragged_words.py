@@ -12,7 +12,7 @@ import gpuop as gp
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.passes.schedules.gpu import unaligned_words
-from gpuop.passes.schedules.gpu.unaligned_words import RAGGED_WORDS
+from gpuop.passes.schedules.gpu.unaligned_words import UNALIGNED_WORDS
 from tests.borders import away
 from tests.golden.nvrtc import compile_cuda
 from tests.nightly import left_to_nightly
@@ -47,11 +47,11 @@ def test_expressions(form, columns, border):
 
             return _convert_uchar(value(node, at, GPUOP) & 255)
 
-        with walking(form, RAGGED_WORDS), mock.patch.object(unaligned_words, "GAIN", 9):
+        with walking(form, UNALIGNED_WORDS), mock.patch.object(unaligned_words, "GAIN", 9):
             result = computed(gp.Field(x))
             want = value(node, lambda r, c: away(x.astype(np.int32), r, c, border=border), NUMPY)
             np.testing.assert_array_equal(result.numpy(), (want & 255).astype(np.uint8), err_msg=str(node))
-            count += not RAGGED_WORDS.refuse(kernel_of(result))
+            count += not UNALIGNED_WORDS.refuse(kernel_of(result))
     assert count or form != "interpreted", "all stay bytes"
 
 
@@ -67,9 +67,9 @@ def edges(f, g):
 def test_layers(shape):
     x, y = data(*shape), data(*shape)
     near = [away(x.astype(int), k, 1 - k, -3 * k) for k in (-1, 0, 1)]
-    with walking(method=RAGGED_WORDS):
+    with walking(method=UNALIGNED_WORDS):
         results = edges(gp.ScalarField(x, dtype="uint8"), gp.ScalarField(y, dtype="uint8"))
-        assert RAGGED_WORDS.refuse(kernel_of(*results)) == ""
+        assert UNALIGNED_WORDS.refuse(kernel_of(*results)) == ""
         for found, want in zip(results, ((sum(near) + y) >> 2, np.maximum(near[0], y)), strict=True):
             np.testing.assert_array_equal(found.numpy(), want)
 
@@ -94,7 +94,7 @@ def test_what_stays_bytes():
             "wide accesses would leave too few threads",
         ),
     ):
-        assert RAGGED_WORDS.refuse(given) == reason
+        assert UNALIGNED_WORDS.refuse(given) == reason
 
 
 def test_text():

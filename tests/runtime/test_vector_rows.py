@@ -319,7 +319,7 @@ def test_refusals(operator, shape, reason):
 
 def test_a_thread_has_no_more_rows_than_compile_quickly():
     kernel = kernel_of(across(gp.Field(data((300, 64)))))
-    assert VECTOR_ROWS.taken(kernel, {"rows": 256}) == {"rows": 16}
+    assert VECTOR_ROWS.legalize(kernel, {"rows": 256}) == {"rows": 16}
     assert VECTOR_ROWS.apply(kernel, {"rows": 16}).domain.extent("row") == 19
 
 

@@ -18,24 +18,24 @@ from gpuop.passes.schedules.cpu.interchange import INTERCHANGE
 from gpuop.passes.schedules.cpu.line_buffers import LINE_BUFFERS
 from gpuop.passes.schedules.cpu.resample import RESAMPLE
 from gpuop.passes.schedules.cpu.vector_rows import VECTOR_ROWS
-from gpuop.passes.schedules.cpu.work_item_vectors import GROUP_LANES
-from gpuop.passes.schedules.gpu.layers import LAYERED
+from gpuop.passes.schedules.cpu.work_item_vectors import WORK_ITEM_VECTORS
+from gpuop.passes.schedules.gpu.layers import LAYER_BLOCKING
 from gpuop.passes.schedules.gpu.roll import ROLL
 from gpuop.passes.schedules.gpu.shifted_rows import SHIFTED_ROWS
 from gpuop.passes.schedules.gpu.tile import TILE
-from gpuop.passes.schedules.gpu.unaligned_words import RAGGED_WORDS
+from gpuop.passes.schedules.gpu.unaligned_words import UNALIGNED_WORDS
 
 NOTHING: Parameters = {}
 PLAIN = "plain"  # each thread computes its own point
 METHODS: tuple[Method, ...] = (
-    RAGGED_WORDS,
+    UNALIGNED_WORDS,
     ROLL,
-    LAYERED,
+    LAYER_BLOCKING,
     TRANSPOSE,
     TILE,
     LINE_BUFFERS,
     INTERCHANGE,
-    GROUP_LANES,
+    WORK_ITEM_VECTORS,
     RESAMPLE,
     VECTOR_ROWS,
     PRIVATIZE,
@@ -45,9 +45,9 @@ METHODS: tuple[Method, ...] = (
 
 def schedule(kernel: Kernel) -> Kernel:
     """The recorded kernel as its threads run it."""
-    chosen = choice(kernel)
-    if chosen is not None:
-        return replace(chosen[0].apply(_few_will_do(kernel), chosen[1]), target=kernel.target)
+    method = choice(kernel)
+    if method is not None:
+        return replace(method[0].apply(_few_will_do(kernel), method[1]), target=kernel.target)
     return without_intermediates(kernel) if kernel.intermediates else kernel
 
 
@@ -63,10 +63,10 @@ def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
     return next(((method, parameters_of(method, kernel)) for method in methods if not method.refuse(kernel)), None)
 
 
-def parameters_of(method: Method, kernel: Kernel, wanted: Parameters = NOTHING) -> Parameters:
+def parameters_of(method: Method, kernel: Kernel, requested: Parameters = NOTHING) -> Parameters:
     """What a method that suits a kernel runs it with: its best guess, or what is wanted, as far as that will do."""
     best = method.candidates(kernel)[0]
-    return method.taken(kernel, {**best, **{name: n for name, n in wanted.items() if name in best}})
+    return method.legalize(kernel, {**best, **{name: n for name, n in requested.items() if name in best}})
 
 
 def unpinned(kernel: Kernel) -> str:

@@ -1,4 +1,11 @@
-"""Updates of outputs in two loops: one finds the places of neighbours, in vectors, and another makes the updates one by one."""
+"""Deferred updates of outputs: a loop in vectors computes the indices of neighbours, and another one makes the updates.
+
+    for a chunk of VECTORS vectors of columns:
+        for each vector:  places[k] = index of the update, -1 where there is none;  values[k] = its operand
+        for each column:  copy[column mod copies][places[k]] += values[k]
+
+An update loads what the one before has just stored, which is slow; vectors compute the indices meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +18,16 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, map_blocks, walk
 from gpuop.passes.coarsening_factor import refusal_of_thread
-from gpuop.passes.schedules.common.lane_positions import LanePlaces
+from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.private_outputs import PrivateOutputs, place_of
 from gpuop.passes.vectorization_legality import doubles, obstacle
 
 NOWHERE = constant(-1, INT)
-VECTORS = 4  # whose updates are kept: what was just stored is slow to load
+VECTORS = 4  # vectors of a chunk: loads soon after the stores to `places` are slow
 
 
 class _Update:
-    """An update of an output: what holds its places, and the values where they differ between points."""
+    """An update of an output, with the arrays of its indices, and of its operands where these differ between points."""
 
     def __init__(self, stmt: ir.Atomic, inside: list[bool], points: int) -> None:
         assert isinstance(stmt.memory, ir.FieldParam)
@@ -32,13 +39,13 @@ class _Update:
         self.values = None if self.value is None else ir.Array(f"{self.field.hint}_values", arg.type, (points,))
 
 
-class LaterUpdates:
-    """A kernel whose updates of private outputs are kept for a few vectors of points, and then made.
+class DeferredUpdates:
+    """A kernel whose updates of private outputs are deferred for a chunk of points.
 
     Attributes:
-        kernel: the kernel without the updates.
-        lanes, points: of a vector, and of all whose updates are kept.
-        first: the first column of these.
+        kernel: the kernel with stores to the arrays of indices instead of the updates.
+        lanes, points: the columns of a vector, and of a chunk.
+        first: the first column of a chunk.
         in_loops: whether a point may make an update more than once.
     """
 
@@ -47,7 +54,7 @@ class LaterUpdates:
         self.first = ir.Var("first_column", Type(INT))
         updates = [s for s in walk(kernel.body) if isinstance(s, ir.Atomic) and s.memory in outputs.fields]
         self.updates = {id(stmt): _Update(stmt, outputs.inside(stmt), self.points) for stmt in updates}
-        self.always = {id(stmt) for stmt in kernel.body}  # what runs under no condition
+        self.always = {id(stmt) for stmt in kernel.body}  # statements under no condition
         loops = [stmt.body for stmt in walk(kernel.body) if isinstance(stmt, (ir.For, ir.While))]
         self.in_loops = any(id(stmt) in self.updates for body in loops for stmt in walk(body))
         body: list[ir.Stmt] = [s for s in kernel.body if isinstance(s, ir.Declare) and s.array.space == "constant"]
@@ -65,9 +72,9 @@ class LaterUpdates:
         self.kernel = replace(kernel, body=tuple(body))
 
     def block(self, block: ir.Block) -> ir.Block:
-        return tuple(found for stmt in block for found in self.kept(stmt))
+        return tuple(copy for stmt in block for copy in self.deferred(stmt))
 
-    def kept(self, stmt: ir.Stmt) -> ir.Block:
+    def deferred(self, stmt: ir.Stmt) -> ir.Block:
         if id(stmt) not in self.updates:
             return (map_blocks(stmt, self.block),)
         update, out = self.updates[id(stmt)], list[ir.Stmt]()
@@ -83,16 +90,16 @@ class LaterUpdates:
         updates = self.updates.values()
         return [ir.Declare(array) for u in updates for array in (u.places, u.values) if array is not None]
 
-    def found(self, stop: ir.Expr, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
-        """The loop that finds the places of points; its body is that of a lane."""
+    def index_loop(self, stop: ir.Expr, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
+        """The loop that computes the indices; its body is that of a lane."""
         column, lane, out = ir.Var("column", Type(INT)), ir.Var("lane", Type(INT)), list[ir.Stmt]()
         body(collector(out, hint="column").apply("add", ir.Ref(column), ir.Ref(lane)), out)
         start, count, one = constant(0, INT), constant(self.lanes, INT), constant(1, INT)
         inner = ir.For(lane, start, count, one, tuple(out), lanes=True)
         return ir.For(column, ir.Ref(self.first), stop, count, (inner,))
 
-    def made(self, stop: ir.Expr) -> ir.For:
-        """The loop that makes the updates; neighbours use the copies in turns."""
+    def update_loop(self, stop: ir.Expr) -> ir.For:
+        """The loop that makes the updates; neighbours use the copies round-robin."""
         column, turn, out = ir.Var("column", Type(INT)), ir.Var("turn", Type(INT)), list[ir.Stmt]()
         copy = collector(out, hint="copy").apply("and", ir.Ref(turn), self.outputs.copies - 1)
         b = collector(out, hint="kept")
@@ -116,17 +123,17 @@ class LaterUpdates:
         return tuple(out)
 
     def obstacle(self) -> str:
-        """Why vectors do not find the places; "" if they do."""
+        """Return the reason why vectors cannot compute the indices; empty where they can."""
         kernel = self.kernel
         assert kernel.target is not None
         if self.in_loops:
             return "it updates in loops"
-        wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+        reason = doubles(kernel.body) if kernel.target.widening == "functions" else ""
         body = tuple(s for s in kernel.body if not (isinstance(s, ir.Declare) and s.array.space == "constant"))
-        return wrong or refusal_of_thread(kernel) or obstacle(body) or LanePlaces(kernel).obstacle(True)
+        return reason or refusal_of_thread(kernel) or obstacle(body) or LanePositions(kernel).obstacle(True)
 
 
 def computes(kernel: Kernel) -> bool:
-    """Whether a body does more than to read and to update, so that vectors are worth their loads and stores."""
-    found = (e for e in expressions(kernel.body))
-    return any(isinstance(e, ir.Apply) or (isinstance(e, ir.Cast) and e.arg.type.kind == "f") for e in found)
+    """Whether a body computes more than its reads and updates, so that vectors are worth their loads and stores."""
+    exprs = (e for e in expressions(kernel.body))
+    return any(isinstance(e, ir.Apply) or (isinstance(e, ir.Cast) and e.arg.type.kind == "f") for e in exprs)

@@ -1,6 +1,6 @@
-"""How a thread walks over the points of a grid, and the loads of the rows that it meets.
+"""Walks of threads over the rows of a grid, and the loads of these rows.
 
-What is said of rows is meant of layers too, where a thread walks along these.
+Rows stand for layers too, where a thread walks along layers.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from gpuop.ir.types import BOOL, INT, Shape, Type
 from gpuop.passes.schedules.common.register_windows import Span, View, Windows
 
 WARP = 32
-FIRST, TOP = ir.Var("first", Type(INT)), ir.Var("top", Type(INT))  # column and row of a thread
-ROW = ir.Var("row", Type(INT))  # of one that walks along layers beside others, for which it computes
+FIRST, TOP = ir.Var("first", Type(INT)), ir.Var("top", Type(INT))  # first column and first row of a thread
+ROW = ir.Var("row", Type(INT))  # row of a thread that walks along layers and exchanges halos
 
 
 @dataclass(frozen=True)
 class Walk:
-    """How threads walk.
+    """The walk of a thread.
 
     Attributes:
-        axis: along which.
-        rows: how many rows a thread goes.
-        turn: how many of them at a time.
-        columns: how many columns it handles.
-        access: how many of these are accessed at once; 1: one by one.
-        cycle: after so many rows columns are aligned alike.
-        shift: the most by which columns of a thread differ between two rows, where rows are no multiple of an access: in each
-            row, a thread's columns begin at the aligned place before its first one, `phase` columns before.
-        slack: the same of outputs: less where stages are computed for these columns too, and not all are stored at once.
-        group: threads of a work-group.
-        unrolled: how many turns the body of the loop does.
-        interior: whether nothing that the threads do and read is outside.
-        around: the threads before and behind those of a group that write, along rows and along columns, which only load and
-            compute what these look up; None where threads exchange nothing.
+        axis: the axis along which it goes.
+        rows: the number of rows.
+        turn: the rows of an iteration.
+        columns: the columns of a thread.
+        access: the columns of one access; 1 for single elements.
+        cycle: the number of rows after which columns are aligned alike.
+        shift: the greatest `phase` of inputs: where rows are not multiples of an access, the columns of a thread begin in each
+            row at the aligned place before its first one, `phase` columns before.
+        slack: the greatest `phase` of outputs: smaller where stages compute these columns too, and stores are divided.
+        group: the extents of a work-group.
+        unrolled: the iterations that the body of the loop has.
+        interior: whether the threads read and write nothing outside of the grid.
+        around: the numbers of threads before and behind those of a group that write, along rows and along columns, which only
+            load and compute for these; None where threads exchange nothing.
     """
 
     axis: str
@@ -57,12 +57,12 @@ class Walk:
 
     @property
     def step(self) -> int:
-        """Rows that the body of the loop does."""
+        """The rows of the body of the loop."""
         return self.turn * self.unrolled
 
     @property
     def beside(self) -> str:
-        """Of three axes the one along which threads that exchange something lie besides columns."""
+        """The axis of three that is neither walked nor that of columns."""
         return "row" if self.axis == "layer" else "layer"
 
     @property
@@ -72,16 +72,16 @@ class Walk:
 
     @property
     def warp(self) -> int:
-        """Threads of a warp that are beside each other."""
+        """The threads of a warp along columns."""
         return min(WARP, self.group[-1])
 
     @property
     def unit(self) -> int:
-        """Rows after which turns begin alike."""
+        """The number of rows after which iterations begin with the same alignment."""
         return math.lcm(self.turn, self.cycle)
 
     def pieces(self, halo: Span) -> list[tuple[int, int]]:
-        """Columns and their halo as aligned accesses: the first column of each, and how many."""
+        """Columns and their halo as aligned accesses: the first column and the number of columns of each."""
         low, high = 0, self.columns
         pieces = [(first, self.access) for first in range(low, high, self.access)]
         while low > halo[0]:
@@ -95,20 +95,20 @@ class Walk:
         return pieces
 
     def reach(self, halo: Span) -> Span:
-        """How many columns these accesses go beyond the thread's own, to the left and to the right."""
+        """The numbers of columns by which these accesses exceed the thread's own, to the left and to the right."""
         (first, _), (last, count) = self.pieces(halo)[0], self.pieces(halo)[-1]
         return -first, last + count - self.columns
 
 
 class RowLoads:
-    """Loads rows of windows into arrays of a thread's own.
+    """Loads rows of windows into private arrays.
 
     Attributes:
-        arrays: of each view, the rows of its window.
+        arrays: for each view, an array of the rows of its window.
     """
 
     def __init__(self, kernel: Kernel, walk: Walk, windows: Windows) -> None:
-        self.walk, self.domain, self.windows, self.aligned = walk, kernel.domain, windows.found, set(windows.inputs())
+        self.walk, self.domain, self.windows, self.aligned = walk, kernel.domain, windows.by_view, set(windows.inputs())
         self.layout = kernel.layout
         self.arrays = {view: self.array(view) for view in self.windows}
         self.lanes: dict[tuple[Type, int], ir.Array] = {}
@@ -117,10 +117,10 @@ class RowLoads:
     def array(self, view: View) -> ir.Array:
         window, walk = self.windows[view], self.walk
         shape = (window.height + walk.turn - 1, walk.columns + window.halo)
-        return ir.Array(f"{named(view.field, view.element)}_window", Type(view.field.type.storage), shape)
+        return ir.Array(f"{name_of(view.field, view.element)}_window", Type(view.field.type.storage), shape)
 
     def declared(self) -> list[ir.Stmt]:
-        """The arrays, and for each halo whether all of a thread's columns and the halo's are inside."""
+        """Declarations of the arrays; and for each halo the test whether it is inside, with the thread's columns."""
         out: list[ir.Stmt] = [ir.Declare(array) for array in (*self.arrays.values(), *self.lanes.values())]
         for (left, right), var in self.within.items():
             b = collector(out)
@@ -130,25 +130,28 @@ class RowLoads:
         return out
 
     def column(self, b: Builder, k: ir.Expr | int) -> ir.Expr:
-        """So many columns behind the thread's first one."""
+        """The column at a distance from the thread's first one."""
         alone = self.walk.columns == 1 and self.walk.around is None
         return b.apply("add", ir.Index("global", "column") if alone else ir.Ref(FIRST), k)
 
     def across(self, b: Builder, axis: str, away: int = 0) -> ir.Expr:
-        """Where a thread is along an axis that it does not walk and has one point of, or so far away."""
+        """The coordinate of a thread along an axis of which it has one point, or the one at a distance."""
         return ir.Index("global", axis, away) if self.walk.around is None else b.apply("add", ir.Ref(ROW), away)
 
     def phase(self, b: Builder, view: View | None, row: ir.Expr) -> ir.Expr:
-        """How many columns before the thread's first one its columns begin in a row of a view, or of outputs: of a row that is so
-        many behind one that is aligned."""
+        """The number of columns by which the thread's columns begin before its first one, in a row of a view or of outputs.
+
+        Args:
+            row: the distance of the row from one that is aligned.
+        """
         access = self.walk.slack + 1 if view is None else self.walk.shift + 1 if view in self.aligned else 1
         return self.misaligned(b, view, row, access)
 
     def misaligned(self, b: Builder, view: View | None, row: ir.Expr, access: int) -> ir.Expr:
-        """How many columns before the thread's first one an access of so many begins."""
+        """The number of columns by which an access of so many begins before the thread's first column."""
         if access == 1:
             return constant(0, INT)
-        if view is None:  # outputs lie as gpuop's own do, or are aligned where users gave them
+        if view is None:  # outputs are in memory of gpuop, or in aligned arrays of users
             behind, first = b.apply("mul", row, self.domain.extent("column") % access), 0
         else:
             layout = self.layout(view.field)
@@ -160,7 +163,13 @@ class RowLoads:
         return b.apply("and", b.apply("add", behind, first % access), access - 1)
 
     def load(self, view: View, at: ir.Expr, between: Span, place: tuple[ir.Expr, ir.Expr], out: list[ir.Stmt]) -> None:
-        """The row `at`, which is one `between` two, into a row of the view's array; `place`: which, and that for `phase`."""
+        """Load a row into the array of a view.
+
+        Args:
+            at: the row.
+            between: the least and the greatest value of `at`.
+            place: the row of the array, and the row for `phase`.
+        """
         columns, (left, right) = self.walk.columns, self.walk.reach(self.windows[view].columns)
         reach, (slot, row) = (left + self.walk.shift, right), place
         phase = self.phase(collector(out, hint="phase"), view, row)
@@ -175,7 +184,7 @@ class RowLoads:
             self.load_wide(view, at, between, slot, phase, wide)
             self.load_each(view, at, slot, phase, each)
             test: ir.Expr = ir.Ref(self.within.setdefault(reach, ir.Var("within", Type(BOOL))))
-            if self.walk.shift:  # a row that stands for another is aligned as it is itself
+            if self.walk.shift:  # a row that a border names has its own alignment
                 b = collector(out)
                 for line in self.lines(b, view, at, between):
                     test = test if (there := inside(b, line)) is None else b.apply("and", test, there)
@@ -199,7 +208,7 @@ class RowLoads:
     def load_wide(
         self, view: View, at: ir.Expr, between: Span, slot: ir.Expr, phase: ir.Expr, out: list[ir.Stmt]
     ) -> None:
-        """In accesses to as many neighbours as there are, which are all inside the row."""
+        """Load a row in whole accesses, all inside of the row."""
         array, (low, high) = self.arrays[view], self.windows[view].columns
         b = collector(out, hint="at")
         lines = self.lines(b, view, at, between)
@@ -228,16 +237,16 @@ class RowLoads:
             out += numbered("k", first - start, last - first, one)
 
     def lines(self, b: Builder, view: View, at: ir.Expr, between: Span) -> list[Coordinate]:
-        """Where a row is along the axes but the columns'."""
-        found = []
+        """The coordinates of a row along the axes other than columns."""
+        coordinates = []
         for axis, away in zip(self.domain.axes[:-1], view.across, strict=True):
             n = self.domain.extent(axis)
             walked = axis == self.walk.axis
             where, (low, high) = (at, between) if walked else (self.across(b, axis, away), (away, away + n - 1))
             if self.walk.interior:
                 low, high = 0, n - 1
-            found.append(Coordinate(where, constant(n, INT), n, low, high))
-        return found
+            coordinates.append(Coordinate(where, constant(n, INT), n, low, high))
+        return coordinates
 
     def staged(self, type_: Type, count: int) -> ir.Array:
         """The array that one access fills."""
@@ -245,20 +254,20 @@ class RowLoads:
         return self.lanes.setdefault((type_, count), array) if count > 1 else array
 
 
-def named(field: ir.FieldParam, element: ir.Expr) -> str:
-    """What an array is called after: the field, and which of its planes."""
+def name_of(field: ir.FieldParam, element: ir.Expr) -> str:
+    """The name of an array after its field, with the number of the plane if there are several."""
     return (
         f"{field.hint}_{int(element.value)}" if isinstance(element, ir.Const) and field.type.planes > 1 else field.hint
     )
 
 
 def power_of_two(n: int) -> int:
-    """The least that is no less than n."""
+    """The least power of two that is not less than n."""
     return 1 << max(n - 1, 0).bit_length()
 
 
 def numbered(hint: str, first: int, count: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
-    """Statements for each of some numbers: a loop that compilers expand, unless there is only one."""
+    """Statements for consecutive numbers: a loop that compilers unroll, or no loop for one number."""
     out: list[ir.Stmt] = []
     if count == 1:
         body(constant(first, INT), out)

@@ -1,4 +1,4 @@
-"""The statements of a kernel at other points than the thread's own, for threads that have several."""
+"""Instantiation of the body of a kernel at points other than the thread's own, for threads that have several."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.coarsening_factor import is_own
 
 
-class Placed(Copier):
-    """The statements, or some of them, at a given position; what was at the thread's own point names it."""
+class Instance(Copier):
+    """Copies the body, or some statements of it, for a position; accesses to the thread's own point get explicit coordinates."""
 
-    def __init__(self, source: Kernel, found: Mapping[Index, Expr], body: Block | None = None) -> None:
+    def __init__(self, source: Kernel, by_index: Mapping[Index, Expr], body: Block | None = None) -> None:
         super().__init__(source.body if body is None else body)
-        self.found = found
+        self.by_index = by_index
         for stmt in source.shared("constant"):
             self.arrays.pop(stmt.array, None)
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Index):
-            return self.found.get(expr, expr)
+            return self.by_index.get(expr, expr)
         if isinstance(expr, Read) and expr.point is None and is_own(expr.field):
             expr = replace(expr, point=own_point(len(expr.field.type.field_shape)))
         return super().expr(expr)
@@ -35,9 +35,9 @@ class Placed(Copier):
 
 
 def positions(kernel: Kernel, domain: Domain) -> list[Index]:
-    """What a kernel asks of its point, and the coordinates of one in a grid."""
-    used = [e for e in expressions(kernel.body) if isinstance(e, Index) and e.axis in GRID_AXES]
-    return list(dict.fromkeys([*used, *(Index("global", axis) for axis in domain.axes)]))
+    """The position indices that a kernel uses, and those of a point of a grid."""
+    indices = [e for e in expressions(kernel.body) if isinstance(e, Index) and e.axis in GRID_AXES]
+    return list(dict.fromkeys([*indices, *(Index("global", axis) for axis in domain.axes)]))
 
 
 def own_point(axes: int) -> tuple[Expr, ...]:

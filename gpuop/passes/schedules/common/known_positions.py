@@ -1,4 +1,4 @@
-"""What is known of a recorded kernel's integers, from variable to variable: where its reads are."""
+"""Base of analyses of the integers of a recorded kernel, propagated from variable to variable: the positions of its reads."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from gpuop.ir.visit import blocks, expressions, loop_values
 P = TypeVar("P")
 
 
-class KnownPlaces(ABC, Generic[P]):
-    """The places of a kernel's variables; a variable that is in none differs between points as it likes."""
+class KnownPositions(ABC, Generic[P]):
+    """The values of a kernel's integer variables in an abstract domain; variables without one are unknown."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.places: dict[Var, P] = {}
+        self.positions: dict[Var, P] = {}
         self.block(kernel.body)
 
     def block(self, block: Block) -> None:
         for stmt in block:
             match stmt:
                 case Let(var=var, value=value) if not var.mutable:
-                    found = self.of(value)
-                    if found is not None:
-                        self.places[var] = found
+                    position = self.of(value)
+                    if position is not None:
+                        self.positions[var] = position
                 case For(var=var):
-                    turns = loop_values(stmt)
-                    if turns:
-                        self.places[var] = self.between(min(turns), max(turns))
+                    values = loop_values(stmt)
+                    if values:
+                        self.positions[var] = self.between(min(values), max(values))
             for inner in blocks(stmt):
                 self.block(inner)
 
     @abstractmethod
     def of(self, expr: Expr) -> P | None:
-        """The place that a value is; None where it differs otherwise than places do."""
+        """The abstract value of an expression; None where it is unknown."""
 
     @abstractmethod
     def between(self, low: int, high: int) -> P:
-        """An integer between these that all points have in common."""
+        """The abstract value of an integer between these that is the same at all points."""
 
     @abstractmethod
     def is_common(self, expr: Expr) -> bool:
-        """Whether all points have the same value."""
+        """Whether a value is the same at all points."""
 
     def reads(self) -> Iterator[tuple[Read, P | None]]:
-        """The reads at given points, and their columns, None where others of their coordinates differ between points."""
+        """The reads with explicit coordinates, and their columns: None where unknown, or where other coordinates differ."""
         for e in expressions(self.kernel.body):
             if isinstance(e, Read) and e.point is not None:
                 others = (*e.point[:-1], *([] if e.element is None else [e.element]))

@@ -1,7 +1,7 @@
-"""How the places that a recorded kernel reads differ between neighbours in a row: not at all, as their columns do, or otherwise.
+"""Integers of a recorded kernel in the lanes of a vector, neighbours in a row: common, affine in the column, or unknown.
 
-Vectors of neighbours load the first two kinds at once. The offsets from the own column, found through sums and counters with
-known bounds, tell at which columns no read leaves its field.
+Vectors load at the first two kinds of positions in one access. The offsets from the own column, derived through sums and bounded
+loop counters, say at which columns no read leaves its field.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from gpuop.ir.analysis.affine import Affine, affine, position
 from gpuop.ir.nodes import Array, Declare, Expr, FieldParam, Index, Load, Read, Ref
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, operands
-from gpuop.passes.schedules.common.known_positions import KnownPlaces
+from gpuop.passes.schedules.common.known_positions import KnownPositions
 
-COMMON = Affine({}, None, None)  # an integer that all lanes have in common
+COMMON = Affine({}, None, None)  # an integer that is the same in all lanes
 
 
-class LanePlaces(KnownPlaces[Affine]):
-    """The places that lanes, which are neighbours in a row, have in common, or that are the own column and a number."""
+class LanePositions(KnownPositions[Affine]):
+    """The integers that are the same in all lanes, or the own column plus a number."""
 
     def between(self, low: int, high: int) -> Affine:
         return Affine({}, low, high)
@@ -31,7 +31,7 @@ class LanePlaces(KnownPlaces[Affine]):
             case Index(kind="global", axis="column", offset=offset):
                 return position("column", offset)
             case Ref(var=var):
-                return self.places.get(var)
+                return self.positions.get(var)
             case Read(point=None):
                 return COMMON if expr.field.by_value else None
         return COMMON if all(map(self.is_common, operands(expr))) else None
@@ -41,7 +41,11 @@ class LanePlaces(KnownPlaces[Affine]):
         return place is not None and not place.varies
 
     def interior(self, apart: Collection[FieldParam] = ()) -> tuple[int, int]:
-        """The first column, and the one behind the last, where no read along the row leaves its field, but for some fields."""
+        """The first column, and the one behind the last, where no read along the row leaves its field.
+
+        Args:
+            apart: fields that do not count.
+        """
         first, end = 0, self.kernel.domain.extent("column")
         for read, place in self.reads():
             if (
@@ -56,15 +60,18 @@ class LanePlaces(KnownPlaces[Affine]):
         return first, end
 
     def anywhere(self) -> list[Read]:
-        """The reads at places that differ between lanes otherwise than as columns do."""
+        """The reads at unknown positions: they differ between lanes, but not as columns do."""
         return [read for read, place in self.reads() if place is None]
 
     def obstacle(self, gathers: bool = False) -> str:
-        """What vectors cannot load; "" if they load all. `gathers`: also from anywhere, but where a lane that a condition
-        leaves out would read outside of a field, and of halves, which come in whole vectors.
+        """Return the reason why vectors cannot load; empty where they can.
+
+        Args:
+            gathers: whether they also load from unknown positions; not through "unchecked" borders, where a lane that a
+                condition excludes would read outside of a field, nor halves, which come in whole vectors.
         """
-        found = self.anywhere()
-        if any(not gathers or read.border == "unchecked" or read.field.type.dtype == "float16" for read in found):
+        reads = self.anywhere()
+        if any(not gathers or read.border == "unchecked" or read.field.type.dtype == "float16" for read in reads):
             return "it reads at places that are no constant offsets from the own point"
         loads = [e for e in expressions(self.kernel.body) if isinstance(e, Load)]
         constants = {s.array for s in self.kernel.body if isinstance(s, Declare) and s.array.space == "constant"}
@@ -76,5 +83,5 @@ class LanePlaces(KnownPlaces[Affine]):
 
 
 def _beside(place: Affine) -> Affine | None:
-    """None where it varies otherwise than at a known distance from the own column."""
+    """The value itself, or None where it varies but is not at a known distance from the own column."""
     return place if not place.varies or (place.parts["column"] == 1 and place.low is not None) else None

@@ -1,4 +1,4 @@
-"""What a scheduling method is."""
+"""The interface of scheduling methods."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ Parameters = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Method:
-    """A way to run recorded kernels; its functions are given kernels whose target is known.
+    """A schedule: a way to run recorded kernels. Its functions take kernels with a target.
 
     Attributes:
-        name: what `explain` calls it.
-        parameters: the names of what may be chosen; not all kernels have each of them.
-        refuse: why it does not suit a kernel, as the end of a sentence; empty where it does.
-        candidates: parameters worth trying for a kernel that it suits, the best guess first.
-        taken: any whole numbers above 0 as the kernel can have them: the next that will do, which stay as they are.
-        apply: the kernel as its threads run it, recorded too, with parameters that were taken; equal bits whatever they are.
-        open: whether it does without knowing extents (`Kernel.named`).
+        name: the name in `explain` and in `gp.schedule`.
+        parameters: the names of its parameters; not all kernels have each of them.
+        refuse: returns the reason why it does not suit a kernel, as the end of a sentence; empty where it does.
+        candidates: returns parameters worth trying for a kernel that it suits, the best guess first.
+        legalize: returns valid parameters for a kernel near any whole numbers above 0; valid ones stay as they are.
+        apply: returns the recorded kernel with the schedule, for valid parameters; results have the same bits for all of them.
+        open: whether extents may be arguments of the kernel (`Kernel.named`).
     """
 
     name: str
     parameters: tuple[str, ...]
     refuse: Callable[[Kernel], str]
     candidates: Callable[[Kernel], tuple[Parameters, ...]]
-    taken: Callable[[Kernel, Parameters], Parameters]
+    legalize: Callable[[Kernel, Parameters], Parameters]
     apply: Callable[[Kernel, Parameters], Kernel]
     open: bool = False

@@ -1,4 +1,4 @@
-"""A thread for each point, which computes all it needs itself: intermediates are computed anew wherever they are read."""
+"""The plain schedule: one thread per point, and every intermediate is recomputed where it is read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpuop.passes.inline import inline
 
 def without_intermediates(kernel: Kernel) -> Kernel:
     """The kernel with every stage computed where it is read."""
-    made: dict[FieldParam, Kernel] = {}
+    by_param: dict[FieldParam, Kernel] = {}
     for param in kernel.intermediates:
-        made[param] = _inlined(stage(kernel, [param]), made)
-    return replace(_inlined(stages(kernel)[-1], made), inputs=kernel.inputs)
+        by_param[param] = _inlined(stage(kernel, [param]), by_param)
+    return replace(_inlined(stages(kernel)[-1], by_param), inputs=kernel.inputs)
 
 
-def _inlined(kernel: Kernel, made: dict[FieldParam, Kernel]) -> Kernel:
+def _inlined(kernel: Kernel, by_param: dict[FieldParam, Kernel]) -> Kernel:
     for param in kernel.inputs:
-        if param in made:
-            kernel = inline(kernel, param, made[param])
+        if param in by_param:
+            kernel = inline(kernel, param, by_param[param])
     return kernel

@@ -1,4 +1,4 @@
-"""Copies of outputs that threads update in the place of the outputs, and that are added to these in the end."""
+"""Private copies of outputs: threads update the copies, and add them to the outputs in the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuop.ir.visit import walk
 
 
 def updates(kernel: Kernel) -> dict[ir.FieldParam, Monoid]:
-    """The outputs that are only updated, by one integer operation whose results nobody wants: the order does not matter."""
+    """The outputs that are only updated, by one integer operation without a result: the order does not matter."""
     joins: dict[ir.FieldParam, set[Monoid | None]] = {}
     for stmt, field in output_atomics(kernel):
         ordered = stmt.var is not None or field.type.storage not in (INT, UINT)
@@ -34,9 +34,9 @@ class PrivateOutputs:
     """The copies of the outputs of a kernel.
 
     Attributes:
-        copies: how many a thread has, which it uses in turns: an update does not wait for the one before it. 0 where a
-            work-group shares one, in local memory.
-        narrow: the values that ints which come from other integers may have.
+        copies: the number of copies of a thread, used round-robin so that an update does not wait for the one before it.
+            0 where a work-group shares one copy, in local memory.
+        narrow: the ranges of int variables that are converted from other integers.
     """
 
     def __init__(self, kernel: Kernel, copies: int) -> None:
@@ -63,11 +63,11 @@ class PrivateOutputs:
         return [ir.Declare(array) for array in self.arrays.values()]
 
     def places(self, i: ir.Expr) -> list[tuple[ir.Expr, ...]]:
-        """Of an element in all copies."""
+        """The indices of an element in all copies."""
         return [(constant(k, INT), i) for k in range(self.copies)] if self.copies else [(i,)]
 
     def cleared(self, field: ir.FieldParam, start: ir.Expr, step: int) -> list[ir.Stmt]:
-        """The copies hold what changes nothing; private ones are zeroed where they are declared."""
+        """Set the copies to the identity of the operation; declarations set private ones to zero."""
         nothing, array = self.identity(field), self.arrays[field]
         if self.copies and not nothing.value:
             return []
@@ -78,7 +78,7 @@ class PrivateOutputs:
         return [counted("i", start, array.extents[-1], step, clear)]
 
     def inside(self, stmt: ir.Atomic) -> list[bool]:
-        """Whether each coordinate of an update, and the element, is known to be inside of the output."""
+        """For each coordinate of an update, and the element: whether it is known to be inside of the output."""
         return [self.within(i, n) for i, n in coordinates(stmt)]
 
     def within(self, i: ir.Expr, n: int) -> bool:
@@ -88,7 +88,7 @@ class PrivateOutputs:
         return narrow is not None and narrow.min == 0 and narrow.max < n
 
     def update(self, stmt: ir.Atomic, inside: list[bool], turn: ir.Expr) -> ir.Block:
-        """An update of an output, as one of a copy; places outside are dropped."""
+        """Update a copy instead of the output; updates outside are dropped."""
         field = stmt.memory
         assert isinstance(field, ir.FieldParam)
         out, inner = list[ir.Stmt](), list[ir.Stmt]()
@@ -100,7 +100,7 @@ class PrivateOutputs:
         return tuple(inner) if test is None else (*out, ir.If(test, tuple(inner), (), stmt.loc))
 
     def combined(self, stmt: ir.Atomic, at: ir.Expr, turn: ir.Expr) -> ir.Block:
-        """An update of a place of a thread's own copy."""
+        """Update an element of a thread's own copy."""
         assert isinstance(stmt.memory, ir.FieldParam)
         out, array = list[ir.Stmt](), self.arrays[stmt.memory]
         b = collector(out, stmt.loc)
@@ -109,7 +109,7 @@ class PrivateOutputs:
         return tuple(out)
 
     def joined(self, field: ir.FieldParam, start: ir.Expr, step: int) -> ir.Stmt:
-        """Add the copies to the output; what stayed as it was is left out."""
+        """Add the copies to the output; elements without updates are left out."""
         op, array, nothing = self.fields[field].name, self.arrays[field], self.identity(field)
 
         def join(i: ir.Expr, out: list[ir.Stmt]) -> None:
@@ -126,25 +126,25 @@ class PrivateOutputs:
 
 
 def counted(hint: str, start: ir.Expr, stop: int, step: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
-    """A loop over places."""
+    """A loop over the indices from `start` to `stop`."""
     var, out = ir.Var(hint, Type(INT)), list[ir.Stmt]()
     body(ir.Ref(var), out)
     return ir.For(var, start, constant(stop, INT), constant(step, INT), tuple(out))
 
 
 def coordinates(stmt: ir.Atomic) -> list[tuple[ir.Expr, int]]:
-    """Those of an update of an output, and of the element, beside how many there are."""
+    """The coordinates of an update of an output, and its element, each with its extent."""
     assert isinstance(stmt.memory, ir.FieldParam)
     index = [*stmt.index, constant(0, INT) if stmt.element is None else stmt.element]
     return list(zip(index, [*stmt.memory.type.field_shape, stmt.memory.type.planes], strict=True))
 
 
 def place_of(stmt: ir.Atomic, inside: list[bool], tests: Builder, b: Builder) -> tuple[ir.Expr | None, ir.Expr]:
-    """Whether an update is inside of its field (None: always), and its place among all elements, in row-major order."""
+    """The test whether an update is inside of its field (None: always), and its flat row-major index."""
     test: ir.Expr | None = None
     at: ir.Expr = constant(0, INT)
-    for (i, n), known in zip(coordinates(stmt), inside, strict=True):
-        if not known:
+    for (i, n), is_inside in zip(coordinates(stmt), inside, strict=True):
+        if not is_inside:
             one = tests.apply("lt", tests.cast(i, Type(UINT), saturate=False), n)
             test = one if test is None else tests.apply("and", test, one)
         if n > 1:
@@ -153,10 +153,10 @@ def place_of(stmt: ir.Atomic, inside: list[bool], tests: Builder, b: Builder) ->
 
 
 def point_of(field: ir.FieldParam, at: ir.Expr, b: Builder) -> tuple[tuple[ir.Expr, ...], ir.Expr | None]:
-    """The point and the element of a place, as an atomic operation has them."""
-    extents, found = [*field.type.field_shape, field.type.planes], list[ir.Expr]()
+    """The point and the element of a flat index, as operands of an atomic operation."""
+    extents, inner = [*field.type.field_shape, field.type.planes], list[ir.Expr]()
     for n in reversed(extents[1:]):
-        found.append(b.apply("mod", at, n) if n > 1 else constant(0, INT))
+        inner.append(b.apply("mod", at, n) if n > 1 else constant(0, INT))
         at = b.apply("div", at, n) if n > 1 else at
-    *index, element = [at, *reversed(found)]
+    *index, element = [at, *reversed(inner)]
     return tuple(index), element if field.type.planes > 1 else None

@@ -1,8 +1,18 @@
-"""Histograms and other scatters: outputs that many threads update at computed places are updated in copies first.
+"""Privatization of histograms and other scatters: threads update copies of the outputs, which are added to these in the end.
 
-On CPUs a thread handles a strip of the grid with copies of its own; on GPUs a work-group has one in local memory, and on CPUs
-whose compiler makes vectors of threads, if ours cannot be used. Integers are added, compared or combined bit by bit, which gives
-the same in any order.
+Only integer operations whose order does not matter qualify: addition, minimum, maximum, and bitwise ones.
+
+    CPUs: a thread has a strip of the grid, and copies of its own
+
+      grid     | strip of thread 0    | strip of thread 1    | ...
+      point p  | copy p mod 4         | copy p mod 4         |         (`copies` is 4)
+                 \\__ added up, then added to the output by one atomic operation for each element __/
+
+    GPUs: a work-group has one copy, in local memory
+
+      clear | barrier | each thread: its points, a work-group apart, by local atomics | barrier | add to the output
+
+CPUs whose compiler makes vectors of threads have copies for work-groups too, where vectors of a strip cannot be used.
 """
 
 from __future__ import annotations
@@ -15,22 +25,28 @@ from gpuop.passes.coarsening_factor import tells_groups
 from gpuop.passes.schedules.common.deferred_updates import computes
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.private_outputs import updates
-from gpuop.passes.schedules.common.strips import OfGroups
-from gpuop.passes.schedules.common.thread_strips import OfThreads
+from gpuop.passes.schedules.common.strips import GroupStrips
+from gpuop.passes.schedules.common.thread_strips import ThreadStrips
 
-MOST_BYTES = 1 << 18  # of outputs that a thread has copies of, which lie on its stack
-COPIES = 4  # that a thread uses in turns,
-COPIED = 1 << 16  # as long as they are no more bytes than these; large outputs are seldom updated twice at a place
-STRIPS = (64, 32, 16, 8)  # threads that have copies
-POINTS = (128, 64, 32, 16, 8)  # of a thread, where a work-group has a copy: the more, the fewer copies are joined
-WORTH = 8  # updates of an element in a copy, for each one of the output
-LEAST = 64  # points of a strip
+MOST_BYTES = 1 << 18  # bytes of a copy, which lies on the stack of a thread
+COPIES = 4  # private copies of a thread, used round-robin
+COPIED = 1 << 16  # upper limit of all copies in bytes; large outputs are seldom updated twice at an element
+STRIPS = (64, 32, 16, 8)  # numbers of strips, each a thread with copies
+POINTS = (
+    128,
+    64,
+    32,
+    16,
+    8,
+)  # points of a thread where a work-group has a copy: the more, the fewer copies are added up
+WORTH = 8  # least updates for each element of a copy, without which adding it up costs more than it saves
+LEAST = 64  # least points of a strip
 
 
 def refuse(kernel: Kernel) -> str:
     assert kernel.target is not None
-    found = updates(kernel)
-    if not found:
+    outputs = updates(kernel)
+    if not outputs:
         return "it updates no output in a way whose order does not matter"
     if kernel.intermediates:
         return "it has stages"
@@ -57,40 +73,40 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def of_groups(kernel: Kernel) -> bool:
-    """Whether a work-group has a copy, not a thread."""
+    """Whether each work-group has a copy, instead of each thread."""
     assert kernel.target is not None
-    alone = computes(kernel) and lanes(kernel, STRIPS[0]) == 1  # a point of a strip after the other
+    alone = computes(kernel) and lanes(kernel, STRIPS[0]) == 1  # points of a strip would run one after another
     return kernel.target.device != "cpu" or (kernel.target.widening == "vector" and alone)
 
 
 def nbytes(kernel: Kernel) -> int:
-    """Of one copy of what it updates, whose numbers have 32 bits."""
+    """The bytes of a copy of all outputs that a kernel updates; elements have 32 bits."""
     return sum(4 * field.type.field_shape.points * field.type.planes for field in updates(kernel))
 
 
 def lanes(kernel: Kernel, strips: int) -> int:
-    """How many points' places are found at once; 1 where that is not worth it, or not possible."""
+    """The number of points whose indices a vector computes; 1 where that is not worth it, or not possible."""
     count = 1 if kernel.target is None else kernel.target.vector_length
     kernel = without_dead_code(kernel)
-    several = count > 1 and computes(kernel) and not OfThreads(kernel, strips, COPIES, count).obstacle()
+    several = count > 1 and computes(kernel) and not ThreadStrips(kernel, strips, COPIES, count).obstacle()
     return count if several else 1
 
 
-def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
-    """The strips and the points that come of dividing the grid."""
+def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
+    """The numbers of strips and of points that result from dividing the grid."""
     kernel = without_dead_code(kernel)
     if "strips" not in parameters:
-        return {"points": OfGroups(kernel, parameters["points"]).of_thread}
+        return {"points": GroupStrips(kernel, parameters["points"]).of_thread}
     strips, copies = parameters["strips"], min(parameters["copies"], COPIES, max(COPIED // nbytes(kernel), 1))
     count = lanes(kernel, strips) if parameters["lanes"] > 1 else 1
-    return {"strips": OfThreads(kernel, strips, copies, count).strips, "copies": copies, "lanes": count}
+    return {"strips": ThreadStrips(kernel, strips, copies, count).strips, "copies": copies, "lanes": count}
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     kernel = without_dead_code(kernel)
     if "strips" in parameters:
-        return OfThreads(kernel, parameters["strips"], parameters["copies"], parameters["lanes"]).kernel()
-    return OfGroups(kernel, parameters["points"]).kernel()
+        return ThreadStrips(kernel, parameters["strips"], parameters["copies"], parameters["lanes"]).kernel()
+    return GroupStrips(kernel, parameters["points"]).kernel()
 
 
-PRIVATIZE = Method("privatize", ("strips", "copies", "lanes", "points"), refuse, candidates, taken, apply)
+PRIVATIZE = Method("privatize", ("strips", "copies", "lanes", "points"), refuse, candidates, legalize, apply)

@@ -1,4 +1,4 @@
-"""Windows: how far around its own points a thread reads, of inputs and of what earlier stages of its kernel computed."""
+"""Windows: the rows and columns around its own points that a thread reads of inputs and of intermediates."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ MIRRORED = ("reflect", "symmetric")
 
 @dataclass(frozen=True)
 class View:
-    """An element of a field's tensor, seen through a border, on the line of columns that is `across` away along the other axes;
-    0 along the axis that a thread walks. Stages have views of their own of intermediates: `reader` is the stage, 0 of inputs.
-    What is `shared` threads beside it load or compute.
+    """An element of a field's tensor, read through a border.
+
+    Attributes:
+        across: the distance along the axes other than columns; 0 along the axis that a thread walks.
+        reader: the number of the stage that reads an intermediate; 0 for inputs.
+        shared: whether neighbouring threads load or compute it.
     """
 
     field: FieldParam
@@ -35,7 +38,7 @@ class View:
 
 @dataclass(frozen=True)
 class Window:
-    """How far a view reaches: along the axis that a thread walks, and along columns, of which 0 is one."""
+    """The extent of a view along the axis that a thread walks, and along columns; the own column, 0, is included."""
 
     rows: Span
     columns: Span
@@ -56,27 +59,25 @@ OWN = Window((0, 0), (0, 0))
 
 
 class Windows:
-    """What the stages of a kernel read of fields on its grid, by threads that walk along an axis.
+    """The windows of the stages of a kernel, for threads that walk along an axis.
 
-    Columns of the outputs may be up to `slack` before a thread's own ones, and those that it has of inputs up to `shift`.
-
-    A stage that makes intermediates computes them for rows ahead of the outputs' and for columns beyond the thread's own: all
-    that later stages read of them.
+    Columns of outputs may begin up to `slack` before a thread's own ones, and columns of inputs up to `shift`. A stage computes
+    its intermediates for the rows ahead of the outputs and for the columns beyond the thread's own that later stages read.
 
     Attributes:
-        found: the window of each view, relative to the row of the outputs.
-        reach: the same of intermediates, relative to the row of the stage that reads; what mirrors need is part of it.
+        by_view: the window of each view, relative to the row of the outputs.
+        reach: the windows of intermediates, relative to the row of the stage that reads; the needs of mirrors are included.
         stages: kernels; the last one writes the outputs.
         ahead, beyond: by stage, the rows between it and the outputs, and the columns before and behind the thread's own.
-        early: by stage, how many rows before a thread's first one it begins.
-        exchanged: whether threads beside one another, on a grid of three axes, compute intermediates for each other, and not
-            each its halo, and load inputs' columns for each other.
-        before: how many rows before its first one a thread begins to have what it needs of others.
+        early: by stage, the number of rows before a thread's first one at which it begins.
+        exchanged: whether neighbouring threads, on a grid of three axes, load inputs and compute intermediates for each other,
+            instead of recomputing halos.
+        before: the number of rows before its first one at which a thread begins, so that its windows are complete there.
     """
 
     def __init__(self, kernel: Kernel, axis: str, slack: int = 0, shift: int = 0, exchanged: bool = False) -> None:
         self.axes, self.axis, self.stages = kernel.domain.axes, axis, stages(kernel)
-        self.found: dict[View, Window] = {}
+        self.by_view: dict[View, Window] = {}
         self.reach: dict[View, Window] = {}
         last = len(self.stages) - 1
         self.ahead, self.beyond, self.early = [0] * (last + 1), [(0, 0)] * (last + 1), [0] * (last + 1)
@@ -88,38 +89,43 @@ class Windows:
                 self._place_stage(number)
             self._note_reads(number)
         for view, window in self.inputs().items():
-            rows = window.rows[0], window.rows[1] + self.exchanged  # groups wait at barriers, not for what is loaded
-            self.found[view] = Window(rows, (window.columns[0], window.columns[1] + shift))
+            rows = (
+                window.rows[0],
+                window.rows[1] + self.exchanged,
+            )  # loaded a row early: groups wait at barriers, not for loads
+            self.by_view[view] = Window(rows, (window.columns[0], window.columns[1] + shift))
         self.before = max(self.early)
         for view in self.shared_inputs():
-            (first, last), own = self.found[view].rows, self.own(view)
-            self.found[own] = self.found[own].joined(Window((last, last + 1), (0, 0)))
+            (first, last), own = self.by_view[view].rows, self.own(view)
+            self.by_view[own] = self.by_view[own].joined(Window((last, last + 1), (0, 0)))
             self.before = max(self.before, max(self.early) + last + 1 - first)
 
     def views(self, number: int) -> list[View]:
-        """The views of what a stage makes."""
-        made = {output.param for output in self.stages[number].outputs}
-        return [view for view in self.reach if view.field in made]
+        """The views of the intermediates of a stage."""
+        params = {output.param for output in self.stages[number].outputs}
+        return [view for view in self.reach if view.field in params]
 
     def inputs(self) -> dict[View, Window]:
-        return {view: window for view, window in self.found.items() if view not in self.reach and not view.shared}
+        return {view: window for view, window in self.by_view.items() if view not in self.reach and not view.shared}
 
     def shared_inputs(self) -> list[View]:
-        return [view for view in self.found if view.shared and view not in self.reach]
+        return [view for view in self.by_view if view.shared and view not in self.reach]
 
     def own(self, view: View) -> View:
-        """What the thread has itself of a shared view."""
+        """The view of the thread's own points that belongs to a shared view."""
         return replace(view, across=(0,) * len(view.across), shared=False)
 
     def view(self, number: int, read: Read, element: Expr) -> tuple[View, int, int]:
-        """The view that a stage's read is part of, and how many rows and columns away."""
+        """The view that a read of a stage belongs to, and the distances of the read in rows and columns."""
         away = dict(zip(self.axes, _distance(read, self.axes), strict=True))
         row, column, across = (
             away[self.axis],
             away["column"],
             tuple(0 if a == self.axis else away[a] for a in self.axes[:-1]),
         )
-        border = "clamp" if read.border == "unchecked" else read.border  # what is read before it is known to be wanted
+        border = (
+            "clamp" if read.border == "unchecked" else read.border
+        )  # loaded before the condition of the read is known
         reader = number if read.field in self.inner else 0
         shared = self.exchanged and (bool(column) or (read.field in self.inner and any(across)))
         shared = shared and (read.field in self.inner or not any(across))
@@ -127,20 +133,20 @@ class Windows:
         if any(away.values()):
             return view, row, column
         own = replace(view, border="clamp", fill=None)  # never outside, so any border is right
-        same = (v for v in self.found if replace(v, border="clamp", fill=None) == own)
+        same = (v for v in self.by_view if replace(v, border="clamp", fill=None) == own)
         return next(same, own), 0, 0
 
     @property
     def beside(self) -> tuple[Span, Span]:
-        """How far shared views reach beside the thread: along the axis that it does not walk, and along columns."""
+        """The spans of shared views beside the thread: along the axis that it does not walk, and along columns."""
         rows, columns, more = (0, 0), (0, 0), (0, 0)
-        for view, window in self.found.items():
+        for view, window in self.by_view.items():
             if view.shared:
-                found = _with_own(Window((sum(view.across),) * 2, window.columns), view.border in MIRRORED)
+                span = _with_own(Window((sum(view.across),) * 2, window.columns), view.border in MIRRORED)
                 if view in self.reach:
-                    rows, columns = _joined(rows, found.rows), _joined(columns, found.columns)
+                    rows, columns = _joined(rows, span.rows), _joined(columns, span.columns)
                 else:
-                    more = _joined(more, found.columns)
+                    more = _joined(more, span.columns)
         return rows, (columns[0] + more[0], columns[1] + more[1])
 
     def _note_reads(self, number: int) -> None:
@@ -160,32 +166,32 @@ class Windows:
                 if view.shared:
                     if read.field in self.inner:
                         self.reach.setdefault(self.own(view), Window(window.rows, (0, 0)))
-                    self.found.setdefault(self.own(view), Window((first + ahead, last + ahead), (0, 0)))
+                    self.by_view.setdefault(self.own(view), Window((first + ahead, last + ahead), (0, 0)))
                 moved = Window((first + ahead, last + ahead), (left + low, right + high))
-                self.found[view] = self.found.get(view, moved).joined(moved)
+                self.by_view[view] = self.by_view.get(view, moved).joined(moved)
 
     def _place_stage(self, number: int) -> None:
-        """What a stage makes is wanted at the union of its views."""
+        """Place a stage ahead of its readers: it computes the union of the views of its intermediates."""
         views = self.views(number)
-        ahead = max(self.found[view].rows[1] for view in views)
-        lows, highs = zip(*(self.found[view].columns for view in views if not view.shared), strict=True)
+        ahead = max(self.by_view[view].rows[1] for view in views)
+        lows, highs = zip(*(self.by_view[view].columns for view in views if not view.shared), strict=True)
         self.ahead[number], self.beyond[number] = ahead, (min(lows), max(highs))
         for view in views:
-            rows = self.found[view].rows[0], ahead
+            rows = self.by_view[view].rows[0], ahead
             self.early[number] = max(self.early[number], self.early[view.reader] + ahead - rows[0])
             if not view.shared:
-                self.found[view] = Window(rows, self.beyond[number])
+                self.by_view[view] = Window(rows, self.beyond[number])
 
 
-_found: BoundedCache[tuple[int, int, int, bool], tuple[Kernel, Windows]] = BoundedCache(
+_cache: BoundedCache[tuple[int, int, int, bool], tuple[Kernel, Windows]] = BoundedCache(
     8
 )  # by the identity of kernels that it keeps alive
 
 
 def windows_of(kernel: Kernel, slack: int = 0, shift: int = 0, exchanged: bool = False) -> Windows:
     """The windows of threads that walk along the axis that suits the kernel."""
-    how = slack, shift, exchanged
-    return _found.find((id(kernel), *how), lambda: (kernel, Windows(kernel, walked(kernel), *how)))[1]
+    key = slack, shift, exchanged
+    return _cache.find((id(kernel), *key), lambda: (kernel, Windows(kernel, walked(kernel), *key)))[1]
 
 
 def walked(kernel: Kernel) -> str:
@@ -200,7 +206,7 @@ def walked(kernel: Kernel) -> str:
 
 
 def refused_reads(kernel: Kernel) -> str:
-    """Why its reads make no windows; empty where they do."""
+    """Return the reason why reads form no windows; empty where they do."""
     elsewhere = {e.field for e in expressions(kernel.body) if isinstance(e, Read) and not is_placed(e)}
     if not elsewhere.isdisjoint(kernel.intermediates):
         return "it reads one point of what its stages compute"
@@ -217,7 +223,7 @@ def refused_reads(kernel: Kernel) -> str:
 
 
 def around(kernel: Kernel) -> Iterator[Read]:
-    """The reads whose place depends on the thread."""
+    """The reads whose coordinates depend on the thread."""
     return (e for e in expressions(kernel.body) if isinstance(e, Read) and is_placed(e))
 
 
@@ -249,7 +255,7 @@ def _distance(read: Read, axes: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _with_own(window: Window, mirrored: bool) -> Window:
-    """The window with the own point, and with what is read in the place of points outside."""
+    """The window with the own point, and with the points that mirrors read instead of points outside."""
     spans = [_joined(span, (0, 0)) for span in (window.rows, window.columns)]
     if mirrored:
         spans = [_joined(span, (-span[1], -span[0])) for span in spans]

@@ -1,4 +1,4 @@
-"""What all points of a row have in common, whatever is in memory: a thread that has several of them computes it once."""
+"""Values that all points of a row have in common and that need no memory: a thread of several points computes them once."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from gpuop.ir.visit import Copier, walk_expr
 
 
 class RowValues(Copier):
-    """Copies the statements that compute such values, for expressions that stand before those of the points."""
+    """Copies the statements that compute such values, to go before those of the points."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.known: set[Var] = set()
-        found = []
+        self.invariant_vars: set[Var] = set()
+        invariants = []
         for stmt in kernel.body:
             if isinstance(stmt, Let) and not stmt.var.mutable and self.has(stmt.value):
-                found.append(stmt)
-                self.known.add(stmt.var)
-        super().__init__(tuple(found))
+                invariants.append(stmt)
+                self.invariant_vars.add(stmt.var)
+        super().__init__(tuple(invariants))
 
     def has(self, expr: Expr) -> bool:
         """Whether an expression is the same for all points of a row."""
@@ -25,5 +25,5 @@ class RowValues(Copier):
 
     def _has(self, e: Expr) -> bool:
         if isinstance(e, Ref):
-            return e.var in self.known
+            return e.var in self.invariant_vars
         return e.axis != "column" if isinstance(e, Index) else not isinstance(e, (Read, Load))

@@ -1,7 +1,12 @@
-"""Rows in parts: where conditions ask on which side of some column a point is, and where columns are divided by a number that is
-not much smaller than a row, the answers are known in each part.
+"""Parts of rows in which conditions are constant: comparisons of the column, and quotients of it by a number not much smaller
+than a row. This is index-set splitting.
 
-So vectors that lie in one part compute only what counts there, and read no field beyond its end.
+    concatenate of a (10 columns) and b (14):   if (column < 10) x = a[column]; else x = b[column - 10];
+
+    columns   0 ......... 9 | 10 ............. 23
+    part          x = a[column]     x = b[column - 10]
+
+A vector that lies in one part computes only what counts there, and reads no field beyond its end.
 """
 
 from __future__ import annotations
@@ -15,18 +20,18 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Expr, Index
 from gpuop.ir.types import BOOL, INT, Type
 from gpuop.ir.visit import Copier, expressions
-from gpuop.passes.schedules.common.lane_positions import LanePlaces
+from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.simplify import simplify
 
-MOST = 17  # parts, each with a text of its own: one of each field that is put together at once, and an end
-# how far behind the number that a column is compared with the answer changes, and what it is before
+MOST = 17  # parts, each with a text of its own: as many as concatenations have fields at most, and an end
+# by comparison: the distance of the column where the result changes from the number, and the result before it
 AT_FIRST = {"lt": (0, True), "le": (1, True), "ge": (0, False), "gt": (1, False)}
-TURNED = {"lt": "gt", "le": "ge", "ge": "le", "gt": "lt"}  # with the sides exchanged
+SWAPPED = {"lt": "gt", "le": "ge", "ge": "le", "gt": "lt"}  # the comparison with its sides exchanged
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A value that is another one behind each of some columns: `value` says which one, or which column, it is from a cut on."""
+    """A value that changes at some columns, the cuts; `value` returns the constant, or the column, that it is from a cut on."""
 
     cuts: tuple[int, ...]
     value: Callable[[int], Expr]
@@ -34,7 +39,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class RowPart:
-    """Some columns, from the first one to that behind the last, and the kernel as it is there."""
+    """Columns from the first one to the one behind the last, and the kernel that is valid there."""
 
     start: int
     end: int
@@ -42,24 +47,26 @@ class RowPart:
 
 
 def parts_of_rows(kernel: Kernel) -> list[RowPart]:
-    """The parts of a row; none where it is one, or many."""
+    """The parts of a row; none where there is one, or too many."""
     if kernel.named:
         return []
-    found, columns = LanePlaces(kernel), kernel.domain.extent("column")
-    known = {e: step for e in expressions(kernel.body) if (step := _side(found, e) or _digit(found, e, columns))}
-    cuts = sorted({0, columns, *(at for step in known.values() for at in step.cuts if 0 < at < columns)})
+    positions, columns = LanePositions(kernel), kernel.domain.extent("column")
+    steps = {
+        e: step for e in expressions(kernel.body) if (step := _side(positions, e) or _digit(positions, e, columns))
+    }
+    cuts = sorted({0, columns, *(at for step in steps.values() for at in step.cuts if 0 < at < columns)})
     if not 2 < len(cuts) <= MOST + 1:
         return []
-    return [RowPart(a, b, _known(kernel, known, a)) for a, b in pairwise(cuts)]
+    return [RowPart(a, b, _part(kernel, steps, a)) for a, b in pairwise(cuts)]
 
 
-def _side(found: LanePlaces, e: Expr) -> _Step | None:
-    """A condition that asks on which side of a column the point is."""
+def _side(positions: LanePositions, e: Expr) -> _Step | None:
+    """The step of a comparison of the column with a number; None for other expressions."""
     if not isinstance(e, Apply) or e.op not in AT_FIRST or e.type.lanes > 1:
         return None
-    (x, y), op = map(found.of, e.args), e.op
+    (x, y), op = map(positions.of, e.args), e.op
     if y is not None and y.varies:
-        x, y, op = y, x, TURNED[op]
+        x, y, op = y, x, SWAPPED[op]
     if x is None or y is None or not x.varies or y.varies or not (x.is_exact and y.is_exact):
         return None
     assert x.low is not None and y.low is not None
@@ -68,11 +75,11 @@ def _side(found: LanePlaces, e: Expr) -> _Step | None:
     return _Step((at,), lambda column: constant(holds == (column < at), BOOL))
 
 
-def _digit(found: LanePlaces, e: Expr, columns: int) -> _Step | None:
-    """What is left of a column, or how often, when it is divided by a number."""
+def _digit(positions: LanePositions, e: Expr, columns: int) -> _Step | None:
+    """The step of a quotient, or a remainder, of the column and a number; None for other expressions."""
     if not isinstance(e, Apply) or e.op not in ("div", "mod") or e.type != Type(INT):
         return None
-    x, y = map(found.of, e.args)
+    x, y = map(positions.of, e.args)
     if x is None or y is None or not x.varies or y.varies or not (x.is_exact and y.is_exact):
         return None
     assert x.low is not None and y.low is not None
@@ -87,16 +94,16 @@ def _digit(found: LanePlaces, e: Expr, columns: int) -> _Step | None:
     return _Step(tuple(range(-first % by, columns, by)), value)
 
 
-def _known(kernel: Kernel, known: Mapping[Expr, _Step], column: int) -> Kernel:
+def _part(kernel: Kernel, steps: Mapping[Expr, _Step], column: int) -> Kernel:
     """The kernel for the part that begins at a column."""
-    values = {e: step.value(column) for e, step in known.items()}
-    return simplify(replace(kernel, body=_Knowing(kernel, values).copy()))
+    values = {e: step.value(column) for e, step in steps.items()}
+    return simplify(replace(kernel, body=_Substitution(kernel, values).copy()))
 
 
-class _Knowing(Copier):
-    def __init__(self, kernel: Kernel, known: Mapping[Expr, Expr]) -> None:
+class _Substitution(Copier):
+    def __init__(self, kernel: Kernel, values: Mapping[Expr, Expr]) -> None:
         super().__init__(kernel.body)
-        self.known = known
+        self.values = values
 
     def expr(self, expr: Expr) -> Expr:
-        return self.known[expr] if expr in self.known else super().expr(expr)
+        return self.values[expr] if expr in self.values else super().expr(expr)

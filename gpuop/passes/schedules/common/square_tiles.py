@@ -1,4 +1,4 @@
-"""Square tiles of transposes, and who handles them."""
+"""Square tiles of transposes, and their threads."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gpuop.ir.visit import blocks
 
 @dataclass(frozen=True)
 class Tiling:
-    """Square tiles, and who handles them.
+    """Square tiles, and their threads.
 
     Attributes:
-        axis: of the grid, along which the rows of what is read transposed lie.
-        size: rows and columns of a tile.
-        lanes: neighbours that are accessed at once.
-        rows, columns: threads of a work-group; a thread alone has tiles of its own.
-        align: elements at a multiple of which each row of a tile of the outputs begins in memory; those of lanes are aligned.
+        axis: the axis of the grid along which rows of the transposed inputs lie.
+        size: the rows, and the columns, of a tile.
+        lanes: the neighbours of one access.
+        rows, columns: the extents of a work-group; with 1 by 1, a thread has tiles of its own.
+        align: each row of a tile of the outputs begins in memory at a multiple of so many elements.
     """
 
     axis: str
@@ -33,16 +33,16 @@ class Tiling:
 
     @property
     def depth(self) -> int:
-        """Rows of a tile of what is read: more than columns, as rows of outputs begin up to `align` elements earlier."""
+        """The rows of a tile of an input: more than `size` where rows of outputs begin up to `align` - 1 elements earlier."""
         return -(-(self.size + self.align - 1) // self.rows) * self.rows
 
     @property
     def words(self) -> bool:
-        """Whether lanes are words of rows that are not aligned for them."""
+        """Whether the lanes of an access are a word of small elements, in rows that are not aligned for it."""
         return self.align > 1 < self.lanes
 
     def step(self, axis: str) -> int:
-        """From one tile to the next along an axis of the grid: a word less where rows begin in the middle of one."""
+        """The distance between tiles along an axis of the grid: a word less than `size` where rows begin within a word."""
         return self.size - (self.lanes if self.words and axis == self.axis else 0)
 
     @property
@@ -52,11 +52,11 @@ class Tiling:
     def filled_from(
         self, grid: Domain, away: Mapping[str, Expr], first: Mapping[str, Expr], b: Builder, axis: str, mirrored: bool
     ) -> Expr:
-        """A coordinate of what is read, which is counted from the end of an axis of the grid where it is mirrored.
+        """A coordinate of an input; a mirrored one is counted from the end of its axis of the grid.
 
         Args:
-            away: how far into the tile along `self.axis`; the grid's coordinate along the columns.
-            first: where the tile begins. A mirrored row of it begins where its last point is.
+            away: the distance from the start of the tile along `self.axis`; the coordinate of the grid along columns.
+            first: the first point of the tile by axis. A mirrored row begins at its last point.
         """
         extent = grid.extent(axis)
         if axis == self.axis:
@@ -67,11 +67,11 @@ class Tiling:
 
 
 def word(kind: Type) -> int:
-    """How many elements a bank of local memory has in a row."""
+    """The number of elements in a word of a bank of local memory."""
     return max(4 // (Array("", kind, ()).nbytes), 1)
 
 
 def copies(stmt: Stmt) -> int:
-    """The statements that a loop becomes when it is expanded."""
+    """The number of statements of a loop that is unrolled."""
     turns = stmt.unroll if isinstance(stmt, For) and isinstance(stmt.unroll, int) else 1
     return sum(map(copies, (inner for block in blocks(stmt) for inner in block))) * turns + 1

@@ -1,4 +1,4 @@
-"""The loops of threads that handle a piece of the grid each, and update copies of outputs."""
+"""Loops of threads over pieces of the grid, with private copies of outputs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import Copier, expressions, walk
 from gpuop.passes.coarsening_factor import ACCESS, Place, elements, is_own, is_plain, places
 from gpuop.passes.flat_grid import flat
-from gpuop.passes.schedules.common.grid_walk import named, numbered
+from gpuop.passes.schedules.common.grid_walk import name_of, numbered
 from gpuop.passes.schedules.common.private_outputs import PrivateOutputs
 
 GROUP = 256  # threads of a work-group on GPUs
 TURN = "turn"
-Positions = dict[str, ir.Expr]  # where a point is along each axis, and whose turn it is, if that is known
+Positions = dict[
+    str, ir.Expr
+]  # the coordinates of a point by axis, and the number of its copy under TURN, if it is known
 Inner = Callable[[Positions, list[ir.Stmt]], None]
 
 
 class Strips(ABC):
-    """How a kernel with private outputs is made; `extents` has the axes of its grid."""
+    """Builds a kernel with private outputs; `extents` are those of the grid by axis."""
 
     group: Shape
 
@@ -50,30 +52,30 @@ class Strips(ABC):
 
     @abstractmethod
     def threads(self, axis: str) -> int:
-        """Threads along an axis."""
+        """The number of threads along an axis."""
 
     @abstractmethod
     def title(self) -> str:
-        """What a thread handles."""
+        """The comment that describes the work of a thread."""
 
     @abstractmethod
     def body(self) -> ir.Block:
-        """What a thread does."""
+        """The statements of a thread."""
 
     @abstractmethod
     def along(self, axis: str, inner: Inner, at: Positions, out: list[ir.Stmt]) -> None:
         """Visit the thread's points along an axis."""
 
     def points(self, axes: tuple[str, ...], at: Positions, out: list[ir.Stmt]) -> None:
-        """Loops over the thread's points, and the user's body in the innermost."""
+        """Nested loops over the thread's points around the body of the user."""
         if axes:
-            self.along(axes[0], lambda found, inner: self.points(axes[1:], found, inner), at, out)
+            self.along(axes[0], lambda positions, inner: self.points(axes[1:], positions, inner), at, out)
         else:
             turn = self.turn(at, out)
-            out += PointOfStrip(self.source, self.outputs, at, turn, out).copy()
+            out += StripPoint(self.source, self.outputs, at, turn, out).copy()
 
     def turn(self, at: Positions, out: list[ir.Stmt]) -> ir.Expr:
-        """Which copy is updated at a point."""
+        """The number of the copy that a point updates."""
         return constant(0, INT)
 
     @property
@@ -81,18 +83,19 @@ class Strips(ABC):
         return "x".join(map(str, self.grid))
 
 
-class OfGroups(Strips):
-    """A work-group has a copy in local memory: for GPUs. A thread's columns are a work-group apart.
+class GroupStrips(Strips):
+    """One copy for each work-group, in local memory: for GPUs. The columns of a thread are a work-group apart.
 
     Attributes:
-        held: what a thread reads of several neighbours at once, where it reads only its own points; they count as one column.
+        wide: the elements that a thread reads for several neighbours in one access, where it reads its own points alone;
+            these neighbours count as one column.
     """
 
     def __init__(self, kernel: Kernel, points: int) -> None:
         lanes, columns = own_lanes(kernel), kernel.domain.extent("column")
         super().__init__(flat(kernel) if columns % lanes else kernel, 0)
         self.grid, kernel = kernel.domain.shape, self.source
-        self.held = places(kernel)[0] if lanes > 1 else []
+        self.wide = places(kernel)[0] if lanes > 1 else []
         self.lanes, points = lanes, max(points // lanes, 1)
         self.extents["column"] //= lanes
         width = min(GROUP, 1 << (self.extents["column"] - 1).bit_length())
@@ -138,20 +141,20 @@ class OfGroups(Strips):
             return
         first = collector(out, hint="first", temporary=False).apply("mul", at["column"], self.lanes)
         point = tuple({**at, "column": first}[axis] for axis in self.source.domain.axes)
-        held = {place: lanes_of(place, self.lanes) for place in self.held}
-        for (field, element), array in held.items():
+        arrays = {place: lanes_of(place, self.lanes) for place in self.wide}
+        for (field, element), array in arrays.items():
             out += [ir.Declare(array), ir.Wide(field, array, True, point, element)]
 
         def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
             here = {**at, "column": collector(out).apply("add", first, k)}
-            body = PointOfStrip(self.source, self.outputs, here, self.turn(here, out), out)
-            body.held, body.lane = held, k
+            body = StripPoint(self.source, self.outputs, here, self.turn(here, out), out)
+            body.wide, body.lane = arrays, k
             out += body.copy()
 
         out += numbered("lane", 0, self.lanes, lane)
 
     def rest(self, out: list[ir.Stmt]) -> None:
-        """The points behind the last lanes, which are few: one for each of the first threads."""
+        """The few points behind the last whole access: one for each of the first threads."""
         extent, point, thread = self.source.domain.extent("column"), list[ir.Stmt](), ir.Index("global", "column")
         if count := extent % self.lanes:
             at = collector(point, hint="column").apply("add", thread, extent - count)
@@ -169,7 +172,7 @@ class OfGroups(Strips):
             self.turns(axis, inner, at, first, guarded)
             for guarded in (False, True)[: 1 + (extent % (count * size) > 0)]
         )
-        if pieces:  # loads wait for tests in the last groups alone
+        if pieces:  # only the last groups test each point before its loads
             inside = collector(out).apply("lt", b.apply("add", first, (count - 1) * size), extent)
             out.append(ir.If(inside, (whole,), tuple(pieces)))
         else:
@@ -184,7 +187,7 @@ class OfGroups(Strips):
         return ir.For(counter, constant(0, INT), constant(self.count[axis], INT), constant(1, INT), tuple(body))
 
     def one(self, inner: Inner, at: Positions, axis: str, guarded: bool) -> ir.Block:
-        """What is done at a place along an axis, if that is inside of the grid."""
+        """The statements for a coordinate along an axis, under a test that it is inside of the grid if `guarded`."""
         out, inside = list[ir.Stmt](), list[ir.Stmt]()
         inner(at, inside)
         if not guarded:
@@ -194,11 +197,11 @@ class OfGroups(Strips):
 
 
 def lanes_of(place: Place, lanes: int) -> ir.Array:
-    return ir.Array(f"{named(*place)}_lanes", Type(place[0].type.storage), (lanes,))
+    return ir.Array(f"{name_of(*place)}_lanes", Type(place[0].type.storage), (lanes,))
 
 
 def own_lanes(kernel: Kernel) -> int:
-    """How many neighbours a thread of a GPU reads at once: 16 bytes, where rows or the grid as one are aligned for that."""
+    """The neighbours that a thread of a GPU reads in one access: 16 bytes, where rows or the flat grid are aligned for it."""
     reads = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)]
     own = all(e.point is None and is_plain(e.field, e.element, kernel) for e in reads)
     gpu = kernel.target is not None and kernel.target.widening == "unrolled"
@@ -211,7 +214,7 @@ def own_lanes(kernel: Kernel) -> int:
 
 
 def _is_flat(kernel: Kernel, reads: list[ir.Read], lanes: int) -> bool:
-    """Whether threads may count points along one axis: they do not know where they are, and each field begins aligned."""
+    """Whether the grid may be flattened to one axis: no thread uses its position, and each field begins aligned."""
     placed = any(isinstance(e, ir.Index) and e.axis in ir.GRID_AXES for e in expressions(kernel.body))
     placed |= any(isinstance(stmt, ir.Write) and stmt.point is not None for stmt in walk(kernel.body))
     planes = max(e.field.type.planes for e in reads)
@@ -223,14 +226,14 @@ def _is_flat(kernel: Kernel, reads: list[ir.Read], lanes: int) -> bool:
     )
 
 
-class PointOfStrip(Copier):
-    """The user's body at one point.
+class StripPoint(Copier):
+    """Copies the body of the user for one point.
 
     Attributes:
-        held: what the thread has read of several points, of which this one is a lane.
+        wide: the arrays of values that the thread has read for several points; this point is a lane of them.
     """
 
-    held: Mapping[Place, ir.Array] = MappingProxyType({})
+    wide: Mapping[Place, ir.Array] = MappingProxyType({})
     lane: ir.Expr = constant(0, INT)
 
     def __init__(
@@ -254,19 +257,19 @@ class PointOfStrip(Copier):
         return super().expr(expr)
 
     def own(self, grid: Shape) -> tuple[ir.Expr, ...]:
-        """The point itself."""
+        """The coordinates of the point."""
         return tuple(ir.Index("global", axis) for axis in ir.GRID_AXES[3 - len(grid) :])
 
     def stmt(self, stmt: ir.Stmt) -> ir.Block:
         match stmt:
             case ir.Declare(array=array) if array.space == "constant":
                 return ()
-            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if self.held and is_own(
+            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if self.wide and is_own(
                 read.field
             ):
                 out: list[ir.Stmt] = []
                 b = collector(out)
-                arrays = [self.held[read.field, e] for e in elements(read.field, read.element)]
+                arrays = [self.wide[read.field, e] for e in elements(read.field, read.element)]
                 value = b.pack([b.bind(ir.Load(array, (self.lane,), array.type)) for array in arrays])
                 (copied,) = super().stmt(replace(stmt, value=value))
                 return (*out, copied)

@@ -1,4 +1,4 @@
-"""Strips of the grid for CPUs: a thread goes over one, with copies of its own of what it updates."""
+"""Strips of the grid for CPUs: a thread goes over one, with private copies of the outputs that it updates."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Expr, For, Index, Ref, Stmt, Var
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.passes.schedules.common.deferred_updates import LaterUpdates
-from gpuop.passes.schedules.common.lane_positions import LanePlaces
-from gpuop.passes.schedules.common.strips import TURN, Inner, PointOfStrip, Positions, Strips
+from gpuop.passes.schedules.common.deferred_updates import DeferredUpdates
+from gpuop.passes.schedules.common.lane_positions import LanePositions
+from gpuop.passes.schedules.common.strips import TURN, Inner, Positions, StripPoint, Strips
 
 
-class OfThreads(Strips):
-    """A thread has a strip, and copies of its own: for CPUs."""
+class ThreadStrips(Strips):
+    """A strip and private copies for each thread: for CPUs."""
 
     group = Shape(1, 1, 1)
 
     def __init__(self, kernel: Kernel, strips: int, copies: int, lanes: int) -> None:
         super().__init__(kernel, copies)
-        self.lanes, self.later = lanes, LaterUpdates(self.source, self.outputs, lanes)
+        self.lanes, self.deferred = lanes, DeferredUpdates(self.source, self.outputs, lanes)
         self.length: dict[str, int] = {}  # of a strip along each axis
-        left = max(strips // kernel.domain.elements, 1)
+        remaining = max(strips // kernel.domain.elements, 1)
         for axis, extent in self.extents.items():
-            n = -(-extent // min(extent, left))
+            n = -(-extent // min(extent, remaining))
             self.length[axis] = min(-(-n // lanes) * lanes, extent) if axis == "column" else n
-            left = max(left // self.threads(axis), 1)
+            remaining = max(remaining // self.threads(axis), 1)
 
     @property
     def strips(self) -> int:
         return math.prod(map(self.threads, self.extents)) * self.source.domain.elements
 
     def obstacle(self) -> str:
-        """Why vectors do not find what is updated; "" if they do."""
+        """Return the reason why vectors cannot compute the indices of updates; empty where they can."""
         split, (start, end) = self.length["column"] < self.extents["column"], self.interior()
         if start + self.lanes > end or (split and (start, end) != (0, self.extents["column"])):
             return "its rows are too short for vectors away from the borders"
-        return self.later.obstacle()
+        return self.deferred.obstacle()
 
     def interior(self) -> tuple[int, int]:
-        """The columns where vectors read inside of rows, from where these are aligned."""
-        start, end = LanePlaces(self.later.kernel).interior()
+        """The columns where vectors read inside of rows: the first one, aligned, and the one behind the last."""
+        start, end = LanePositions(self.deferred.kernel).interior()
         return -(-start // self.lanes) * self.lanes, end
 
     def threads(self, axis: str) -> int:
@@ -55,7 +55,7 @@ class OfThreads(Strips):
     def body(self) -> Block:
         out, zero = list[Stmt](), constant(0, INT)
         if self.lanes > 1:
-            out += self.later.declared()
+            out += self.deferred.declared()
         for field in self.outputs.fields:
             out += self.outputs.cleared(field, zero, 1)
         self.points(self.source.domain.axes, {}, out)
@@ -83,22 +83,22 @@ class OfThreads(Strips):
         out.append(For(counter, start, stop, constant(step, INT), tuple(body)))
 
     def vectors(self, start: Expr, stop: Expr, inner: Inner, at: Positions, out: list[Stmt]) -> None:
-        """Vectors of points whose updates follow, and the columns that are in none."""
-        (first, end), extent, lanes, later = self.interior(), self.extents["column"], self.lanes, self.later
+        """Vectors of points with deferred updates, and the columns outside of vectors."""
+        (first, end), extent, lanes, deferred = self.interior(), self.extents["column"], self.lanes, self.deferred
         behind = first + (end - first) // lanes * lanes
         if self.length["column"] == extent:
             start, stop = constant(first, INT), constant(behind, INT)
         chunk: list[Stmt] = []
         b = collector(chunk, hint="end")
-        last = b.apply("add", Ref(later.first), later.points - lanes + 1)
+        last = b.apply("add", Ref(deferred.first), deferred.points - lanes + 1)
         last = b.apply("min", last, collector(out, hint="end").apply("sub", stop, lanes - 1))
 
         def point(column: Expr, out: list[Stmt]) -> None:
-            here = {**at, "column": column}
-            out += PointOfStrip(later.kernel, self.outputs, here, constant(0, INT), out).copy()
+            position = {**at, "column": column}
+            out += StripPoint(deferred.kernel, self.outputs, position, constant(0, INT), out).copy()
 
-        chunk += (later.found(last, point), later.made(last))
-        out.append(For(later.first, start, stop, constant(later.points, INT), tuple(chunk)))
+        chunk += (deferred.index_loop(last, point), deferred.update_loop(last))
+        out.append(For(deferred.first, start, stop, constant(deferred.points, INT), tuple(chunk)))
         if behind - first < extent:
             self.rest((first, behind), (start, stop), lambda column, out: inner({**at, "column": column}, out), out)
 
@@ -109,7 +109,7 @@ class OfThreads(Strips):
         body: Callable[[Expr, list[Stmt]], None],
         out: list[Stmt],
     ) -> None:
-        """The columns that are in no vector: those before the first one, and those behind the last one."""
+        """The columns outside of vectors: before the first one, and behind the last one."""
         counter, inner, (first, behind) = Var("k", Type(INT)), list[Stmt](), within
         b, column = collector(inner), Ref(counter)
         if self.length["column"] < self.extents["column"]:
@@ -122,13 +122,13 @@ class OfThreads(Strips):
         out.append(For(counter, start, stop, constant(1, INT), tuple(inner)))
 
     def in_turns(self, axis: str) -> bool:
-        """Whether the copies divide what a thread has of each row, so that the copy of each point is known."""
+        """Whether the number of copies divides the thread's part of each row, so that the copy of each point is a constant."""
         return (
             axis == "column" and self.length[axis] % self.outputs.copies == self.extents[axis] % self.length[axis] == 0
         )
 
     def turns(self, axis: str, first: Expr, inner: Inner, at: Positions) -> For:
-        """Neighbouring points, one for each copy."""
+        """The loop over neighbouring points, one for each copy."""
         lane, body, copies = Var(TURN, Type(INT)), list[Stmt](), self.outputs.copies
         place = collector(body, hint=axis, temporary=False).apply("add", first, Ref(lane))
         inner({**at, axis: place, TURN: Ref(lane)}, body)

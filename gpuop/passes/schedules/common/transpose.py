@@ -1,6 +1,16 @@
-"""Transposes: what lies across the columns of a grid is read along its own rows, a square tile at a time.
+"""Transposes through square tiles: rows of the input become rows of a tile, and columns of the tile become rows of the output.
 
-The threads of a work-group of a GPU fill a tile in local memory and wait for one another; a thread of a CPU has one of its own.
+A work-group of a GPU fills a tile in local memory, and waits at a barrier; a thread of a CPU has a tile of its own.
+
+        input                tile                               output
+      | a b c d |          | a b c d .|                       | a e i m |
+      | e f g h |  rows    | e f g h .|  barrier, columns     | b f j n |
+      | i j k l |  ----->  | i j k l .|  ------------------>  | c g k o |
+      | m n o p |          | m n o p .|                       | d h l p |
+
+      thread (y, x) fills row y, y + rows, y + 2 rows, ... of the tile, `lanes` columns from lanes * x on,
+      then computes the same rows and columns of the output from columns of the tile.
+      Neighbours access neighbouring memory both times. One word of padding (.) moves each row to another bank.
 """
 
 from __future__ import annotations
@@ -11,17 +21,17 @@ from gpuop.ir.visit import walk
 from gpuop.passes.coarsening_factor import ACCESS, SMALL, refused_layouts, tells_groups, unrepeatable
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.square_tiles import Tiling
-from gpuop.passes.schedules.common.transpose_kernel import Transposing
-from gpuop.passes.schedules.common.transpose_words import TransposingWords, suits_words
-from gpuop.passes.schedules.common.transposed_reads import involved, is_mirrored, turned, turned_axis
+from gpuop.passes.schedules.common.transpose_kernel import TransposeKernel
+from gpuop.passes.schedules.common.transpose_words import TransposeWords, suits_words
+from gpuop.passes.schedules.common.transposed_reads import involved, is_mirrored, transposed, transposed_axis
 
 GROUP = 256  # threads of a work-group
-LINE = 64  # bytes of a CPU's cache line
-CACHED = 1 << 14  # bytes of tiles that a CPU's nearest cache keeps
-SIZES = (64, 32, 16)  # of tiles on GPUs, the best guess first
-MOST_ALIGNED = 4  # times as large as what rows are aligned to is a tile at least
-WORD = 4  # bytes that elements smaller than that are moved in where rows begin anywhere
-SECTOR = 32  # bytes that a GPU's memory reads and writes at once, and aligned
+LINE = 64  # bytes of a cache line of CPUs
+CACHED = 1 << 14  # bytes of tiles that the first-level cache of a CPU keeps
+SIZES = (64, 32, 16)  # extents of tiles on GPUs, the best guess first
+MOST_ALIGNED = 4  # least ratio of the extent of a tile to the alignment of its rows
+WORD = 4  # bytes of an access to smaller elements, where rows are not aligned
+SECTOR = 32  # bytes of an aligned access to the memory of a GPU
 
 
 def refuse(kernel: Kernel) -> str:
@@ -30,14 +40,14 @@ def refuse(kernel: Kernel) -> str:
         return "it has stages"
     if tells_groups(kernel) or kernel.whole:
         return "it can tell its work-groups"
-    if refused := refused_layouts(kernel):
-        return refused
+    if reason := refused_layouts(kernel):
+        return reason
     if kernel.target.device != "cpu" and not kernel.aligned(ACCESS // max(_sizes(kernel))):
         return "an array of the user's is not aligned"
-    found = next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
-    if found:
-        return found
-    axis = turned_axis(kernel)
+    unrepeatable_reason = next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
+    if unrepeatable_reason:
+        return unrepeatable_reason
+    axis = transposed_axis(kernel)
     if not axis:
         return "it reads nothing transposed"
     if axis == "layer" and kernel.domain.elements > 1:
@@ -49,8 +59,8 @@ def refuse(kernel: Kernel) -> str:
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    """Tiles that fit the grid and the memory. Those at its edges begin earlier, where what is written is not read too."""
-    target, axis = kernel.target, turned_axis(kernel)
+    """Tiles that fit the grid and the memory. The last ones overlap others, unless outputs are read too."""
+    target, axis = kernel.target, transposed_axis(kernel)
     assert target is not None
     extents = kernel.domain.extent(axis), kernel.domain.extent("column")
     sizes = _on_cpus(kernel) if target.device == "cpu" else _on_gpus(kernel)
@@ -58,13 +68,13 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
         parameters
         for parameters in sizes
         if parameters["size"] <= min(extents)
-        and _transposing(kernel, parameters).nbytes <= _room(kernel)
+        and _kernel_of(kernel, parameters).nbytes <= _room(kernel)
         and not (kernel.shared_memory and any(n % parameters["size"] for n in extents))
     )
 
 
 def _on_cpus(kernel: Kernel) -> list[Parameters]:
-    """A row of a tile is a cache line at least."""
+    """Tiles whose rows are at least a cache line."""
     assert kernel.target is not None
     lanes = kernel.target.vector_length
     sizes = dict.fromkeys((max(LINE // min(_sizes(kernel)), 16), 16))
@@ -72,12 +82,12 @@ def _on_cpus(kernel: Kernel) -> list[Parameters]:
 
 
 def _on_gpus(kernel: Kernel) -> list[Parameters]:
-    """Accesses of 16 bytes in tiles of large rows; element by element where rows are not aligned for that.
+    """Tiles with accesses of 16 bytes; of single elements where rows are not aligned for that.
 
-    Writes are aligned then all the same, unless so much more would be read for them.
+    Writes are aligned even then, unless this would need many more reads.
     """
     lanes, align = ACCESS // max(_sizes(kernel)), 1
-    if any(kernel.domain.extent(axis) % lanes for axis in (turned_axis(kernel), "column")):
+    if any(kernel.domain.extent(axis) % lanes for axis in (transposed_axis(kernel), "column")):
         if suits_words(kernel):
             return _of_words(kernel)
         lanes, align = 1, 1 if is_mirrored(kernel) else SECTOR // max(_sizes(kernel))
@@ -96,7 +106,7 @@ def _on_gpus(kernel: Kernel) -> list[Parameters]:
 
 
 def _of_words(kernel: Kernel) -> list[Parameters]:
-    """A thread moves a word; rows of tiles are written where sectors begin."""
+    """Tiles for elements smaller than a word: a thread moves a word, and rows of tiles are written from the start of a sector."""
     lanes = WORD * 8 // next(iter(kernel.written)).type.storage.bits
     sector = lanes * SECTOR // WORD
     common = {"lanes": lanes, "align": sector if kernel.domain.extent("column") % sector else lanes}
@@ -107,28 +117,28 @@ def _of_words(kernel: Kernel) -> list[Parameters]:
 
 
 def _sizes(kernel: Kernel) -> list[int]:
-    """The bytes of an element of each field that tiles are read from and written to."""
+    """The bytes of an element of each field that tiles are filled from or written to."""
     return [4 if f.type.storage is HALF else f.type.storage.bits // 8 for f in involved(kernel)]
 
 
-def _transposing(kernel: Kernel, parameters: Parameters) -> Transposing:
-    tiling = Tiling(turned_axis(kernel), **parameters)
-    return (TransposingWords if tiling.words else Transposing)(kernel, tiling, turned(kernel))
+def _kernel_of(kernel: Kernel, parameters: Parameters) -> TransposeKernel:
+    tiling = Tiling(transposed_axis(kernel), **parameters)
+    return (TransposeWords if tiling.words else TransposeKernel)(kernel, tiling, transposed(kernel))
 
 
-def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
-    """Powers of two, and no more than the next candidate has."""
-    tried = candidates(kernel)
-    best = next((each for each in tried if each["size"] <= parameters["size"]), tried[-1])
-    given = {name: min(1 << parameters[name].bit_length() - 1, best[name]) for name in best} | {"size": best["size"]}
-    given["columns"] = min(given["columns"], given["size"] // given["lanes"])
-    if best["align"] > 1:  # rows begin anywhere, and words of lanes are written where these are aligned
-        given["align"] = max(given["align"], given["lanes"])
-    return given if _transposing(kernel, given).nbytes <= _room(kernel) else best
+def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
+    """Powers of two, not greater than those of the next smaller candidate."""
+    valid = candidates(kernel)
+    best = next((each for each in valid if each["size"] <= parameters["size"]), valid[-1])
+    result = {name: min(1 << parameters[name].bit_length() - 1, best[name]) for name in best} | {"size": best["size"]}
+    result["columns"] = min(result["columns"], result["size"] // result["lanes"])
+    if best["align"] > 1:  # rows are not aligned, but writes of `lanes` elements are
+        result["align"] = max(result["align"], result["lanes"])
+    return result if _kernel_of(kernel, result).nbytes <= _room(kernel) else best
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    return _transposing(kernel, parameters).kernel()
+    return _kernel_of(kernel, parameters).kernel()
 
 
 def _room(kernel: Kernel) -> int:
@@ -136,4 +146,4 @@ def _room(kernel: Kernel) -> int:
     return CACHED if kernel.target.device == "cpu" else kernel.target.local_memory_bytes
 
 
-TRANSPOSE = Method("transpose", ("size", "lanes", "rows", "columns", "align"), refuse, candidates, taken, apply)
+TRANSPOSE = Method("transpose", ("size", "lanes", "rows", "columns", "align"), refuse, candidates, legalize, apply)

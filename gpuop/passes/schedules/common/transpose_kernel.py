@@ -1,4 +1,4 @@
-"""The kernel that transposes through tiles: they are filled along the rows of fields, and read along their columns."""
+"""The kernel that transposes through tiles: it fills them along the rows of fields, and reads them along columns."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, UINT, Shape, Type
 from gpuop.ir.visit import Copier, expressions
 from gpuop.passes.coarsening_factor import Place, elements, is_own, places, streams
-from gpuop.passes.schedules.common.grid_walk import named, numbered
+from gpuop.passes.schedules.common.grid_walk import name_of, numbered
 from gpuop.passes.schedules.common.square_tiles import Tiling, copies, word
 from gpuop.passes.schedules.common.transposed_reads import Axes, is_own_point
 from gpuop.passes.vectorization_legality import demand, obstacle
 
-Body = Callable[
-    [ir.Expr, ir.Expr, list[ir.Stmt]], None
-]  # what is done for a row and a piece of it, to a list of statements
-ALONE = 16  # threads of a group where each has tiles of its own: some drivers keep those of a whole group on a stack
-MOST_COPIES = 512  # statements of a body that is repeated for the rows of a tile
+Body = Callable[[ir.Expr, ir.Expr, list[ir.Stmt]], None]  # appends the statements for a row and a piece of it
+ALONE = 16  # threads of a group with private tiles: some drivers keep the tiles of a whole group on one stack
+MOST_COPIES = 512  # statements of an unrolled loop over the rows of a tile
 
 
-class Transposing:
-    """The kernel.
+class TransposeKernel:
+    """Builds the kernel.
 
     Attributes:
-        tiles: what is read transposed, each with the memory of its tile, whose rows are along `axis`.
-        loaded, stored: what is accessed at own points, with a thread's lanes of it.
+        tiles: the memory of a tile for each transposed input; its rows lie along `Tiling.axis`.
+        loaded, stored: for the reads and writes at own points, the arrays of the lanes of one access.
     """
 
     def __init__(self, kernel: Kernel, tiling: Tiling, reads: Mapping[ir.Read, Axes]) -> None:
@@ -39,14 +37,16 @@ class Transposing:
         self.axes = {place: reads[read] for place, read in self.views.items()}
         self.tiles = {place: self.tile(place) for place in self.views}
         own = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own_point(e)]
-        read = dict.fromkeys((e.field, element) for e in own for element in elements(e.field, e.element))
-        self.loaded = {place: self.lanes(place) for place in read if tiling.lanes > 1}
+        own_places = dict.fromkeys((e.field, element) for e in own for element in elements(e.field, e.element))
+        self.loaded = {place: self.lanes(place) for place in own_places if tiling.lanes > 1}
         self.stored = {place: self.lanes(place) for place in places(kernel)[1] if tiling.lanes > 1}
         self.staged = {place: self.lanes(place, "row") for place in self.views if tiling.lanes > 1}
         self.vectors = self.has_vectors()
-        self.first: dict[str, ir.Expr] = {}  # where the tile begins along the axes of the grid
+        self.first: dict[str, ir.Expr] = {}  # the first point of the tile, by axis of the grid
         extents = (kernel.domain.extent(axis) for axis in ("column", tiling.axis))
-        self.left = constant(tiling.lanes, INT) if any(n % tiling.lanes for n in extents) else None  # where not aligned
+        self.left = (
+            constant(tiling.lanes, INT) if any(n % tiling.lanes for n in extents) else None
+        )  # for unaligned accesses
 
     def has_vectors(self) -> bool:
         """Whether the lanes of a thread are those of a CPU's vectors."""
@@ -54,24 +54,24 @@ class Transposing:
         if self.tiling.shared or target is None or target.vector_length != self.tiling.lanes or obstacle(kernel.body):
             return False
         reads = (e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field))
-        wanted = target.widening == "vector" or not demand(kernel.body, streams(kernel))
-        return wanted and all(map(self.keeps, reads))
+        is_worth = target.widening == "vector" or not demand(kernel.body, streams(kernel))
+        return is_worth and all(map(self.keeps, reads))
 
     def keeps(self, read: ir.Read) -> bool:
-        """Whether a tile or the thread has what is read."""
+        """Whether a read is served by a tile, or is at the thread's own point."""
         return is_own_point(read) or any(read == view for view in self.views.values())
 
     # --- memory -------------------------------------------------------------------------------------------------
 
     def tile(self, place: Place) -> ir.Array:
-        """Neighbours in a column of a tile lie in other banks of local memory, so that threads read them at the same time."""
+        """The memory of a tile, padded so that neighbours in a column lie in different banks, against bank conflicts."""
         tiling, kind = self.tiling, Type(place[0].type.storage)
         words = tiling.size // tiling.lanes * self.skewed + tiling.shared
         space = "local" if tiling.shared else "private"
-        return ir.Array(f"{named(*place)}_tile", kind, (tiling.depth, tiling.size + words * word(kind)), space)
+        return ir.Array(f"{name_of(*place)}_tile", kind, (tiling.depth, tiling.size + words * word(kind)), space)
 
-    def moved(self, piece: ir.Expr, tile: ir.Array, b: Builder) -> ir.Expr:
-        """How far the rows of this piece of a tile, which has as many as there are lanes, are moved."""
+    def displacement(self, piece: ir.Expr, tile: ir.Array, b: Builder) -> ir.Expr:
+        """The displacement of a group of `lanes` rows of a tile, in elements."""
         return b.apply("mul", piece, word(tile.type)) if self.skewed else constant(0, INT)
 
     @property
@@ -83,13 +83,13 @@ class Transposing:
         return sum(tile.nbytes for tile in self.tiles.values())
 
     def lanes(self, place: Place, what: str = "lanes") -> ir.Array:
-        return ir.Array(f"{named(*place)}_{what}", Type(place[0].type.storage), (self.tiling.lanes,))
+        return ir.Array(f"{name_of(*place)}_{what}", Type(place[0].type.storage), (self.tiling.lanes,))
 
     # --- the kernel ---------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
         source, tiling = self.source, self.tiling
-        along = {"column": tiling.axis, tiling.axis: "column"}  # groups go along the rows of what is read
+        along = {"column": tiling.axis, tiling.axis: "column"}  # groups follow the rows of the inputs
         threads = {"column": tiling.columns, tiling.axis: tiling.rows}
         domain = source.domain
         spans = {axis: domain.extent(axis) + (tiling.align - 1) * (axis == "column") for axis in along}
@@ -106,24 +106,24 @@ class Transposing:
         return replace(source, domain=Domain(shape, domain.elements), body=body, group=group)
 
     def start(self, axis: str, threads: str, out: list[ir.Stmt]) -> ir.Expr:
-        """Where the tile begins along an axis of the grid, of a group or thread along another; the last ones overlap.
+        """The first point of the tile along an axis of the grid, by the number of the group or thread along `threads`.
 
-        Where rows are moved to where memory is aligned, they end beyond the grid instead.
+        The last tiles overlap others; where rows are shifted to aligned memory, they end beyond the grid instead.
         """
         size, extent = self.tiling.size, self.source.domain.extent(axis)
         if axis == "column" and self.tiling.align > 1:
             extent = size
-        named = collector(out, hint="left" if axis == "column" else "top", temporary=False)
-        b = collector(out) if extent % size else named
+        binding = collector(out, hint="left" if axis == "column" else "top", temporary=False)
+        b = collector(out) if extent % size else binding
         at = b.apply("mul", self.number(threads), size)
-        return named.apply("min", at, extent - size) if extent % size else at
+        return binding.apply("min", at, extent - size) if extent % size else at
 
     def number(self, threads: str) -> ir.Index:
-        """Which tile it is along an axis of the threads."""
+        """The number of the tile along an axis of the threads."""
         return ir.Index("group" if self.tiling.shared else "global", threads)
 
     def rows(self, count: int, body: Body) -> ir.Block:
-        """What a thread does for each of its rows of a tile, and for each piece of these: as many columns as there are lanes."""
+        """The loops of a thread over its rows of a tile, and over its pieces of a row, of `lanes` columns each."""
         tiling = self.tiling
         here = [ir.Index("local", axis) if tiling.shared else constant(0, INT) for axis in (tiling.axis, "column")]
 
@@ -140,26 +140,26 @@ class Transposing:
         return self.repeated("k", count // tiling.rows, row)
 
     def repeated(self, hint: str, count: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
-        """Turns that compilers expand where that is no long text and latency counts: on GPUs."""
+        """A loop, unrolled on GPUs, where latency counts, unless its text would be long."""
         turns = numbered(hint, 0, count, body)
         if count == 1 or (self.tiling.shared and sum(map(copies, turns)) <= MOST_COPIES):
             return turns
         return tuple(replace(turn, unroll=1) if isinstance(turn, ir.For) else turn for turn in turns)
 
     def at(self, axis: str, away: ir.Expr, out: list[ir.Stmt]) -> ir.Expr:
-        """A coordinate of the grid, so far into the tile."""
+        """The coordinate of the grid at a distance from the start of the tile."""
         return collector(out, hint="at").apply("add", self.first[axis], away)
 
     def fill(self, place: Place, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
-        """Bring a piece of a row of what is read to its tile."""
+        """Copy a piece of a row of an input to its tile."""
         (field, element), count = place, self.tiling.lanes
         b, tile = collector(out), self.tiles[place]
         column = b.apply("mul", piece, count)
         across = self.at("column", row, out)
         if self.tiling.align > 1:
-            named = collector(out, hint="across")
-            first = named.apply("sub", across, self.tiling.align - 1)
-            across = named.apply("min", named.apply("max", first, 0), self.source.domain.extent("column") - 1)
+            across_b = collector(out, hint="across")
+            first = across_b.apply("sub", across, self.tiling.align - 1)
+            across = across_b.apply("min", across_b.apply("max", first, 0), self.source.domain.extent("column") - 1)
         away, at = {"column": across, self.tiling.axis: column}, collector(out, hint="at")
         filled_from = partial(self.tiling.filled_from, self.source.domain, away, self.first, at)
         point = tuple(filled_from(*each) for each in self.axes[place])
@@ -168,12 +168,12 @@ class Transposing:
             out.append(ir.Store(tile, (row, column), value))
             return
         staged = self.staged[place]
-        moved = self.moved(b.apply("div", row, count), tile, b)
+        offset = self.displacement(b.apply("div", row, count), tile, b)
         out += [ir.Declare(staged), ir.Wide(field, staged, True, point, element, self.left)]
 
         def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
-            there = b.apply("add", b.apply("add", column, k), moved)
+            there = b.apply("add", b.apply("add", column, k), offset)
             out.append(ir.Store(tile, (row, there), b.bind(ir.Load(staged, (k,), tile.type))))
 
         out += self.each_lane(lane)
@@ -185,7 +185,7 @@ class Transposing:
     # --- points -------------------------------------------------------------------------------------------------
 
     def compute(self, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
-        """A piece of a row of the outputs."""
+        """Compute a piece of a row of the outputs."""
         axis, count = self.tiling.axis, self.tiling.lanes
         b = collector(out)
         column = b.apply("mul", piece, count)
@@ -207,33 +207,33 @@ class Transposing:
         ]
 
     def aligned(self, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
-        """A point of a row of the outputs that is moved back to where memory is aligned; some are outside of the grid."""
+        """Compute a point of a row of the outputs that is shifted back to aligned memory; some points are outside of the grid."""
         domain, tiling, inside = self.source.domain, self.tiling, list[ir.Stmt]()
         b = collector(out, hint="moved")
         at = {tiling.axis: self.at(tiling.axis, row, out), "column": self.first["column"]}
         first: ir.Expr = constant(0, INT)
         for axis in ("element", *domain.axes) if domain.elements > 1 else domain.axes:
             first = b.apply("add", b.apply("mul", first, domain.extent(axis)), at.get(axis, ir.Index("global", axis)))
-        moved = b.apply("and", first, tiling.align - 1)
-        at["column"] = collector(out, hint="at").apply("sub", self.at("column", piece, out), moved)
-        there = b.apply("sub", b.apply("add", piece, tiling.align - 1), moved), row, piece
+        displacement = b.apply("and", first, tiling.align - 1)
+        at["column"] = collector(out, hint="at").apply("sub", self.at("column", piece, out), displacement)
+        there = b.apply("sub", b.apply("add", piece, tiling.align - 1), displacement), row, piece
         inside += TransposedPoint(self, at, there, constant(0, INT), inside).copy()
         test = b.apply("lt", b.cast(at["column"], Type(UINT), saturate=False), domain.extent("column"))
         out.append(ir.If(test, tuple(inside)))
 
 
 class TransposedPoint(Copier):
-    """The user's body at one point, with arrays in the place of fields.
+    """Copies the body of the user for one point, with arrays instead of fields.
 
     Args:
-        at: the point's coordinates along the axes of tiles.
-        there: its row and its column in tiles, and the piece that the row is in.
-        lane: its number among those of the thread.
+        at: the coordinates of the point along the axes of tiles.
+        there: its row and its column in tiles, and the number of the piece that has the row.
+        lane: the number of the point among those of the thread.
     """
 
     def __init__(
         self,
-        transposing: Transposing,
+        transposing: TransposeKernel,
         at: dict[str, ir.Expr],
         there: tuple[ir.Expr, ir.Expr, ir.Expr],
         lane: ir.Expr,
@@ -259,34 +259,34 @@ class TransposedPoint(Copier):
                 return ()
             case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if self.transposing.keeps(read):
                 out: list[ir.Stmt] = []
-                (copied,) = super().stmt(replace(stmt, value=self.kept(read, out)))
+                (copied,) = super().stmt(replace(stmt, value=self.loaded(read, out)))
                 return (*out, copied)
             case ir.Write():
-                return self.written(stmt)
+                return self.stored(stmt)
         return super().stmt(stmt)
 
-    def kept(self, read: ir.Read, out: list[ir.Stmt]) -> ir.Expr:
-        b, transposing, found = collector(out), self.transposing, list[ir.Expr]()
+    def loaded(self, read: ir.Read, out: list[ir.Stmt]) -> ir.Expr:
+        b, transposing, values = collector(out), self.transposing, list[ir.Expr]()
         row, column, piece = self.there
         for place in ((read.field, e) for e in elements(read.field, read.element)):
             if read.point is not None:
                 tile, size = transposing.tiles[place], transposing.tiling.size
-                moved = transposing.moved(piece, tile, b)
+                moved = transposing.displacement(piece, tile, b)
                 if transposing.axes[place][-1][1]:
                     column = b.apply("sub", size - 1, self.there[1])
-                found.append(b.bind(ir.Load(tile, (row, b.apply("add", column, moved)), tile.type)))
+                values.append(b.bind(ir.Load(tile, (row, b.apply("add", column, moved)), tile.type)))
             elif transposing.loaded:
                 array = transposing.loaded[place]
-                found.append(b.bind(ir.Load(array, (self.lane,), array.type)))
+                values.append(b.bind(ir.Load(array, (self.lane,), array.type)))
             else:
                 kind = Type(read.field.type.storage)
-                found.append(b.bind(ir.Read(read.field, kind, self.point(), place[1], "unchecked")))
-        return found[0] if len(found) == 1 else ir.Pack(tuple(found), read.type)
+                values.append(b.bind(ir.Read(read.field, kind, self.point(), place[1], "unchecked")))
+        return values[0] if len(values) == 1 else ir.Pack(tuple(values), read.type)
 
     def point(self) -> tuple[ir.Expr, ...]:
         return tuple(self.at.get(axis, ir.Index("global", axis)) for axis in self.transposing.source.domain.axes)
 
-    def written(self, write: ir.Write) -> ir.Block:
+    def stored(self, write: ir.Write) -> ir.Block:
         if not self.transposing.stored:
             return (replace(write, value=self.expr(write.value), point=self.point()),)
         arrays = [self.transposing.stored[write.field, e] for e in elements(write.field, write.element)]

@@ -1,7 +1,7 @@
-"""The kernel that transposes small elements where rows are not aligned: memory is read and written in whole words all the same.
+"""The kernel that transposes small elements, read and written in whole words although rows are not aligned.
 
-A row of a tile holds what lies in the words of a row of what is read, so it begins up to a word earlier, and has as many elements
-less that count.
+A row of a tile holds the words of a row of the input, so it begins up to a word earlier, and has up to a word fewer elements
+that count.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Declare, Expr, If, Load, Read, Stmt, Store, Wide, Write
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import Place, is_own
-from gpuop.passes.schedules.common.transpose_kernel import TransposedPoint, Transposing
-from gpuop.passes.schedules.common.transposed_reads import involved, is_mirrored, turned
+from gpuop.passes.schedules.common.transpose_kernel import TransposedPoint, TransposeKernel
+from gpuop.passes.schedules.common.transposed_reads import involved, is_mirrored, transposed
 
 
-class TransposingWords(Transposing):
-    """The lanes of a thread are a word."""
+class TransposeWords(TransposeKernel):
+    """Builds the kernel; the lanes of a thread are a word."""
 
     def start(self, axis: str, threads: str, out: list[Stmt]) -> Expr:
-        """The last tiles end beyond the grid."""
+        """The first point of the tile along an axis of the grid; the last tiles end beyond the grid."""
         b = collector(out, hint="left" if axis == "column" else "top", temporary=False)
         return b.apply("mul", self.number(threads), self.tiling.step(axis))
 
@@ -27,8 +27,8 @@ class TransposingWords(Transposing):
     def skewed(self) -> bool:
         return False
 
-    def early(self, row: Expr, first: Expr, extent: int, to: int, b: Builder) -> Expr:
-        """How many elements behind an aligned place one of a row is, of rows of so many."""
+    def misalignment(self, row: Expr, first: Expr, extent: int, to: int, b: Builder) -> Expr:
+        """The distance of an element of a row from the aligned place before it, for rows of `extent` elements."""
         return b.apply("and", b.apply("add", b.apply("mul", row, extent), first), to - 1)
 
     def fill(self, place: Place, row: Expr, piece: Expr, out: list[Stmt]) -> None:
@@ -41,7 +41,7 @@ class TransposingWords(Transposing):
         b = collector(out, hint="across")
         across = b.apply("sub", b.apply("add", self.first["column"], row), self.tiling.align - 1)
         across = b.apply("min", b.apply("max", across, 0), rows - 1)
-        first = b.apply("sub", self.first[axis], self.early(across, self.first[axis], columns, count, b))
+        first = b.apply("sub", self.first[axis], self.misalignment(across, self.first[axis], columns, count, b))
         column = b.apply("add", first, b.apply("mul", piece, count))
         inside = b.apply("or", b.apply("lt", across, rows - 1), b.apply("le", column, columns - count))
 
@@ -51,26 +51,26 @@ class TransposingWords(Transposing):
 
         def lane(k: Expr, out: list[Stmt]) -> None:
             b = collector(out)
-            one = b.apply("min", b.apply("add", column, k), columns - 1)
-            out.append(Store(staged, (k,), b.bind(Read(field, tile.type, point(one), element, "unchecked"))))
+            there = b.apply("min", b.apply("add", column, k), columns - 1)
+            out.append(Store(staged, (k,), b.bind(Read(field, tile.type, point(there), element, "unchecked"))))
 
-        def kept(k: Expr, out: list[Stmt]) -> None:
+        def store(k: Expr, out: list[Stmt]) -> None:
             b = collector(out)
             there = b.apply("add", b.apply("mul", piece, count), k)
             out.append(Store(tile, (row, there), b.bind(Load(staged, (k,), tile.type))))
 
         whole = Wide(field, staged, True, point(column), element)
-        out += [Declare(staged), If(inside, (whole,), self.each_lane(lane)), *self.each_lane(kept)]
+        out += [Declare(staged), If(inside, (whole,), self.each_lane(lane)), *self.each_lane(store)]
 
     def aligned(self, row: Expr, piece: Expr, out: list[Stmt]) -> None:
-        """A word of a row of the outputs; those at the ends of rows may be partly outside of the grid."""
+        """Compute a word of a row of the outputs; those at the ends of rows may be partly outside of the grid."""
         tiling, domain, body = self.tiling, self.source.domain, list[Stmt]()
         axis, count = tiling.axis, tiling.lanes
         rows, columns = domain.extent(axis), domain.extent("column")
         b = collector(out, hint="at")
         at = b.apply("add", self.first[axis], row)
         inner = collector(body, hint="moved")
-        moved = self.early(at, self.first["column"], columns, tiling.align, inner)
+        moved = self.misalignment(at, self.first["column"], columns, tiling.align, inner)
         across = inner.apply("sub", inner.apply("mul", piece, count), moved)
         column = inner.apply("add", self.first["column"], across)
         body += [Declare(array) for array in self.stored.values()]
@@ -79,8 +79,8 @@ class TransposingWords(Transposing):
             b = collector(out, hint="at")
             here = b.apply("add", column, k)
             there = b.apply("add", b.apply("add", across, k), tiling.align - 1)
-            early = b.apply("add", row, self.early(here, self.first[axis], rows, count, b))
-            out += TransposedPoint(self, {axis: at, "column": here}, (there, early, piece), k, out).copy()
+            misalignment = b.apply("add", row, self.misalignment(here, self.first[axis], rows, count, b))
+            out += TransposedPoint(self, {axis: at, "column": here}, (there, misalignment, piece), k, out).copy()
 
         def one(k: Expr, out: list[Stmt]) -> None:
             b = collector(out)
@@ -98,9 +98,11 @@ class TransposingWords(Transposing):
 
 
 def suits_words(kernel: Kernel) -> bool:
-    """Whether all that it accesses are planes of equal elements smaller than a word, which are read transposed or written."""
+    """Whether all accesses are transposed reads and writes of planes whose elements have one size below a word."""
     fields, reads = involved(kernel), [e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
     small = len({f.type.storage.bits for f in fields}) == 1 and max(f.type.storage.bits for f in fields) <= 16
     flat = len(kernel.domain.shape) == 2 and kernel.domain.elements == max(f.type.planes for f in fields) == 1
-    alone = all(read in turned(kernel) for read in reads) and not kernel.shared("constant") and not is_mirrored(kernel)
+    alone = (
+        all(read in transposed(kernel) for read in reads) and not kernel.shared("constant") and not is_mirrored(kernel)
+    )
     return small and flat and alone and not kernel.shared_memory

@@ -1,7 +1,13 @@
-"""Vectors at the ends of rows, of whose reads some lanes may leave their fields.
+"""Vectors at the ends of rows, where reads of some lanes may leave their fields.
 
-All vectors of a row lie alike in memory and are stored whole. At its ends, what is read beside a vector's own columns is put
-into a line of private memory first, each element through the border, from which vectors are loaded.
+All vectors of a row have the same alignment and are stored whole. At the ends, the columns that a vector reads are first copied
+to a line of private memory, each through the border; vectors are loaded from this line. For reads from column -1 to column +2:
+
+    first vector   columns        0  1  2  3  4  5  6  7
+                   line       -1  0  1  2  3  4  5  6  7  8  9      low = -1, high = 2: lanes + high - low elements
+                              |__ column -1 through the border
+
+    read at an offset k: the vector of the line from element k - low on
 """
 
 from __future__ import annotations
@@ -15,10 +21,10 @@ from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, Type
 from gpuop.passes.coarsening_factor import elements
-from gpuop.passes.schedules.common.lane_positions import LanePlaces
+from gpuop.passes.schedules.common.lane_positions import LanePositions
 
-NEAR = 64  # columns, of which a vector has no more
-At = Callable[[ir.Expr], ir.Expr]  # what an expression is at a point of a copy
+NEAR = 64  # columns: an upper limit of the lanes of a vector
+At = Callable[[ir.Expr], ir.Expr]  # instantiates an expression at a point of a copy
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Line:
     """The columns of a field that are read at the same other coordinates, through the same border.
 
     Attributes:
-        part: which of several ranges of columns, which lie far apart.
+        part: the number of the range of columns, where there are several far apart.
     """
 
     field: ir.FieldParam
@@ -40,41 +46,43 @@ class Line:
 class EdgeLines:
     """The lines of a stage for a vector whose columns begin at `first`.
 
-    Those that are known before the stage runs are filled at the end of `head`; those at computed places where they are read.
+    Lines at constant coordinates are filled at the end of `head`, before the stage; those at computed ones where they are read.
     """
 
-    def __init__(self, found: LinePlaces, lanes: int, first: ir.Expr, lane: ir.Expr, head: list[ir.Stmt]) -> None:
-        self.found, self.lanes, self.first, self.lane, self.head = found, lanes, first, lane, head
+    def __init__(self, reads: EdgeReads, lanes: int, first: ir.Expr, lane: ir.Expr, head: list[ir.Stmt]) -> None:
+        self.reads, self.lanes, self.first, self.lane, self.head = reads, lanes, first, lane, head
         self.arrays: dict[tuple[Line, int], tuple[ir.Array, ...]] = {}
 
     def takes(self, read: ir.Read, row: int) -> bool:
-        return read in self.found.along and self.line(read, row)[0] in self.found.spans
+        return read in self.reads.along and self.line(read, row)[0] in self.reads.spans
 
     def line(self, read: ir.Read, row: int) -> tuple[Line, int]:
-        """The line of a read, and which row's it is where rows do not share them."""
-        part = self.found.parts.get(read, 0)
-        return (line_of(read, row, part), 0) if self.found.shared else (line_of(read, 0, part), row)
+        """The line of a read, and the number of its row where rows do not share lines."""
+        part = self.reads.parts.get(read, 0)
+        return (line_of(read, row, part), 0) if self.reads.shared else (line_of(read, 0, part), row)
 
     def load(self, read: ir.Read, at: At, row: int, out: list[ir.Stmt]) -> ir.Expr:
-        """A vector of a line, for one of several rows that are computed together."""
+        """A vector of a line, for one of the rows that are computed together."""
         key = line, _ = self.line(read, row)
         assert read.point is not None
         parts = elements(line.field, line.element)
-        known = all(isinstance(e, (ir.Const, ir.Index)) for e in (*line.across, *parts))
-        if key not in self.arrays or not known:
+        is_known = all(isinstance(e, (ir.Const, ir.Index)) for e in (*line.across, *parts))
+        if key not in self.arrays or not is_known:
             there = replace(line, across=tuple(map(at, read.point[:-1])))
-            self.fill(key, there, [at(part) for part in parts], self.head if known else out, known)
-        low, column, b = self.found.spans[line][0], read.point[-1], collector(out)
+            self.fill(key, there, [at(part) for part in parts], self.head if is_known else out, is_known)
+        low, column, b = self.reads.spans[line][0], read.point[-1], collector(out)
         if isinstance(column, ir.Index):
             place = b.apply("add", self.lane, column.offset - low)
         else:
             place = b.apply("add", b.apply("sub", at(column), self.first), -low)
         return b.pack([b.bind(ir.Load(array, (place,), array.type)) for array in self.arrays[key]])
 
-    def fill(self, key: tuple[Line, int], there: Line, parts: list[ir.Expr], out: list[ir.Stmt], known: bool) -> None:
-        """Fill the arrays of a line; where it is not `known` before, among the statements of lanes."""
+    def fill(
+        self, key: tuple[Line, int], there: Line, parts: list[ir.Expr], out: list[ir.Stmt], is_known: bool
+    ) -> None:
+        """Fill the arrays of a line: in a loop before the stage if it is `known`, else among the statements of lanes."""
         line, _ = key
-        (low, high), kind = self.found.spans[line], Type(line.field.type.storage)
+        (low, high), kind = self.reads.spans[line], Type(line.field.type.storage)
         if key not in self.arrays:
             arrays = tuple(ir.Array(f"{line.field.hint}_line", kind, (self.lanes + high - low,)) for _ in parts)
             self.arrays[key] = arrays
@@ -90,9 +98,9 @@ class EdgeLines:
                 out.append(ir.Store(array, (place,), b.bind(read)))
 
         beside = [(low, self.lanes + high)]
-        if low <= 0 <= high and line.field.type.field_shape[-1] >= self.found.columns:
+        if low <= 0 <= high and line.field.type.field_shape[-1] >= self.reads.columns:
             beside = [(low, 0), (self.lanes, self.lanes + high)]
-            if known:
+            if is_known:
                 lane, inner = ir.Var("lane", Type(INT)), list[ir.Stmt]()
                 one(ir.Ref(lane), inner)
                 out.append(counted(lane, 0, self.lanes, inner, lanes=True))
@@ -106,26 +114,26 @@ class EdgeLines:
 
 
 def line_of(read: ir.Read, row: int, part: int = 0) -> Line:
-    """The line of a read, so many rows further down."""
+    """The line of a read, `row` rows further down."""
     assert read.point is not None
     across = tuple(lower(e, row) for e in read.point[:-1])
     return Line(read.field, across, read.element, read.border, read.fill, part)
 
 
 def lower(at: ir.Expr, rows: int) -> ir.Expr:
-    """A coordinate so many rows further down."""
+    """A coordinate, `rows` rows further down."""
     return replace(at, offset=at.offset + rows) if isinstance(at, ir.Index) and at.axis == "row" else at
 
 
-class LinePlaces:
-    """What a stage, of a whole kernel, reads beside a vector's own columns, of so many rows together.
+class EdgeReads:
+    """The reads of a stage beside a vector's own columns, for several rows that are computed together.
 
     Attributes:
         interior: the first column, and the one behind the last, where no read leaves its field.
-        along: the reads whose columns are those of the lanes, so far away: what is read elsewhere may lie in the same row.
-        spans: the least and the greatest offset of each line's columns; 0 is among them where it is near.
-        parts: which part of its line a read is of.
-        shared: whether the rows lie below one another, so that they share lines.
+        along: the reads at constant distances from the columns of the lanes, with the bounds of these distances.
+        spans: the least and the greatest offset of the columns of each line; 0 is included if it is near.
+        parts: the part of its line that each read belongs to.
+        shared: whether the rows are adjacent, so that they share lines.
     """
 
     def __init__(
@@ -137,7 +145,7 @@ class LinePlaces:
         whole: Kernel | None = None,
     ) -> None:
         self.shared, self.whole = shared, whole or stage
-        places = LanePlaces(stage)
+        places = LanePositions(stage)
         self.columns, self.interior = stage.domain.extent("column"), places.interior(apart)
         self.spans: dict[Line, tuple[int, int]] = {}
         self.along = {
@@ -190,7 +198,7 @@ class LinePlaces:
 
 
 def _parts(reads: Mapping[ir.Read, tuple[int, int]]) -> dict[ir.Read, int]:
-    """Reads by the parts of their lines, which are those of all rows: columns that are near one another are of one."""
+    """The part of its line for each read, the same for all rows: reads of columns near one another have the same part."""
     parts: dict[ir.Read, int] = {}
     behind: dict[Line, tuple[int, int]] = {}
     for read in sorted(reads, key=reads.__getitem__):
@@ -202,12 +210,12 @@ def _parts(reads: Mapping[ir.Read, tuple[int, int]]) -> dict[ir.Read, int]:
     return parts
 
 
-# a stage at a lane behind the first column: the statements of each row
+# instantiates a stage at a lane behind the first column: returns the statements of each row
 Copies = Callable[[ir.Expr, ir.Expr, EdgeLines | None, list[ir.Stmt]], list[list[ir.Block]]]
 
 
 def _interleave(copies: list[list[ir.Block]], out: list[ir.Stmt]) -> None:
-    """Statement by statement, so that what rows share and load is needed for a short time."""
+    """Append the rows statement by statement, so that shared values and loads have short live ranges."""
     for several in zip(*copies, strict=True):
         out += (stmt for block in several for stmt in block)
 

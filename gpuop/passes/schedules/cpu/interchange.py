@@ -1,7 +1,19 @@
-"""Reductions of columns on CPUs: loops over rows go around those over columns, so that memory is read row by row.
+"""Loop interchange for reductions of columns on CPUs: loops over rows go around those over columns, so memory is read row by row.
 
-A thread has a strip of columns, in vectors. What a vector has reduced so far is kept in arrays of the thread's own while the
-others take a turn of the same loop: a few rows are read at a time, for as long as a strip is wide. Operations keep their order.
+A thread has a strip of columns, in vectors, and an array of the values that each vector has reduced so far:
+
+    before: for each column             after: for each row
+              for each row                       for each vector of the strip
+                sum += a[row][column]              sums[vector] += a[row][vector]
+
+               strip
+            | v0 | v1 | v2 | v3 |       1. v0 .. v3 of row 0
+    row 0     ->   ->   ->   ->         2. v0 .. v3 of row 1
+    row 1     ->   ->   ->   ->         3. ...
+    row 2     ->   ->   ->   ->
+    sums    | s0 | s1 | s2 | s3 |       in the first-level cache
+
+Each column adds its rows in the same order as before.
 """
 
 from __future__ import annotations
@@ -17,18 +29,18 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import bound, changed, expressions, loop_values
 from gpuop.passes.coarsening_factor import is_own
-from gpuop.passes.schedules.common.instantiate import Placed
-from gpuop.passes.schedules.common.lane_positions import LanePlaces
+from gpuop.passes.schedules.common.instantiate import Instance
+from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
-from gpuop.passes.schedules.cpu.vector_rows import least, unjoined
+from gpuop.passes.schedules.cpu.vector_rows import least, refused_joining
 from gpuop.passes.vectorization_legality import doubles, obstacle
 
-VECTORS = (64, 32, 16, 8, 4, 2, 1)  # of a thread, the best guess first
-HELD = 1 << 14  # bytes that they keep, which stay in the nearest cache
-THREADS = 32  # at least: a few for each core
-ROWS = 64  # that a turn reads at most: more are more places in memory at a time than CPUs foresee
-LEAST = 4  # turns of all loops together that are worth it
-MANY = 32  # values that a thread reads of its column, from which on it counts as several
+VECTORS = (64, 32, 16, 8, 4, 2, 1)  # vectors of a thread, the best guess first
+HELD = 1 << 14  # bytes of the values of a strip, which stay in the first-level cache
+THREADS = 32  # least threads: a few for each core
+ROWS = 64  # most rows that an iteration reads: hardware prefetchers follow no more streams
+LEAST = 4  # least iterations of all loops together
+MANY = 32  # values of a column for which a thread counts as another one
 
 
 def refuse(kernel: Kernel) -> str:
@@ -39,36 +51,36 @@ def refuse(kernel: Kernel) -> str:
         return "it has stages"
     if not all(isinstance(stmt, (ir.Let, ir.Assign, ir.For, ir.Write, ir.Comment)) for stmt in kernel.body):
         return "it does more than loops over rows"
-    if sum(map(_turns, _loops(kernel))) < LEAST:
+    if sum(map(_iterations, _loops(kernel))) < LEAST:
         return "it has no loops over rows"
     if any(_rows(loop) > ROWS for loop in _loops(kernel)):
         return f"a turn of its loops reads more than {ROWS} rows"
-    wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    values = sum(_turns(loop) * _rows(loop) for loop in _loops(kernel))
-    found = (
-        wrong
-        or unjoined(kernel, values / MANY)
+    precision = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    values = sum(_iterations(loop) * _rows(loop) for loop in _loops(kernel))
+    reason = (
+        precision
+        or refused_joining(kernel, values / MANY)
         or obstacle(kernel.body)
-        or LanePlaces(kernel).obstacle()
+        or LanePositions(kernel).obstacle()
         or _refusal(kernel)
     )
-    return found or ("" if candidates(kernel) else "it is small")
+    return reason or ("" if candidates(kernel) else "it is small")
 
 
 def _refusal(kernel: Kernel) -> str:
-    """What of its columns, and of what is kept of them, stands against strips."""
+    """Return the reason why columns, or the values between phases, rule out strips; empty where none does."""
     assert kernel.target is not None
-    parts, kept = list(expressions(kernel.body)), _kept(kernel)
+    parts, live = list(expressions(kernel.body)), _live(kernel)
     if any(isinstance(e, ir.Read) and e.point is not None and e.border != "unchecked" for e in parts):
         return "it reads beyond borders"
     if kernel.domain.extent("column") < kernel.target.vector_length:
         return "its rows are too short for vectors"
     if any(isinstance(e, ir.Index) and e.axis == "column" and e.offset for e in parts):
         return "it reads neighbours"
-    if any(var.type.kind == "b" or var.type.lanes > 1 or var.type.dtype is HALF for var in kept):
+    if any(var.type.kind == "b" or var.type.lanes > 1 or var.type.dtype is HALF for var in live):
         return "it keeps what is no number of its own from loop to loop"
     for loop in _loops(kernel):
-        if 2 * _size(var for var in kept if var in _touched(loop)) > _rows(loop) * _read(loop):
+        if 2 * _size(var for var in live if var in _touched(loop)) > _rows(loop) * _bytes_read(loop):
             return "to keep what it reduces would cost more than to read"
     return ""
 
@@ -76,7 +88,7 @@ def _refusal(kernel: Kernel) -> str:
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
     lanes, domain = kernel.target.vector_length, kernel.domain
-    size = _size(_kept(kernel)) * lanes
+    size = _size(_live(kernel)) * lanes
     rows = prod(domain.shape) // domain.extent("column") * domain.elements
     return tuple(
         {"vectors": n}
@@ -85,11 +97,11 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     )
 
 
-def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
-    """No more vectors than a row has."""
+def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
+    """At most as many vectors as a row has, and as the cache holds."""
     assert kernel.target is not None
     lanes = kernel.target.vector_length
-    most = min(HELD // max(_size(_kept(kernel)) * lanes, 1), -(-kernel.domain.extent("column") // lanes))
+    most = min(HELD // max(_size(_live(kernel)) * lanes, 1), -(-kernel.domain.extent("column") // lanes))
     return {"vectors": min(parameters["vectors"], max(most, 1))}
 
 
@@ -97,7 +109,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     return _Interchange(kernel, parameters["vectors"]).kernel()
 
 
-INTERCHANGE = Method("interchange", ("vectors",), refuse, candidates, taken, apply)
+INTERCHANGE = Method("interchange", ("vectors",), refuse, candidates, legalize, apply)
 
 
 def _loops(kernel: Kernel) -> Iterator[ir.For]:
@@ -109,59 +121,59 @@ def _reads(block: ir.Block) -> bool:
     return any(isinstance(e, ir.Read) and is_own(e.field) for e in expressions(block))
 
 
-def _turns(loop: ir.For) -> int:
+def _iterations(loop: ir.For) -> int:
     return len(loop_values(loop) or ())
 
 
 def _rows(loop: ir.For) -> int:
-    """How many rows a turn reads of a field, at most."""
+    """The greatest number of rows of a field that an iteration reads."""
     inner = [stmt for stmt in loop.body if isinstance(stmt, ir.For)]
-    return sum(_turns(stmt) * _rows(stmt) for stmt in inner) if inner else 1
+    return sum(_iterations(stmt) * _rows(stmt) for stmt in inner) if inner else 1
 
 
-def _read(loop: ir.For) -> int:
-    """The bytes that it reads at a place."""
+def _bytes_read(loop: ir.For) -> int:
+    """The bytes that a loop reads of a point."""
     reads = {(e.field, e.element) for e in expressions(loop.body) if isinstance(e, ir.Read) and is_own(e.field)}
     return sum(field.type.storage.bits // 8 for field, _ in reads)
 
 
-def _size(kept: Iterable[ir.Var]) -> int:
-    """The bytes that are kept of a column."""
-    return sum(var.type.dtype.bits // 8 for var in kept)
+def _size(variables: Iterable[ir.Var]) -> int:
+    """The bytes of variables, for one column."""
+    return sum(var.type.dtype.bits // 8 for var in variables)
 
 
 def _common(kernel: Kernel) -> set[ir.Stmt]:
-    """Statements before and between the loops whose values all columns have in common."""
-    places = LanePlaces(kernel)
+    """The statements outside of the loops whose values are the same for all columns."""
+    places = LanePositions(kernel)
     return {stmt for stmt in kernel.body if isinstance(stmt, ir.Let) and places.is_common(ir.Ref(stmt.var))}
 
 
 def _phases(kernel: Kernel) -> list[list[ir.Stmt]]:
-    """A loop each, and what comes before, between and after them."""
+    """The phases of a kernel: its loops, and the statements before, between and after them."""
     loops, common = set(map(id, _loops(kernel))), _common(kernel)
-    found: list[list[ir.Stmt]] = [[]]
+    phases: list[list[ir.Stmt]] = [[]]
     for stmt in kernel.body:
         if id(stmt) in loops:
-            found += [[stmt], []]
+            phases += [[stmt], []]
         elif stmt not in common:
-            found[-1].append(stmt)
-    return [phase for phase in found if any(not isinstance(stmt, ir.Comment) for stmt in phase)]
+            phases[-1].append(stmt)
+    return [phase for phase in phases if any(not isinstance(stmt, ir.Comment) for stmt in phase)]
 
 
 def _touched(*block: ir.Stmt) -> set[ir.Var]:
     """The variables that statements use or change."""
-    used = {e.var for e in expressions(block) if isinstance(e, ir.Ref)}
-    return used | {var for var in changed(block) if isinstance(var, ir.Var)}
+    result = {e.var for e in expressions(block) if isinstance(e, ir.Ref)}
+    return result | {var for var in changed(block) if isinstance(var, ir.Var)}
 
 
-def _kept(kernel: Kernel) -> list[ir.Var]:
-    """What one phase makes and another one needs, in order."""
+def _live(kernel: Kernel) -> list[ir.Var]:
+    """The variables that one phase defines and a later one uses, in order."""
     phases = _phases(kernel)
-    made = [{var for var in bound(tuple(phase)) if isinstance(var, ir.Var)} for phase in phases]
+    defined = [{var for var in bound(tuple(phase)) if isinstance(var, ir.Var)} for phase in phases]
     needed = [_touched(*phase) for phase in phases]
     order = [stmt.var for stmt in kernel.body if isinstance(stmt, ir.Let)]
     return [
-        var for var in order if any(var in m and any(var in n for n in needed[k + 1 :]) for k, m in enumerate(made))
+        var for var in order if any(var in m and any(var in n for n in needed[k + 1 :]) for k, m in enumerate(defined))
     ]
 
 
@@ -169,7 +181,7 @@ class _Interchange:
     def __init__(self, kernel: Kernel, vectors: int) -> None:
         assert kernel.target is not None
         self.source, self.vectors, self.lanes = kernel, vectors, kernel.target.vector_length
-        self.kept = {var: ir.Array(f"{var.hint}_kept", var.type, (vectors, self.lanes)) for var in _kept(kernel)}
+        self.values = {var: ir.Array(f"{var.hint}_kept", var.type, (vectors, self.lanes)) for var in _live(kernel)}
         self.count = ir.Var("vectors", Type(INT))  # of the strip; the last one has fewer
 
     def kernel(self) -> Kernel:
@@ -177,7 +189,7 @@ class _Interchange:
         columns, width = domain.extent("column"), self.vectors * self.lanes
         points = "x".join(map(str, domain.shape))
         out: list[ir.Stmt] = [ir.Comment(f"{self.vectors} vectors of {self.lanes} columns of {points}, row by row")]
-        out += map(ir.Declare, self.kept.values())
+        out += map(ir.Declare, self.values.values())
         b = collector(out)
         left = b.apply("sub", columns, b.apply("mul", ir.Index("global", "column"), width))
         count = b.apply("div", b.apply("add", left, self.lanes - 1), self.lanes)
@@ -192,7 +204,7 @@ class _Interchange:
         )
 
     def phase(self, phase: list[ir.Stmt]) -> ir.Block:
-        """A loop goes around the vectors, with their parts of a turn inside; other statements go into a loop over them."""
+        """A loop over rows goes around a loop over vectors; other statements go into a loop over vectors."""
         first = phase[0]
         if len(phase) == 1 and isinstance(first, ir.For) and _reads((first,)):
             return (replace(first, body=(self.each(first.body),), unroll=1),)
@@ -214,23 +226,23 @@ class _Interchange:
         return ir.For(vector, start, ir.Ref(self.count), one, tuple(head))
 
     def lane(self, body: ir.Block, column: ir.Expr, place: tuple[ir.Expr, ir.Expr]) -> ir.Block:
-        """The statements for a column, between loads and stores of what is kept."""
-        made = {var for var in bound(body) if isinstance(var, ir.Var)}
-        given = [var for var in self.kept if var not in made and var in _touched(*body)]
-        left = [var for var in self.kept if var in made or var in changed(body)]
-        loads = [ir.Let(var, ir.Load(self.kept[var], place, var.type)) for var in given]
-        stores = [ir.Store(self.kept[var], place, ir.Ref(var)) for var in left]
-        whole = (*loads, *body, *stores)
-        return _Column(self.source, whole, column).copy()
+        """The statements for a column, between loads and stores of its values."""
+        defined = {var for var in bound(body) if isinstance(var, ir.Var)}
+        loaded = [var for var in self.values if var not in defined and var in _touched(*body)]
+        stored = [var for var in self.values if var in defined or var in changed(body)]
+        loads = [ir.Let(var, ir.Load(self.values[var], place, var.type)) for var in loaded]
+        stores = [ir.Store(self.values[var], place, ir.Ref(var)) for var in stored]
+        block = (*loads, *body, *stores)
+        return _Column(self.source, block, column).copy()
 
 
-class _Column(Placed):
-    """Statements for a column."""
+class _Column(Instance):
+    """Copies statements for a column."""
 
     def __init__(self, source: Kernel, body: ir.Block, column: ir.Expr) -> None:
         columns = constant(source.domain.extent("column"), INT)
-        found = {ir.Index("global", "column"): column, ir.Index("global_size", "column"): columns}
-        super().__init__(source, found, body)
+        by_index = {ir.Index("global", "column"): column, ir.Index("global_size", "column"): columns}
+        super().__init__(source, by_index, body)
 
     def expr(self, expr: ir.Expr) -> ir.Expr:
         if isinstance(expr, ir.Read) and expr.point is None:

@@ -1,9 +1,21 @@
-"""Stages in the vectors of CPUs: of each intermediate a thread keeps as many rows as are read, in memory that caches hold.
+"""Line buffers for stages in the vectors of CPUs: a thread keeps the rows of each intermediate that are still read, in its cache.
 
-A thread has a strip of columns and a block of rows. Row by row, each stage runs as far ahead as those that read it need, over
-the columns of the strip and a halo beside it, which neighbouring strips compute too. Only rows and columns that there are count:
-rows outside are looked up where the border says, columns outside are filled in when a row is complete. Stages that read others
-along layers go from layer to layer, with a block of rows in each; those in one dimension have a row each.
+A thread has a strip of columns and a block of rows. Row by row, each stage runs as far ahead as its readers need, over the strip
+and a halo, which neighbouring strips compute too. Two stages `a` and `b` before the output, each of which reads three rows:
+
+                a     b     out               iteration for row r of the output:
+    row r+2     new                             1. a computes row r+2, from the input
+    row r+1     x     new                       2. b computes row r+1, from rows r to r+2 of a
+    row r       x     x     new                 3. the output computes row r, from rows r-1 to r+1 of b
+    row r-1           x
+                3 rows each, in circular buffers: row y in slot y mod 3
+
+    columns    | halo of 2 |      strip      | halo of 2 |     a
+                 | halo of 1 |    strip    | halo of 1 |       b
+                             |    strip    |                   output
+
+Rows outside of the field are looked up at the row that the border names; columns outside are filled in when a row is complete.
+Stages that read others along layers go from layer to layer, with a block of rows in each; in one dimension a stage has one row.
 """
 
 from __future__ import annotations
@@ -20,28 +32,28 @@ from gpuop.ir.types import BOOL
 from gpuop.ir.visit import blocks, expressions, times, walk
 from gpuop.passes.coarsening_factor import MOST_VALUES
 from gpuop.passes.schedules.common.instantiate import without_tables
-from gpuop.passes.schedules.common.lane_positions import LanePlaces
+from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu.column_strips import ColumnStrips, even_width
 from gpuop.passes.schedules.cpu.stage_leads import Border, Leads, leads
 from gpuop.passes.schedules.cpu.stage_row import shares_rows
-from gpuop.passes.schedules.cpu.vector_rows import MOST_ROWS, unjoined
+from gpuop.passes.schedules.cpu.vector_rows import MOST_ROWS, refused_joining
 from gpuop.passes.vectorization_legality import doubles, obstacle
 
-WIDTHS = (4096, 2048, 1024, 512)  # bytes of a strip's rows in memory, of which processors fetch a page ahead
-WIDEST = 4  # bytes of an element that counts
-LONG = (8192, 4096, 2048)  # of one whose rings are single rows
-HEIGHTS = (8, 16, 32, 64, 128, 256)  # rows of a block, or layers
+WIDTHS = (4096, 2048, 1024, 512)  # bytes of a row of a strip; prefetchers stop at pages of 4096
+WIDEST = 4  # greatest bytes of an element for these widths
+LONG = (8192, 4096, 2048)  # columns of a strip in one dimension, where buffers are single rows
+HEIGHTS = (8, 16, 32, 64, 128, 256)  # rows or layers of a block
 ROWS = (32, 16, 8, 4)  # rows of a block that is walked along layers
-MOST_BYTES = 1 << 18  # of rows that a thread keeps: a part of the second cache
-LOWEST = 32  # rows of a block that computes none anew: its windows read more than it has
-FEWER = 4  # times as many rows as are computed anew above each block, at least, where nobody knows how many there are
-ENOUGH = 32  # times as many rows as are computed anew above each block
-THREADS = 16  # that keep the cores of a CPU busy,
-WORTH = 1 << 18  # if each has so many values to compute at least: to wake another core takes as long
-TURNS = 16  # that a loop whose bounds are not known is taken to make
-MOST_LAYERS = 9  # that are read for one of rows: threads with rows of several layers read them less often
-FEW = 1.15  # times as many points as are needed, at which it matters little how many are computed
+MOST_BYTES = 1 << 18  # bytes of the buffers of a thread: a part of the second-level cache
+LOWEST = 32  # least rows of a block, even if it recomputes none: its windows read rows above and below
+FEWER = 4  # least ratio of the rows of a block to those recomputed above it, where extents are arguments
+ENOUGH = 32  # the same ratio, where extents are known
+THREADS = 16  # threads that keep the cores of a CPU busy
+WORTH = 1 << 18  # values of a thread that are worth waking another core for
+TURNS = 16  # assumed iterations of a loop with unknown bounds
+MOST_LAYERS = 9  # layers that a stage reads for a row: beyond these other schedules read them less often
+FEW = 1.15  # computed points for each needed one, up to which more do not matter
 
 
 def refuse(kernel: Kernel) -> str:
@@ -50,9 +62,9 @@ def refuse(kernel: Kernel) -> str:
         return "the device has no vectors"
     if not kernel.intermediates:
         return "it has no stages"
-    wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    found = wrong or unjoined(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
-    return found or ("" if candidates(kernel) else "what it keeps of rows is too much for a thread")
+    precision = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    reason = precision or refused_joining(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
+    return reason or ("" if candidates(kernel) else "what it keeps of rows is too much for a thread")
 
 
 def _reads(kernel: Kernel) -> str:
@@ -65,8 +77,8 @@ def _reads(kernel: Kernel) -> str:
             for border in footprint.borders if footprint is not None else ():
                 if borders.setdefault(param, border) != border:
                     return "an intermediate is read through several borders"
-        if (found := LanePlaces(stage).obstacle()) or (found := _tensors(stage)):
-            return found
+        if (reason := LanePositions(stage).obstacle()) or (reason := _tensors(stage)):
+            return reason
     if leads(kernel).walk == "row" and max(map(_layers, stages(kernel))) > MOST_LAYERS:
         return "its stages read many layers, which are far from one another in memory"
     wrapped = {border == "wrap" for border, _ in borders.values()}
@@ -74,7 +86,7 @@ def _reads(kernel: Kernel) -> str:
 
 
 def _layers(stage: Kernel) -> int:
-    """How many layers of its fields a stage reads for one."""
+    """The number of layers of its fields that a stage reads for one."""
     near = (f for f in footprints(stage).values() if f is not None and len(f.low) > 2)
     return max((f.high[-3] - f.low[-3] + 1 for f in near), default=1)
 
@@ -88,31 +100,31 @@ def _tensors(stage: Kernel) -> str:
 
 @lru_cache(maxsize=16)
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    found = leads(kernel)
-    along = found.walk
-    above = max(lead.ahead - lead.start for lead in found.stages)
+    plan = leads(kernel)
+    along = plan.walk
+    above = max(lead.ahead - lead.start for lead in plan.stages)
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
     together = [n for n in (4, 2, 1) if n <= min(kernel.domain.extent("row"), max(MOST_VALUES // values, 1))]
-    if not any(shares_rows(lead.kernel) for lead in found.stages):
+    if not any(shares_rows(lead.kernel) for lead in plan.stages):
         together.sort()
     heights = (*(h for h in HEIGHTS if h >= max(ENOUGH * above, LOWEST)), *HEIGHTS[::-1], 1)
     widths = [nbytes // _element(kernel) for nbytes in WIDTHS]
     if kernel.named:  # blocks that suit most grids
         heights = (*(h for h in HEIGHTS if h >= max(FEWER * above, LOWEST)), HEIGHTS[-1])[:1]
-    tried: Iterable[Parameters]
+    parameters: Iterable[Parameters]
     if along == "layer":
         axes = product(together, widths, ROWS, heights)
-        tried = ({"columns": c, "rows": r, "layers": h, "together": n} for n, c, r, h in axes)
+        parameters = ({"columns": c, "rows": r, "layers": h, "together": n} for n, c, r, h in axes)
     elif along == "row":
-        tried = ({"columns": c, "rows": h, "together": n} for n, c, h in product(together, widths, heights))
+        parameters = ({"columns": c, "rows": h, "together": n} for n, c, h in product(together, widths, heights))
     else:
-        tried = ({"columns": c} for c in (*LONG, *widths))
+        parameters = ({"columns": c} for c in (*LONG, *widths))
     if kernel.named:
-        return tuple(p for p in tried if _suit(kernel, found, _strips(kernel, found, p)))[:1]
-    suited = (_suited(kernel, _even(kernel, found.lanes, p)) for p in tried)
+        return tuple(p for p in parameters if _suit(kernel, plan, _strips(kernel, plan, p)))[:1]
+    suited = (_limited(kernel, _even(kernel, plan.lanes, p)) for p in parameters)
     different = {tuple(p.items()): p for p in suited}  # few on small grids
-    made = [(_strips(kernel, found, p), p) for p in different.values()]
-    good = [(strips, p) for strips, p in made if _suit(kernel, found, strips)]
+    pairs = [(_strips(kernel, plan, p), p) for p in different.values()]
+    good = [(strips, p) for strips, p in pairs if _suit(kernel, plan, strips)]
     threads = min(max(_values(kernel.body) * kernel.domain.threads // WORTH, 1), THREADS)
     busy = [(strips, p) for strips, p in good if strips.domain.points >= threads]
     cheap = sorted(busy or good, key=lambda each: max(each[0].computed, FEW))
@@ -120,63 +132,63 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def _values(block: Block) -> int:
-    """The values that are computed for a point."""
+    """The number of values that are computed for a point."""
     own = sum(stmt.var.type.lanes for stmt in block if isinstance(stmt, (Let, Assign)))
     return own + sum(sum(map(_values, blocks(stmt))) * (times(stmt) or TURNS) for stmt in block)
 
 
 def _element(kernel: Kernel) -> int:
-    """The bytes of the largest elements in memory."""
+    """The bytes of the largest element of a field, at most WIDEST."""
     fields = [param.type for param in (*kernel.inputs, *kernel.written) if param.type.field_shape.points > 1]
     return min(max((kind.storage.bits // 8 for kind in fields), default=WIDEST), WIDEST)
 
 
-def _even(kernel: Kernel, lanes: int, wanted: Parameters) -> Parameters:
-    """As many blocks, which are as large as one another; strips are no narrower."""
-    given, columns = dict(wanted), kernel.domain.extent("column")
-    given["columns"] = even_width(columns, max(columns // given["columns"], 1), lanes)
-    for name in given.keys() & {"rows", "layers"}:
+def _even(kernel: Kernel, lanes: int, requested: Parameters) -> Parameters:
+    """The parameters with the same number of blocks, but equal ones; strips do not become narrower."""
+    result, columns = dict(requested), kernel.domain.extent("column")
+    result["columns"] = even_width(columns, max(columns // result["columns"], 1), lanes)
+    for name in result.keys() & {"rows", "layers"}:
         extent = kernel.domain.extent(name[:-1])
-        step = 1 if "layers" in given else given["together"]
-        blocks = -(-extent // given[name])
-        given[name] = -(-extent // (blocks * step)) * step
-    return given
+        step = 1 if "layers" in result else result["together"]
+        blocks = -(-extent // result[name])
+        result[name] = -(-extent // (blocks * step)) * step
+    return result
 
 
-def _suited(kernel: Kernel, wanted: Parameters) -> Parameters:
-    """Blocks no larger than the grid; where rows are walked, of whole steps."""
-    together = min(wanted.get("together", 1), MOST_ROWS, kernel.domain.extent("row"))
-    given = {**wanted, "together": together} if "together" in wanted else dict(wanted)
+def _limited(kernel: Kernel, requested: Parameters) -> Parameters:
+    """The parameters with blocks not larger than the grid; where rows are walked, in whole steps."""
+    together = min(requested.get("together", 1), MOST_ROWS, kernel.domain.extent("row"))
+    result = {**requested, "together": together} if "together" in requested else dict(requested)
     for name in ("rows", "layers"):
-        if name in given:
-            given[name] = min(given[name], kernel.domain.extent(name[:-1]))
-    if "rows" in given:
-        rows = max(given["rows"], together)
-        given["rows"] = rows if "layers" in given else rows // together * together
-    return given
+        if name in result:
+            result[name] = min(result[name], kernel.domain.extent(name[:-1]))
+    if "rows" in result:
+        rows = max(result["rows"], together)
+        result["rows"] = rows if "layers" in result else rows // together * together
+    return result
 
 
-def _strips(kernel: Kernel, found: Leads, parameters: Parameters) -> ColumnStrips:
+def _strips(kernel: Kernel, plan: Leads, parameters: Parameters) -> ColumnStrips:
     sizes = {axis: parameters[f"{axis}s"] for axis in ("layer", "row", "column") if f"{axis}s" in parameters}
-    return ColumnStrips(kernel, found, sizes, parameters.get("together", 1))
+    return ColumnStrips(kernel, plan, sizes, parameters.get("together", 1))
 
 
-def _suit(kernel: Kernel, found: Leads, strips: ColumnStrips) -> bool:
-    """Whether rows and columns that stand for those outside are kept when they are read, and all that is kept is not too much."""
+def _suit(kernel: Kernel, plan: Leads, strips: ColumnStrips) -> bool:
+    """Whether the buffers hold the rows and columns that borders name when they are read, and do not exceed the limit."""
     if not strips.fits or strips.nbytes > MOST_BYTES:
         return False
-    sizes = {**strips.sizes, found.walk: kernel.domain.extent(found.walk)} if found.walk else strips.sizes
+    sizes = {**strips.sizes, plan.walk: kernel.domain.extent(plan.walk)} if plan.walk else strips.sizes
     if strips.open:
         sizes = {**sizes, "column": min(strips.width, strips.columns)}
-    axes = ("column",) if strips.rings.wraps else sizes
-    return all(one.beyond(axis) < sizes[axis] for one in found.kept.values() for axis in axes)
+    axes = ("column",) if strips.buffers.wraps else sizes
+    return all(one.beyond(axis) < sizes[axis] for one in plan.live.values() for axis in axes)
 
 
-def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
-    """As the parameters say, as far as they suit; strips are as wide as one another."""
-    found, wanted = leads(kernel), _suited(kernel, parameters)
-    given = wanted if _suit(kernel, found, _strips(kernel, found, wanted)) else candidates(kernel)[0]
-    return {**given, "columns": _strips(kernel, found, given).width}
+def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
+    """The parameters if they suit, else the best candidate; strips have equal widths."""
+    plan, suited = leads(kernel), _limited(kernel, parameters)
+    valid = suited if _suit(kernel, plan, _strips(kernel, plan, suited)) else candidates(kernel)[0]
+    return {**valid, "columns": _strips(kernel, plan, valid).width}
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
@@ -184,5 +196,5 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 
 
 LINE_BUFFERS = Method(
-    "line buffers", ("columns", "rows", "layers", "together"), refuse, candidates, taken, apply, open=True
+    "line buffers", ("columns", "rows", "layers", "together"), refuse, candidates, legalize, apply, open=True
 )

@@ -1,4 +1,4 @@
-"""How far each stage of a kernel runs ahead of the results: along the axis that threads walk, and beyond a thread's block."""
+"""Leads of stages: the distance of each from the results along the axis that threads walk, and its halo around a block."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Span = tuple[int, int]
 
 @dataclass
 class Lead:
-    """A stage, when the results are at some row or layer of a block.
+    """The lead of a stage over the results.
 
     Attributes:
         kernel: the stage, without intermediates.
-        ahead: how many rows or layers further it is.
-        start: its first one, behind the first one of the block.
-        halo: the points that it computes before a block and behind it, along the axes that are not walked.
+        ahead: the number of rows or layers between the results and the stage.
+        start: its first row or layer, relative to the first one of the block.
+        halo: the numbers of points that it computes before and behind a block, by axis that is not walked.
     """
 
     kernel: Kernel
@@ -37,14 +37,14 @@ class Lead:
 
 
 @dataclass
-class Kept:
-    """What is kept of an intermediate.
+class LiveRange:
+    """The live range of an intermediate.
 
     Attributes:
-        lead: the stage that makes it.
-        oldest: the oldest row or layer that is still read, from that of the results.
-        reach: how far beyond an edge is read along each axis.
-        border: of its reads, if they reach beyond.
+        lead: the stage that computes it.
+        oldest: the oldest row or layer that is still read, relative to that of the results.
+        reach: the distance of reads beyond an edge, by axis.
+        border: the border of these reads.
     """
 
     lead: Lead
@@ -58,23 +58,23 @@ class Kept:
 
 @dataclass(frozen=True)
 class Leads:
-    """What is known of a kernel's stages.
+    """The stages of a kernel.
 
     Attributes:
-        stages: in the order in which they run.
-        kept: the intermediates; all of these are read at constant distances.
+        stages: the leads, in the order in which stages run.
+        live: the live ranges of intermediates; all reads of them are at constant distances.
         walk: the axis that threads walk.
-        lanes: of vectors.
+        lanes: the lanes of vectors.
     """
 
     stages: list[Lead]
-    kept: dict[FieldParam, Kept]
+    live: dict[FieldParam, LiveRange]
     walk: str
     lanes: int
 
 
-def _walked(kernel: Kernel) -> str:
-    """The axis that threads walk: layers, where stages read others along them, or rows; "" where the grid has one axis."""
+def _walk(kernel: Kernel) -> str:
+    """The axis that threads walk: "layer" where stages read others along layers, else "row"; "" where the grid has one axis."""
     axes = kernel.domain.axes
     near = (f for stage in stages(kernel) for param, f in footprints(stage).items() if param in kernel.intermediates)
     if len(axes) == 3 and any(f is not None and (f.low[0] or f.high[0]) for f in near):
@@ -83,28 +83,33 @@ def _walked(kernel: Kernel) -> str:
 
 
 def leads(kernel: Kernel) -> Leads:
-    walk, axes = _walked(kernel), kernel.domain.axes
-    found = [Lead(stage) for stage in stages(kernel)]
-    kept = {param: Kept(lead, FAR) for lead in found for param in lead.kernel.written if param in kernel.intermediates}
-    for reader in reversed(found):
+    walk, axes = _walk(kernel), kernel.domain.axes
+    in_order = [Lead(stage) for stage in stages(kernel)]
+    live = {
+        param: LiveRange(lead, FAR)
+        for lead in in_order
+        for param in lead.kernel.written
+        if param in kernel.intermediates
+    }
+    for reader in reversed(in_order):
         for param, near in footprints(reader.kernel).items():
-            if param in kept and near is not None:
+            if param in live and near is not None:
                 for axis, span in zip(axes, zip(near.low, near.high, strict=True), strict=True):
-                    _extend(kept[param], reader, axis, span, mirrored(near), axis == walk)
+                    _extend(live[param], reader, axis, span, mirrored(near), axis == walk)
                 for border in near.borders:
-                    kept[param].border = border
-    return Leads(found, kept, walk, vector_length(kernel))
+                    live[param].border = border
+    return Leads(in_order, live, walk, vector_length(kernel))
 
 
-def _extend(kept: Kept, reader: Lead, axis: str, span: Span, mirrors: bool, walked: bool) -> None:
-    """Points beyond an edge stand for some inside, which must be there too."""
-    lead, (low, high) = kept.lead, (min(span[0], 0), max(span[1], 0))
-    kept.reach[axis] = max(kept.beyond(axis), high, -low)
+def _extend(live: LiveRange, reader: Lead, axis: str, span: Span, mirrors: bool, walked: bool) -> None:
+    """Extend a live range, and the lead of its stage, to a read; mirrors beyond an edge need the points inside too."""
+    lead, (low, high) = live.lead, (min(span[0], 0), max(span[1], 0))
+    live.reach[axis] = max(live.beyond(axis), high, -low)
     if walked:
         if mirrors:
             low, high = min(low, -high), max(high, -low)
         lead.ahead, lead.start = max(lead.ahead, reader.ahead + high), min(lead.start, reader.start + low)
-        kept.oldest = min(kept.oldest, reader.ahead + low)
+        live.oldest = min(live.oldest, reader.ahead + low)
     else:
         (before, behind), around = lead.around(axis), reader.around(axis)
         lead.halo[axis] = max(before, around[0] - low), max(behind, around[1] + high)

@@ -1,6 +1,6 @@
-"""How many lanes the vectors of a kernel have: the more, the fewer bits all of these have, as many registers are filled.
+"""The lanes of the vectors of a kernel: more where all values are narrow, so that vectors fill the same registers.
 
-Only what has operators in vectors of any length counts, since OpenCL's functions know none of more than 16 lanes.
+Longer vectors need kernels of operators alone, since OpenCL functions take at most 16 lanes.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from gpuop.ir.nodes import Apply, Assign, Cast, Comment, Const, Expr, For, Index
 from gpuop.ir.ops import MIRRORED
 from gpuop.ir.types import FLOAT, HALF, DType
 from gpuop.ir.visit import operands, values, walk
-from gpuop.passes.schedules.common.lane_positions import LanePlaces
+from gpuop.passes.schedules.common.lane_positions import LanePositions
 
 OPERATORS = {"add", "sub", "mul", "and", "or", "xor", "not", "shl", "shr", "min", "max", "choose", *MIRRORED}
 
 
 def vector_length(kernel: Kernel) -> int:
-    """The lanes of a kernel whose threads have neighbours in a row; 1 where its target has no vectors."""
+    """The lanes for a kernel whose threads have neighbours in a row; 1 where its target has no vectors."""
     assert kernel.target is not None
     lanes, columns = kernel.target.vector_length, kernel.domain.extent("column")
-    places = LanePlaces(kernel)
+    places = LanePositions(kernel)
     computed = list(_computed(kernel, places))
     if lanes == 1 or not _has_operators_only(kernel, computed) or places.anywhere():
         return lanes
@@ -31,11 +31,11 @@ def vector_length(kernel: Kernel) -> int:
     return lanes
 
 
-def _computed(kernel: Kernel, places: LanePlaces) -> Iterator[Expr]:
-    """What lanes compute: all but the places of reads in loops, and the bounds of these."""
+def _computed(kernel: Kernel, places: LanePositions) -> Iterator[Expr]:
+    """The expressions that lanes compute: all but coordinates of reads in loops, and bounds of these loops."""
     looped = any(isinstance(stmt, For) for stmt in kernel.body)
     for stmt in walk(kernel.body):
-        if not looped or not (isinstance(stmt, For) or (isinstance(stmt, Let) and stmt.var in places.places)):
+        if not looped or not (isinstance(stmt, For) or (isinstance(stmt, Let) and stmt.var in places.positions)):
             pending = list(values(stmt))
             while pending:
                 expr = pending.pop()
@@ -44,7 +44,7 @@ def _computed(kernel: Kernel, places: LanePlaces) -> Iterator[Expr]:
 
 
 def _kinds(kernel: Kernel, computed: Iterable[Expr]) -> Iterator[DType]:
-    """The types of what is computed, and stored; bools are masks of what is compared, and halves computed as floats."""
+    """The types that are computed and stored, without bools, which are masks of other types; halves are computed as floats."""
     for e in computed:
         if not isinstance(e, Index) and e.type.kind != "b":
             yield FLOAT if e.type.dtype is HALF else e.type.dtype

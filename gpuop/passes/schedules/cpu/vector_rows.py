@@ -1,10 +1,18 @@
-"""Stencils in the vectors of CPUs: a thread has neighbours in a row, of several rows, which share what they load.
+"""Stencils in the vectors of CPUs: a thread has a vector of columns in several rows, which share loads.
 
-Where windows reach along layers alone, a thread has the same row of several layers, as what others read of these is far in memory.
+With 8 lanes, 4 rows and a grid of 20 columns:
 
-Rows are common to a vector, and their borders stay as they are. Where no read along the row leaves its field, columns need no
-borders; elsewhere, vectors are loaded from lines that have been put together (`edge_vectors.py`). At the end of a row that is no
-multiple of them, and of the grid, vectors overlap. Where conditions say in which part of a row a point is, each part has its code.
+               columns 0 .. 7    8 .. 15    12 .. 19        the last vector begins at 20 - 8 and overlaps the one before
+    rows 0..3      thread 0    | thread 1 | thread 2 |
+    rows 4..7      thread 0    | thread 1 | thread 2 |      (of other work-groups)
+
+    a window of three rows: a thread loads 6 rows for its 4, instead of 12
+
+Where windows reach along layers alone, a thread has the same row of several layers instead, because neighbouring layers are far
+apart in memory.
+
+A row is the same for all lanes and keeps its borders. Columns need no borders in the interior; at the ends of rows, vectors are
+loaded from lines in private memory (`edge_vectors.py`). Parts of rows (`row_parts.py`) have code of their own.
 """
 
 from __future__ import annotations
@@ -22,15 +30,15 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.coarsening_factor import MOST_VALUES, is_own, is_small, refusal_of_thread
-from gpuop.passes.schedules.common.instantiate import Placed, own_point, positions, without_tables
-from gpuop.passes.schedules.common.lane_positions import LanePlaces
+from gpuop.passes.schedules.common.instantiate import Instance, own_point, positions, without_tables
+from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.row_parts import RowPart, parts_of_rows
-from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, LinePlaces, lower
+from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, lower
 from gpuop.passes.schedules.cpu.vector_lengths import vector_length
 from gpuop.passes.vectorization_legality import doubles, halves, obstacle
 
-MOST_ROWS = 16  # of a thread: its statements are repeated for each
+MOST_ROWS = 16  # rows of a thread: its statements are repeated for each
 WRITTEN_ONCE = "what a thread writes may not be written twice"
 COLUMN, ROW = Index("global", "column"), Index("global", "row")
 
@@ -43,36 +51,42 @@ def refuse(kernel: Kernel) -> str:
         return "it has stages"
     if not any(isinstance(e, Read) and e.point is not None for e in expressions(kernel.body)):
         return "it reads no points but its own"
-    wrong = doubles(kernel.body) if kernel.target.widening == "functions" else ""
-    found = wrong or halves(kernel) or uncopied(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
-    if found:
-        return found
+    precision = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    reason = (
+        precision or halves(kernel) or refused_copying(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
+    )
+    if reason:
+        return reason
     if kernel.domain.extent("column") < kernel.target.vector_length:
         return "its rows are too short for vectors"
-    divided = not kernel.named and kernel.domain.extent("column") % vector_length(kernel) == 0
-    return WRITTEN_ONCE if kernel.shared_memory and not divided else ""
+    is_divided = not kernel.named and kernel.domain.extent("column") % vector_length(kernel) == 0
+    return WRITTEN_ONCE if kernel.shared_memory and not is_divided else ""
 
 
 def _places(kernel: Kernel) -> str:
     assert kernel.target is not None
     parts = [part.kernel for part in parts_of_rows(kernel)]
-    return next(filter(None, (LanePlaces(each).obstacle(kernel.target.gathers) for each in parts or [kernel])), "")
+    return next(filter(None, (LanePositions(each).obstacle(kernel.target.gathers) for each in parts or [kernel])), "")
 
 
-def unjoined(kernel: Kernel, each: float = 1.0) -> str:
-    """Why its threads are not to be joined, of which each counts as so many; those that are joined may overlap."""
-    return uncopied(kernel, each) or (WRITTEN_ONCE if kernel.shared_memory else "")
+def refused_joining(kernel: Kernel, each: float = 1.0) -> str:
+    """Return the reason why a thread cannot do the work of several, which may overlap; empty where it can.
+
+    Args:
+        each: the number of threads that one counts as.
+    """
+    return refused_copying(kernel, each) or (WRITTEN_ONCE if kernel.shared_memory else "")
 
 
-def uncopied(kernel: Kernel, each: float = 1.0) -> str:
-    """Why a thread is not to do what others do too, where none of them writes the same point."""
+def refused_copying(kernel: Kernel, each: float = 1.0) -> str:
+    """Return the reason why a thread cannot do the work of several that do not overlap; empty where it can."""
     if is_small(kernel, each):
         return "its grid is small, and vectors take longer to compile"
     return WRITTEN_ONCE if kernel.whole else refusal_of_thread(kernel)
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    """Rows of a thread: four where rows share what they load."""
+    """The numbers of rows of a thread: four first where rows share loads, one first elsewhere."""
     counts = [rows for rows in (4, 2, 1, 8) if rows <= most_rows(kernel) and _divides(kernel, rows)]
     if axis_of(kernel) == "layer":
         counts.sort(reverse=True)
@@ -82,12 +96,12 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def _divides(kernel: Kernel, rows: int) -> bool:
-    """Whether threads with so many rows write no point twice, where they must not."""
+    """Whether so many rows divide the grid, where threads must not overlap."""
     return not (kernel.shared_memory and kernel.domain.extent(axis_of(kernel)) % rows)
 
 
 def most_rows(kernel: Kernel) -> int:
-    """The rows of a thread, whose statements are repeated for each."""
+    """The greatest number of rows of a thread, whose statements are repeated for each."""
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, Let))
     return min(max(MOST_VALUES // 2 // max(values, 1), 1), kernel.domain.extent(axis_of(kernel)))
 
@@ -106,7 +120,7 @@ def axis_of(kernel: Kernel) -> str:
 
 
 def _shares_rows(kernel: Kernel) -> bool:
-    """Whether four rows load at most three quarters of what they would alone: more rows are more places in memory at a time."""
+    """Whether four rows load at most three quarters of what each would alone; else more rows only mean more memory streams."""
     reads = {e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)}
     places = {(e.field, e.point or own_point(len(e.field.type.field_shape)), e.element) for e in reads}
     together = {
@@ -117,7 +131,7 @@ def _shares_rows(kernel: Kernel) -> bool:
     return len(together) <= 3 * len(places)
 
 
-def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
     most = min(parameters["rows"], MOST_ROWS, kernel.domain.extent(axis_of(kernel)))
     return {"rows": next(rows for rows in range(most, 0, -1) if _divides(kernel, rows))}
 
@@ -127,10 +141,10 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 
 
 class RowsOfVectors(ABC):
-    """A kernel whose threads have a vector of columns, of some rows.
+    """Builds a kernel whose threads have a vector of columns in several rows.
 
     Attributes:
-        rows: of a thread.
+        rows: the rows of a thread.
         first, top: the column of the first lane, and the first row.
     """
 
@@ -151,22 +165,31 @@ class RowsOfVectors(ABC):
         return replace(source, domain=Domain(shape, domain.elements), body=body, points=domain.shape, per_thread=each)
 
     def begin(self, var: Var, thread: Index, many: int, behind: int, start: int, head: list[Stmt]) -> None:
-        """Where a thread begins along an axis: the last one where there are so many more before what is left out behind."""
+        """Bind the first point of a thread along an axis; the last thread begins early enough to end inside.
+
+        Args:
+            many: the points of a thread.
+            behind: the points at the end of the axis that vectors leave out.
+            start: the first point of vectors.
+        """
         b = collector(head)
         last = b.bind(extent(self.source, thread.axis, behind + many))
         first = Apply("min", (b.apply("mul", thread, many), last), Type(INT))
-        known = isinstance(last, Const)  # to be no less than the first one
+        is_constant = isinstance(last, Const)  # so that it is not below the first one
         head.append(
-            Let(var, first if known and not start else Apply("max", (b.bind(first), constant(start, INT)), Type(INT)))
+            Let(
+                var,
+                first if is_constant and not start else Apply("max", (b.bind(first), constant(start, INT)), Type(INT)),
+            )
         )
 
     @abstractmethod
     def columns(self) -> tuple[int, int]:
-        """The first column of vectors, and how many are left out behind them."""
+        """The first column of vectors, and the number of columns behind the last one."""
 
     @abstractmethod
     def body(self) -> Block:
-        """What a thread does with its rows."""
+        """The statements of a thread."""
 
 
 class _VectorRows(RowsOfVectors):
@@ -174,53 +197,53 @@ class _VectorRows(RowsOfVectors):
         return 0, 0
 
     def body(self) -> Block:
-        found, first, parts = LinePlaces(self.source, self.rows), Ref(self.first), parts_of_rows(self.source)
+        reads, first, parts = EdgeReads(self.source, self.rows), Ref(self.first), parts_of_rows(self.source)
         if not parts:
-            return found.vector(first, self.lanes, self.copies)
-        known = not LanePlaces(self.source).obstacle()
-        beside = found.at_edge if known else found.one_by_one
+            return reads.vector(first, self.lanes, self.copies)
+        is_known = not LanePositions(self.source).obstacle()
+        beside = reads.at_edge if is_known else reads.one_by_one
         body: Block = (Comment("columns of several parts"), *beside(first, self.lanes, self.copies))
         for part in reversed(parts):
             body = self.part(part, body)
         return body
 
     def part(self, part: RowPart, orelse: Block) -> Block:
-        """What a thread does whose columns all lie in a part, and in the fields that are read there."""
-        there, out = copy.copy(self), list[Stmt]()
-        there.source = part.kernel
-        found, b = LinePlaces(part.kernel, self.rows), collector(out)
-        start, last = max(part.start, found.interior[0]), min(part.end, found.interior[1]) - self.lanes
+        """The code of a part, for threads whose columns, and their reads, all lie inside; `orelse` for other threads."""
+        inner, out = copy.copy(self), list[Stmt]()
+        inner.source = part.kernel
+        reads, b = EdgeReads(part.kernel, self.rows), collector(out)
+        start, last = max(part.start, reads.interior[0]), min(part.end, reads.interior[1]) - self.lanes
         if last < start:
             return orelse
         tests = [b.apply("ge", Ref(self.first), start)] if start else []
-        tests += [b.apply("le", Ref(self.first), last)] if last + self.lanes < found.columns else []
+        tests += [b.apply("le", Ref(self.first), last)] if last + self.lanes < reads.columns else []
         test = b.apply("and", *tests) if len(tests) > 1 else tests[0]
-        return (*out, If(test, found.inside(Ref(self.first), self.lanes, there.copies), orelse))
+        return (*out, If(test, reads.inside(Ref(self.first), self.lanes, inner.copies), orelse))
 
     def copies(self, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[list[Block]]:
         return [self.copy(row, first, lane, lines, out) for row in range(self.rows)]
 
     def copy(self, row: int, first: Expr, lane: Expr, lines: EdgeLines | None, out: list[Stmt]) -> list[Block]:
-        """The statements for a row, and the column of a lane behind the first one."""
+        """The statements for a row, at a lane behind the first column."""
         b = collector(out if lines is None else lines.head)
         lanes = collector(out)
-        found: dict[Index, Expr] = {}
+        by_index: dict[Index, Expr] = {}
         for index in positions(self.source, self.source.domain):
             if index.kind == "global_size":
-                found[index] = extent(self.source, index.axis)
+                by_index[index] = extent(self.source, index.axis)
             elif index.axis == self.axis and self.rows > 1:
-                found[index] = b.apply("add", Ref(self.top), row + index.offset)
+                by_index[index] = b.apply("add", Ref(self.top), row + index.offset)
             elif index.axis == "column":
-                found[index] = lanes.apply("add", lanes.apply("add", first, index.offset), lane)
-        copier = _Row(self.source, found, row, lines)
+                by_index[index] = lanes.apply("add", lanes.apply("add", first, index.offset), lane)
+        copier = _Row(self.source, by_index, row, lines)
         return [copier.stmt(stmt) for stmt in without_tables(self.source)]
 
 
-class _Row(Placed):
-    """The statements at a given position."""
+class _Row(Instance):
+    """Copies the body for a row."""
 
-    def __init__(self, source: Kernel, found: dict[Index, Expr], row: int, lines: EdgeLines | None) -> None:
-        super().__init__(source, found)
+    def __init__(self, source: Kernel, by_index: dict[Index, Expr], row: int, lines: EdgeLines | None) -> None:
+        super().__init__(source, by_index)
         self.row, self.lines = row, lines
 
     def stmt(self, stmt: Stmt) -> Block:
@@ -237,4 +260,4 @@ def least(x: Expr, y: int) -> Expr:
     return Apply("min", (x, constant(y, INT)), Type(INT))
 
 
-VECTOR_ROWS = Method("vector rows", ("rows",), refuse, candidates, taken, apply, open=True)
+VECTOR_ROWS = Method("vector rows", ("rows",), refuse, candidates, legalize, apply, open=True)

@@ -1,8 +1,8 @@
-"""Points of intermediates outside of the field: they have the values of the points inside that the border names.
+"""Ghost points of intermediates, outside of the field: each gets the value of the inner point that its border names.
 
-Threads compute stages for points outside too, which is not what a border means: that reads the value of another point. Copies
-put it right before a later stage reads. They stay within a thread's arrays, at places that are known: columns outside are met by
-the threads at the edges alone, rows outside by all threads of a warp at once.
+Threads compute stages at points outside like at inner ones, but a border means the value of another point. Copies within a
+thread's arrays, at constant indices, correct this before a later stage reads: threads at the edges copy columns, and all
+threads of a warp copy rows at the same time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gpuop.passes.coarsening_factor import elements
 from gpuop.passes.schedules.common.grid_walk import RowLoads, numbered
 from gpuop.passes.schedules.common.register_windows import MIRRORED, View, Windows, around
 
-INSIDE: dict[str, Callable[[int], int]] = {  # how far from the edge the point is that one so far outside stands for
+INSIDE: dict[str, Callable[[int], int]] = {  # distance from the edge, inside, of the point that k points outside means
     "clamp": lambda k: 0,
     "reflect": lambda k: k,
     "symmetric": lambda k: k - 1,
@@ -26,7 +26,7 @@ INSIDE: dict[str, Callable[[int], int]] = {  # how far from the edge the point i
 
 
 def refused_stages(kernel: Kernel, windows: Windows) -> str:
-    """Why threads that walk cannot compute intermediates ahead; empty where they can."""
+    """Return the reason why walking threads cannot compute intermediates ahead; empty where they can."""
     for view, reach in windows.reach.items():
         if any(view.across) and (not view.shared or len(windows.stages) > 2):
             return "other threads need what its stages compute"
@@ -41,7 +41,7 @@ def refused_stages(kernel: Kernel, windows: Windows) -> str:
 
 
 def _repeats(windows: Windows) -> bool:
-    """Whether intermediates outside have the values of the other end: all is read so, and nothing knows where it is."""
+    """Whether intermediates outside are periodic: all reads wrap around, and no value depends on its position."""
     makers = windows.stages[:-1]
     reads = ((n, read) for n, stage in enumerate(makers) for read in around(stage))
     borders = {windows.view(n, read, e)[0].border for n, read in reads for e in elements(read.field, read.element)}
@@ -52,18 +52,18 @@ def _repeats(windows: Windows) -> bool:
     return not placed and borders <= {"wrap"}
 
 
-class Outside:
-    """Statements that put the points outside of views right."""
+class GhostPoints:
+    """Builds the statements that correct the ghost points of views."""
 
     def __init__(self, kernel: Kernel, windows: Windows, loads: RowLoads) -> None:
         self.windows, self.loads = windows, loads
         self.rows, self.columns = kernel.domain.extent(windows.axis), kernel.domain.extent("column")
 
     def in_row(self, views: list[View], at: Expr, k: Expr, out: list[Stmt]) -> None:
-        """Of the row `at`, the newest but for `k` others: its columns outside, and all of it where it is behind the last row."""
-        columns, rows = Copies(), Copies()
+        """Correct the row `at`, the newest but for `k` others: its columns outside, and all of it behind the last row."""
+        columns, rows = ConditionalCopies(), ConditionalCopies()
         for view in views:
-            slot = collector(out).apply("add", k, self.windows.found[view].height - 1)
+            slot = collector(out).apply("add", k, self.windows.by_view[view].height - 1)
             low, high = self.windows.reach[view].columns if not view.shared else (0, 0)
             self._columns(view, slot, range(1, 1 - low), 1, columns)
             self._columns(view, slot, range(1, high + 1), -1, columns)
@@ -76,8 +76,12 @@ class Outside:
         rows.test(at, out)
 
     def above(self, views: list[View], first: Expr, late: Callable[[View], int], out: list[Stmt]) -> None:
-        """The rows before the first one: in the turn in which a view's reader comes to that, `late` others of the turn."""
-        rows = Copies()
+        """Correct the rows before the first one, in the iteration in which the reader of a view comes to the first row.
+
+        Args:
+            late: the rows of the iteration before that one.
+        """
+        rows = ConditionalCopies()
         for view in views:
             low, before = self.windows.reach[view].rows[0], late(view)
             for n in range(1, 1 - low):
@@ -86,12 +90,12 @@ class Outside:
                 self._row(view, constant(there, INT), constant(here, INT), copies)
         rows.test(first, out)
 
-    def _columns(self, view: View, slot: Expr, outside: range, step: int, found: Copies) -> None:
-        """So many columns outside of the first or the last one, in each thread whose window they are in."""
+    def _columns(self, view: View, slot: Expr, outside: range, step: int, copies: ConditionalCopies) -> None:
+        """Collect the copies of columns outside, beside the first or the last one, in each thread whose window has them."""
         lanes, width, left = (
             self.loads.walk.columns,
             self.loads.arrays[view].extents[1],
-            self.windows.found[view].columns[0],
+            self.windows.by_view[view].columns[0],
         )
         threads = -(-(self.columns + self.loads.walk.slack) // lanes)
         edge = 0 if step > 0 else self.columns - 1
@@ -102,10 +106,10 @@ class Outside:
             if not places:
                 return
             for there, here in places:
-                self._copy(view, slot, constant(there, INT), slot, constant(here, INT), found["eq", first])
+                self._copy(view, slot, constant(there, INT), slot, constant(here, INT), copies["eq", first])
 
     def _inside(self, view: View, k: int) -> int:
-        """How far from the edge the point is that one so far outside stands for."""
+        """The distance from the edge of the inner point that the border names for one `k` points outside."""
         return 0 if view.fill is not None else INSIDE[view.border](k)
 
     def _row(self, view: View, there: Expr, here: Expr, out: list[Stmt]) -> None:
@@ -120,8 +124,8 @@ class Outside:
         out.append(Store(array, (row, column), value))
 
 
-class Copies(dict[tuple[str, int], list[Stmt]]):
-    """What is copied where a comparison of a place with a number holds."""
+class ConditionalCopies(dict[tuple[str, int], list[Stmt]]):
+    """Statements by the comparison of a coordinate with a number under which they run."""
 
     def __missing__(self, key: tuple[str, int]) -> list[Stmt]:
         self[key] = []

@@ -1,8 +1,8 @@
-"""Threads that walk along layers beside one another: what one loads or computes in a layer, others look up.
+"""Halo exchange of threads that walk along layers side by side: they read the loads and intermediates of neighbours.
 
-It lies in local memory, where each thread puts its own columns of a layer; after the one barrier of a turn all have. A work-group
-has threads around those that write outputs, which only load and compute what these look up. What is said of layers and rows holds
-for rows and layers too, where threads walk along rows.
+Each thread stores its own columns of a layer in local memory; the one barrier of an iteration follows. A work-group has threads
+around those that write outputs, which only load and compute for these. Where threads walk along rows, read "layer" for "row" and
+"row" for "layer".
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Expr, If, Index, Let, Load, Ref, Stmt, Store, Var
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, Shape, Type
-from gpuop.passes.schedules.common.grid_walk import FIRST, ROW, TOP, RowLoads, Walk, named, numbered, power_of_two
+from gpuop.passes.schedules.common.grid_walk import FIRST, ROW, TOP, RowLoads, Walk, name_of, numbered, power_of_two
 from gpuop.passes.schedules.common.register_windows import MIRRORED, Span, View, Windows
 
-FIRST_ROW, FIRST_COLUMN = Var("first_row", Type(INT)), Var("first_column", Type(INT))  # of a group
+FIRST_ROW, FIRST_COLUMN = Var("first_row", Type(INT)), Var("first_column", Type(INT))  # those of a group
 WRITES = Var("writes", Type(BOOL))
 
 
 def around(windows: Windows, columns: int) -> tuple[Span, Span]:
-    """The threads of a group before and behind those that write: along rows, and along columns, of which each has some."""
+    """The numbers of threads of a group before and behind those that write: along rows, and along columns."""
     (above, below), (left, right) = windows.beside
     return (-above, below), (-(left // columns), -(-right // columns))
 
 
 def group_of(windows: Windows, columns: int, rows: int, width: int) -> Shape:
-    """The work-group in which so many rows of so many threads write."""
+    """The work-group in which `rows` rows of `width` threads write."""
     across, along = around(windows, columns)
     sides = {windows.axis: 1, "column": width + sum(along)}
     return Shape(sides.get(axis, rows + sum(across)) for axis in windows.axes)
 
 
-def placed(kernel: Kernel, walk: Walk, windows: Windows) -> tuple[Domain, list[Stmt]]:
-    """The grid of threads, of whole groups, and where a thread is: those that would be outside are inside, which matters only
-    where fields wrap around, to the other end."""
+def positioned(kernel: Kernel, walk: Walk, windows: Windows) -> tuple[Domain, list[Stmt]]:
+    """The grid of threads, in whole groups, and the position of a thread. Positions outside are moved inside: through "wrap"
+    to the other end, else to the nearest point."""
     assert walk.around is not None
     extent, head, tests = kernel.domain.extent, list[Stmt](), list[Expr]()
-    wraps = any(view.border == "wrap" for view in windows.found if view.shared)
+    wraps = any(view.border == "wrap" for view in windows.by_view if view.shared)
     threads = {walk.axis: -(-extent(walk.axis) // walk.rows)}
     head.append(Let(TOP, Apply("mul", (Index("global", walk.axis), constant(walk.rows, INT)), TOP.type)))
     places = ((walk.beside, 1, FIRST_ROW, ROW), ("column", walk.columns, FIRST_COLUMN, FIRST))
@@ -64,13 +64,13 @@ def placed(kernel: Kernel, walk: Walk, windows: Windows) -> tuple[Domain, list[S
     return Domain(Shape(threads[axis] for axis in kernel.domain.axes), kernel.domain.elements), head
 
 
-class Exchange:
+class HaloExchange:
     """The local memory of a group.
 
     Attributes:
-        views: what is looked up, by what the thread has itself of it and puts there.
-        newest: the layer that it puts there, seen from that of the results.
-        arrays: layers, columns of a thread, rows, and threads, so that those of a warp look at one bank each.
+        views: the shared views, by the thread's own view that it stores for them.
+        newest: the layer that a thread stores for each own view, relative to that of the outputs.
+        arrays: indexed by layer, column of a thread, row, and thread, so that the threads of a warp use different banks.
     """
 
     def __init__(self, kernel: Kernel, walk: Walk, windows: Windows, loads: RowLoads) -> None:
@@ -82,12 +82,12 @@ class Exchange:
         }
 
     def looked_up(self, early: bool) -> list[View]:
-        """The views whose newest layer was put there in an earlier turn, or the others."""
-        found = self.windows.found
-        return [v for own in self.views for v in self.views[own] if early == (found[v].rows[1] < self.newest[own])]
+        """The views whose newest layer was stored in an earlier iteration, or the others."""
+        by_view = self.windows.by_view
+        return [v for own in self.views for v in self.views[own] if early == (by_view[v].rows[1] < self.newest[own])]
 
     def put(self, row: Expr, out: list[Stmt]) -> None:
-        """The next layers, when the results are at a row."""
+        """Store the next layers, when the outputs are at a row."""
         for own, views in self.views.items():
             one = partial(self._put, own, self._slot(own, self.newest[own], row, out))
             for first, count in self._needed(views):
@@ -98,31 +98,31 @@ class Exchange:
         out.append(Store(self.arrays[own], place, self._own(own, self.newest[own], lane, collector(out))))
 
     def _own(self, own: View, layer: int, lane: Expr, b: Builder) -> Expr:
-        """What the thread has itself, so many layers behind that of the results."""
-        array, kept = self.loads.arrays[own], constant(layer - self.windows.found[own].rows[0], INT)
-        return b.bind(Load(array, (kept, lane), array.type))
+        """The thread's own value, so many layers behind the outputs."""
+        array, row = self.loads.arrays[own], constant(layer - self.windows.by_view[own].rows[0], INT)
+        return b.bind(Load(array, (row, lane), array.type))
 
     def _needed(self, views: list[View]) -> list[Span]:
-        """Which columns of a thread are looked up, by others or where a border is: the first, and how many."""
+        """The columns of a thread that others, or borders, read: spans of a first column and a count."""
         columns = self.walk.columns
-        reach = max(max(-low, high) for low, high in (self.windows.found[view].columns for view in views))
+        reach = max(max(-low, high) for low, high in (self.windows.by_view[view].columns for view in views))
         reach += any(view.border in MIRRORED for view in views)
         if any(any(view.across) for view in views) or 2 * reach >= columns:
             return [(0, columns)]
         return [(0, reach), (columns - reach, reach)]
 
     def get(self, views: list[View], row: Expr, out: list[Stmt]) -> None:
-        """The newest layers of views; of what stages made, by the threads that write outputs."""
-        made = list[Stmt]()
+        """Load the newest layers of views; those of intermediates for the threads that write outputs alone."""
+        written = list[Stmt]()
         for view in views:
-            self._get(view, row, made if view in self.windows.reach else out)
-        if made:
-            out.append(If(Ref(WRITES), tuple(made)))
+            self._get(view, row, written if view in self.windows.reach else out)
+        if written:
+            out.append(If(Ref(WRITES), tuple(written)))
 
     def _get(self, view: View, row: Expr, out: list[Stmt]) -> None:
-        """What others have put there, beside what the thread has itself."""
+        """Load a layer: neighbours' columns from local memory, beside the thread's own."""
         own, array, columns = self.windows.own(view), self.loads.arrays[view], self.walk.columns
-        (_, layer), (low, high) = self.windows.found[view].rows, self.windows.found[view].columns
+        (_, layer), (low, high) = self.windows.by_view[view].rows, self.windows.by_view[view].columns
         slot, beside = self._slot(own, layer, row, out), self.arrays[own]
         line, tests = self._line(view, collector(out, hint="at"))
 
@@ -131,41 +131,45 @@ class Exchange:
                 value = b.apply("choose", test, value, view.fill or value)
             out.append(Store(array, (constant(array.extents[0] - 1, INT), b.apply("sub", k, low)), value))
 
-        def one(k: Expr, out: list[Stmt]) -> None:
-            """A column so far from the thread's first one."""
+        def neighbour(k: Expr, out: list[Stmt]) -> None:
+            """Load a neighbour's column, `k` columns from the thread's first one."""
             b = collector(out, hint="at")
             at, more = self._column(view, k, b)
             lane, thread = b.apply("and", at, columns - 1), b.apply("shr", at, columns.bit_length() - 1)
             value = b.bind(Load(beside, (slot, lane, line, thread), beside.type))
             store(k, value, [*tests, *more], b, out)
 
-        def same(k: Expr, out: list[Stmt]) -> None:
-            """One of the thread's own."""
+        def own_column(k: Expr, out: list[Stmt]) -> None:
+            """Load one of the thread's own columns."""
             b, place = collector(out), (slot, k, line, Index("local", "column"))
             across = any(view.across)
             store(k, b.bind(Load(beside, place, beside.type)) if across else self._own(own, layer, k, b), tests, b, out)
 
-        out += (*numbered("k", low, -low, one), *numbered("k", 0, columns, same), *numbered("k", columns, high, one))
+        out += (
+            *numbered("k", low, -low, neighbour),
+            *numbered("k", 0, columns, own_column),
+            *numbered("k", columns, high, neighbour),
+        )
 
     def _slot(self, own: View, away: int, row: Expr, out: list[Stmt]) -> Expr:
         at = collector(out, hint="at").apply("add", row, away)
         return collector(out, hint="slot").apply("and", at, self.arrays[own].extents[0] - 1)
 
     def _line(self, view: View, b: Builder) -> tuple[Expr, list[Expr]]:
-        """Which row of the group is read, and tests of whether it is inside."""
+        """The row of the group that is read, and tests of whether it is inside."""
         axis, away = self.walk.beside, sum(view.across)
         if not away or view.border == "wrap":
             return b.apply("add", Index("local", axis), away), []
         return self._inside(axis, view, b.apply("add", Ref(ROW), away), FIRST_ROW, b)
 
     def _column(self, view: View, k: Expr, b: Builder) -> tuple[Expr, list[Expr]]:
-        """The same of a column that is so far from the thread's first one."""
+        """The column of the group that is read, `k` columns from the thread's first one, and tests of whether it is inside."""
         columns, tests = self.walk.columns, list[Expr]()
         if view.border == "wrap":
             at = b.apply("add", b.apply("mul", Index("local", "column"), columns), k)
         else:
             at, tests = self._inside("column", view, b.apply("add", Ref(FIRST), k), FIRST_COLUMN, b)
-        if view not in self.windows.reach:  # by threads around the others too, beside which no thread may be
+        if view not in self.windows.reach:  # inputs: outer threads of the group read them too, and may lack a neighbour
             at = b.apply("min", b.apply("max", at, 0), columns * self.walk.sides[1] - 1)
         return at, tests
 
@@ -178,28 +182,28 @@ class Exchange:
 
 
 def shared(windows: Windows) -> dict[View, list[View]]:
-    found: dict[View, list[View]] = {}
-    for view in windows.found:
+    result: dict[View, list[View]] = {}
+    for view in windows.by_view:
         if view.shared:
-            found.setdefault(windows.own(view), []).append(view)
-    return found
+            result.setdefault(windows.own(view), []).append(view)
+    return result
 
 
 def nbytes(windows: Windows, columns: int, group: Shape) -> int:
-    """The local memory of a group."""
+    """The bytes of local memory of a group."""
     sides = math.prod(group[:2]), group[2]
     return sum(array_of(own, views, windows, columns, sides).nbytes for own, views in shared(windows).items())
 
 
 def put_row(own: View, views: list[View], windows: Windows) -> int:
-    """The layer that a thread puts there: the next one that is looked up, if it has that."""
-    return min(max(windows.found[view].rows[1] for view in views) + 1, windows.found[own].rows[1])
+    """The layer that a thread stores: the next one that others read, if the thread has it."""
+    return min(max(windows.by_view[view].rows[1] for view in views) + 1, windows.by_view[own].rows[1])
 
 
 def array_of(own: View, views: list[View], windows: Windows, columns: int, sides: tuple[int, int]) -> Array:
-    """As many layers as are looked up later, and one that is put there meanwhile."""
+    """The array of an own view: the layers that are still read, and the one that is stored meanwhile."""
     newest = put_row(own, views, windows)
-    layers = power_of_two(max(2, *(newest - windows.found[view].rows[1] + 1 for view in views)))
+    layers = power_of_two(max(2, *(newest - windows.by_view[view].rows[1] + 1 for view in views)))
     return Array(
-        f"{named(own.field, own.element)}_layers", Type(own.field.type.storage), (layers, columns, *sides), "local"
+        f"{name_of(own.field, own.element)}_layers", Type(own.field.type.storage), (layers, columns, *sides), "local"
     )

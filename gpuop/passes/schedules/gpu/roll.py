@@ -1,6 +1,18 @@
-"""Stencils on GPUs: a thread walks down a few columns, and what it read for one row serves it for the next ones.
+"""Register sliding windows for stencils on GPUs: a thread walks down a few columns and keeps the rows of its window in registers.
 
-Each value is read once by a thread, 16 bytes at a time where rows lie so; what its window holds stays in registers.
+A thread loads each value once, 16 bytes in one access where rows are aligned. For a window of 3 by 3 points and 4 columns:
+
+                 c-1   c  c+1 c+2 c+3  c+4
+    row r-1       w    w   w   w   w    w        in registers
+    row r         w    x   x   x   x    w        x: the points that the thread computes
+    row r+1       w    w   w   w   w    w
+    row r+2       n    n   n   n   n    n        the one row to load before row r+1 is computed; then all rows move up
+
+    columns       0 .. 3   | 4 .. 7   | 8 .. 11  |
+    rows  0..63   thread 0 | thread 1 | thread 2 |     `rows` is 64, `columns` 4; `turn` rows are computed in an iteration
+    rows 64..127  thread 0 | thread 1 | thread 2 |     (of other work-groups)
+
+Rows stand for layers too, where a thread walks along layers.
 """
 
 from __future__ import annotations
@@ -19,37 +31,40 @@ from gpuop.passes.schedules.common.grid_walk import Walk, power_of_two
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.register_windows import OWN, View, Window, Windows, refused_reads, windows_of
 from gpuop.passes.schedules.gpu.ghost_points import refused_stages
-from gpuop.passes.schedules.gpu.interior import rolled
+from gpuop.passes.schedules.gpu.interior import roll_kernel
 
-ROWS = (64, 32, 16, 8)  # that a thread walks
+ROWS = (64, 32, 16, 8)  # rows that a thread walks
 GROUP = 128  # threads of a work-group
-MOST_WIDE = 256  # of them along columns
-MOST_TURN = 16  # rows of a turn, whose statements are repeated
-MOST_COLUMNS = 16  # that one access takes, of bytes
+MOST_WIDE = 256  # threads of a work-group along columns
+MOST_TURN = 16  # rows of an iteration, whose statements are repeated
+MOST_COLUMNS = 16  # bytes of one access, so columns of bytes
 MOST_HELD = 112  # registers for windows: beyond these a thread has fewer columns
-MOST_STAGED = 144  # of kernels with intermediates, which fewer columns make compute more of them twice
-MOST_AGAIN = 1.6  # times the values that are needed, which threads with columns beyond their own may compute: tiles are faster then
-MOST_VALUES = 2048  # values that the copies of a body compute
-MOST_AT_ONCE = 8  # rows of a turn, where rows are not aligned
-AHEAD = 4  # rows of a turn elsewhere, so that the loads of one do not wait for those of another
-MOST_IN_TURN = 1000  # values that a turn of more rows than one computes
-WORDS = 2  # times as many rows of kernels on words of bytes, which wait for memory all the more
-FEW_COLUMNS = 4  # beyond these, most of what a thread does for a row is done for each of its columns
-NARROW = (
-    8  # threads that rows have at least whose threads begin at aligned places: those at the ends have fewer columns
+MOST_STAGED = 144  # the same for kernels with intermediates, of which threads of fewer columns recompute more
+MOST_AGAIN = (
+    1.6  # computed values for each needed one, where threads compute a halo of columns: beyond this tiles are faster
 )
-MOST_IN_CYCLE = 1400  # values that the turns of a cycle compute
-MOST_UNROLLED = 2400  # values that a loop of the interior computes, whose rows are without conditions
-SHARED = 64  # values of a point from which on threads have columns beside each other where rows are not aligned
-REGISTERS = 1 << 16  # of a GPU's multiprocessor
-SPARE = 28  # of a thread, besides those of its windows
-AGAIN, STAGED_AGAIN = 0.2, 0.6  # of a row's time for each that another thread loads too, or computes; bytes cost twice
+MOST_VALUES = 2048  # values that the copies of a body compute
+MOST_AT_ONCE = 8  # rows of an iteration, where rows are not aligned
+AHEAD = 4  # rows of an iteration elsewhere, so that their loads overlap
+MOST_IN_TURN = 1000  # values that an iteration of several rows computes
+WORDS = 2  # factor of the rows of an iteration in kernels on words of bytes, which wait longer for memory
+FEW_COLUMNS = 4  # up to these, the cost of a row does not grow much with each column
+NARROW = 8  # least threads of a row whose threads begin at aligned places: those at the ends have fewer columns
+MOST_IN_CYCLE = 1400  # values that the iterations of a cycle compute
+MOST_UNROLLED = 2400  # values that an iteration of the loop of the interior computes, whose rows have no conditions
+SHARED = 64  # values of a point from which on threads have two columns where rows are not aligned
+REGISTERS = 1 << 16  # registers of a multiprocessor
+SPARE = 28  # registers of a thread besides those of its windows
+AGAIN, STAGED_AGAIN = (
+    0.2,
+    0.6,
+)  # cost of a row that another thread loads, or computes, too, in rows; bytes cost twice as much
 DEEP = "its stages build on one another"
 
 
 @lru_cache(maxsize=64)  # several methods ask for it in turn
 def unfit(kernel: Kernel) -> str:
-    """Why no thread can walk over its points."""
+    """Return the reason why threads cannot walk over the grid; empty where they can."""
     assert kernel.target is not None
     if kernel.target.widening != "unrolled":
         return "only GPUs have the registers for rows"
@@ -58,12 +73,12 @@ def unfit(kernel: Kernel) -> str:
     if tells_groups(kernel) or kernel.whole:
         return "it can tell its work-groups"
     for stmt in statements(kernel.body):
-        if found := unrepeatable(stmt, kernel):
-            return found
-    if found := refused_reads(kernel):
-        return found
+        if reason := unrepeatable(stmt, kernel):
+            return reason
+    if reason := refused_reads(kernel):
+        return reason
     shared = {output.over for output in kernel.outputs}
-    if any(view.field in shared and window != OWN for view, window in windows_of(kernel).found.items()):
+    if any(view.field in shared and window != OWN for view, window in windows_of(kernel).by_view.items()):
         return "it updates what neighbours read"
     return ""
 
@@ -74,9 +89,9 @@ def refuse(kernel: Kernel) -> str:
         return reason
     if len(windows.stages) > 2:  # tiles are faster then
         return DEEP
-    if held(windows.found, 1, 1) > MOST_HELD:
-        return f"its windows take {held(windows.found, 1, 1)} registers"
-    if (again := computed(windows, piece(kernel, windows)[0]) / computed(windows, 0)) > MOST_AGAIN:
+    if registers(windows.by_view, 1, 1) > MOST_HELD:
+        return f"its windows take {registers(windows.by_view, 1, 1)} registers"
+    if (again := computed_values(windows, piece(kernel, windows)[0]) / computed_values(windows, 0)) > MOST_AGAIN:
         return f"its threads would compute {again:.1f} times the values that are needed"
     return "" if candidates(kernel) else "walking would leave too few threads"
 
@@ -89,17 +104,17 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
         columns //= 2
     extent = domain.extent(windows.axis)
     threads = {rows: domain.threads // columns // extent * -(-extent // rows) for rows in ROWS}
-    halo = max(window.height - 1 for window in windows.found.values()) + max(windows.early)
+    halo = max(window.height - 1 for window in windows.by_view.values()) + max(windows.early)
     again = halo * (STAGED_AGAIN if kernel.intermediates else AGAIN * (1 + (columns > 4)))
     fit = [rows for rows in ROWS if threads[rows] >= least and rows >= max(windows.early)]
     best = sorted(
         fit, key=lambda rows: (1 + again / rows) * (1 + least / threads[rows])
-    )  # few threads leave a device idle
+    )  # few threads leave cores idle
     turns = dict.fromkeys((turn, 1, 2))
     return tuple({"columns": columns, "rows": rows, "turn": n, "width": GROUP} for rows in best for n in turns)
 
 
-def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
     windows, extent = windows_of(kernel), kernel.domain.extent("column")
     columns = min(1 << parameters["columns"].bit_length() - 1, MOST_COLUMNS)
     access = access_of(kernel, columns)
@@ -107,10 +122,10 @@ def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
     turn = min(parameters["turn"], MOST_TURN) if access > 1 else 1
     if cycle > 1:
         turn = min(1 << turn.bit_length() - 1, cycle)
-    whole = math.lcm(turn, cycle) * unrolled(windows, columns, math.lcm(turn, cycle))
-    rows = min(parameters["rows"] // whole, -(-kernel.domain.extent(windows.axis) // whole))
-    rows = max(rows, -(-max(windows.early) // whole), 1) * whole
-    most = GROUP // 2 if windows.axis == "layer" else MOST_WIDE  # rows beside one another share what they read
+    unit = math.lcm(turn, cycle) * unrolled(windows, columns, math.lcm(turn, cycle))
+    rows = min(parameters["rows"] // unit, -(-kernel.domain.extent(windows.axis) // unit))
+    rows = max(rows, -(-max(windows.early) // unit), 1) * unit
+    most = GROUP // 2 if windows.axis == "layer" else MOST_WIDE  # neighbouring rows of a group share loads
     width = min(1 << parameters["width"].bit_length() - 1, power_of_two(-(-extent // columns)), most)
     return {"columns": columns, "rows": rows, "turn": turn, "width": width}
 
@@ -126,35 +141,35 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     walk = Walk(windows.axis, rows, turn, columns, access, cycle, shift, slack, group, step // turn)
     inner = replace(walk, unrolled=walk.unrolled * turns, interior=True)
     if not is_split(kernel, walk):
-        return rolled(kernel, walk, None)
-    most = held(windows_of(kernel, slack, shift).found, columns, turn) + SPARE
+        return roll_kernel(kernel, walk, None)
+    most = registers(windows_of(kernel, slack, shift).by_view, columns, turn) + SPARE
     resident = REGISTERS // (group.points * most) if kernel.intermediates and shift else 0
-    return replace(rolled(kernel, walk, inner), resident=resident)
+    return replace(roll_kernel(kernel, walk, inner), resident=resident)
 
 
 def is_split(kernel: Kernel, walk: Walk) -> bool:
-    """Whether warps in the interior go a way of their own: where borders cost more than comparing rows, and warps are many."""
-    many = kernel.domain.extent(walk.axis) > 2 * walk.rows
-    many &= kernel.domain.extent("column") > 2 * walk.warp * walk.columns
-    return many and (bool(kernel.intermediates) or walk.shift > 0 or walk.columns > FEW_COLUMNS)
+    """Whether warps in the interior have code of their own: where warps are many, and borders cost more than the comparison."""
+    has_many = kernel.domain.extent(walk.axis) > 2 * walk.rows
+    has_many &= kernel.domain.extent("column") > 2 * walk.warp * walk.columns
+    return has_many and (bool(kernel.intermediates) or walk.shift > 0 or walk.columns > FEW_COLUMNS)
 
 
 def unrolled(windows: Windows, columns: int, step: int) -> int:
-    """How often a loop of the interior does some rows, so that rows that move up cost nothing: registers change their names."""
-    times = math.lcm(step, *(window.height for window in windows.found.values())) // step
-    values = computed(windows, columns) * columns * step * times
+    """The unroll factor of the interior loop, with which rows that move up cost nothing: registers change their names."""
+    times = math.lcm(step, *(window.height for window in windows.by_view.values())) // step
+    values = computed_values(windows, columns) * columns * step * times
     return times if len(windows.stages) > 1 and values <= MOST_UNROLLED else 1
 
 
 def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
-    """The columns that a thread handles, and the rows of a turn: what one wide access takes, unless registers are scarce.
+    """The columns of a thread, those of one wide access unless registers are scarce, and the rows of an iteration.
 
-    Where it is not known how rows are aligned, threads have a column each, or as many as divide a row, and more rows at a time.
+    Where the alignment of rows is not known, a thread has one column, or as many as divide a row, and more rows in an iteration.
     """
-    found, most = windows.found, MOST_STAGED if kernel.intermediates else MOST_HELD
+    by_view, most = windows.by_view, MOST_STAGED if kernel.intermediates else MOST_HELD
     widest = max(f.type.storage.bits // 8 for f in (*kernel.written, *(view.field for view in windows.inputs())))
-    values, count = computed(windows, 0), max(ACCESS // widest, 1)
-    while count > 1 and (held(found, count, 1) > most or values * count > MOST_VALUES):
+    values, count = computed_values(windows, 0), max(ACCESS // widest, 1)
+    while count > 1 and (registers(by_view, count, 1) > most or values * count > MOST_VALUES):
         count //= 2
     extent = kernel.domain.extent("column")
     if any(shifts(kernel, access_of(kernel, count))):
@@ -164,12 +179,12 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
             columns > narrow or values * columns * cycle_of(kernel, access_of(kernel, columns)) > MOST_IN_CYCLE
         ):
             columns //= 2
-        shifted = windows_of(kernel, *shifts(kernel, access_of(kernel, columns))).found
+        shifted = windows_of(kernel, *shifts(kernel, access_of(kernel, columns))).by_view
         alike = not kernel.intermediates or cycle_of(kernel, access_of(kernel, columns)) == 1
         turn = AHEAD if windows.axis == "row" and alike else 1
-        while turn > 1 and (held(shifted, columns, turn) > most or values * columns * turn > MOST_IN_TURN):
+        while turn > 1 and (registers(shifted, columns, turn) > most or values * columns * turn > MOST_IN_TURN):
             turn //= 2
-        if columns > 1 and held(shifted, columns, 1) <= most:
+        if columns > 1 and registers(shifted, columns, 1) <= most:
             return columns, turn
     columns = math.gcd(count, extent)
     columns = columns if kernel.aligned(columns) else 1
@@ -179,50 +194,52 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
         turn = AHEAD * longer
     if columns == 1 and values > SHARED:
         columns = min(2, count)
-    while turn > 1 and (held(found, columns, turn) > most or values * max(columns, 2) * turn > MOST_IN_TURN * longer):
+    while turn > 1 and (
+        registers(by_view, columns, turn) > most or values * max(columns, 2) * turn > MOST_IN_TURN * longer
+    ):
         turn //= 2
     return columns, turn
 
 
 def access_of(kernel: Kernel, columns: int) -> int:
-    """How many of so many columns are accessed at once: 1 where it is not known how rows are aligned."""
+    """The columns of one access, of so many of a thread: 1 where the alignment of rows is not known."""
     domain = kernel.domain
     if domain.extent("column") % columns == 0 and kernel.aligned(columns):
         return columns
-    given = (layout for field, layout in kernel.layouts if field in kernel.written)
-    known = all(domain.extent("column") % columns == 0 and layout.aligned(columns) for layout in given)
-    known &= all(n.in_rows() and n.behind is not None and n.row is None for _, n in kernel.layouts)
+    layouts = (layout for field, layout in kernel.layouts if field in kernel.written)
+    is_aligned = all(domain.extent("column") % columns == 0 and layout.aligned(columns) for layout in layouts)
+    is_aligned &= all(n.in_rows() and n.behind is not None and n.row is None for _, n in kernel.layouts)
     planes = max(field.type.planes for field in kernel.written)
     loops = any(isinstance(stmt, While) for stmt in statements(kernel.body))
-    return columns if known and len(domain.shape) == 2 and domain.elements == planes == 1 and not loops else 1
+    return columns if is_aligned and len(domain.shape) == 2 and domain.elements == planes == 1 and not loops else 1
 
 
 def cycle_of(kernel: Kernel, access: int) -> int:
-    """After how many rows so many columns are aligned alike."""
+    """The number of rows after which accesses of so many columns are aligned alike."""
     rows = [layout.point[-2] for _, layout in kernel.layouts if len(layout.point) > 1]
     return access // math.gcd(access, kernel.domain.extent("column"), *rows)
 
 
 def shifts(kernel: Kernel, access: int) -> tuple[int, int]:
-    """The most by which columns of outputs and of inputs differ that begin where accesses of so many are aligned.
+    """The greatest shifts of the columns of outputs and of inputs that begin where accesses of so many columns are aligned.
 
-    Stages compute for all columns of outputs; where a kernel has some, outputs are stored in halves if need be.
+    Stages compute all columns of the outputs; in a kernel with stages, outputs are stored in halves if need be.
     """
     if kernel.domain.extent("column") % access == 0:
         return 0, 0 if kernel.aligned(access) else access - 1
     return (access // 2 if kernel.intermediates and access > 2 else access) - 1, access - 1
 
 
-def held(windows: dict[View, Window], columns: int, turn: int) -> int:
-    """Registers that the rows of windows take, of a thread of some columns that goes some rows at a time."""
+def registers(windows: dict[View, Window], columns: int, turn: int) -> int:
+    """The registers for the windows of a thread with so many columns and rows of an iteration."""
     return sum(
         (window.height + turn - 1) * (columns + window.halo) * max(view.field.type.storage.bits // 32, 1)
         for view, window in windows.items()
     )
 
 
-def computed(windows: Windows, columns: int) -> float:
-    """The values that are computed for each column, of so many of a thread; those that are needed, of 0."""
+def computed_values(windows: Windows, columns: int) -> float:
+    """The values that a thread with so many columns computes for each; for 0 columns, the values that are needed."""
     total = 0.0
     for stage, (low, high) in zip(windows.stages, windows.beyond, strict=True):
         values = sum(stmt.var.type.lanes for stmt in statements(stage.body) if isinstance(stmt, (Let, Assign)))
@@ -230,4 +247,4 @@ def computed(windows: Windows, columns: int) -> float:
     return max(total, 1.0)
 
 
-ROLL = Method("roll", ("columns", "rows", "turn", "width"), refuse, candidates, taken, apply)
+ROLL = Method("roll", ("columns", "rows", "turn", "width"), refuse, candidates, legalize, apply)

@@ -1,4 +1,4 @@
-"""The kernel whose threads walk down a few columns: the rows of its windows stay in registers and move up as it goes."""
+"""The kernel of a register sliding window: a thread walks down a few columns, and the rows of its windows move up."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, Type
 from gpuop.passes.coarsening_factor import places
-from gpuop.passes.schedules.common.grid_walk import TOP, RowLoads, Walk, named, numbered
+from gpuop.passes.schedules.common.grid_walk import TOP, RowLoads, Walk, name_of, numbered
 from gpuop.passes.schedules.common.register_windows import View, windows_of
-from gpuop.passes.schedules.gpu.ghost_points import Outside
-from gpuop.passes.schedules.gpu.halo_exchange import WRITES, Exchange
-from gpuop.passes.schedules.gpu.stage_point import PointOfStage, Spot
+from gpuop.passes.schedules.gpu.ghost_points import GhostPoints
+from gpuop.passes.schedules.gpu.halo_exchange import WRITES, HaloExchange
+from gpuop.passes.schedules.gpu.stage_point import StagePoint, StagePosition
 
-TOGETHER = (
-    2  # turns of threads that exchange something: registers change their names, and do not wait for what is loaded
-)
+UNROLLED = 2  # unroll factor of threads that exchange halos: registers change their names, and loads overlap
 
 
-class Rolling:
-    """Builds what a thread does, whose first column and row are known.
+class RollKernel:
+    """Builds the statements of a thread whose first column and row are known.
 
     Attributes:
-        warm: rows before a thread's first one with which it begins, for intermediates; whole turns, after which columns are
-            aligned alike.
-        counter: of the loop that is being made.
-        row, behind: of the turn that is being made, its first row, and how many that is behind the counter's.
+        warm: the number of rows before its first one at which a thread begins, for intermediates; a multiple of `Walk.unit`.
+        counter: the counter of the loop that is being built.
+        row, behind: the first row of the iteration that is being built, and its distance from the row of the counter.
     """
 
     counter: ir.Var
@@ -38,16 +35,16 @@ class Rolling:
         self.source, self.walk = kernel, walk
         self.windows = windows_of(kernel, walk.slack, walk.shift, walk.around is not None)
         self.loads = RowLoads(kernel, walk, self.windows)
-        self.outside = Outside(kernel, self.windows, self.loads)
-        self.exchange = Exchange(kernel, walk, self.windows, self.loads)
+        self.outside = GhostPoints(kernel, self.windows, self.loads)
+        self.exchange = HaloExchange(kernel, walk, self.windows, self.loads)
         self.extent, self.width = kernel.domain.extent(walk.axis), kernel.domain.extent("column")
         unit = walk.unit
         self.warm = -(-self.windows.before // unit) * unit
         self.start = ir.Var("start", Type(INT)) if self.warm else TOP
-        written = places(self.windows.stages[-1])[1] if walk.access > 1 else []
+        wide = places(self.windows.stages[-1])[1] if walk.access > 1 else []
         self.stored = {
-            (field, e): ir.Array(f"{named(field, e)}_lanes", Type(field.type.storage), (walk.columns,))
-            for field, e in written
+            (field, e): ir.Array(f"{name_of(field, e)}_lanes", Type(field.type.storage), (walk.columns,))
+            for field, e in wide
         }
 
     def body(self) -> ir.Block:
@@ -59,7 +56,7 @@ class Rolling:
         if self.extent % self.walk.rows and not self.walk.interior:
             stop = b.apply("min", stop, self.extent)
         before, first = self.before(), self.start
-        if self.walk.interior and self.warm:  # apart, so that no condition divides the loop that follows
+        if self.walk.interior and self.warm:  # a loop of its own, so that the following one has no condition
             before, first = (
                 (*before, self.loop(first, ir.Ref(TOP), self.walk.unit // self.walk.turn, self.early_turn)),
                 TOP,
@@ -69,16 +66,16 @@ class Rolling:
         return (*out, *map(ir.Declare, arrays), *self.loads.declared(), *before, loop)
 
     def loop(self, start: ir.Var, stop: ir.Expr, turns: int, turn: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
-        """Over rows, so many turns at a time."""
+        """A loop over rows, unrolled to so many iterations of `turn`."""
         self.counter = ir.Var(self.walk.axis, Type(INT))
         body = numbered("k", 0, turns, turn)
         step = constant(turns * self.walk.turn, INT)
-        return ir.For(self.counter, ir.Ref(start), stop, step, body, 1 if self.walk.around is None else TOGETHER)
+        return ir.For(self.counter, ir.Ref(start), stop, step, body, 1 if self.walk.around is None else UNROLLED)
 
     # --- turns --------------------------------------------------------------------------------------------------
 
     def before(self) -> ir.Block:
-        """Load the windows of the first row, but for the last row of each."""
+        """Load the windows of the first row, except their last rows."""
         out: list[ir.Stmt] = []
         for view, window in self.windows.inputs().items():
             low, high = window.rows
@@ -93,12 +90,12 @@ class Rolling:
         return tuple(out)
 
     def early_turn(self, number: ir.Expr, out: list[ir.Stmt]) -> None:
-        """One before a thread's first row, for which there are no outputs."""
+        """An iteration before a thread's first row, which has no outputs."""
         self.rows_of(number, out)
         self.move(out)
 
     def turn(self, number: ir.Expr, out: list[ir.Stmt]) -> None:
-        """The next rows of all, the outputs' too."""
+        """The next rows of inputs, stages and outputs."""
         self.rows_of(number, out)
         outputs = numbered("k", 0, self.walk.turn, self.outputs)
         if self.walk.around is not None:
@@ -110,11 +107,11 @@ class Rolling:
         self.move(out)
 
     def move(self, out: list[ir.Stmt]) -> None:
-        for view, window in self.windows.found.items():
+        for view, window in self.windows.by_view.items():
             out += self.moved(self.loads.arrays[view], window.height - 1)
 
     def rows_of(self, number: ir.Expr, out: list[ir.Stmt]) -> None:
-        """Of inputs, and of what is made of them, for one of the loop's turns."""
+        """The next rows of inputs and of intermediates, in one iteration."""
         b = collector(out, hint="at")
         self.behind = b.apply("mul", number, self.walk.turn)
         self.row = b.apply("add", ir.Ref(self.counter), self.behind)
@@ -138,7 +135,7 @@ class Rolling:
             self.looked_up(False, out)
 
     def stage(self, number: int) -> ir.Block:
-        """The next rows of what a stage makes."""
+        """The next rows of the intermediates of a stage."""
         ahead, (low, high) = self.windows.ahead[number], self.windows.beyond[number]
         bordered = [view for view in self.windows.views(number) if view.border != "wrap" and not view.shared]
 
@@ -147,7 +144,7 @@ class Rolling:
             at = b.apply("add", b.apply("add", self.row, k), ahead)
 
             def one(lane: ir.Expr, out: list[ir.Stmt]) -> None:
-                place = Spot(k, self.behind, lane, collector(out).apply("add", lane, low), at)
+                place = StagePosition(k, self.behind, lane, collector(out).apply("add", lane, low), at)
                 out += self.at(number, place, out)
 
             out += numbered("lane", 0, self.walk.columns + high - low, one)
@@ -160,21 +157,21 @@ class Rolling:
         return tuple(out)
 
     def looked_up(self, early: bool, out: list[ir.Stmt]) -> None:
-        """The newest layers of shared views, of those that others put there in an earlier turn or of the others."""
+        """Get the newest layers of shared views: of those that were put there in an earlier iteration, or of the others."""
         views = self.exchange.looked_up(early)
         self.exchange.get(views, self.row, out)
         for view in views:
             if view in self.windows.reach and view.border != "wrap":
-                at = collector(out, hint="at").apply("add", self.row, self.windows.found[view].rows[1])
+                at = collector(out, hint="at").apply("add", self.row, self.windows.by_view[view].rows[1])
                 self.outside.in_row([view], at, constant(0, INT), out)
                 self.outside.above([view], self.row, self.late, out)
 
     def late(self, view: View) -> int:
-        """In which row of a turn a view's reader comes to the first row."""
+        """The row of an iteration in which the reader of a view comes to the first row."""
         return (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
 
     def moved(self, array: ir.Array, kept: int) -> ir.Block:
-        """Rows that the next turn needs again move to where it looks for them."""
+        """Move the rows up that the next iteration needs again."""
 
         def row(k: ir.Expr, out: list[ir.Stmt]) -> None:
             def one(column: ir.Expr, out: list[ir.Stmt]) -> None:
@@ -186,20 +183,20 @@ class Rolling:
 
         return numbered("k", 0, kept, row)
 
-    def at(self, number: int, place: Spot, out: list[ir.Stmt]) -> ir.Block:
-        return PointOfStage(self.source, number, (self.windows, self.loads), self.stored, place, out).copy()
+    def at(self, number: int, place: StagePosition, out: list[ir.Stmt]) -> ir.Block:
+        return StagePoint(self.source, number, (self.windows, self.loads), self.stored, place, out).copy()
 
     # --- points -------------------------------------------------------------------------------------------------
 
     def outputs(self, k: ir.Expr, out: list[ir.Stmt]) -> None:
-        """A row of outputs."""
+        """Compute a row of outputs."""
         last, row = len(self.windows.stages) - 1, collector(out, hint="at").apply("add", self.row, k)
         body: list[ir.Stmt] = []
         phase = self.loads.phase(b := collector(body, hint="phase"), None, b.apply("add", self.behind, k))
 
         def one(lane: ir.Expr, out: list[ir.Stmt]) -> None:
             point: list[ir.Stmt] = []
-            place = Spot(k, self.behind, lane, collector(point).apply("sub", lane, phase), row)
+            place = StagePosition(k, self.behind, lane, collector(point).apply("sub", lane, phase), row)
             point += self.at(last, place, point)
             if self.walk.access > 1 or self.walk.interior or self.width % self.walk.columns == 0:
                 out += point
@@ -212,7 +209,7 @@ class Rolling:
         out += self.inside(row, self.extent, self.walk.step, body)
 
     def stores(self, row: ir.Expr, k: ir.Expr, phase: ir.Expr, head: list[ir.Stmt]) -> list[ir.Stmt]:
-        """Of what is stored at once, or one by one where some of it is outside."""
+        """The stores of a row of outputs: in one access, or one by one where some of the points are outside."""
         b, axes = collector(head, hint="at"), self.source.domain.axes[:-1]
         point = tuple(row if axis == self.walk.axis else self.loads.across(b, axis) for axis in axes)
         first = b.apply("sub", self.loads.column(b, 0), phase)
@@ -236,12 +233,12 @@ class Rolling:
         return [ir.If(test, tuple(stores), numbered("lane", 0, self.walk.columns, one))]
 
     def in_parts(self, point: tuple[ir.Expr, ...], first: ir.Expr) -> ir.Block:
-        """The stores of what is not aligned as a whole."""
+        """The stores of columns that are not aligned as a whole, in aligned parts."""
         count = self.walk.slack + 1
         out: list[ir.Stmt] = []
         for (field, element), array in self.stored.items():
             for start in range(0, self.walk.columns, count):
-                part = ir.Array(f"{named(field, element)}_part", array.type, (count,))
+                part = ir.Array(f"{name_of(field, element)}_part", array.type, (count,))
 
                 def one(
                     lane: ir.Expr,
@@ -260,7 +257,7 @@ class Rolling:
         return tuple(out)
 
     def inside(self, at: ir.Expr, extent: int, step: int, body: list[ir.Stmt]) -> list[ir.Stmt]:
-        """What is done only at points inside, along an axis of which threads take some points at a time."""
+        """Statements under the condition that a coordinate is inside, along an axis that threads divide in steps."""
         if self.walk.interior or extent % step == 0:
             return body
         out: list[ir.Stmt] = []

@@ -1,4 +1,4 @@
-"""What a walking thread computes at one point of a stage."""
+"""The body of a stage at one point, for a walking thread."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gpuop.passes.schedules.common.register_windows import Windows, is_placed
 
 
 @dataclass(frozen=True)
-class Spot:
-    """Where a thread computes a point.
+class StagePosition:
+    """The position of a point that a thread computes.
 
     Attributes:
-        row: of the turn.
-        behind: how many rows the turn is behind one in which columns are aligned.
-        lane: which of the stage's columns.
-        column: how many that is behind the thread's first one.
+        row: the row of the iteration.
+        behind: the number of rows between the iteration and one in which columns are aligned.
+        lane: the number of the column among those of the stage.
+        column: the distance of that column from the thread's first one.
         at: the row of the grid.
     """
 
@@ -33,9 +33,9 @@ class Spot:
     at: ir.Expr
 
 
-class PointOfStage(Copier):
-    """The body of a stage at one point, with arrays in the place of fields: a view's of what is read, those of `stored`, or the
-    views of later stages, of what is written.
+class StagePoint(Copier):
+    """Copies the body of a stage for one point. Reads load from the arrays of views; writes store to the arrays of `stored`, or
+    to the views of later stages.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class PointOfStage(Copier):
         number: int,
         memory: tuple[Windows, RowLoads],
         stored: dict[tuple[ir.FieldParam, ir.Expr], ir.Array],
-        place: Spot,
+        place: StagePosition,
         out: list[ir.Stmt],
     ) -> None:
         self.windows, self.loads = memory
@@ -59,7 +59,7 @@ class PointOfStage(Copier):
             self.arrays.pop(stmt.array, None)
 
     def position(self, axis: str) -> ir.Expr:
-        """Where the point is along an axis."""
+        """The coordinate of the point along an axis."""
         if axis == "column" and axis not in self.known:
             self.known[axis] = self.loads.column(self.head, self.place.column)
         return self.known.get(axis, ir.Index("global", axis))
@@ -71,7 +71,7 @@ class PointOfStage(Copier):
                 return constant(extent, INT)
             at, walk = self.position(expr.axis), self.loads.walk
             outside = not walk.interior and (not self.is_last or walk.slack)
-            if outside and expr.axis in self.known:  # is computed too, but nobody wants to know what
+            if outside and expr.axis in self.known:  # a point outside is computed too, but its value is not used
                 at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
             return self.head.apply("add", at, expr.offset)
         return super().expr(expr)
@@ -97,7 +97,7 @@ class PointOfStage(Copier):
 
     def load(self, read: ir.Read, element: ir.Expr, b: Builder) -> ir.Load:
         view, row, column = self.windows.view(self.number, read, element)
-        window, array = self.windows.found[view], self.loads.arrays[view]
+        window, array = self.windows.by_view[view], self.loads.arrays[view]
         slot = b.apply("add", self.place.row, row + self.windows.ahead[self.number] - window.rows[0])
         behind = b.apply("add", b.apply("add", self.place.behind, slot), window.rows[0])
         phase = self.loads.phase(b, view, behind)
@@ -105,7 +105,7 @@ class PointOfStage(Copier):
         return ir.Load(array, (slot, b.apply("add", place, phase)), array.type)
 
     def written(self, write: ir.Write) -> ir.Block:
-        """To what is stored at once, or to each view of what a stage makes."""
+        """The stores of a write: to the array of one access, or to each view of an intermediate."""
         out: list[ir.Stmt] = []
         b = collector(out, write.loc)
         values = b.lanes(self.expr(write.value))
@@ -115,6 +115,6 @@ class PointOfStage(Copier):
                 continue
             for view in self.windows.views(self.number):
                 if (view.field, view.element) == (write.field, element) and not view.shared:
-                    slot = b.apply("add", self.place.row, self.windows.found[view].height - 1)
+                    slot = b.apply("add", self.place.row, self.windows.by_view[view].height - 1)
                     out.append(ir.Store(self.loads.arrays[view], (slot, self.place.lane), value, write.loc))
         return tuple(out)

@@ -1,7 +1,20 @@
-"""Stages on GPUs: a work-group computes a tile of points, and keeps what they and their neighbours need in local memory.
+"""Tiling of stages on GPUs: a work-group computes a tile of points, and its intermediates lie in local memory.
 
-Each stage is computed for the tile and for as much around it as the next ones read, by all threads of the group; then these
-wait for one another.
+All threads of the group compute a stage for the tile and the halo that later stages read; then they wait at a barrier.
+
+      grid of tiles            intermediate `a`, in local memory        output `b`, from `a`
+    +------+------+------+     +-----------------+
+    |      |      |      |     | h h h h h h h h |                      +-------------+
+    +------+------+------+     | h +---------+ h |                      |             |
+    |      | this |      |     | h |  rows   | h |   --- barrier -->    |    rows     |
+    +------+------+------+     | h |    x    | h |                      |      x      |
+    |      |      |      |     | h | columns | h |                      |   columns   |
+    +------+------+------+     | h +---------+ h |                      +-------------+
+                               | h h h h h h h h |
+                               +-----------------+
+    h: the halo, which neighbouring tiles compute too
+    A region is divided into strips of `tall` rows or of `lanes` columns, numbered row by row;
+    of 256 threads, thread t computes the strips t, t + 256, t + 512, ...
 """
 
 from __future__ import annotations
@@ -15,21 +28,21 @@ from gpuop.ir.visit import effects, expressions, walk
 from gpuop.passes.scalarize import by_element
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.gpu.tile_chain import TileChain
-from gpuop.passes.schedules.gpu.tile_kernel import Tiled
+from gpuop.passes.schedules.gpu.tile_kernel import TileKernel
 from gpuop.passes.schedules.gpu.tile_regions import THREADS, Tiles
 
 ROWS = (8, 16, 32, 64)
 COLUMNS = (32, 64, 128, 256)
-WITH_HALO = (28, 56)  # about 32 by 64 points with what is around them, which threads share out evenly
-TALL, LANES = 8, 4  # rows, or columns, that a thread computes together
-LONG = 8  # points that a window reaches from its first to its last, from which on more rows pay
-HELD = 40  # values that a thread should hold of windows
+WITH_HALO = (28, 56)  # with its halo a tile of about 32 by 64 points, an even share for each thread
+TALL, LANES = 8, 4  # rows, or columns, of a strip
+LONG = 8  # extent of a window from which on strips of more rows pay
+HELD = 40  # window values that a thread should hold in registers
 MOST_TALL = 32
-MOST_LOCAL = 49152  # bytes of a group
-FREE_LOCAL = 22528  # bytes of a group, with which enough of them run at a time, and the cache is not short of memory
-CACHED = 5.0  # operations that a GPU does in the time in which it reads a byte from its cache, which 16 KiB more double
-FAR = 12.0  # from layers that no other thread of the group reads
-STORED = 16.0  # and from memory
+MOST_LOCAL = 49152  # bytes of local memory of a group
+FREE_LOCAL = 22528  # bytes of local memory up to which occupancy and cache do not suffer
+CACHED = 5.0  # cost of a byte from the cache, in operations; each 16 KiB of local memory above FREE_LOCAL add as much
+FAR = 12.0  # cost of a byte from a layer that no other thread of the group reads, in operations
+STORED = 16.0  # cost of a byte from memory, in operations
 
 
 def refuse(kernel: Kernel) -> str:
@@ -43,7 +56,7 @@ def refuse(kernel: Kernel) -> str:
     if effects(kernel.body) or any(map(_is_odd, walk(kernel.body))):
         return "it does more than to compute its own points"
     chain = _chain(kernel)
-    if chain.refused or not chain.kept:
+    if chain.refused or not chain.local_fields:
         return chain.refused or "no thread needs what others compute or read"
     if any(output.over is not None for output in kernel.outputs):
         return "it updates what neighbours read"
@@ -77,13 +90,13 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def _tall(chain: TileChain) -> int:
-    """The rows that a thread computes together: twice as many share more, where their windows are few values."""
+    """The rows of a strip: doubled where long windows of few values share more loads."""
     down = [(part.reach(-2), len(part.kernel.written)) for part in chain.parts if part.reach(-2)]
     few = all(reach >= LONG and (2 * TALL + reach) * written <= HELD for reach, written in down)
     return 2 * TALL if down and few else TALL
 
 
-def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
     assert kernel.target is not None
     lanes = next(n for n in (8, 4, 2, 1) if n <= parameters["lanes"])
     tall = min(parameters["tall"], MOST_TALL)
@@ -98,7 +111,7 @@ def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
     tiles = _tiles(kernel, *(parameters[name] for name in TILE.parameters))
-    return Tiled(tiles.chain.source, tiles).kernel()
+    return TileKernel(tiles.chain.source, tiles).kernel()
 
 
 def _tiles(kernel: Kernel, rows: int, columns: int, tall: int, lanes: int) -> Tiles:
@@ -107,25 +120,25 @@ def _tiles(kernel: Kernel, rows: int, columns: int, tall: int, lanes: int) -> Ti
 
 @lru_cache(maxsize=16)
 def _chain(kernel: Kernel) -> TileChain:
-    """Its parts; of tensors that are computed element by element, a group computes one."""
+    """The parts of a kernel; of a tensor that is computed element by element, a group computes one element."""
     planes = {param.type.planes for param in (*kernel.written, *kernel.intermediates)}
     each = by_element(kernel) if len(planes) == 1 else None
     return TileChain(each or kernel, _is_wide(kernel, LANES))
 
 
 def _is_wide(kernel: Kernel, lanes: int) -> bool:
-    """Whether places of several columns are aligned in memory."""
+    """Whether groups of so many columns are aligned in memory."""
     return kernel.aligned(lanes) and kernel.domain.extent("column") % lanes == 0
 
 
 def _large_enough(tiles: Tiles, kernel: Kernel) -> tuple[int, int]:
-    """The extents of tiles that hold what stands outside of the grid: as much as halos, unless there is but one tile."""
+    """The extents of tiles that hold the points outside of the grid: at least those of halos, unless there is one tile only."""
     far = [max(region.computed.far[k] for region in tiles.regions) for k in (0, 1)]
-    found = []
+    extents = []
     for axis, size, reach in zip(("row", "column"), (tiles.rows, tiles.columns), far, strict=True):
         step = tiles.tall if axis == "row" else tiles.lanes
-        found.append(size if kernel.domain.extent(axis) <= size else max(size, -(-reach // step) * step))
-    return found[0], found[1]
+        extents.append(size if kernel.domain.extent(axis) <= size else max(size, -(-reach // step) * step))
+    return extents[0], extents[1]
 
 
 def _tells_groups(expr: object) -> bool:
@@ -137,4 +150,4 @@ def _is_odd(stmt: object) -> bool:
     return elsewhere or (isinstance(stmt, Declare) and stmt.array.space == "local")
 
 
-TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, taken, apply)
+TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, legalize, apply)

@@ -1,4 +1,4 @@
-"""The body of a part at one point, with local memory and registers in the place of fields."""
+"""The body of a part at one point, with local memory and registers instead of fields."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Lanes = dict[tuple[ir.FieldParam, ir.Expr], ir.Array]
 
 
 class PointBody(Copier):
-    """A copy of the body.
+    """Copies the body of a part for one point.
 
     Args:
-        windows: what the strip holds in registers.
-        stored: the arrays of values that are written at once.
+        windows: the register windows of the strip.
+        stored: the arrays of values that are written in one access.
     """
 
     def __init__(self, frame: Frame, part: TilePart, at: TilePoint, windows: StripWindows, stored: Lanes) -> None:
         super().__init__(part.kernel.body)
         self.frame, self.part, self.at = frame, part, at
         self.windows, self.stored = windows, stored
-        self.pending: list[ir.Stmt] = []  # what the statement that is being copied needs before it
+        self.pending: list[ir.Stmt] = []  # statements that go before the one that is being copied
         for stmt in part.kernel.shared("constant"):
             del self.arrays[stmt.array]
 
@@ -57,7 +57,7 @@ class PointBody(Copier):
         return super().expr(expr)
 
     def _is_there(self, op: str, at: ir.Index, bound: int) -> bool:
-        """Whether a test for places beyond an edge is of one that the group reads, which reads none there."""
+        """Whether an edge test is known to be false: a group in the interior reads nothing beyond that edge."""
         if not self.windows.inner or at.kind != "global" or at.axis not in self.at.real:
             return False
         low, high = self.part.span(self.frame.source.domain.axes.index(at.axis) - len(self.frame.source.domain.axes))
@@ -69,36 +69,38 @@ class PointBody(Copier):
     def _read(self, read: ir.Read) -> ir.Expr:
         away = distance(read) if read.field in self.part.near else None
         if away is not None:
-            held = self._held(read, away)
-            if held is not None:
-                return held
+            value = self._from_registers(read, away)
+            if value is not None:
+                return value
         if read.field in self.frame.tiles.arrays:
-            return self._element(self._kept(read, away), read)
-        return self._far(read, away)
+            return self._element(self._from_local(read, away), read)
+        return self._from_field(read, away)
 
-    def _held(self, read: ir.Read, away: tuple[int, ...]) -> ir.Expr | None:
-        """The value, where it is in registers."""
+    def _from_registers(self, read: ir.Read, away: tuple[int, ...]) -> ir.Expr | None:
+        """The value in registers; None where no window has it."""
         if read.field in self.frame.tiles.arrays:
-            window = self.windows.found.get((read.field, None))
+            window = self.windows.by_element.get((read.field, None))
             return (
                 None
                 if window is None
-                else self._element(self._from(window.array, window.rows, window.columns, away), read)
+                else self._element(self._from_window(window.array, window.rows, window.columns, away), read)
             )
-        found = [self.windows.found.get((read.field, e)) for e in elements(read.field, read.element)]
-        loads = [self._from(w.array, w.rows, w.columns, away) for w in found if w is not None]
-        if not loads or len(loads) < len(found):
+        windows = [self.windows.by_element.get((read.field, e)) for e in elements(read.field, read.element)]
+        loads = [self._from_window(w.array, w.rows, w.columns, away) for w in windows if w is not None]
+        if not loads or len(loads) < len(windows):
             return None
         return loads[0] if len(loads) == 1 else ir.Pack(tuple(map(self.b.bind, loads)), read.type)
 
-    def _from(self, array: ir.Array, rows: tuple[int, int], columns: tuple[int, int], away: tuple[int, ...]) -> ir.Expr:
+    def _from_window(
+        self, array: ir.Array, rows: tuple[int, int], columns: tuple[int, int], away: tuple[int, ...]
+    ) -> ir.Expr:
         down = away[-2] if len(away) > 1 else 0
         (row, lane), b = self.at.strip, self.b
         return ir.Load(
             array, (b.apply("add", row, down - rows[0]), b.apply("add", lane, away[-1] - columns[0])), array.type
         )
 
-    def _kept(self, read: ir.Read, away: tuple[int, ...] | None) -> ir.Expr:
+    def _from_local(self, read: ir.Read, away: tuple[int, ...] | None) -> ir.Expr:
         """The value in local memory."""
         array, region = self.frame.tiles.arrays[read.field], self.frame.tiles.of[read.field]
         before = {"row": region.computed.rows[0], "column": region.computed.columns[0]}
@@ -112,7 +114,7 @@ class PointBody(Copier):
         return ir.Load(array, (index["row"], index["column"]), array.type)
 
     def _element(self, value: ir.Expr, read: ir.Read) -> ir.Expr:
-        """What is read of a tensor; elements at computed places are chosen, as registers have no addresses."""
+        """The element that is read of a tensor. One with a computed index is selected: registers have no addresses."""
         if read.element is None or value.type.lanes == 1:
             return value
         b = self.b
@@ -120,12 +122,12 @@ class PointBody(Copier):
         if isinstance(read.element, ir.Const):
             return ir.Lane(tensor, int(read.element.value), read.type)
         *others, last = (b.bind(ir.Lane(tensor, k, read.type)) for k in range(value.type.lanes))
-        at, found = self.expr(read.element), last
+        at, result = self.expr(read.element), last
         for k, lane in reversed(list(enumerate(others))):
-            found = b.apply("choose", b.apply("le", at, k), lane, found)
-        return found
+            result = b.apply("choose", b.apply("le", at, k), lane, result)
+        return result
 
-    def _far(self, read: ir.Read, away: tuple[int, ...] | None) -> ir.Expr:
+    def _from_field(self, read: ir.Read, away: tuple[int, ...] | None) -> ir.Expr:
         """The value in the field."""
         inner, virtual = self.windows.inner, self.part.rule is not None and self.frame.tiles.chain.virtual
         element = None if read.element is None else self.expr(read.element)
@@ -148,14 +150,14 @@ class PointBody(Copier):
             return self._stored(array, value, write)
         element = None if write.element is None else self.expr(write.element)
         lanes = [self.stored.get((write.field, e)) for e in elements(write.field, element)]
-        kept = [each for each in lanes if each is not None]
-        if len(kept) < len(lanes):
+        arrays = [each for each in lanes if each is not None]
+        if len(arrays) < len(lanes):
             return (ir.Write(write.field, value, self.frame.point(self.at.grid), element, write.loc),)
         values = b.lanes(value)
-        return tuple(ir.Store(a, (self.at.strip[1],), v, write.loc) for a, v in zip(kept, values, strict=True))
+        return tuple(ir.Store(a, (self.at.strip[1],), v, write.loc) for a, v in zip(arrays, values, strict=True))
 
     def _stored(self, array: ir.Array, value: ir.Expr, write: ir.Write) -> ir.Block:
-        """The value goes to local memory; outside of the grid it may be a number."""
+        """Store the value in local memory; outside of the grid the fill value of the border takes its place."""
         if self.at.inside and self.part.rule is not None and self.part.rule[1] is not None:
             test = self.at.inside[0]
             for more in self.at.inside[1:]:

@@ -1,7 +1,7 @@
-"""Points of a tile that lie outside of the grid: they get the values of those inside that a border names.
+"""Corrections of the points of a tile outside of the grid: each gets the value of the inner point that the border names.
 
-Strips with windows have computed them as if the grid went on, which is not what a border means: that is the value of another point.
-Where a number stands outside, it does so already, and under "wrap" the grid goes on.
+Strips with windows compute these points like inner ones, but a border means the value of another point. Fill values need no
+correction, as they are stored at once; nor does "wrap", under which the grid is periodic.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from gpuop.ir.nodes import Barrier, Block, Comment, Expr, If, Index, Load, Stmt,
 from gpuop.ir.types import INT
 from gpuop.passes.schedules.common.grid_walk import numbered
 from gpuop.passes.schedules.gpu.tile_chain import TilePart
-from gpuop.passes.schedules.gpu.tile_frame import Along, Frame
+from gpuop.passes.schedules.gpu.tile_frame import Coordinates, Frame
 from gpuop.passes.schedules.gpu.tile_regions import THREADS, Region
 from gpuop.passes.schedules.gpu.tile_windows import StripWindows
 
 
 def outside(frame: Frame, part: TilePart, region: Region) -> Block:
-    """What puts right what a group at an edge keeps of a part, once all of its threads have computed theirs."""
-    copied = part.rule is not None and part.rule[1] is None and not frame.tiles.chain.virtual
+    """Statements that correct the local memory of a part for a group at an edge, once all of its threads have stored to it."""
+    needs_copies = part.rule is not None and part.rule[1] is None and not frame.tiles.chain.virtual
     around = any((*region.needed.rows, *region.needed.columns))
-    if not copied or not around or not StripWindows(frame, part, region, False).found:
+    if not needs_copies or not around or not StripWindows(frame, part, region, False).by_element:
         return ()
     rows, columns = region.shape
 
-    def turn(k: Expr, out: list[Stmt]) -> None:
+    def iteration(k: Expr, out: list[Stmt]) -> None:
         b = collector(out, hint="n")
         n = b.apply("add", b.apply("mul", k, THREADS), Index("local", "column"))
         at = {"row": b.apply("div", n, columns), "column": b.apply("mod", n, columns)}
         body: list[Stmt] = []
-        _copied(frame, part, region, {axis: at[axis] for axis in frame.axes}, body)
+        _correct(frame, part, region, {axis: at[axis] for axis in frame.axes}, body)
         more = rows * columns % THREADS
         out += [If(collector(out).apply("lt", n, rows * columns), tuple(body))] if more else body
 
-    return (Barrier("local"), *numbered("turn", 0, -(-rows * columns // THREADS), turn))
+    return (Barrier("local"), *numbered("turn", 0, -(-rows * columns // THREADS), iteration))
 
 
-def _copied(frame: Frame, part: TilePart, region: Region, at: Along, out: list[Stmt]) -> None:
-    """A point of the region, if it is outside."""
+def _correct(frame: Frame, part: TilePart, region: Region, at: Coordinates, out: list[Stmt]) -> None:
+    """Correct a point of the region if it is outside of the grid."""
     point, copies = frame.place(part, region, at, False, collector(out, hint="at")), list[Stmt]()
     b = collector(out)
     beyond = [b.apply("ne", point.grid[axis], point.real[axis]) for axis in frame.axes]
@@ -52,5 +52,5 @@ def _copied(frame: Frame, part: TilePart, region: Region, at: Along, out: list[S
     out.append(If(test, (Comment("outside"), *copies)))
 
 
-def _index(at: Along) -> tuple[Expr, Expr]:
+def _index(at: Coordinates) -> tuple[Expr, Expr]:
     return at.get("row", constant(0, INT)), at["column"]

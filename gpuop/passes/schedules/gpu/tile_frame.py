@@ -1,4 +1,12 @@
-"""Where the points of tiles are."""
+"""Coordinates of the points of tiles.
+
+Along an axis, for a tile that begins at `first` and has a halo of `before` points before it:
+
+    region   0        before                          (counted from the start of the region)
+    tile    -before   0                               (counted from the start of the tile)
+    grid     first - before   first                   (may lie outside of the grid)
+    real     the point of the grid that the border names for `grid`
+"""
 
 from __future__ import annotations
 
@@ -12,26 +20,26 @@ from gpuop.ir.types import INT
 from gpuop.passes.schedules.gpu.tile_chain import MIRRORS, TilePart
 from gpuop.passes.schedules.gpu.tile_regions import Region, Tiles
 
-Along = dict[str, Expr]  # by axis
+Coordinates = dict[str, Expr]  # by axis
 
 
 @dataclass(frozen=True)
 class TilePoint:
-    """Where a point is that a thread computes.
+    """The coordinates of a point that a thread computes.
 
     Attributes:
-        region: counted from where the region begins.
-        tile: counted from where the tile begins, of the point whose value stands there.
+        region: from the start of the region.
+        tile: from the start of the tile, for the point `real`.
         grid: in the grid, or outside of it.
-        real: the point of the grid whose value stands there.
-        inside: tests of whether it is in the grid, where outside of it a number stands.
+        real: the point of the grid that the border names.
+        inside: tests of whether it is in the grid, where the border fills with a number.
         strip: row and column in the strip.
     """
 
-    region: Along
-    tile: Along
-    grid: Along
-    real: Along
+    region: Coordinates
+    tile: Coordinates
+    grid: Coordinates
+    real: Coordinates
     inside: tuple[Expr, ...] = ()
     strip: tuple[Expr, Expr] = field(default=(constant(0, INT), constant(0, INT)))
 
@@ -40,21 +48,21 @@ class Frame:
     """The tile of a group.
 
     Attributes:
-        first: where it begins along each axis; known once the kernel has begun.
+        first: its first coordinate along each axis; set when the head of the kernel is built.
     """
 
     def __init__(self, kernel: Kernel, tiles: Tiles) -> None:
         self.source, self.tiles = kernel, tiles
         self.axes = kernel.domain.axes[-2:]
         self.size = {"row": tiles.rows, "column": tiles.columns}
-        self.first: Along = {}
+        self.first: Coordinates = {}
 
-    def place(self, part: TilePart, region: Region, at: Along, inner: bool, b: Builder) -> TilePoint:
-        """A point of a region, of a group in the interior or of any."""
+    def place(self, part: TilePart, region: Region, at: Coordinates, inner: bool, b: Builder) -> TilePoint:
+        """A point of a region; `inner` for a group in the interior, which has no points outside of the grid."""
         computed = {"row": region.computed.rows, "column": region.computed.columns}
-        tile: Along = {}
-        grid: Along = {}
-        real: Along = {}
+        tile: Coordinates = {}
+        grid: Coordinates = {}
+        real: Coordinates = {}
         tests: list[Expr] = []
         for axis in self.axes:
             before = computed[axis][0]
@@ -67,10 +75,10 @@ class Frame:
         return TilePoint(at, tile, grid, real, tuple(tests))
 
     def _real(self, part: TilePart, axis: str, at: Expr, halo: tuple[int, int], tests: list[Expr], b: Builder) -> Expr:
-        """The point whose value stands at one that may lie outside."""
+        """The coordinate that the border names for one that may lie outside of the grid."""
         before, behind = halo
         n = self.source.domain.extent(axis)
-        at = b.apply("min", at, n - 1 + behind)  # farther ones are not needed
+        at = b.apply("min", at, n - 1 + behind)  # points further out are not needed
         if part.rule is not None and self.tiles.chain.virtual:
             return at
         border = part.rule[0] if part.rule is not None else "clamp"
@@ -86,6 +94,6 @@ class Frame:
         halo = {"row": region.needed.rows, "column": region.needed.columns}[axis]
         return self.source.domain.extent(axis) - 1 + halo[1]
 
-    def point(self, at: Along) -> tuple[Expr, ...]:
+    def point(self, at: Coordinates) -> tuple[Expr, ...]:
         """The coordinates of a point of the grid."""
         return tuple(at.get(axis, Index("global", axis)) for axis in self.source.domain.axes)

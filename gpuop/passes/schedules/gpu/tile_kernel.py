@@ -1,4 +1,4 @@
-"""The kernel whose groups compute tiles, part by part: what a part makes for the next ones lies in local memory."""
+"""The kernel whose groups compute tiles part by part, with the values for later parts in local memory."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gpuop.passes.schedules.common.grid_walk import numbered
 from gpuop.passes.schedules.gpu.tile_body import Lanes, PointBody
 from gpuop.passes.schedules.gpu.tile_chain import TilePart
 from gpuop.passes.schedules.gpu.tile_edges import outside
-from gpuop.passes.schedules.gpu.tile_frame import Along, Frame
+from gpuop.passes.schedules.gpu.tile_frame import Coordinates, Frame
 from gpuop.passes.schedules.gpu.tile_regions import THREADS, Region, Tiles
 from gpuop.passes.schedules.gpu.tile_windows import StripWindows
 
 
-class Tiled:
-    """Makes the kernel.
+class TileKernel:
+    """Builds the kernel.
 
     Attributes:
-        interior: whether a group needs no points outside of the grid; None where all may need some.
+        interior: the test whether a group needs no points outside of the grid; None where every group may need some.
     """
 
     def __init__(self, kernel: Kernel, tiles: Tiles) -> None:
@@ -70,15 +70,15 @@ class Tiled:
         test: ir.Expr = constant(True, BOOL)
         for op, axis, bound in tests:
             test = b.apply("and", test, b.apply(op, ir.Index("group", axis), bound))
-        named = out.pop() if tests else None
-        if not isinstance(named, ir.Let):
+        binding = out.pop() if tests else None
+        if not isinstance(binding, ir.Let):
             return test
         var = ir.Var("interior", Type(BOOL))
-        out.append(replace(named, var=var))
+        out.append(replace(binding, var=var))
         return ir.Ref(var)
 
     def _reach(self) -> dict[str, tuple[int, int]]:
-        """How many points before and behind a tile a group accesses, if it is in the interior."""
+        """The number of points before and behind a tile that a group in the interior accesses, by axis."""
         far = dict.fromkeys(self.frame.axes, (0, 0))
         for part, region in zip(self.tiles.chain.parts, self.tiles.regions, strict=True):
             windows = StripWindows(self.frame, part, region, True)
@@ -91,14 +91,14 @@ class Tiled:
     # --- parts --------------------------------------------------------------------------------------------------
 
     def _part(self, part: TilePart, region: Region) -> ir.Block:
-        edge = (*self._strips(part, region, False), *_turning(outside(self.frame, part, region)))
+        edge = (*self._strips(part, region, False), *_not_unrolled(outside(self.frame, part, region)))
         if self.interior is None:
             return edge
         inner = self._strips(part, region, True)
         return inner if isinstance(self.interior, ir.Const) else (ir.If(self.interior, inner, edge),)
 
     def _strips(self, part: TilePart, region: Region, inner: bool) -> ir.Block:
-        """All strips of a part, one for each thread at a time."""
+        """All strips of a part: in each iteration a thread computes one."""
         count = region.count[0] * region.count[1]
         tile = self.tiles.columns if self.tiles.is_aligned(part, region) else None
 
@@ -112,15 +112,15 @@ class Tiled:
             else:
                 out += body
 
-        return _turning(numbered("turn", 0, -(-count // THREADS), turn))
+        return _not_unrolled(numbered("turn", 0, -(-count // THREADS), turn))
 
-    def _strip(self, part: TilePart, region: Region, first: Along, inner: bool, out: list[ir.Stmt]) -> None:
+    def _strip(self, part: TilePart, region: Region, first: Coordinates, inner: bool, out: list[ir.Stmt]) -> None:
         rows, columns = region.strip
         windows = StripWindows(self.frame, part, region, inner)
         stored = self._stored(part, columns) if inner else {}
         out += map(ir.Declare, stored.values())
         windows.load({axis: first[axis] for axis in self.frame.axes}, out)
-        held = inner or bool(windows.found)
+        has_arrays = inner or bool(windows.by_element)
 
         def row(k: ir.Expr, out: list[ir.Stmt]) -> None:
             down = collector(out, hint="down").apply("add", first["row"], k)
@@ -133,17 +133,17 @@ class Tiled:
                 out += PointBody(self.frame, part, place, windows, stored).copy()
 
             lanes = numbered("lane", 0, columns, point)
-            out += lanes if held else _turning(lanes)
+            out += lanes if has_arrays else _not_unrolled(lanes)
             if stored:
                 here = {axis: {"row": down, "column": first["column"]}[axis] for axis in self.frame.axes}
                 grid = self.frame.place(part, region, here, True, collector(out, hint="at")).grid
                 out += [ir.Wide(field, a, False, self.frame.point(grid), e) for (field, e), a in stored.items()]
 
         strips = numbered("k", 0, rows, row)
-        out += strips if held else _turning(strips)
+        out += strips if has_arrays else _not_unrolled(strips)
 
     def _stored(self, part: TilePart, columns: int) -> Lanes:
-        """The arrays that hold what a thread writes at once: values that it always writes, to rows that lie so."""
+        """The arrays of values that a thread writes in one access: unconditional writes, to rows that are aligned."""
         if part.rule is not None or columns == 1 or not self.tiles.wide:
             return {}
         sure = [
@@ -158,11 +158,11 @@ class Tiled:
         }
 
 
-def _first(region: Region, turn: ir.Expr, strip: ir.Expr, tile: int | None, out: list[ir.Stmt]) -> Along:
-    """Where a strip begins, counted from where the region does.
+def _first(region: Region, turn: ir.Expr, strip: ir.Expr, tile: int | None, out: list[ir.Stmt]) -> Coordinates:
+    """The first point of a strip, from the start of the region.
 
     Args:
-        tile: columns of the tile, if strips in it come before those beside it: warps of them read whole lines of memory.
+        tile: columns of the tile, if its strips are numbered before those of the halo, so that warps read whole lines of memory.
     """
     (rows, columns), (down, across) = region.strip, region.count
     b, (top, left) = collector(out), (collector(out, hint=hint, temporary=False) for hint in ("top", "left"))
@@ -170,7 +170,7 @@ def _first(region: Region, turn: ir.Expr, strip: ir.Expr, tile: int | None, out:
         number, column = _inner_first(b, strip, region, tile // columns)
     elif THREADS % across:
         number, column = b.apply("div", strip, across), b.apply("mod", strip, across)
-    else:  # a thread keeps its columns
+    else:  # a thread has the same columns in every iteration
         local = ir.Index("local", "column")
         number = b.apply("add", b.apply("mul", turn, THREADS // across), b.apply("div", local, across))
         column = b.apply("mod", local, across)
@@ -181,7 +181,7 @@ def _first(region: Region, turn: ir.Expr, strip: ir.Expr, tile: int | None, out:
 
 
 def _inner_first(b: Builder, strip: ir.Expr, region: Region, inner: int) -> tuple[ir.Expr, ir.Expr]:
-    """The row and the column of a strip, of which so many of a row are in the tile."""
+    """The row and the column of a strip, counted in strips; `inner` strips of a row lie in the tile and have the first numbers."""
     down, across = region.count
     before, beside = region.computed.columns[0] // region.strip[1], across - inner
     more = b.apply("sub", strip, down * inner)
@@ -192,6 +192,6 @@ def _inner_first(b: Builder, strip: ir.Expr, region: Region, inner: int) -> tupl
     return row, b.apply("choose", test, b.apply("add", b.apply("mod", strip, inner), before), outer)
 
 
-def _turning(block: ir.Block) -> ir.Block:
-    """Loops that compilers need not expand."""
+def _not_unrolled(block: ir.Block) -> ir.Block:
+    """Mark loops as ones that compilers need not expand."""
     return tuple(replace(stmt, unroll=1) if isinstance(stmt, ir.For) else stmt for stmt in block)

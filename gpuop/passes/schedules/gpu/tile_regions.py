@@ -1,4 +1,4 @@
-"""How much of each part of a chain a tile needs, who computes it, and where it lies."""
+"""Regions of a tile: the points of each part of a chain that a group computes, their threads, and their local memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gpuop.ir.nodes import Array, FieldParam
 from gpuop.ir.types import Type
 from gpuop.passes.schedules.gpu.tile_chain import MIRRORS, TileChain, TilePart, loaded
 
-Span = tuple[int, int]  # how many points before and behind those of the tile
+Span = tuple[int, int]  # numbers of points before and behind the tile
 THREADS = 256  # of a work-group
-WARP = 32  # threads that run together
-WHOLE = 128  # bytes of memory that they read at once
-LINE = 64  # bytes of a row that are read in vain, as memory is read by lines
-LOADED = 4  # operations that a load costs
-WAITING = 0.15  # of an operation: what a thread costs that waits for others of its group
-SPARE = 4  # rows that a strip may have more than others
-MOST_HELD = 96  # values of a window: registers are few
+WARP = 32  # threads that run in lockstep
+WHOLE = 128  # bytes of memory that a warp reads in one access
+LINE = 64  # bytes of a row that are read in vain, since memory is read in lines
+LOADED = 4  # cost of a load, in operations
+WAITING = 0.15  # cost of a thread that waits for others of its group, in operations
+SPARE = 4  # rows by which strips may exceed `tall`
+MOST_HELD = 96  # upper limit of the values of a window, for lack of registers
 WINDOW = 64  # values of a window that a strip keeps in registers
 SMALL = 4  # bytes: narrower results are written several at a time
 
@@ -35,7 +35,7 @@ class Halo:
         return Halo(_join(self.rows, other.rows), _join(self.columns, other.columns))
 
     def around(self, near: Surrounding) -> Halo:
-        """What is read there."""
+        """The halo of a field that a region with this halo reads."""
         spans = [(max(-low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
         rows = spans[-2] if len(spans) > 1 else (0, 0)
         return Halo(_sum(self.rows, rows), _sum(self.columns, spans[-1]))
@@ -51,13 +51,13 @@ class Halo:
 
 @dataclass(frozen=True)
 class Region:
-    """What a group computes of a part: the tile and a halo.
+    """The points of a part that a group computes: the tile and a halo.
 
     Attributes:
-        needed: the halo that others need, with as much before the tile as behind it where a border mirrors.
-        computed: the halo that strips cover: what lies in it beyond what is needed is never used.
+        needed: the halo that other parts read; symmetric where a border mirrors.
+        computed: the halo that strips cover; the points beyond `needed` are never used.
         strip: rows and columns that a thread computes together.
-        count: strips down and strips across.
+        count: numbers of strips down and across.
     """
 
     needed: Halo
@@ -71,13 +71,13 @@ class Region:
 
 
 class Tiles:
-    """The regions of all parts, and the local memory of the fields that are kept.
+    """The regions of all parts, and the local memory of their fields.
 
     Args:
-        rows, columns: of a tile.
-        tall: rows of a strip that shares what it reads along columns, about the most of them.
-        lanes: columns of a strip that shares what it reads along rows, which are accessed at once.
-        wide: whether places of so many columns are aligned in memory.
+        rows, columns: extents of a tile.
+        tall: rows, about, of a strip that shares its loads down a column.
+        lanes: columns of a strip that shares its loads along a row; they are accessed at once.
+        wide: whether groups of so many columns are aligned in memory.
     """
 
     def __init__(self, chain: TileChain, rows: int, columns: int, tall: int, lanes: int, wide: bool) -> None:
@@ -86,13 +86,13 @@ class Tiles:
         self.regions: list[Region] = []
         self.arrays: dict[FieldParam, Array] = {}
         self.of: dict[FieldParam, Region] = {}
-        needed = {param: Halo() for param in chain.kept}
+        needed = {param: Halo() for param in chain.local_fields}
         computed = dict(needed)
-        aligned: set[FieldParam] = set()  # what strips of several columns read
+        aligned: set[FieldParam] = set()  # fields that strips of several columns read
         for part in reversed(chain.parts):
-            made = [param for param in part.kernel.written if param in needed and part.rule is not None]
+            fields = [param for param in part.kernel.written if param in needed and part.rule is not None]
             region = self._region(
-                part, [needed[p] for p in made], [computed[p] for p in made], not aligned.isdisjoint(made)
+                part, [needed[p] for p in fields], [computed[p] for p in fields], not aligned.isdisjoint(fields)
             )
             self.regions.insert(0, region)
             aligned.update(part.near if region.strip[1] > 1 else ())
@@ -100,7 +100,7 @@ class Tiles:
                 if field in needed:
                     needed[field] = needed[field].joined(region.needed.around(near))
                     computed[field] = computed[field].joined(region.computed.around(near))
-            for param in made:
+            for param in fields:
                 self.of[param] = region
                 planes = param.type.planes if chain.source.domain.elements == 1 else 1
                 self.arrays[param] = Array(param.hint, Type(param.type.storage, planes), region.shape, "local")
@@ -125,24 +125,24 @@ class Tiles:
         return Region(need, halo, (rows, columns), count)
 
     def _time(self, part: TilePart, strip: tuple[int, int], shape: tuple[int, int]) -> float:
-        """The operations of a group for a part whose threads compute such strips: those of whole warps, and waiting."""
+        """The cost of a part for a group whose threads compute such strips, in operations: whole warps, and waiting."""
         count = -(-shape[0] // strip[0]) * -(-shape[1] // strip[1])
         warps, turns = -(-count // WARP) * WARP, -(-count // THREADS) * THREADS
         return (warps + WAITING * turns) * self._work(part, strip)
 
     def _work(self, part: TilePart, strip: tuple[int, int]) -> int:
-        """The operations of a thread for a strip."""
+        """The cost of a strip for a thread, in operations."""
         points, loads = strip[0] * strip[1], 0
         for near in part.near.values():
             rows, columns = loaded(near, self.lanes if strip[1] > 1 else 1)
-            held = (strip[0] + rows[1] - rows[0]) * (strip[1] + columns[1] - columns[0])
-            loads += held if held <= MOST_HELD else held * points
+            values = (strip[0] + rows[1] - rows[0]) * (strip[1] + columns[1] - columns[0])
+            loads += values if values <= MOST_HELD else values * points
         return points * part.work + LOADED * loads
 
     def strip(self, part: TilePart) -> tuple[int, int]:
-        """The rows and columns that a thread computes together: along which windows reach, so that they share what they read."""
+        """The rows and columns that a thread computes together: along the axis of the windows, so that these share loads."""
         across, down = (part.reach(axis) for axis in (-1, -2))
-        if part.turns:
+        if part.reads_in_loops:
             return 1, 1
         if not across and not self.wide:
             return self.tall, 1
@@ -154,10 +154,10 @@ class Tiles:
         return self.tall, 1
 
     def is_aligned(self, part: TilePart, region: Region) -> bool:
-        """Whether rows of the tile, without what is beside it, begin and end with lines of memory that are read."""
-        read = [field for field in part.near if field not in self.arrays]
-        lines = all(self.columns * field.type.storage.bits // 8 % WHOLE == 0 for field in read)
-        return self.wide and region.strip[1] == 1 and bool(read) and lines and any(region.computed.columns)
+        """Whether rows of the tile, without its halo, begin and end at lines of the memory that is read."""
+        fields = [field for field in part.near if field not in self.arrays]
+        lines = all(self.columns * field.type.storage.bits // 8 % WHOLE == 0 for field in fields)
+        return self.wide and region.strip[1] == 1 and bool(fields) and lines and any(region.computed.columns)
 
     @property
     def nbytes(self) -> int:
@@ -165,28 +165,28 @@ class Tiles:
 
     @property
     def computed(self) -> float:
-        """The operations for a point of a tile, those for what is around it among them."""
+        """The operations for a point of a tile, those for the halo included."""
         each = zip(self.chain.parts, self.regions, strict=True)
         return sum(part.work * math.prod(region.shape) for part, region in each) / (self.rows * self.columns)
 
     @property
     def cost(self) -> float:
-        """The operations of a group for a point of its tile, with loads, and with threads that wait or do nothing."""
+        """The cost of a group for a point of its tile, in operations: loads, and threads that wait or do nothing, included."""
         each = zip(self.chain.parts, self.regions, strict=True)
         return sum(self._time(part, region.strip, region.shape) for part, region in each) / (self.rows * self.columns)
 
     @property
     def bytes_read(self) -> float:
-        """Bytes of fields that a group reads for a point of its tile, by whole lines of the cache."""
+        """The bytes of fields that a group reads for a point of its tile, in whole cache lines."""
         return sum(nbytes * layers for nbytes, layers in self._reads())
 
     @property
     def bytes_beside(self) -> float:
-        """Those of them in other layers than the first, of which no thread has more than its own."""
+        """The bytes of these in other layers than the first, which threads of a group do not share."""
         return sum(nbytes * (layers - 1) for nbytes, layers in self._reads())
 
     def _reads(self) -> Iterator[tuple[float, int]]:
-        """For each field that a part reads the bytes of a layer, for a point of the tile, and of how many layers they are read."""
+        """For each field that a part reads: the bytes of one layer for a point of the tile, and the number of layers."""
         for part, region in zip(self.chain.parts, self.regions, strict=True):
             for field, near in part.near.items():
                 if field not in self.arrays:
@@ -206,7 +206,7 @@ def _sum(a: Span, b: Span) -> Span:
 
 
 def _union(halos: list[Halo]) -> Halo:
-    made = Halo()
+    union = Halo()
     for halo in halos:
-        made = made.joined(halo)
-    return made
+        union = union.joined(halo)
+    return union

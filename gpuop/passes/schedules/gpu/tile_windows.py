@@ -1,7 +1,7 @@
-"""The windows of a strip of neighbouring points, in registers: each value is loaded once, several at a time.
+"""Register windows of a strip of neighbouring points: each value is loaded once, several in one access.
 
-A group at an edge of the grid loads what borders put there, value by value. So it has the windows of all points that lie in the
-grid; what it computes of others, as of windows that went on, is put right behind (`tile_kernel.py`).
+A group at an edge of the grid loads through borders, value by value. Its windows are right for all points inside of the grid;
+the values that it computes for points outside are corrected afterwards (`tile_edges.py`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import elements
 from gpuop.passes.schedules.common.grid_walk import numbered
 from gpuop.passes.schedules.gpu.tile_chain import NEAREST, WRAP, Rule, Span, TilePart, distance, loaded
-from gpuop.passes.schedules.gpu.tile_frame import Along, Frame
+from gpuop.passes.schedules.gpu.tile_frame import Coordinates, Frame
 from gpuop.passes.schedules.gpu.tile_regions import MOST_HELD, Region
 
 
 @dataclass(frozen=True)
 class StripWindow:
-    """An array of a thread's own, and the offsets of the points that it holds, seen from those of a strip.
+    """A private array, and the offsets of the points that it holds, relative to those of the strip.
 
     Attributes:
-        element: of the field's tensor; None where it holds whole tensors, from local memory.
-        rule: what stands outside of the grid.
+        element: the element of the field's tensor; None where it holds whole tensors, from local memory.
+        rule: the border outside of the grid.
     """
 
     field: FieldParam
@@ -42,29 +42,29 @@ class StripWindows:
     """All windows of a part.
 
     Args:
-        inner: whether they are those of a group in the interior, which needs no points outside of the grid.
+        inner: whether the group is in the interior and needs no points outside of the grid.
     """
 
     def __init__(self, frame: Frame, part: TilePart, region: Region, inner: bool) -> None:
         self.frame, self.part, self.region, self.inner = frame, part, region, inner
         self.lanes = region.strip[1]
-        self.found: dict[tuple[FieldParam, Expr | None], StripWindow] = {}
+        self.by_element: dict[tuple[FieldParam, Expr | None], StripWindow] = {}
         if not inner and not any(any((*near.low, *near.high)) for near in part.near.values()):
-            return  # what has no neighbours is computed where it belongs
+            return  # without neighbours, a point outside is computed at the point that its border names
         for read in expressions(part.kernel.body):
             if isinstance(read, Read) and read.field in part.near and distance(read) is not None:
                 self._add(read, part.near[read.field])
 
     def _add(self, read: Read, near: Surrounding) -> None:
-        kept = self.frame.tiles.arrays.get(read.field)
-        if kept is not None:
-            self._hold(read.field, None, kept.type, near)
+        array = self.frame.tiles.arrays.get(read.field)
+        if array is not None:
+            self._hold(read.field, None, array.type, near)
         elif not any((*near.low[:-2], *near.high[:-2])) and not isinstance(read.element, Ref) and self._is_known(near):
             for element in elements(read.field, read.element):
                 self._hold(read.field, element, Type(read.field.type.storage), near)
 
     def _is_known(self, near: Surrounding) -> bool:
-        """Whether it is known what stands outside, where that is needed."""
+        """Whether reads outside of the grid have one border, where they need one."""
         return self.inner or len(near.borders) <= 1
 
     def _hold(self, field: FieldParam, element: Expr | None, kind: Type, near: Surrounding) -> None:
@@ -75,21 +75,21 @@ class StripWindows:
         if max(self.region.strip) > 1 and array.elements <= MOST_HELD:
             rule = next(iter(near.borders), WRAP if self.frame.tiles.chain.virtual else NEAREST)
             rule = NEAREST if rule[0] == "unchecked" else rule
-            self.found.setdefault((field, element), StripWindow(field, element, array, rows, columns, rule))
+            self.by_element.setdefault((field, element), StripWindow(field, element, array, rows, columns, rule))
 
     def reach(self, axis: str) -> Span:
-        """How many points before and behind its own a thread accesses in memory."""
+        """The number of points before and behind its own that a thread accesses in memory."""
         near = [near for field, near in self.part.near.items() if field not in self.frame.tiles.arrays]
         spans = [loaded(each, self.lanes)[axis == "column"] for each in near]
         return max((-low for low, _ in spans), default=0), max((high for _, high in spans), default=0)
 
-    def load(self, at: Along, out: list[Stmt]) -> None:
-        """Load them for the strip that begins at a point of the region."""
-        for window in self.found.values():
+    def load(self, at: Coordinates, out: list[Stmt]) -> None:
+        """Load the windows of the strip that begins at a point of the region."""
+        for window in self.by_element.values():
             out.append(Declare(window.array))
             out += numbered("r", 0, window.array.extents[0], partial(self._row, window, at))
 
-    def _row(self, window: StripWindow, at: Along, k: Expr, out: list[Stmt]) -> None:
+    def _row(self, window: StripWindow, at: Coordinates, k: Expr, out: list[Stmt]) -> None:
         width = window.array.extents[1]
         if window.element is not None and self.frame.tiles.wide and self.lanes > 1 and self.inner:
             lanes = Array("lanes", window.array.type, (self.lanes,))
@@ -98,8 +98,8 @@ class StripWindows:
         else:
             out += numbered("c", 0, width, partial(self._one, window, at, k))
 
-    def _piece(self, window: StripWindow, lanes: Array, at: Along, k: Expr, piece: Expr, out: list[Stmt]) -> None:
-        """Neighbours in memory, in one access."""
+    def _piece(self, window: StripWindow, lanes: Array, at: Coordinates, k: Expr, piece: Expr, out: list[Stmt]) -> None:
+        """Load neighbours in memory in one access."""
         begin = collector(out, hint="c").apply("mul", piece, self.lanes)
         out.append(Wide(window.field, lanes, True, self._point(window, at, k, begin, out), window.element))
 
@@ -110,12 +110,12 @@ class StripWindows:
 
         out += numbered("lane", 0, self.lanes, copied)
 
-    def _one(self, window: StripWindow, at: Along, k: Expr, c: Expr, out: list[Stmt]) -> None:
+    def _one(self, window: StripWindow, at: Coordinates, k: Expr, c: Expr, out: list[Stmt]) -> None:
         b = collector(out)
         if window.element is None:
-            kept, region = self.frame.tiles.arrays[window.field], self.frame.tiles.of[window.field]
+            array, region = self.frame.tiles.arrays[window.field], self.frame.tiles.of[window.field]
             away = (window.rows[0], window.columns[0])
-            value: Expr = Load(kept, self.index(region, at, (k, c), away, out), kept.type)
+            value: Expr = Load(array, self.index(region, at, (k, c), away, out), array.type)
         else:
             element = window.element if window.field.type.planes > 1 else None
             border, fill = ("unchecked", None) if self.inner else window.rule
@@ -123,8 +123,8 @@ class StripWindows:
             value = Read(window.field, window.array.type, point, element, border, fill)
         out.append(Store(window.array, (k, c), b.bind(value)))
 
-    def _point(self, window: StripWindow, at: Along, k: Expr, c: Expr, out: list[Stmt]) -> tuple[Expr, ...]:
-        """The point of the grid that a place in a window is."""
+    def _point(self, window: StripWindow, at: Coordinates, k: Expr, c: Expr, out: list[Stmt]) -> tuple[Expr, ...]:
+        """The point of the grid that belongs to an element of a window."""
         b = collector(out, hint="at")
         moved = {axis: b.apply("add", at[axis], n) for axis, n in zip(self.frame.axes[::-1], (c, k), strict=False)}
         grid = self.frame.place(self.part, self.region, moved, True, b).grid
@@ -133,21 +133,21 @@ class StripWindows:
             points[axis] = b.apply("add", own, away[axis][0])
             if not self.inner:
                 last = self.frame.last(self.region, axis) + away[axis][1]
-                points[axis] = b.apply("min", points[axis], last)  # farther ones are not needed
+                points[axis] = b.apply("min", points[axis], last)  # points further out are not needed
         return self.frame.point(points)
 
     def index(
-        self, kept: Region, at: Along, more: tuple[Expr, Expr], away: tuple[int, int], out: list[Stmt]
+        self, target: Region, at: Coordinates, more: tuple[Expr, Expr], away: tuple[int, int], out: list[Stmt]
     ) -> tuple[Expr, Expr]:
-        """Where a point so far from one of the region lies in the local memory of a field."""
+        """The index in the local memory of a field of the point at a distance from one of the region."""
         b = collector(out, hint="at")
-        own, there = self.region.computed, kept.computed
+        own, there = self.region.computed, target.computed
         offsets = {
             "row": (more[0], away[0] + there.rows[0] - own.rows[0]),
             "column": (more[1], away[1] + there.columns[0] - own.columns[0]),
         }
-        found = []
+        coordinates = []
         for axis, (n, offset) in offsets.items():
             along = at.get(axis)
-            found.append(n if along is None else b.apply("add", b.apply("add", along, n), offset))
-        return found[0], found[1]
+            coordinates.append(n if along is None else b.apply("add", b.apply("add", along, n), offset))
+        return coordinates[0], coordinates[1]

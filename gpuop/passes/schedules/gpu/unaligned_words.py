@@ -1,8 +1,17 @@
-"""Stencils of bytes on GPUs whose rows are no words: a thread computes four words, which lie where memory is aligned.
+"""SWAR stencils of bytes on GPUs, on rows that are not multiples of a word: a thread computes four aligned words, 16 bytes.
 
-At every point a neighbour is as far away in memory, whatever the width. So what a thread reads of a row lies at the same place of
-the aligned accesses that have it, and is shifted out of words by constants. Columns at the ends of rows have threads of their own,
-behind the others; at the edges of the grid rows are computed column by column.
+The distance of a neighbour in memory is the same at every point, whatever the width. So a thread loads aligned accesses that
+contain the neighbours, and extracts these by constant shifts. Columns 0 to 15 of a thread whose stencil has the point above it,
+in rows of W bytes:
+
+    memory, 16 bytes an access     |................|................|................|
+    row r, written and read        |0123456789abcdef|                                     one aligned access
+    row r-1, W bytes before                     |.....0123456789|abcdef..........|        two aligned accesses, shifted by
+                                                                                          W mod 16 bytes in every thread
+
+    threads of a row   | 0 | 1 | 2 | ... | vectors - 1 | one for each column at the ends, where neighbours lie beyond the row |
+
+Rows at the edges of the grid are computed column by column.
 """
 
 from __future__ import annotations
@@ -19,60 +28,60 @@ from gpuop.ir.types import INT, UCHAR, UINT, Shape, Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import ACCESS
 from gpuop.passes.schedules.common.grid_walk import numbered
-from gpuop.passes.schedules.common.instantiate import Placed, positions, without_tables
+from gpuop.passes.schedules.common.instantiate import Instance, positions, without_tables
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.gpu.roll import unfit
 from gpuop.passes.schedules.gpu.shifted_rows import ShiftedRows
 from gpuop.passes.swar.packed_lanes import LANES, Packed
 from gpuop.passes.swar.word_kernel import Value, WordKernel
 
-WORDS = ACCESS // LANES  # of a thread
-LONG = 8 * ACCESS  # columns at least: those at the ends of rows are few
-MOST_HELD = 64  # registers for what a thread reads
-GROUP = Shape(1, 8, 32)  # threads of a work-group, whose rows share what they read
-AT_ONCE = 4  # columns of a row at the edge whose loads do not wait for one another
-GAIN = 0.75  # statements of words are at most such a part of those for each byte
+WORDS = ACCESS // LANES  # words of a thread
+LONG = 8 * ACCESS  # least columns of a row, so that those at its ends are few
+MOST_HELD = 64  # registers for the words that a thread reads
+GROUP = Shape(1, 8, 32)  # threads of a work-group, whose rows share loads
+AT_ONCE = 4  # columns of a row at the edge whose loads overlap
+GAIN = 0.75  # greatest ratio of the statements for words to those for single bytes
 WORD = Type(UINT)
-Line = tuple[ir.FieldParam, tuple[int, ...]]  # a row that is read: of which field, how far away along the other axes
-Held = Mapping[
+Line = tuple[ir.FieldParam, tuple[int, ...]]  # a row that is read: its field, and its distance along the other axes
+LoadedWords = Mapping[
     Line, tuple[ir.Array, int]
-]  # the words that a thread has of a row, from which column behind its first one on
+]  # the words of a row, and the first one's distance in columns from the thread
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The rows that a thread reads, and the columns of each, from the least to the greatest offset."""
+    """The rows that a thread reads, with the least and the greatest offset of the columns of each."""
 
-    found: dict[Line, tuple[int, int]]
+    spans: dict[Line, tuple[int, int]]
 
     @property
     def halo(self) -> tuple[int, int]:
-        return max(0, *(-low for low, _ in self.found.values())), max(0, *(high for _, high in self.found.values()))
+        return max(0, *(-low for low, _ in self.spans.values())), max(0, *(high for _, high in self.spans.values()))
 
 
 def lines_of(kernel: Kernel) -> Lines | None:
-    """None where it reads otherwise than at constant distances."""
-    found: dict[Line, tuple[int, int]] = {}
+    """The rows that a thread of a kernel reads; None where some reads are not at constant distances."""
+    spans: dict[Line, tuple[int, int]] = {}
     for read in (e for e in expressions(kernel.body) if isinstance(e, ir.Read)):
         place = line_of(read)
         if place is None:
             return None
         line, column = place
-        low, high = found.get(line, (column, column))
-        found[line] = min(low, column), max(high, column)
-    return Lines(found)
+        low, high = spans.get(line, (column, column))
+        spans[line] = min(low, column), max(high, column)
+    return Lines(spans)
 
 
 def line_of(read: ir.Read) -> tuple[Line, int] | None:
-    """The row of a read, and the column there."""
+    """The row and the column of a read; None where it is not at a constant distance."""
     point = read.point or tuple(ir.Index("global", "column") for _ in read.field.type.field_shape)
     away = [at.offset for at in point if isinstance(at, ir.Index)]
     return ((read.field, tuple(away[:-1])), away[-1]) if away and len(away) == len(point) else None
 
 
 def refuse(kernel: Kernel) -> str:
-    if found := unfit(kernel):
-        return found
+    if reason := unfit(kernel):
+        return reason
     domain, target = kernel.domain, kernel.target
     assert target is not None
     if domain.extent("column") % LANES == 0 or domain.extent("column") < LONG:
@@ -94,11 +103,11 @@ def refuse(kernel: Kernel) -> str:
         return "it reads far away"
     if domain.threads < target.least_threads * ACCESS:
         return "wide accesses would leave too few threads"
-    held = {line: (ir.Array("row", WORD, (3 * WORDS,)), -ACCESS) for line in lines.found}
-    if len(held) * 2 * WORDS > MOST_HELD:
+    rows = {line: (ir.Array("row", WORD, (3 * WORDS,)), -ACCESS) for line in lines.spans}
+    if len(rows) * 2 * WORDS > MOST_HELD:
         return "what it reads takes too many registers"
     words = WordsOfThread(
-        kernel, held, {f: ir.Array("lanes", WORD, (WORDS,)) for f in kernel.written}, constant(0, INT)
+        kernel, rows, {f: ir.Array("lanes", WORD, (WORDS,)) for f in kernel.written}, constant(0, INT)
     ).block()
     return "" if words and len(words) <= GAIN * LANES * len(kernel.body) else "words would not make it faster"
 
@@ -107,33 +116,35 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     return ({"columns": ACCESS},)
 
 
-def taken(kernel: Kernel, parameters: Parameters) -> Parameters:
+def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
     return {"columns": ACCESS}
 
 
 def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
-    return replace(RaggedWords(kernel).kernel(), group=GROUP)
+    return replace(UnalignedWords(kernel).kernel(), group=GROUP)
 
 
 class WordsOfThread(WordKernel):
-    """What is computed of one of a thread's words, whose neighbours are in arrays."""
+    """The SWAR body for one of a thread's words, with its neighbours in arrays."""
 
-    def __init__(self, kernel: Kernel, held: Held, results: Mapping[ir.FieldParam, ir.Array], number: ir.Expr) -> None:
+    def __init__(
+        self, kernel: Kernel, rows: LoadedWords, results: Mapping[ir.FieldParam, ir.Array], number: ir.Expr
+    ) -> None:
         super().__init__(kernel)
-        self.held, self.results, self.number = held, results, number
+        self.rows, self.results, self.number = rows, results, number
         self.loaded: dict[tuple[ir.Array, int], ir.Expr] = {}
 
     def block(self) -> ir.Block | None:
-        """None of what is not understood."""
+        """The statements; None where some have no SWAR form."""
         return tuple(self.out) if all(map(self.stmt, self.source.body)) else None
 
     def read(self, read: ir.Read) -> list[Value] | None:
         place = line_of(read)
         assert place is not None
-        (array, first), column = self.held[place[0]], place[1]
-        return [self.lanes.beside(lambda k: (self.held_word(array, k),), 8, column - first, LIMITS[UCHAR])]
+        (array, first), column = self.rows[place[0]], place[1]
+        return [self.lanes.beside(lambda k: (self.row_word(array, k),), 8, column - first, LIMITS[UCHAR])]
 
-    def held_word(self, array: ir.Array, word: int) -> ir.Expr:
+    def row_word(self, array: ir.Array, word: int) -> ir.Expr:
         if (array, word) not in self.loaded:
             self.loaded[array, word] = self.b.bind(ir.Load(array, (self.b.apply("add", self.number, word),), WORD))
         return self.loaded[array, word]
@@ -146,29 +157,29 @@ class WordsOfThread(WordKernel):
         return len(words) == 1
 
 
-class RaggedWords(ShiftedRows):
-    """Builds what a thread does.
+class UnalignedWords(ShiftedRows):
+    """Builds the kernel.
 
     Attributes:
-        lines: what it reads.
-        vectors: threads of a row that have sixteen columns.
-        ends: columns at the ends of rows that have threads of their own.
+        lines: the rows that a thread reads.
+        vectors: the threads of a row that have sixteen columns.
+        ends: the numbers of columns at the ends of a row that have threads of their own.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel, ACCESS)
-        found = lines_of(kernel)
-        assert found is not None
-        self.lines = found
+        lines = lines_of(kernel)
+        assert lines is not None
+        self.lines = lines
         self.loaded, self.stored = {}, {}
         self.vectors = -(-(self.columns + ACCESS - 1) // ACCESS)
-        self.ends = tuple(n + ACCESS - 1 for n in found.halo)
+        self.ends = tuple(n + ACCESS - 1 for n in lines.halo)
         self.points = (self.vectors + sum(self.ends)) * ACCESS
 
     def computed(self) -> ir.Block:
         out, thread, behind = list[ir.Stmt](), list[ir.Stmt](), list[ir.Stmt]()
         left, right = self.lines.halo
-        test = self.within(left, self.columns - right, thread)
+        test = self.are_within(left, self.columns - right, thread)
         rows = self.inner_rows(collector(out))
         vector = (ir.If(rows, (*thread, ir.If(test, self.words())), self.one_by_one()),)
         self.at_end(behind)
@@ -176,10 +187,10 @@ class RaggedWords(ShiftedRows):
         return (*out, ir.If(first, vector, (ir.If(rows, tuple(behind)),)))
 
     def inner_rows(self, b: Builder) -> ir.Expr:
-        """Whether all rows that are read are inside, and another one behind them, which the last access may reach."""
+        """Whether all rows that are read are inside, and another one behind them, into which the last access may reach."""
         tests = []
         for n, axis in enumerate(self.source.domain.axes[:-1]):
-            away = [across[n] for _, across in self.lines.found]
+            away = [across[n] for _, across in self.lines.spans]
             last = self.source.domain.extent(axis) - 1 - max(0, *away) - (axis == "row")
             tests += [b.apply("ge", ir.Index("global", axis), -min(away))] if min(away) < 0 else []
             tests.append(b.apply("le", ir.Index("global", axis), last))
@@ -188,14 +199,14 @@ class RaggedWords(ShiftedRows):
         return tests[0]
 
     def at_end(self, out: list[ir.Stmt]) -> None:
-        """What one of the threads behind those of a row does."""
+        """The statements of a thread for one column at an end of a row."""
         b, (left, right) = collector(out), self.ends
         number = b.apply("sub", ir.Index("global", "column"), self.vectors)
         moved = b.apply("choose", b.apply("lt", number, left), 0, self.columns - left - right)
         self.at_column(b.apply("add", number, moved), out)
 
     def one_by_one(self) -> ir.Block:
-        """The columns of a row at the edge of the grid; for those that are not there the last one, so that all load at once."""
+        """The columns of a row at the edge of the grid; the last one takes the place of columns outside, so that loads overlap."""
 
         def one(lane: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
@@ -208,20 +219,20 @@ class RaggedWords(ShiftedRows):
         return (replace(loop, unroll=AT_ONCE),)
 
     def at_column(self, column: ir.Expr, out: list[ir.Stmt]) -> None:
-        used = positions(self.source, self.source.domain)
-        found = {e: at for e in used if (at := self.position(e, column, collector(out))) is not None}
-        out += Placed(self.source, found).copy()
+        indices = positions(self.source, self.source.domain)
+        by_index = {e: at for e in indices if (at := self.position(e, column, collector(out))) is not None}
+        out += Instance(self.source, by_index).copy()
 
     # --- words ------------------------------------------------------------------------------------------------------
 
     def words(self) -> ir.Block:
         out: list[ir.Stmt] = []
-        held = {line: self.held(line, out) for line in self.lines.found}
+        rows = {line: self.load_row(line, out) for line in self.lines.spans}
         results = {field: ir.Array(f"{field.hint}_words", WORD, (WORDS,)) for field in self.source.written}
         out += map(ir.Declare, results.values())
 
         def one(number: ir.Expr, out: list[ir.Stmt]) -> None:
-            block = WordsOfThread(self.source, held, results, number).block()
+            block = WordsOfThread(self.source, rows, results, number).block()
             assert block is not None
             out += block
 
@@ -229,10 +240,10 @@ class RaggedWords(ShiftedRows):
         point: tuple[ir.Expr, ...] = (*self.rows, ir.Ref(self.first))
         return (*out, *(ir.Wide(field, array, False, point) for field, array in results.items()))
 
-    def held(self, line: Line, out: list[ir.Stmt]) -> tuple[ir.Array, int]:
-        """Load the aligned accesses that have what is read of a row."""
+    def load_row(self, line: Line, out: list[ir.Stmt]) -> tuple[ir.Array, int]:
+        """Load the aligned accesses that contain the reads of a row."""
         (field, across), domain = line, self.source.domain
-        low, high = self.lines.found[line]
+        low, high = self.lines.spans[line]
         far = sum(n * math.prod(domain.shape[k:]) for k, n in enumerate(across, 1))
         first = (far + low) // ACCESS * ACCESS - far
         last = -(-(far + high + ACCESS) // ACCESS) * ACCESS - far
@@ -240,17 +251,17 @@ class RaggedWords(ShiftedRows):
         out.append(ir.Declare(row))
         for start in range(first, last, ACCESS):
             piece = ir.Array(f"{field.hint}_piece", WORD, (WORDS,))
-            place = b.apply("add", ir.Ref(self.first), start + far)  # so many columns on, whichever row it is in
+            place = b.apply("add", ir.Ref(self.first), start + far)  # a distance in memory, whichever row that is in
             out += [ir.Declare(piece), ir.Wide(field, piece, True, (*self.rows, place))]
 
-            def kept(k: ir.Expr, out: list[ir.Stmt], piece: ir.Array = piece, start: int = start) -> None:
+            def move(k: ir.Expr, out: list[ir.Stmt], piece: ir.Array = piece, start: int = start) -> None:
                 b = collector(out)
                 out.append(
                     ir.Store(row, (b.apply("add", k, (start - first) // LANES),), b.bind(ir.Load(piece, (k,), WORD)))
                 )
 
-            out += numbered("k", 0, WORDS, kept)
+            out += numbered("k", 0, WORDS, move)
         return row, first
 
 
-RAGGED_WORDS = Method("ragged words", ("columns",), refuse, candidates, taken, apply)
+UNALIGNED_WORDS = Method("ragged words", ("columns",), refuse, candidates, legalize, apply)
