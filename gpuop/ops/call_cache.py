@@ -13,7 +13,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.names import names_given
-from gpuop.dsl.operators.operator import MOST_KEPT
+from gpuop.dsl.operators.operator import MOST_CACHED
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.recorder import recording
 from gpuop.ir.kernel import Launchable
@@ -62,7 +62,7 @@ def known_graph(result: Field, operands: Sequence[Node | None]) -> KnownGraph | 
     return KnownGraph(tuple(made), values.index(result.node), result.type)
 
 
-_known: BoundedCache[Any, KnownGraph] = BoundedCache(MOST_KEPT)
+_known: BoundedCache[Any, KnownGraph] = BoundedCache(MOST_CACHED)
 
 
 def known_or(name: str, operands: Sequence[Any], make: Callable[..., Field]) -> Field:

@@ -19,7 +19,7 @@ from gpuop.dsl.builtins.access_arguments import (
     _updated,
 )
 from gpuop.dsl.builtins.dimensions import by_name
-from gpuop.dsl.recorder.fill_values import Fill, of_element, uniform
+from gpuop.dsl.recorder.fill_values import Fill, element_of_fill, uniform
 from gpuop.dsl.recorder.kernel_warnings import as_float
 from gpuop.dsl.recorder.outputs import OutputRef, OutputSlot
 from gpuop.dsl.recorder.placeholders import COMPLEX
@@ -146,7 +146,9 @@ def _read_back(
         lanes.append(Ref(var))
     if tests:
         held = functools.reduce(lambda a, b: build.apply("and", a, b), tests)
-        outside = [of_element(build, fill if one else fill[k % len(fill) :][:1], element) for k in range(len(lanes))]
+        outside = [
+            element_of_fill(build, fill if one else fill[k % len(fill) :][:1], element) for k in range(len(lanes))
+        ]
         lanes = [build.apply("choose", held, lane, other) for lane, other in zip(lanes, outside, strict=True)]
     return Value(fetch(build, kind, build.pack(lanes)))
 
@@ -166,7 +168,7 @@ def _element(
     if isinstance(element, Const):
         fill = (fill[int(element.value) % len(fill)],)
     reads = tuple(fetch(build, param.type, Read(param, kind, where, element, rule, part)) for part in fill)
-    return of_element(build, reads, element)
+    return element_of_fill(build, reads, element)
 
 
 # --- writing --------------------------------------------------------------------------------------------------------

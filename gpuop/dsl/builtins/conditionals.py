@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuop.base.errors import SemanticError
-from gpuop.dsl.recorder.control_flow import Guard, condition
+from gpuop.dsl.recorder.control_flow import BlockContext, condition
 from gpuop.dsl.recorder.frames import inside
 from gpuop.dsl.recorder.recorder import Recorder, caller, current
 from gpuop.dsl.recorder.value import Operand
@@ -11,7 +11,7 @@ from gpuop.ir.nodes import If, Stmt
 from gpuop.ir.target_expressions import TargetConst
 
 
-class _if(Guard):
+class _if(BlockContext):
     """`with _if(c):` records a block for the threads where c holds."""
 
     def __init__(self, c: Operand) -> None:
@@ -53,7 +53,7 @@ def extended(chain: If, branch: tuple[Stmt, ...]) -> If:
     return chain
 
 
-class _elseif(Guard):
+class _elseif(BlockContext):
     """`with _elseif(c):` after `_if`: its condition is computed only when it is reached."""
 
     def __init__(self, c: Operand) -> None:
@@ -68,7 +68,7 @@ class _elseif(Guard):
         set_chain(self.recorder, extended(self.chain, branch))
 
 
-class _else(Guard):
+class _else(BlockContext):
     """`with _else():` after `_if` or `_elseif`."""
 
     def __init__(self) -> None:

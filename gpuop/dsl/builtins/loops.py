@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuop.base.errors import SemanticError, here
 from gpuop.dsl.recorder.assignment_targets import assigned, assigned_name
-from gpuop.dsl.recorder.control_flow import Guard, condition
+from gpuop.dsl.recorder.control_flow import BlockContext, condition
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.frames import inside
 from gpuop.dsl.recorder.recorder import caller, current
@@ -34,7 +34,7 @@ LOOPS = ("_for", "_window", "_while")
 COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
 
 
-class _while(Guard):
+class _while(BlockContext):
     """`with _while(c):` or `_while(lambda: c)`; the condition is computed anew before every turn."""
 
     def __init__(self, c: Operand) -> None:
@@ -115,7 +115,7 @@ def _axes(*given: Any) -> list[tuple[Any, ...]]:
     return list(zip(*(each if _several(each) else (each,) * count for each in given), strict=True))
 
 
-class _for(Guard):
+class _for(BlockContext):
     """`with _for(stop) as i:`, `with _for(start, stop, step=1, unroll=1) as i:`; tuples count along several dimensions, the last
     one fastest: `with _for((rows, columns)) as (r, c):`; bounds bind at entry, i is read-only; a target may decide `unroll=`.
 
@@ -208,7 +208,7 @@ def _elements(shape: Any) -> int:
     return count
 
 
-class _forEachTensorElement(Guard):
+class _forEachTensorElement(BlockContext):
     """`with _forEachTensorElement(shape):` records its block for every element of a tensor; `_tensorElement` counts them.
 
     Of a field, as in `_forEachTensorElement(f)`, these are all that kernels count, so both parts of complex numbers.

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.builtins.conditionals import extended, open_chain, set_chain
-from gpuop.dsl.recorder.control_flow import Guard
+from gpuop.dsl.recorder.control_flow import BlockContext
 from gpuop.dsl.recorder.recorder import current
 from gpuop.dsl.recorder.target_facts import TargetExpression
 from gpuop.dsl.recorder.value import Value
@@ -33,7 +33,7 @@ def _condition(given: Any, name: str) -> TargetConst:
     )
 
 
-class _codegenIf(Guard):
+class _codegenIf(BlockContext):
     """`with _codegenIf(c):` records a block for the targets where c holds, an expression of `_target`."""
 
     def __init__(self, c: Any) -> None:
@@ -44,7 +44,7 @@ class _codegenIf(Guard):
         set_chain(self.recorder, If(self.cond, tuple(body), (), self.loc), new=True)
 
 
-class _codegenElseif(Guard):
+class _codegenElseif(BlockContext):
     """`with _codegenElseif(c):` after `_codegenIf`: for the targets that have none of the blocks before it."""
 
     def __init__(self, c: Any) -> None:
@@ -56,7 +56,7 @@ class _codegenElseif(Guard):
         set_chain(self.recorder, extended(self.chain, (If(self.cond, tuple(body), (), self.loc),)))
 
 
-class _codegenElse(Guard):
+class _codegenElse(BlockContext):
     """`with _codegenElse():` after `_codegenIf` or `_codegenElseif`: for the remaining targets."""
 
     def __init__(self) -> None:

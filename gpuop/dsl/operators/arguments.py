@@ -18,13 +18,19 @@ from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
 from gpuop.ir.types import FieldType
 
-EQUAL_BUT_OTHER = (float, complex, np.inexact, frozenset, FieldType)  # equal others, as zeros of both signs are
-MOST_NUMBERS = 4096  # in one constant: a kernel is compiled for their values
+EQUAL_BUT_OTHER = (
+    float,
+    complex,
+    np.inexact,
+    frozenset,
+    FieldType,
+)  # types with equal values that differ, such as 0.0 and -0.0
+MOST_NUMBERS = 4096  # of one constant, which is compiled in
 DEEPEST = 32
 
 
 def members(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Every argument under a name of its own: those of `*fields` and `**fields`, and members of tuples and lists, one by one."""
+    """Arguments with one name each: those of `*fields` and `**fields`, and members of tuples and lists, one by one."""
     if not any(isinstance(value, (tuple, list, dict)) for value in bound.arguments.values()):
         return dict(bound.arguments)
     flat: dict[str, Any] = {}
@@ -46,10 +52,10 @@ def members(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 
 def check(operator: str, bound: inspect.BoundArguments) -> None:
-    """Refuse what an operator does not take.
+    """Refuse arguments that no operator takes.
 
     Raises:
-        SemanticError: a kernel value, another library's array, or a constant of too many numbers.
+        SemanticError: a kernel value, an array of another library, or a constant of too many numbers.
     """
     if all(isinstance(value, FieldLike) for value in bound.arguments.values()):
         return
@@ -71,9 +77,9 @@ def check(operator: str, bound: inspect.BoundArguments) -> None:
             )
 
 
-def check_size(owner: str, given: Mapping[str, Any]) -> None:
+def check_size(owner: str, arguments: Mapping[str, Any]) -> None:
     """Refuse constants of too many numbers."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         count = sum(v.size if isinstance(v, np.ndarray) else 1 for v in leaves(owner, {name: value}))
         if count > MOST_NUMBERS:
             raise SemanticError(
@@ -82,29 +88,29 @@ def check_size(owner: str, given: Mapping[str, Any]) -> None:
             )
 
 
-def leaves(owner: str, given: Mapping[str, Any]) -> Iterator[Any]:
-    """What arguments hold: of tuples, lists and dictionaries their members, and the members of those.
+def leaves(owner: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
+    """Arguments, with tuples, lists and dictionaries replaced by their members, recursively.
 
     Raises:
-        SemanticError: they lie too deep, as in a list that is a member of itself.
+        SemanticError: the nesting is too deep, as in a list that contains itself.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         yield from _leaves(f"argument `{name}` of {owner}", value, 0)
 
 
-def _leaves(what: str, value: Any, depth: int) -> Iterator[Any]:
+def _leaves(label: str, value: Any, depth: int) -> Iterator[Any]:
     if not isinstance(value, (tuple, list, dict)):
         yield value
         return
     if depth == DEEPEST:
-        raise SemanticError(f"{what} is a list that holds itself, or lists in lists more than {DEEPEST} deep")
+        raise SemanticError(f"{label} is a list that holds itself, or lists in lists more than {DEEPEST} deep")
     for member in value.values() if isinstance(value, dict) else value:
-        yield from _leaves(what, member, depth + 1)
+        yield from _leaves(label, member, depth + 1)
 
 
-def no_fields(bound: inspect.BoundArguments, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What an operator is given besides Fields, and the lists and tuples that hold it."""
-    return (*(v for v in given.values() if not isinstance(v, FieldLike)), *_lists(bound.arguments.values()))
+def no_fields(bound: inspect.BoundArguments, flat: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Arguments besides Fields, and the lists and tuples that hold them."""
+    return (*(v for v in flat.values() if not isinstance(v, FieldLike)), *_lists(bound.arguments.values()))
 
 
 def _lists(values: Iterable[Any]) -> Iterator[Any]:
@@ -115,12 +121,12 @@ def _lists(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def nesting(value: Any) -> Any:
-    """Which members of an argument are in tuples, and which in lists."""
+    """Tuple and list structure of an argument."""
     return (type(value), *map(nesting, value)) if isinstance(value, (tuple, list)) else None
 
 
 def content(value: Any) -> Any:
-    """What a constant is known by: its type and its value; of arrays all their numbers, of lists and tuples their members."""
+    """Key of a constant: type and value; all numbers of an array, the members of lists and tuples."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, (tuple, list)):
@@ -133,7 +139,7 @@ def hashed_content(operator: str, name: str, value: Any) -> Any:
     """The content of an operator's constant.
 
     Raises:
-        SemanticError: it can change without notice.
+        SemanticError: it can change unseen.
     """
     constant = content(value)
     try:
@@ -153,24 +159,24 @@ def hashed_content(operator: str, name: str, value: Any) -> Any:
 
 
 def _fields_in(value: Any) -> list[str]:
-    """The names of the Fields that a dict or an object holds, which can change without notice."""
-    held = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return [str(name) for name, each in held.items() if isinstance(each, FieldLike)]
+    """Names of the Fields in a dict or an object."""
+    attributes = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return [str(name) for name, member in attributes.items() if isinstance(member, FieldLike)]
 
 
 def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The contents of a pipeline's constants, with their names.
 
     Raises:
-        SemanticError: one can change without notice, or holds arrays.
+        SemanticError: one can change unseen, or holds arrays.
     """
     for name, value in constants.items():
         try:
             hash(frozen(value))
-        except (TypeError, ValueError):  # a memoryview raises the second one
+        except (TypeError, ValueError):  # ValueError for a memoryview
             _refuse_buffer(pipeline, name, value)
-            held = list(getattr(value, "__dict__", {}).values())
-            if any(map(is_array, [*leaves(pipeline, {name: value}), *held])):
+            attributes = list(getattr(value, "__dict__", {}).values())
+            if any(map(is_array, [*leaves(pipeline, {name: value}), *attributes])):
                 raise SemanticError(
                     f"`{name}` of {pipeline} holds arrays; each array is an argument with a name of its own: name them one by one"
                 ) from None
@@ -184,7 +190,7 @@ def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, An
 
 
 def _refuse_buffer(pipeline: str, name: str, value: Any) -> None:
-    """Refuse memory that is no array."""
+    """Refuse memory that is not an array."""
     if isinstance(value, (memoryview, bytearray, PlainArray)):
         raise SemanticError(
             f"argument `{name}` of {pipeline} is {described(value)}, no array of NumPy's or of another library's; give "
@@ -193,14 +199,14 @@ def _refuse_buffer(pipeline: str, name: str, value: Any) -> None:
 
 
 def functions_among(constants: Iterable[Any]) -> tuple[FunctionType, ...]:
-    """The functions of a pipeline's constants, which `contents` knows by their code: what they capture is compared anew."""
-    found: list[FunctionType] = []
+    """Functions among the constants of a pipeline. `contents` keys them by code; their captures are compared at each call."""
+    functions: list[FunctionType] = []
     for value in constants:
         if type(value) is FunctionType:
-            found.append(value)
+            functions.append(value)
         elif type(value) is tuple:
-            found += functions_among(value)
-    return tuple(found)
+            functions += functions_among(value)
+    return tuple(functions)
 
 
 def _by_code(value: Any) -> Any:
@@ -210,12 +216,12 @@ def _by_code(value: Any) -> Any:
 
 
 def frozen(value: Any) -> Any:
-    """A list as a tuple, which can be hashed where its members can."""
+    """Lists as tuples, which are hashable if their members are."""
     return tuple(map(frozen, value)) if isinstance(value, (tuple, list)) else value
 
 
 def own(value: Any) -> Any:
-    """The argument as a body gets it: lists and arrays are copies, and arrays read-only."""
+    """Argument as the body receives it: lists and arrays are copies, and arrays read-only."""
     if type(value) in (list, tuple):
         return type(value)(map(own, value))
     if not isinstance(value, np.ndarray):

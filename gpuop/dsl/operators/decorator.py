@@ -21,7 +21,7 @@ Space = tuple[dict[str, Any], ...]
 
 
 class TunedOperator(Operator):
-    """An operator with parameters that a device chooses: it is recorded once for each choice, a variant.
+    """An operator with parameters that a device chooses; recorded once for each choice, a variant.
 
     Args:
         space: the choices.
@@ -47,30 +47,30 @@ class TunedOperator(Operator):
         unknown = [parameter for parameter in space[0] if not self._takes(parameter)]
         if unknown:
             raise SemanticError(f"operator `{self.name}` has no argument {unknown[0]}, which `tune=` has choices for")
-        given = [p for name, p in self.signature.parameters.items() if name not in space[0]]
-        self.__signature__ = self.signature.replace(parameters=given)  # what calls say
+        parameters = [p for name, p in self.signature.parameters.items() if name not in space[0]]
+        self.__signature__ = self.signature.replace(parameters=parameters)  # signature of calls
 
     def _takes(self, parameter: str) -> bool:
         kinds = [p.kind for p in self.signature.parameters.values()]
         positional = inspect.Parameter.POSITIONAL_ONLY
-        found = self.signature.parameters.get(parameter)
-        return found.kind is not positional if found is not None else inspect.Parameter.VAR_KEYWORD in kinds
+        entry = self.signature.parameters.get(parameter)
+        return entry.kind is not positional if entry is not None else inspect.Parameter.VAR_KEYWORD in kinds
 
     def settings(self) -> tuple[Any, ...]:
         return (*super().settings(), self.space)
 
     def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:
-        given = {name: value for name, value in self._given(args, kwargs).items() if name in self.space[0]}
-        if len(given) == len(self.space[0]):
+        passed = {name: value for name, value in self._passed(args, kwargs).items() if name in self.space[0]}
+        if len(passed) == len(self.space[0]):
             return super()._results(args, kwargs)
-        fitting = [v for v in self.space if all(v[name] == value for name, value in given.items())]
+        fitting = [v for v in self.space if all(v[name] == value for name, value in passed.items())]
         if not fitting:
-            asked = shown(tuple(given.items()))
-            raise SemanticError(f"`tune=` of operator `{self.name}` has no choice with {asked}")
+            choice = shown(tuple(passed.items()))
+            raise SemanticError(f"`tune=` of operator `{self.name}` has no choice with {choice}")
         return self._all(args, kwargs, fitting)
 
-    def _given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments that a call says itself."""
+    def _passed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Arguments that a call passes itself."""
         try:
             return self.signature.bind_partial(*self.receiver, *self.first, *args, **self.preset | kwargs).arguments
         except TypeError as wrong:
@@ -80,22 +80,22 @@ class TunedOperator(Operator):
         """Every variant that can be recorded.
 
         Raises:
-            UnsupportedError: none can; it is the last one's.
+            UnsupportedError: none can; it is that of the last one.
         """
-        made: list[tuple[Variant, tuple[Node, ...]]] = []
-        refused, kinds = None, tuple[FieldType, ...]()
+        recorded: list[tuple[Variant, tuple[Node, ...]]] = []
+        error, kinds = None, tuple[FieldType, ...]()
         for choice in space:
             try:
                 recording = super()._results(args, kwargs | choice)
             except UnsupportedError as unsupported:
-                refused = unsupported
+                error = unsupported
                 continue
-            made += recording.variants(tuple(choice.items()))
+            recorded += recording.variants(tuple(choice.items()))
             kinds = kinds or recording.kinds
-        if not made:
-            assert refused is not None
-            raise refused
-        return together(made, kinds)
+        if not recorded:
+            assert error is not None
+            raise error
+        return together(recorded, kinds)
 
     def _count(self, name: str, value: Any, constant: Any) -> None:
         if name not in self.space[0]:
@@ -103,7 +103,7 @@ class TunedOperator(Operator):
 
 
 def space_of(tune: Any) -> Space:
-    """The choices that `tune=` means: all combinations of the values of a dict, or the dicts that are given.
+    """Choices of `tune=`: all combinations of the values of a dict, or the dicts of an iterable.
 
     Raises:
         SemanticError: it is neither, has no choices or too many, or these are of other parameters than the first.
@@ -137,8 +137,8 @@ def _checked(space: list[Any]) -> Space:
         if choice.keys() != space[0].keys():
             names = " and ".join(", ".join(c) or "nothing" for c in (space[0], choice))
             raise SemanticError(f"all choices of `tune=` are of the same parameters, not of {names}")
-    told: list[Parameters] = [tuple(sorted(choice.items())) for choice in space]
-    if len({shown(each) for each in told}) < len(told):
+    keys: list[Parameters] = [tuple(sorted(choice.items())) for choice in space]
+    if len({shown(key) for key in keys}) < len(keys):
         raise SemanticError("`tune=` has one choice twice")
     return tuple({name: choice[name] for name in space[0]} for choice in space)
 

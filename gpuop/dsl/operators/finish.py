@@ -9,7 +9,7 @@ from gpuop.dsl.operators.body_checks import check_alike, check_barriers, check_c
 from gpuop.dsl.operators.definite_assignment import covers
 from gpuop.dsl.operators.early_return import without_returns
 from gpuop.dsl.operators.write_coverage import writes_all
-from gpuop.dsl.recorder.fill_values import Fill, of_element, uniform
+from gpuop.dsl.recorder.fill_values import Fill, element_of_fill, uniform
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.recorder import Recorder
 from gpuop.ir import nodes as ir
@@ -203,7 +203,7 @@ def _one_write(body: ir.Block, slot: OutputSlot, domain: Domain) -> ir.Block:
     initial = (
         build.pack([fill[n % len(fill)] for n in range(lanes)])
         if several
-        else build.cast(of_element(build, fill if axis and not uniform(fill) else fill[:1], element), var.type)
+        else build.cast(element_of_fill(build, fill if axis and not uniform(fill) else fill[:1], element), var.type)
     )
     out.append(ir.Let(var, initial))
     return (*out, *rewrite(body), ir.Write(field, ir.Ref(var), None, element))

@@ -49,7 +49,7 @@ def slots_of(types: Sequence[Any], default: Any, declared: bool = True) -> list[
 def results_of(
     kernel: Launchable, key: str, inputs: tuple[Node, ...], loc: Loc | None, kinds: Sequence[FieldType]
 ) -> tuple[Field, ...]:
-    """The fields that a kernel computes of these inputs, of these types."""
+    """Fields that a kernel computes from these inputs, with these types."""
     call = Call(kernel, key, inputs, loc, names_given(len(kernel.outputs)))
     return tuple(Field.of(Result(call, k), kind=kind) for k, kind in enumerate(kinds))
 

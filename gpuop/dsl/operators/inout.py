@@ -15,10 +15,10 @@ from gpuop.ir.values import Leaf
 
 
 def names_of(inout: Any, signature: inspect.Signature, outputs: Any, default: Any) -> tuple[str, ...]:
-    """The names, in the order of the outputs.
+    """Names of the updated arguments, in the order of the outputs.
 
     Raises:
-        SemanticError: they are no arguments; or outputs or a default are given too.
+        SemanticError: a name is no argument, or there are `outputs=` or a `default=` too.
     """
     names = (inout,) if isinstance(inout, str) else inout
     if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
@@ -29,8 +29,8 @@ def names_of(inout: Any, signature: inspect.Signature, outputs: Any, default: An
             again = "twice" if name in plain else f", which is no argument; these are {', '.join(plain) or 'none'}"
             raise SemanticError(f"`inout=` names {name!r} {again}".replace(" ,", ","))
     if names and (outputs is not None or default is not None):
-        given = "outputs" if outputs is not None else "default"
-        raise SemanticError(f"an operator that updates its arguments has them as outputs: leave out `{given}=`")
+        option = "outputs" if outputs is not None else "default"
+        raise SemanticError(f"an operator that updates its arguments has them as outputs: leave out `{option}=`")
     return tuple(names)
 
 
@@ -38,7 +38,7 @@ def types_of(operator: str, updated: Mapping[str, Any]) -> tuple[FieldType, ...]
     """The types of the outputs.
 
     Raises:
-        SemanticError: what is to be updated is no Field.
+        SemanticError: an updated argument is no Field.
     """
     for name, value in updated.items():
         if not isinstance(value, Field):
@@ -49,24 +49,24 @@ def types_of(operator: str, updated: Mapping[str, Any]) -> tuple[FieldType, ...]
 def begin_updates(
     recorder: Recorder, names: Sequence[str], bound: inspect.BoundArguments, in_memory: Container[str]
 ) -> inspect.BoundArguments:
-    """The arguments of a body: fields that stand for those that are updated are in the place of these.
+    """Arguments of a body, with placeholder fields for those that it updates.
 
     Args:
-        in_memory: those of which threads touch other points than their own.
+        in_memory: names of those that threads access at other points than their own.
     """
-    given = dict(bound.arguments)
+    arguments = dict(bound.arguments)
     for name, slot in zip(names, recorder.outputs, strict=False):
-        slot.updates, field = name, given[name]
+        slot.updates, field = name, arguments[name]
         if name in in_memory:
             field = _in_planes(recorder, name, field)
-        stands = Field.of(Leaf(slot.param.type), kind=slot.kind)
-        recorder.updated[stands.node] = UpdatedField(recorder, name, field, slot, name in in_memory)
-        given[name] = stands
-    return inspect.BoundArguments(bound.signature, given)
+        placeholder = Field.of(Leaf(slot.param.type), kind=slot.kind)
+        recorder.updated[placeholder.node] = UpdatedField(recorder, name, field, slot, name in in_memory)
+        arguments[name] = placeholder
+    return inspect.BoundArguments(bound.signature, arguments)
 
 
 def _in_planes(recorder: Recorder, name: str, field: Field) -> Field:
-    """The field, or a copy where it does not lie in memory as those of gpuop's own do."""
+    """The field, or a copy if its memory layout is not that of gpuop."""
     if isinstance(field.node, Leaf) and field.node.by_value:
         raise SemanticError(
             f"`{name}` is a parameter, which lies in no memory that threads could update together; read it as another argument"

@@ -39,11 +39,11 @@ from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 
-Grid = tuple[int, ...] | None  # that a target decides
+Grid = tuple[int, ...] | None  # a thread grid chosen by the target
 MANY_CONSTANTS = 8
-MOST_KEPT = 4096  # kernels of gpuop's own operators: numbers that change at every call make one each
+MOST_CACHED = 4096  # kernels of library operators; a number that changes at every call makes a new one each time
 MOST_BODIES = 256  # kernels of one operator
-_library: BoundedCache[Any, tuple[Launchable, str, tuple[int, ...]]] = BoundedCache(MOST_KEPT)
+_library: BoundedCache[Any, tuple[Launchable, str, tuple[int, ...]]] = BoundedCache(MOST_CACHED)
 
 
 def library_call(
@@ -56,31 +56,35 @@ def library_call(
     remark: str = "",
     sparse: tuple[int, ...] = (),
 ) -> tuple[Field, ...]:
-    """Record one of gpuop's own operators, once per `key` and field types: its body captures nothing that changes.
+    """Record an operator of the library, once per `key` and field types; the captures of its body are constant.
 
     Args:
-        whole: all of the outputs is written, at places from which that is not seen.
-        remark: why it is this operator, where another one gives the same; `explain` says it.
-        sparse: outputs, by number, of which places may be left as they are: nobody reads these.
+        whole: every point of the outputs is written, although the positions do not show it.
+        remark: reason for this operator where others give the same; `explain` prints it.
+        sparse: numbers of the outputs that may keep unwritten points: nobody reads these.
     """
     with HostSpan("record"):
         nodes = [f.node for f in fields]
         kinds = tuple((f.type, isinstance(f.node, Leaf) and f.node.by_value, nodes.index(f.node)) for f in fields)
-        # of a key zeros of both signs differ, and numbers of other types, in its text
-        told = name, types, key, repr(key), whole, remark, chosen(), kinds
+        # repr(key) distinguishes 0.0 from -0.0 and 1 from True
+        cache_key = name, types, key, repr(key), whole, remark, chosen(), kinds
         loc = called_here()
-        found = _library.get(told)
-        if found is None:
+        cached = _library.get(cache_key)
+        if cached is None:
 
             def recorded(grid: tuple[int, ...] | None) -> Recording:
-                recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))  # names do not matter here
+                recorder = Recorder(name, types[0].field_shape, loc, slots_of(types, None))  # names are irrelevant here
                 recorder.grid_chosen = grid
                 recorder.hints = {n: "abc"[min(i, 2)] for i, n in reversed(list(enumerate(nodes)))}
                 return _library_recording(recorder, types, body, whole, remark, sparse)
 
-            made = on_grids(recorded)
-            found = _library[told] = (made.kernel, made.identity, tuple(nodes.index(n) for n in made.inputs))
-        kernel, digest, order = found
+            recording = on_grids(recorded)
+            cached = _library[cache_key] = (
+                recording.kernel,
+                recording.identity,
+                tuple(nodes.index(n) for n in recording.inputs),
+            )
+        kernel, digest, order = cached
         return results_of(kernel, digest, tuple(nodes[i] for i in order), loc, types)
 
 
@@ -106,12 +110,12 @@ def _library_recording(
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """What was recorded of a body.
+class CachedRecording:
+    """Recording of a body, without its fields.
 
     Attributes:
-        names: of the arguments that are the kernel's inputs.
-        kinds: the types of the outputs, as users see them.
+        names: names of the arguments that are inputs of the kernel.
+        kinds: the public types of the outputs.
     """
 
     kernel: Launchable
@@ -121,7 +125,7 @@ class Remembered:
 
 
 class Operator(Tokenized):
-    """What `@gp.operator` makes of a function: called with its arguments it gives lazy Fields.
+    """Result of `@gp.operator` on a function: a call with its arguments gives lazy Fields.
 
     Args:
         function, outputs, name, default, precision, inout, inputs, dynamic: as of `gp.operator`.
@@ -155,18 +159,18 @@ class Operator(Tokenized):
         self.declared, self.default, self.precision = outputs, default, precision
         self.updates = names_of(inout, self.signature, outputs, default)
         self.inputs = inputs_of(self.function, self.name, dict(inputs) if isinstance(inputs, tuple) else inputs)
-        self.memo: GuardedCache[Remembered] = GuardedCache(MOST_BODIES)
+        self.memo: GuardedCache[CachedRecording] = GuardedCache(MOST_BODIES)
         self.constants: dict[str, set[Any]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        loc = here() or def_line(self.function.__code__)  # that a library calls
+        loc = here() or def_line(self.function.__code__)  # the `def` if library code makes the call
         with HostSpan("record"):
-            made = self._results(args, kwargs)
-            results = results_of(made.kernel, made.identity, made.inputs, loc, made.kinds)
+            recording = self._results(args, kwargs)
+            results = results_of(recording.kernel, recording.identity, recording.inputs, loc, recording.kinds)
         return results[0] if len(results) == 1 else results
 
     def _results(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:
-        """What a call's results are computed by."""
+        """Recording that computes the results of a call."""
         return self._recorded(self._bind(args, kwargs))
 
     def settings(self) -> tuple[Any, ...]:
@@ -232,19 +236,26 @@ class Operator(Tokenized):
                 warn(f"{message}pass {instead}, whose value can change")
 
     def _recorded(self, bound: inspect.BoundArguments) -> Recording:
-        given = arguments.members(bound)
-        key = self._key(bound, given)
-        constants = [v for v in given.values() if not isinstance(v, (Field, np.ndarray, list))]
-        kept, captured = self.memo.lookup(key, self.receiver, (self.function, self.declared, *constants))
-        if kept:
-            return Recording(kept.kernel, kept.identity, tuple(given[name].node for name in kept.names), kept.kinds)
-        seen = looks()
-        by_node = {value.node: name for name, value in given.items() if isinstance(value, Field)}
-        made = on_grids(lambda grid: self._finished(self._record(bound, grid), by_node))
-        if isinstance(captured, Snapshot) and looks() == seen and all(node in by_node for node in made.inputs):
-            names = tuple(by_node[node] for node in made.inputs)
-            self.memo.keep(key, self.receiver, captured, Remembered(made.kernel, made.identity, names, made.kinds))
-        return made
+        flat = arguments.members(bound)
+        key = self._key(bound, flat)
+        constants = [v for v in flat.values() if not isinstance(v, (Field, np.ndarray, list))]
+        cached, captured = self.memo.lookup(key, self.receiver, (self.function, self.declared, *constants))
+        if cached:
+            return Recording(
+                cached.kernel, cached.identity, tuple(flat[name].node for name in cached.names), cached.kinds
+            )
+        reads = looks()
+        by_node = {value.node: name for name, value in flat.items() if isinstance(value, Field)}
+        recording = on_grids(lambda grid: self._finished(self._record(bound, grid), by_node))
+        if isinstance(captured, Snapshot) and looks() == reads and all(node in by_node for node in recording.inputs):
+            names = tuple(by_node[node] for node in recording.inputs)
+            self.memo.keep(
+                key,
+                self.receiver,
+                captured,
+                CachedRecording(recording.kernel, recording.identity, names, recording.kinds),
+            )
+        return recording
 
     def _finished(self, recorder: Recorder, names: Mapping[Node, str]) -> Recording:
         kernel = finish(recorder, self.precision or chosen())
@@ -256,7 +267,7 @@ class Operator(Tokenized):
         return Recording(kernel, identity(kernel), tuple(recorder.inputs), kinds)
 
     def _record(self, bound: inspect.BoundArguments, grid_chosen: Grid) -> Recorder:
-        """What the body records; once more where it turns out that threads touch other points of what they update."""
+        """Recorder of the body. Recorded again if threads turn out to access other points of an updated field."""
         in_memory = frozenset[str]()
         while True:
             recorder = self._run(bound, grid_chosen, in_memory)
@@ -267,8 +278,8 @@ class Operator(Tokenized):
 
     def _run(self, bound: inspect.BoundArguments, grid_chosen: Grid, in_memory: frozenset[str]) -> Recorder:
         bound.arguments.update({name: arguments.own(value) for name, value in bound.arguments.items()})
-        given = arguments.members(bound)
-        fields = [v for v in given.values() if isinstance(v, Field)]
+        flat = arguments.members(bound)
+        fields = [v for v in flat.values() if isinstance(v, Field)]
         code = self.function.__code__
         check_called(code, ChainMap(closure_of(self.function), self.function.__globals__))
         check_returns(code)
@@ -280,23 +291,23 @@ class Operator(Tokenized):
         if declared is not None:
             types = declared if isinstance(declared, (tuple, list)) else (declared,)
             dtype = fields[0].dtype if fields else "float32"
-            completed = tuple(result_type(each, given, dtype) for each in types)
+            completed = tuple(result_type(declaration, flat, dtype) for declaration in types)
             slots = slots_of(completed, self.default, declared=not is_open(declared))
             threads, grid_of = slots[0].kind, "as _out0 is"
         else:
             slots = slots_of((fields[0].type,), self.default, declared=False) if fields else []
             first = next((f for f in fields if f.field_shape), fields[0] if fields else None)
             threads = None if first is None else first.type
-            grid_of = next((f"as `{name}` is, the first Field" for name, v in given.items() if v is first), "")
+            grid_of = next((f"as `{name}` is, the first Field" for name, v in flat.items() if v is first), "")
         grid = None if threads is None else threads.field_shape
         names = () if threads is None or grid is None else threads.names[: len(grid)]
         recorder = Recorder(self.name, grid, loc, slots, names)
         recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
-        recorder.constants, recorder.called = arguments.no_fields(bound, given), here()
-        recorder.hints = {v.node: name for name, v in reversed(given.items()) if isinstance(v, Field)}
-        stands = begin_updates(recorder, self.updates, bound, in_memory)
+        recorder.constants, recorder.called = arguments.no_fields(bound, flat), here()
+        recorder.hints = {v.node: name for name, v in reversed(flat.items()) if isinstance(v, Field)}
+        arguments_of_body = begin_updates(recorder, self.updates, bound, in_memory)
         with recorder, explained():
-            returned = self.function(*stands.args, **stands.kwargs)
+            returned = self.function(*arguments_of_body.args, **arguments_of_body.kwargs)
             if returned is not None:
                 with blaming(return_line(code) or loc):
                     if self.updates:

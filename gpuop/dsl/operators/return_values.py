@@ -30,7 +30,7 @@ ARRAYS = "; what a Field holds at each point is `_readTensor(f)` there, and `f.n
 
 
 def write_returned(recorder: Recorder, returned: Any, fields: list[Field], declared: Any, default: Any) -> None:
-    """Write the returned values at the thread's own point."""
+    """Write the returned values at the own point."""
     _check_unused(recorder)
     values = returned if isinstance(returned, (tuple, list)) else (returned,)
     for value in values:
@@ -45,9 +45,9 @@ def write_returned(recorder: Recorder, returned: Any, fields: list[Field], decla
     if declared is None:
         atoms = [literal_atom(value) for value in values]
         grid = recorder.domain.shape if recorder.grid is None else recorder.grid
-        known = [f.type for f in fields] + [node.type for node in recorder.inputs]
-        types = [_type_of(grid, a.type.dtype, a.type.lanes, known, recorder.tensor) for a in atoms]
-        recorder.outputs[:] = slots_of([_named(kind, recorder.names, known) for kind in types], default)
+        field_types = [f.type for f in fields] + [node.type for node in recorder.inputs]
+        types = [_type_of(grid, a.type.dtype, a.type.lanes, field_types, recorder.tensor) for a in atoms]
+        recorder.outputs[:] = slots_of([_named(kind, recorder.names, field_types) for kind in types], default)
     elif is_open(declared) and len(values) == len(recorder.outputs):
         _with_dtypes(recorder, declared, values, default)
     if len(values) != len(recorder.outputs):
@@ -60,23 +60,23 @@ def write_returned(recorder: Recorder, returned: Any, fields: list[Field], decla
 
 
 def _check_unused(recorder: Recorder) -> None:
-    """Raises SemanticError where the body writes outputs, or reads them: what it returns is written at its end."""
+    """Raise SemanticError if the body writes or reads outputs: a returned value is written at the end."""
     outputs = [slot.param for slot in recorder.outputs]
     statements = list(walk(tuple(recorder.scopes[0].statements)))
     if any(target(stmt) in outputs for stmt in statements):
         raise SemanticError(f"operator `{recorder.name}` both writes outputs and returns a value; do one of them")
     for stmt in statements:
         if isinstance(stmt, Atomic) and stmt.memory in outputs:
-            shown = f"_{stmt.memory.hint}"
+            out = f"_{stmt.memory.hint}"
             raise SemanticError(
-                f"operator `{recorder.name}` reads {shown} and returns a value, which is written after all else; keep the value in "
-                f"a variable, or write it by `_writeTensor({shown}, v)` before it is read, and return nothing",
+                f"operator `{recorder.name}` reads {out} and returns a value, which is written after all else; keep the value in "
+                f"a variable, or write it by `_writeTensor({out}, v)` before it is read, and return nothing",
                 stmt.loc,
             )
 
 
 def _with_dtypes(recorder: Recorder, declared: Any, values: Sequence[Any], default: Any) -> None:
-    """Outputs that are declared by their dimensions have the dtypes of the returned values."""
+    """Give outputs that are declared by dimensions the dtypes of the returned values."""
     dims = declared if isinstance(declared, (tuple, list)) else (declared,)
     atoms = [literal_atom(value).type.dtype for value in values]
     kinds = [
@@ -86,23 +86,23 @@ def _with_dtypes(recorder: Recorder, declared: Any, values: Sequence[Any], defau
     recorder.outputs[:] = slots_of(kinds, default)
 
 
-def _named(kind: FieldType, grid: Sequence[str], known: Sequence[FieldType]) -> FieldType:
-    """The type of a returned value with the names of the threads' dimensions, and of the tensor's of the first like it."""
+def _named(kind: FieldType, grid: Sequence[str], field_types: Sequence[FieldType]) -> FieldType:
+    """Type of a returned value with the dimension names of the threads, and the tensor names of the first type like it."""
     split = len(kind.field_shape)
-    alike = next((k for k in known if k.names and k.tensor_shape == kind.tensor_shape), None)
-    tensor = alike.names[len(alike.field_shape) :] if alike is not None else ("",) * len(kind.tensor_shape)
+    similar = next((k for k in field_types if k.names and k.tensor_shape == kind.tensor_shape), None)
+    tensor = similar.names[len(similar.field_shape) :] if similar is not None else ("",) * len(kind.tensor_shape)
     names = (*(grid or ("",) * split), *("" if name in grid else name for name in tensor))
     return kind.labelled(names) if any(names) else kind
 
 
-def _type_of(grid: Shape, dtype: DType, lanes: int, known: Sequence[FieldType], axis: Shape) -> FieldType:
-    """The type of a returned value: its tensor is the threads' axis, or that of the first known one whose tensors are such.
+def _type_of(grid: Shape, dtype: DType, lanes: int, field_types: Sequence[FieldType], axis: Shape) -> FieldType:
+    """Type of a returned value: its tensor is the axis of the threads, or that of the first field with such tensors.
 
-    A pair of floats is complex64 where that one is.
+    A pair of floats is complex64 if that field is.
     """
-    alike = next((kind for kind in known if kind.planes == lanes), None)
-    if alike is not None and alike.dtype == "complex64" and dtype is FLOAT and not axis:
-        return FieldType(grid, alike.tensor_shape, "complex64")
-    fitting = [axis] if axis else [kind.tensor_shape for kind in known if kind.tensor_points == lanes]
+    similar = next((kind for kind in field_types if kind.planes == lanes), None)
+    if similar is not None and similar.dtype == "complex64" and dtype is FLOAT and not axis:
+        return FieldType(grid, similar.tensor_shape, "complex64")
+    fitting = [axis] if axis else [kind.tensor_shape for kind in field_types if kind.tensor_points == lanes]
     tensor = fitting[0] if fitting else (() if lanes == 1 else (lanes,))
     return FieldType(grid, tensor, "bool" if dtype is BOOL else dtype.name)

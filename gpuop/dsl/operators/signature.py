@@ -13,14 +13,14 @@ from gpuop.ir.dims import Dims
 from gpuop.ir.types import FieldType, Shape
 
 Declared = Dims | FieldType
-SAME = "same"  # an output of the first Field's type
+SAME = "same"  # an output with the type of the first Field
 
 
 def inputs_of(function: Callable[..., Any], name: str, inputs: Any) -> tuple[tuple[str, Declared], ...]:
-    """What `inputs=` of an operator says, by arguments.
+    """Declared inputs of an operator (`inputs=`), by argument.
 
     Raises:
-        SemanticError: it is no dictionary of Dims and FieldTypes by the names of arguments.
+        SemanticError: `inputs` is no dictionary of Dims and FieldTypes by argument name.
     """
     if inputs is None:
         return ()
@@ -40,73 +40,75 @@ def inputs_of(function: Callable[..., Any], name: str, inputs: Any) -> tuple[tup
 
 
 def checked(name: str, declared: tuple[tuple[str, Declared], ...], bound: inspect.BoundArguments) -> None:
-    """Look at arguments; those whose dimensions have no names get the declared ones.
+    """Check arguments against their declaration; dimensions without names get the declared ones.
 
     Raises:
-        SemanticError: some are not what was declared: it names all of them.
+        SemanticError: some do not fit their declaration; it names all of them.
     """
     wrong = list[str]()
     for argument, kind in declared:
         if argument not in bound.arguments:
             continue  # `*fields` without any
-        given = bound.arguments[argument]
+        argument_value = bound.arguments[argument]
         several = bound.signature.parameters[argument].kind
         if several is inspect.Parameter.VAR_POSITIONAL:
-            each = [(f"{argument}[{n}]", value) for n, value in enumerate(given)]
-            bound.arguments[argument] = tuple(_taken(what, kind, value, wrong) for what, value in each)
+            members = [(f"{argument}[{n}]", value) for n, value in enumerate(argument_value)]
+            bound.arguments[argument] = tuple(_with_names(label, kind, value, wrong) for label, value in members)
         elif several is inspect.Parameter.VAR_KEYWORD:
-            bound.arguments[argument] = {key: _taken(key, kind, value, wrong) for key, value in given.items()}
-        elif given is not None or bound.signature.parameters[argument].default is not None:
-            bound.arguments[argument] = _taken(argument, kind, given, wrong)
+            bound.arguments[argument] = {
+                key: _with_names(key, kind, value, wrong) for key, value in argument_value.items()
+            }
+        elif argument_value is not None or bound.signature.parameters[argument].default is not None:
+            bound.arguments[argument] = _with_names(argument, kind, argument_value, wrong)
     wrong += _unequal([(name, bound.arguments.get(name)) for name, _ in declared]) if not wrong else []
     if wrong:
         raise SemanticError(f"operator `{name}` does not take these arguments: {'; '.join(wrong)}")
 
 
 def _unequal(arguments: list[tuple[str, Any]]) -> Iterator[str]:
-    """Fields whose dimensions of one name are not equally long; one of 1 goes with any."""
+    """Faults: fields whose dimensions of one name differ in length; 1 fits any."""
     first: dict[str, tuple[str, int]] = {}
-    for argument, given in arguments:
-        for field in given if isinstance(given, tuple) else (given,):
+    for argument, value in arguments:
+        for field in value if isinstance(value, tuple) else (value,):
             for name, extent in field.dims if isinstance(field, Field) else ():
                 if name and extent is not None and extent != 1:
-                    other, known = first.setdefault(name, (argument, extent))
-                    if known != extent:
-                        yield f"`{argument}` has {name}={extent}, and `{other}` has {name}={known}"
+                    other, length = first.setdefault(name, (argument, extent))
+                    if length != extent:
+                        yield f"`{argument}` has {name}={extent}, and `{other}` has {name}={length}"
 
 
-def _taken(argument: str, kind: Declared, given: Any, wrong: list[str]) -> Any:
-    """The argument, with names; what is wrong with it is added to a list."""
-    if isinstance(given, Field):
-        had = given.type
+def _with_names(argument: str, kind: Declared, value: Any, wrong: list[str]) -> Any:
+    """Argument with names; its faults are appended to a list."""
+    if isinstance(value, Field):
+        had = value.type
         if _fits(kind, had):
-            names = given.dims.naming(kind if isinstance(kind, Dims) else kind.dims).names
-            return given if names == given.dims.names else Field.of(given.node, kind=had.labelled(names))
+            names = value.dims.naming(kind if isinstance(kind, Dims) else kind.dims).names
+            return value if names == value.dims.names else Field.of(value.node, kind=had.labelled(names))
         wrong.append(f"`{argument}` is to be {kind}, and is {had if isinstance(kind, FieldType) else had.dims}")
-    elif isinstance(given, Dims) and isinstance(kind, Dims):
-        if kind.takes(given):
-            return given.naming(kind)
-        wrong.append(f"`{argument}` is to be {kind}, and is {given}")
+    elif isinstance(value, Dims) and isinstance(kind, Dims):
+        if kind.takes(value):
+            return value.naming(kind)
+        wrong.append(f"`{argument}` is to be {kind}, and is {value}")
     else:
-        what = f"a {kind} field" if isinstance(kind, FieldType) else f"a Field or Dims of {kind}"
-        wrong.append(f"`{argument}` is to be {what}, and is {described(given)}")
-    return given
+        expected = f"a {kind} field" if isinstance(kind, FieldType) else f"a Field or Dims of {kind}"
+        wrong.append(f"`{argument}` is to be {expected}, and is {described(value)}")
+    return value
 
 
-def _fits(kind: Declared, given: FieldType) -> bool:
+def _fits(kind: Declared, actual: FieldType) -> bool:
     if isinstance(kind, Dims):
-        return kind.takes(given.dims)
-    return kind == given and kind.dims.takes(given.dims)
+        return kind.takes(actual.dims)
+    return kind == actual and kind.dims.takes(actual.dims)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
 def outputs_of(name: str, declared: Any, bound: inspect.BoundArguments) -> Any:
-    """What `outputs=` of an operator says for these arguments.
+    """Declared outputs of an operator (`outputs=`) for these arguments.
 
     Raises:
-        SemanticError: it is a function that does not take all of them.
+        SemanticError: `outputs=` is a function that does not take all of them.
     """
     if isinstance(declared, Dims) or not callable(declared):
         return declared
@@ -126,17 +128,17 @@ def outputs_of(name: str, declared: Any, bound: inspect.BoundArguments) -> Any:
     return declared(*bound.args, **bound.kwargs)
 
 
-def result_type(declared: Any, given: Mapping[str, Any], dtype: Any) -> Any:
-    """The type of an output that is declared by Dims, or as that of the first Field; anything else as it is.
+def result_type(declared: Any, arguments: Mapping[str, Any], dtype: Any) -> Any:
+    """Type of an output declared by Dims, or as that of the first Field; any other declaration as it is.
 
     Args:
-        given: the arguments; an extent that is not known is that of the first one that has a dimension of the name.
+        arguments: by name; an unknown extent is that of the first argument with a dimension of the name.
 
     Raises:
-        SemanticError: no argument has such a dimension, or is a Field; another word.
+        SemanticError: no argument has such a dimension, or is a Field; or another text.
     """
     if isinstance(declared, str) and declared == SAME:
-        first = next((v.type for v in given.values() if isinstance(v, Field)), None)
+        first = next((v.type for v in arguments.values() if isinstance(v, Field)), None)
         if first is None:
             raise SemanticError('`outputs="same"` is the type of the first Field, and no argument is one')
         return first
@@ -149,25 +151,27 @@ def result_type(declared: Any, given: Mapping[str, Any], dtype: Any) -> Any:
     dims = declared
     for name, extent in declared:
         if extent is None:
-            found = next((known for known in _known(name, given)), None)
-            if found is None:
+            length = next((known for known in _extents(name, arguments)), None)
+            if length is None:
                 raise SemanticError(
                     f"an output is {declared}, and no argument has a dimension {name or '_'!r} to say how long it is"
                 )
-            dims = dims.replace(**{name: found})
+            dims = dims.replace(**{name: length})
     split = len(dims.grid)
     return FieldType(Shape(dims.shape[:split]), Shape(dims.shape[split:]), dtype, dims)
 
 
-def _known(name: str, given: Mapping[str, Any]) -> Iterator[int]:
-    """The extents of arguments' dimensions of a name: those of fields first."""
-    kinds = [v.dims for v in given.values() if isinstance(v, Field)] + [
-        v for v in given.values() if isinstance(v, Dims)
+def _extents(name: str, arguments: Mapping[str, Any]) -> Iterator[int]:
+    """Extents of the dimensions of a name among the arguments, fields first."""
+    kinds = [v.dims for v in arguments.values() if isinstance(v, Field)] + [
+        v for v in arguments.values() if isinstance(v, Dims)
     ]
-    return (extent for dims in kinds for each, extent in dims if each and each == name and extent is not None)
+    return (
+        extent for dims in kinds for dim_name, extent in dims if dim_name and dim_name == name and extent is not None
+    )
 
 
 def is_open(declared: Any) -> bool:
-    """Whether outputs are declared by their dimensions, and have the dtypes of their values."""
+    """True if outputs are declared by dimensions alone, and take the dtypes of their values."""
     outputs = declared if isinstance(declared, (tuple, list)) else (declared,)
     return any(isinstance(each, Dims) for each in outputs[:MAX_OUTPUTS])

@@ -16,16 +16,16 @@ from gpuop.dsl.guards.guard import Identity, snapshot
 from gpuop.ir.values import Leaf, Result
 
 UNORDERED = (set, frozenset)
-# what a code does; its lines, file and own name decide nothing
+# attributes that decide the behaviour of code; lines, file and name do not
 CODE = ("co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_flags")
 
 
 class Tokenized(FunctionWrapper):
-    """What can say whether another one does the same."""
+    """A wrapper with a Dask token."""
 
     def __dask_tokenize__(self) -> tuple[str, str]:
         captured = snapshot(self, large_arrays=True)
-        if captured is None:  # it depends on what only pickling can take apart
+        if captured is None:  # some capture can only be pickled
             from dask.base import tokenize
 
             return type(self).__name__, tokenize(self.portable, self.settings(), self.receiver, self.first, self.preset)
@@ -33,18 +33,18 @@ class Tokenized(FunctionWrapper):
 
 
 def _digest(value: Any) -> str:
-    whole = sha256()
+    digest = sha256()
     for part in _parts(value):
-        whole.update(len(part).to_bytes(8, "little"))
-        whole.update(part)
-    return whole.hexdigest()
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _parts(value: Any) -> Iterator[bytes]:
-    """Bytes that tell a value of a snapshot from others, whatever process it is in."""
+    """Bytes that identify a value of a snapshot in every process."""
     match value:
-        case Identity(object=held):
-            yield from _parts_of_object(held)
+        case Identity(object=target):
+            yield from _parts_of_object(target)
         case CodeType():
             yield from _parts(("code", *(getattr(value, name) for name in CODE)))
         case frozenset():
@@ -63,16 +63,16 @@ def _parts(value: Any) -> Iterator[bytes]:
             yield f"{type(value).__name__} {value!r}".encode()
 
 
-def _parts_of_object(held: Any) -> Iterator[bytes]:
-    """The same of an object that a snapshot knows by its identity: it has values, or a name."""
-    match held:
+def _parts_of_object(target: Any) -> Iterator[bytes]:
+    """Bytes of an object that a snapshot compares by identity: its values, or its name."""
+    match target:
         case Leaf() | Result():
-            yield from values_of(Field.of(held))
+            yield from values_of(Field.of(target))
         case np.ndarray():
-            yield from _parts((held.shape, held.dtype.str, held.tobytes()))
-        case CodeType():  # of a function that calls itself
-            yield held.co_name.encode()
-        case _ if hasattr(held, "__qualname__"):
-            yield f"{held.__module__}.{held.__qualname__}".encode()
+            yield from _parts((target.shape, target.dtype.str, target.tobytes()))
+        case CodeType():  # the code of a recursive function
+            yield target.co_name.encode()
+        case _ if hasattr(target, "__qualname__"):
+            yield f"{target.__module__}.{target.__qualname__}".encode()
         case _:
-            yield repr(held).encode()
+            yield repr(target).encode()

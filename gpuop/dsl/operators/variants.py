@@ -21,12 +21,12 @@ from gpuop.ir.values import Node, Result
 from gpuop.ir.variants import Parameters, Variant, Variants, identity_of, shown
 
 MOST_GRIDS = 32
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # of vectors and warps
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # SIMD widths of vectors and warps
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A kernel, or several, with the fields that it reads, and the types of its outputs as users see them."""
+    """A kernel, or several variants, with the fields that it reads, and the public types of its outputs."""
 
     kernel: Launchable
     identity: str
@@ -34,7 +34,7 @@ class Recording:
     kinds: tuple[FieldType, ...]
 
     def variants(self, parameters: Parameters) -> Iterator[tuple[Variant, tuple[Node, ...]]]:
-        """Its kernels, with the fields that each reads."""
+        """Its kernels, each with the fields that it reads."""
         if isinstance(self.kernel, Variants):
             for v in self.kernel.variants:
                 yield replace(v, parameters=parameters), tuple(self.inputs[k] for k in v.inputs)
@@ -43,45 +43,45 @@ class Recording:
             yield Variant(self.kernel, self.identity, (), parameters), self.inputs
 
 
-def together(made: Sequence[tuple[Variant, tuple[Node, ...]]], kinds: tuple[FieldType, ...]) -> Recording:
-    """What stands for several kernels of one operator.
+def together(recorded: Sequence[tuple[Variant, tuple[Node, ...]]], kinds: tuple[FieldType, ...]) -> Recording:
+    """Recording of several kernels of one operator.
 
     Raises:
         SemanticError: their outputs differ.
     """
-    first = made[0][0].kernel
+    first = recorded[0][0].kernel
     nodes: dict[Node, FieldParam] = {}
-    for variant, inputs in made:
+    for variant, inputs in recorded:
         for node, param in zip(inputs, variant.kernel.inputs, strict=True):
             nodes.setdefault(node, param)
         _check_outputs(first, variant)
     places = {node: k for k, node in enumerate(nodes)}
-    variants = tuple(replace(v, inputs=tuple(places[node] for node in inputs)) for v, inputs in made)
+    variants = tuple(replace(v, inputs=tuple(places[node] for node in inputs)) for v, inputs in recorded)
     outputs = tuple(Output(output.param, initial=output.initial) for output in first.outputs)
     kernel = Variants(first.name, tuple(nodes.values()), outputs, loc=first.loc, variants=variants)
     return Recording(kernel, identity_of(variants), tuple(nodes), kinds)
 
 
 def _check_outputs(first: Kernel, variant: Variant) -> None:
-    wanted, given = ([str(p.type) for p in kernel.written] for kernel in (first, variant.kernel))
-    if wanted != given:
-        what = shown(variant.parameters) or " × ".join(str(n) for _, n in variant.grid)
+    expected, actual = ([str(p.type) for p in kernel.written] for kernel in (first, variant.kernel))
+    if expected != actual:
+        choice = shown(variant.parameters) or " × ".join(str(n) for _, n in variant.grid)
         raise SemanticError(
-            f"the variants of operator `{first.name}` give fields of one type; with {what} it gives {', '.join(given)}, "
-            f"and not {', '.join(wanted)}",
+            f"the variants of operator `{first.name}` give fields of one type; with {choice} it gives {', '.join(actual)}, "
+            f"and not {', '.join(expected)}",
             first.loc,
         )
 
 
 def either(condition: TargetExpression, yes: Field, no: Field) -> Field:
-    """The result of one of two calls, as a target decides; what only the other one needs is not computed."""
-    made: list[tuple[Variant, tuple[Node, ...]]] = []
+    """Result of one of two calls, chosen by the target; the inputs of the other one are not computed."""
+    recorded: list[tuple[Variant, tuple[Node, ...]]] = []
     for holds, field in ((True, yes), (False, no)):
         assert isinstance(field.node, Result)
         call = field.node.call
         for variant, inputs in Recording(call.kernel, call.identity, call.inputs, (field.type,)).variants(()):
-            made.append((replace(variant, grid=(*variant.grid, (condition.known, holds))), inputs))
-    both = together(made, (yes.type,))
+            recorded.append((replace(variant, grid=(*variant.grid, (condition.known, holds))), inputs))
+    both = together(recorded, (yes.type,))
     return results_of(both.kernel, both.identity, both.inputs, here(), both.kinds)[0]
 
 
@@ -89,40 +89,40 @@ def either(condition: TargetExpression, yes: Field, no: Field) -> Field:
 
 
 def on_grids(record: Callable[[tuple[int, ...] | None], Recording]) -> Recording:
-    """What a body is recorded to; once for each thread grid where targets decide on that."""
+    """Recording of a body; recorded once per thread grid if targets decide on that."""
     try:
         return record(None)
     except OpenGrid as grid:
         extents, loc = grid.extents, grid.loc
-    made: list[tuple[Variant, tuple[Node, ...]]] = []
+    recorded: list[tuple[Variant, tuple[Node, ...]]] = []
     kinds: tuple[FieldType, ...] = ()
     with blaming(loc) if loc is not None else nullcontext():
-        found = grids(extents)
-    for numbers in found:
+        choices = grids(extents)
+    for numbers in choices:
         recording = record(numbers)
         kinds = kinds or recording.kinds
-        known = tuple((e, n) for e, n in zip(extents, numbers, strict=True) if not isinstance(e, int))
-        made += [(replace(v, grid=known), inputs) for v, inputs in recording.variants(())]
-    return together(made, kinds)
+        condition = tuple((e, n) for e, n in zip(extents, numbers, strict=True) if not isinstance(e, int))
+        recorded += [(replace(v, grid=condition), inputs) for v, inputs in recording.variants(())]
+    return together(recorded, kinds)
 
 
 def grids(extents: tuple[Extent, ...]) -> list[tuple[int, ...]]:
-    """What a thread grid is on all targets that there are, the first ones most often.
+    """Thread grids on all known targets.
 
     Raises:
-        SemanticError: it follows what is different on each device, or there are too many.
+        SemanticError: it depends on a fact that differs on each device, or there are too many.
     """
-    found = dict.fromkeys(_values(extents))
-    if len(found) > MOST_GRIDS:
-        raise SemanticError(f"an operator is recorded for each thread grid: {len(found)} are more than {MOST_GRIDS}")
-    return list(found)
+    distinct = dict.fromkeys(_values(extents))
+    if len(distinct) > MOST_GRIDS:
+        raise SemanticError(f"an operator is recorded for each thread grid: {len(distinct)} are more than {MOST_GRIDS}")
+    return list(distinct)
 
 
 def _values(extents: tuple[Extent, ...]) -> Iterator[tuple[int, ...]]:
     for target in _targets(set(itertools.chain.from_iterable(map(_facts, extents)))):
         try:
             values = [evaluate(n, target) for n in extents]
-        except SemanticError:  # a table without an entry for it, which is an error where that is the target
+        except SemanticError:  # a table without an entry for this target, an error once it is the target
             continue
         yield tuple(int(n) for n in values)
 

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Arithmetic(Generic[T]):
-    """`a + b` is `a._operate("add", a, b)`, also when only b is one of ours."""
+    """Operators by `_operate`: `a + b` is `a._operate("add", a, b)`, also if only b is of this class."""
 
     __slots__ = ()
 

@@ -10,29 +10,29 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.recorder.frames import instruction_at, instructions, position, updates
 
 MOST_FOLLOWED = 400  # instructions of one assignment
-MOST_KEPT = 4096
-ROTATIONS = {"ROT_TWO": 2, "ROT_THREE": 3, "ROT_FOUR": 4}  # of Python 3.10
+MOST_CACHED = 4096
+ROTATIONS = {"ROT_TWO": 2, "ROT_THREE": 3, "ROT_FOUR": 4}  # in Python 3.10
 PLAIN = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 PUSHES_ONLY = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_CONST", "LOAD_DEREF", "LOAD_CLOSURE", "PUSH_NULL")
 STAYS = ("NOP", "RESUME", "KW_NAMES", "PRECALL", "COPY", "DUP_TOP")  # takes nothing from the stack
 Names = tuple[str, ...]
-Known = tuple[CodeType, Names | None]
-_known: BoundedCache[tuple[int, int], Known] = BoundedCache(MOST_KEPT)  # by the identity of the code, and the offset
+Entry = tuple[CodeType, Names | None]
+_cache: BoundedCache[tuple[int, int], Entry] = BoundedCache(MOST_CACHED)  # by the identity of the code, and the offset
 
 
 def assigned(code: CodeType, offset: int) -> Names | None:
     """The variables that the result of the instruction at an offset is assigned to, of `x, y = f()` several.
 
-    Attributes have a dot in front, what has no name is empty. None where the code returns the result.
+    Attributes have a leading dot; targets without a name are empty. None if the code returns the result.
     """
-    found = _known.get((id(code), offset))
-    if found is None:
-        found = _known[id(code), offset] = code, _assigned(code, offset)
-    return found[1]
+    entry = _cache.get((id(code), offset))
+    if entry is None:
+        entry = _cache[id(code), offset] = code, _assigned(code, offset)
+    return entry[1]
 
 
 def unpacked(frame: FrameType) -> int | None:
-    """How many names a running `x, y = …` has, without a star; None where that is not what runs."""
+    """Number of names in a running `x, y = …` without a star; None if another instruction runs."""
     instruction = instruction_at(frame.f_code, frame.f_lasti)
     return int(instruction.argval) if instruction.opname == "UNPACK_SEQUENCE" else None
 
@@ -40,7 +40,7 @@ def unpacked(frame: FrameType) -> int | None:
 def _assigned(code: CodeType, offset: int) -> Names | None:
     first = position(code, offset) + 1
     following = instructions(code)[first : first + MOST_FOLLOWED]
-    above = 0  # how many values lie on the stack above the result
+    above = 0  # number of values on the stack above the result
     at = 0
     while at < len(following):
         instruction, at = following[at], at + 1
@@ -54,7 +54,7 @@ def _assigned(code: CodeType, offset: int) -> Names | None:
         if above == 0 and name == "UNPACK_SEQUENCE":
             return _unpacked(following[at:], instruction.argval)
         if name in ("BUILD_TUPLE", "BUILD_LIST") and above < instruction.argval:
-            at = _taken_apart(following, at, instruction.argval)
+            at = _after_unpacking(following, at, instruction.argval)
             if not at:
                 return ()
             above = instruction.argval - 1 - above
@@ -67,7 +67,7 @@ def _assigned(code: CodeType, offset: int) -> Names | None:
 
 
 def _moved(instruction: dis.Instruction, above: int) -> int | None:
-    """How many values lie above ours after an instruction; None where that takes it, or goes elsewhere."""
+    """Number of values above the result after an instruction; None if that consumes it, or jumps."""
     name, opcode = instruction.opname, instruction.opcode
     if name == "SWAP":
         swapped = int(instruction.argval) - 1
@@ -79,11 +79,11 @@ def _moved(instruction: dis.Instruction, above: int) -> int | None:
     if opcode in dis.hasjrel or opcode in dis.hasjabs:
         return None
     effect = dis.stack_effect(opcode, instruction.arg)
-    return above + effect if _taken(name, effect) <= above else None
+    return above + effect if _pops(name, effect) <= above else None
 
 
-def _taken(name: str, effect: int) -> int:
-    """How many values an instruction takes from the stack."""
+def _pops(name: str, effect: int) -> int:
+    """Number of values that an instruction pops from the stack."""
     if name.startswith(PUSHES_ONLY):
         return 0
     if name.startswith(STAYS):
@@ -93,32 +93,32 @@ def _taken(name: str, effect: int) -> int:
     return -effect if name.startswith(("STORE_", "POP_")) else 1 - effect  # others make one value of several
 
 
-def _taken_apart(following: Sequence[dis.Instruction], at: int, count: int) -> int:
-    """The place behind an UNPACK_SEQUENCE that undoes the building of a tuple before `at`, as in `a, b, c, d = …`; else 0."""
+def _after_unpacking(following: Sequence[dis.Instruction], at: int, count: int) -> int:
+    """Position after the UNPACK_SEQUENCE that undoes a tuple built before `at`, as in `a, b, c, d = …`; else 0."""
     while at < len(following) and following[at].opname in ("COPY", "DUP_TOP"):
         at += 1
     undone = at < len(following) and following[at].opname == "UNPACK_SEQUENCE" and following[at].argval == count
     return at + 1 if undone else 0
 
 
-def _unpacked(following: Sequence[dis.Instruction], wanted: int) -> Names:
+def _unpacked(following: Sequence[dis.Instruction], count: int) -> Names:
     """The targets of the components of a tuple."""
     names: list[str] = []
     for instruction in following:
         if instruction.opname.startswith("STORE_"):
             targets = _targets(instruction)
             names += targets[1:] if instruction.opname == "STORE_ATTR" else targets
-        elif not instruction.opname.startswith("LOAD_"):  # which `self.x = …` does
+        elif not instruction.opname.startswith("LOAD_"):  # `self.x = …` loads `self` first
             break
-        if len(names) >= wanted:
-            return tuple(names[:wanted])
+        if len(names) >= count:
+            return tuple(names[:count])
     return ()
 
 
 def _targets(instruction: dis.Instruction) -> list[str]:
     """The names that an instruction stores the values at the top of the stack to; empty ones where there is no name."""
     name, argument = instruction.opname, instruction.argval
-    if name == "STORE_ATTR":  # of the object on top no attribute, and `state.next = …` says what a value is for
+    if name == "STORE_ATTR":  # the object on top is no target, and `state.next` names no value
         return ["", "" if argument == "next" else f".{argument}"]
     if not name.startswith(PLAIN):
         return [""]

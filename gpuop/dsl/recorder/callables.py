@@ -10,7 +10,7 @@ from gpuop.base.errors import SemanticError, described
 
 
 def unbound(function: Any, count: int) -> str:
-    """What Python would say of a call with so many arguments; empty if nothing, as of builtins that tell no signature."""
+    """Python message about a call with so many arguments; empty if it fits, or the function has no signature."""
     with suppress(ValueError):
         try:
             inspect.signature(function).bind(*[None] * count)
@@ -19,9 +19,9 @@ def unbound(function: Any, count: int) -> str:
     return ""
 
 
-def check_two_values(wanted: str, function: Any) -> None:
-    """Refuse what is no function of two values; the message begins with what is `wanted`."""
+def check_two_values(expected: str, function: Any) -> None:
+    """Refuse anything but a function of two values; the message begins with `expected`."""
     if not callable(function) or isinstance(function, type):
-        raise SemanticError(f"{wanted}, not {described(function)}")
+        raise SemanticError(f"{expected}, not {described(function)}")
     if wrong := unbound(function, 2):
-        raise SemanticError(f"{wanted}, not {described(function)}: {wrong}")
+        raise SemanticError(f"{expected}, not {described(function)}: {wrong}")

@@ -11,7 +11,7 @@ from gpuop.ir.types import Type, is_integer
 SWIZZLE = re.compile(r"[xyzw]{1,4}\Z")
 COMPONENTS = "it has components x, y, z, w and their swizzles"
 _PAIR = "of a complex number, a pair of floats, it is"
-INSTEAD = {  # of what arrays have
+INSTEAD = {  # replacements of array attributes
     "conj": f"{_PAIR} `_complexConj(z)`", "conjugate": f"{_PAIR} `_complexConj(z)`", "real": f"{_PAIR} `z.x`",
     "imag": f"{_PAIR} `z.y`", "astype": "`_convert(x, dtype)` converts",
     "numpy": "it exists only on the device; return it, and call `.numpy()` of the Field that the operator gives",

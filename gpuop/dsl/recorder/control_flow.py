@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from gpuop.base.errors import SemanticError, article, here
 from gpuop.dsl.recorder.frames import check_frame
-from gpuop.dsl.recorder.rebinding import Held
+from gpuop.dsl.recorder.rebinding import NameBindings
 from gpuop.dsl.recorder.recorder import Scope, caller, current
 from gpuop.dsl.recorder.source_checks import check_returns
 from gpuop.dsl.recorder.value import Operand, atom
@@ -17,17 +17,17 @@ from gpuop.ir.types import BOOL, Type
 
 
 class Uncalled(type):
-    """The class of the guards' classes: `with _else:` is not a block."""
+    """Metaclass of block classes: `with _else:` without parentheses is an error."""
 
     def __enter__(cls) -> NoReturn:
         raise SemanticError(f"`{cls.__name__}` opens a block when it is called; write `with {cls.__name__}(…):`")
 
     def __exit__(cls, *exc: object) -> None:
-        """Python looks for it before it enters."""
+        """Python looks it up before it enters."""
 
 
-class Guard(metaclass=Uncalled):
-    """What `_if(…)` and its like return; entering it opens the block, leaving it records the statement."""
+class BlockContext(metaclass=Uncalled):
+    """Result of `_if(…)` and its like; entering it opens the block, leaving it records the statement."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -44,10 +44,10 @@ class Guard(metaclass=Uncalled):
         raise SemanticError(f"`{self.name}(…)` opens a block; write `with {self.name}(…) as i:`", self.loc)
 
     def opens(self) -> Any:
-        """Called with the block open; what `as` binds."""
+        """Hook in the open block; returns the value of `as`."""
 
     def closes(self, body: list[Stmt]) -> None:
-        """Called with the block closed, to record the statement."""
+        """Hook after the block, which records the statement."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -55,32 +55,32 @@ class Guard(metaclass=Uncalled):
         self.frame = caller()
         check_frame(self.frame)
         check_returns(self.frame.f_code)
-        self.held = Held(self.frame, self.recorder)
+        self.bindings = NameBindings(self.frame, self.recorder)
         self.recorder.push(Scope(self.name, self.loc))
-        self.made = self.opens()
-        return self.made
+        self.target = self.opens()
+        return self.target
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        held, made, self.frame = self.held, self.made, None
-        del self.held, self.made  # they know the frame, and the recorder
+        bindings, target, self.frame = self.bindings, self.target, None
+        del self.bindings, self.target  # they refer to the frame and the recorder
         if kind is not None:
             self.recorder.pop()
             return
         self.recorder.check_pending()
         body = self.recorder.pop()
-        held.check(self.name, self.loc, made)
+        bindings.check(self.name, self.loc, target)
         self.closes(body)
 
 
 def condition(value: Operand, name: str) -> Expr:
     """A scalar truth value; integers and floating values count as `!= 0`."""
-    given = atom(value)
-    if not isinstance(given, (bool, int, float)):
-        if given.type.lanes > 1:
+    source = atom(value)
+    if not isinstance(source, (bool, int, float)):
+        if source.type.lanes > 1:
             raise SemanticError(
-                f"`{name}` wants a scalar condition, not {article(str(given.type))}; combine the components, as in `c.x & c.y`"
+                f"`{name}` wants a scalar condition, not {article(str(source.type))}; combine the components, as in `c.x & c.y`"
             )
-        return current().build.cast(given, Type(BOOL))
-    return constant(bool(given), BOOL)
+        return current().build.cast(source, Type(BOOL))
+    return constant(bool(source), BOOL)

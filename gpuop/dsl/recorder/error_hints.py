@@ -23,7 +23,7 @@ ENDLESS = (
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Meanwhile such errors say what to write."""
+    """Context in which such errors state the remedy."""
     try:
         yield
     except RecursionError as error:
@@ -40,7 +40,7 @@ def _written(error: BaseException) -> Loc | None:
 
 
 def explain(error: BaseException | None) -> None:
-    """Say what to write, if the name is one of a kernel's.
+    """Raise an error with the remedy, if the cause is a name or builtin of a kernel.
 
     Raises:
         SemanticError: at the line of the error.
@@ -54,39 +54,39 @@ def explain(error: BaseException | None) -> None:
 
 
 def with_near_name(wrong: TypeError, signature: inspect.Signature) -> str:
-    """What Python says of a call's arguments, and which name is near one that there is not."""
+    """Python message about the arguments of a call, with the nearest valid name."""
     unknown = re.match(r".*unexpected keyword argument '(\w+)'", str(wrong))
     names = (p.name for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
     return f"{unknown[0]}{meant(unknown[1], names)}" if unknown else str(wrong)
 
 
 def _miscalled(error: TypeError, frame: FrameType) -> str:
-    """What a word of the vocabulary takes; empty where the user has not called one, nor a Field."""
+    """Signature of a miscalled builtin, and the fault; empty if the user called neither a builtin nor a Field."""
     if user_frame(frame) is not frame:
         return ""
     if re.match(r"'(\w*Field|Parameter)' object is not callable", str(error)):
         return "a Field is not called; `_readTensor(f, row, column)` is its value at a place"
     called = re.match(r"(_\w+)(?:\.__init__)?\(\) ", str(error))
-    word = getattr(sys.modules["gpuop.dsl"], called[1], None) if called else None
+    builtin = getattr(sys.modules["gpuop.dsl"], called[1], None) if called else None
     own = {**frame.f_globals, **frame.f_locals}
-    if called is None or not callable(word) or own.get(called[1], word) is not word:
+    if called is None or not callable(builtin) or own.get(called[1], builtin) is not builtin:
         return ""
-    signature = inspect.signature(word)
-    what = with_near_name(TypeError(str(error)[called.end() :]), signature)
-    return f"`{called[1]}{unannotated(signature)}` {'has too many arguments' if what.startswith('takes ') else what}"
+    signature = inspect.signature(builtin)
+    fault = with_near_name(TypeError(str(error)[called.end() :]), signature)
+    return f"`{called[1]}{unannotated(signature)}` {'has too many arguments' if fault.startswith('takes ') else fault}"
 
 
 def unannotated(signature: inspect.Signature) -> str:
-    """A signature as a call has it, without types."""
+    """Signature without types, as in a call."""
     names = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return str(signature.replace(parameters=names, return_annotation=signature.empty))
 
 
 def _misnamed(error: str, frame: FrameType) -> str:
-    """What a name is around the function that made it its own; empty where that is nothing of ours."""
+    """Remedy for a name that a function made local; empty if it is no kernel value outside."""
     name = error.partition("'")[2].partition("'")[0]
-    function, known, outer = frame.f_code.co_name, frame.f_globals.get(name), frame.f_back
-    if isinstance(known, OutputRef):
+    function, value, outer = frame.f_code.co_name, frame.f_globals.get(name), frame.f_back
+    if isinstance(value, OutputRef):
         return f"an output is not assigned; write `_writeTensor({name}, v)`"
     while outer is not None and name not in (*outer.f_code.co_varnames, *outer.f_code.co_cellvars):
         outer = outer.f_back
@@ -95,6 +95,6 @@ def _misnamed(error: str, frame: FrameType) -> str:
             f"`{name}` belongs to `{outer.f_code.co_name}`, and `{function}` assigns it, which makes it local there, as Python has "
             f"it; write `nonlocal {name}` at the beginning of `{function}`, or assign a variable by `{name}.assign(…)`"
         )
-    if isinstance(known, Value):
+    if isinstance(value, Value):
         return f"`{function}` assigns `{name}`, which is no variable; copy it under a name of its own, as in `v = _var({name})`"
     return ""

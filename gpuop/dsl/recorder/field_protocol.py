@@ -7,7 +7,7 @@ from gpuop.ir.values import Node
 
 
 class FieldLike:
-    """What the recorder needs of a field, and knows fields by."""
+    """A field as the recorder sees it."""
 
     __slots__ = ()
     node: Node

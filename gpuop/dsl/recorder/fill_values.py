@@ -17,66 +17,66 @@ Fill = tuple[Const, ...]  # the stored value: one scalar, or real and imaginary 
 
 
 def numeric(value: Any) -> bool:
-    """Whether it is a number of Python's or NumPy's, complex ones too."""
+    """True for a Python or NumPy number, complex ones included."""
     return number(value) is not None or isinstance(value, (complex, np.complexfloating))
 
 
-def fill_of(kind: FieldType, given: Any, name: str) -> Fill:
-    """What a field stores of a number.
+def fill_of(kind: FieldType, source: Any, name: str) -> Fill:
+    """Stored value of a number.
 
-    Infinity saturates in integers, as written values do, and floats and unorm8 store the nearest that they hold; a real
-    number of complex fields is the real part.
+    Infinity saturates in integers, as in writes; floats and unorm8 store the nearest value that they hold; in complex
+    fields a real number is the real part.
 
     Args:
-        name: of the argument.
+        name: the name of the argument.
 
     Raises:
         SemanticError: no number, or one that the field's dtype does not hold.
     """
-    value = complex(given) if isinstance(given, (complex, np.complexfloating)) else number(given)
+    value = complex(source) if isinstance(source, (complex, np.complexfloating)) else number(source)
     if value is None:
         instead = (
-            "; write the value of a Field in the kernel, where it may change" if isinstance(given, FieldLike) else ""
+            "; write the value of a Field in the kernel, where it may change" if isinstance(source, FieldLike) else ""
         )
-        raise SemanticError(f"`{name}=` wants a number, not {described(given)}{instead}")
+        raise SemanticError(f"`{name}=` wants a number, not {described(source)}{instead}")
     if kind.dtype == "complex64":
         parts = (value.real, value.imag) if isinstance(value, complex) else (value, 0.0)
-        return tuple(_part(kind, part, given, name) for part in parts)
+        return tuple(_part(kind, part, source, name) for part in parts)
     if isinstance(value, complex):
-        raise _unfit(kind, given, name)
-    return (_part(kind, value, given, name),)
+        raise _unfit(kind, source, name)
+    return (_part(kind, value, source, name),)
 
 
-def _part(kind: FieldType, value: float, given: Any, name: str) -> Const:
+def _part(kind: FieldType, value: float, source: Any, name: str) -> Const:
     element = kind.element
     if element.kind != "f" and value in (-math.inf, math.inf):
         end = constant(value > 0, kind.storage)
         return end if element is BOOL else fold_cast(constant(value, FLOAT), Type(kind.storage), True)
     if not (element.holds(value) or (element is BOOL and value in (0, 1))) or not _within(kind, value):
-        raise _unfit(kind, given, name)
+        raise _unfit(kind, source, name)
     return constant(kind.stored(value), kind.storage)
 
 
 def _within(kind: FieldType, value: float) -> bool:
-    """Whether a number is no byte in the place of what the byte stands for; infinities are the ends."""
+    """True if a number is in the range of the field; infinities mean its limits."""
     return kind.dtype != "unorm8" or 0 <= value <= 1 or math.isinf(value)
 
 
-def _unfit(kind: FieldType, given: Any, name: str) -> SemanticError:
-    ends = f"; its least and greatest value are {name}=-math.inf and {name}=math.inf"
-    advice = ends if kind.element.kind in "iu" else "; write True or False" if kind.element is BOOL else ""
+def _unfit(kind: FieldType, source: Any, name: str) -> SemanticError:
+    limits = f"; its least and greatest value are {name}=-math.inf and {name}=math.inf"
+    advice = limits if kind.element.kind in "iu" else "; write True or False" if kind.element is BOOL else ""
     advice = "; it is a number from 0 to 1" if kind.dtype == "unorm8" else advice
-    whose = "output" if name == "default" else "field"
-    return SemanticError(f"{name}={written_out(given)} does not fit the {whose}'s dtype, {kind.dtype}{advice}")
+    owner = "output" if name == "default" else "field"
+    return SemanticError(f"{name}={written_out(source)} does not fit the {owner}'s dtype, {kind.dtype}{advice}")
 
 
 def uniform(fill: Fill) -> bool:
-    """Whether all scalars of a field's tensor hold the same."""
+    """True if all scalars of a fill are equal."""
     return all(part.text == fill[0].text for part in fill)
 
 
-def of_element(build: Builder, parts: tuple[Expr, ...], element: Expr | None) -> Expr:
-    """Which of real and imaginary part an element of a complex tensor, or the only part of others, is."""
+def element_of_fill(build: Builder, parts: tuple[Expr, ...], element: Expr | None) -> Expr:
+    """Part of a fill for one element: real or imaginary for a complex tensor, the only part for others."""
     if len(parts) == 1 or element is None:
         return parts[0]
     if isinstance(element, Const):

@@ -17,24 +17,24 @@ from gpuop.base.errors import Loc, SemanticError, is_users, writes_kernels
 from gpuop.base.lru import BoundedCache
 
 T = TypeVar("T")
-# A frame's id, which a later frame may have too, its code, and the bytecode's offset
+# Frame id (which a later frame may share), code, and bytecode offset
 Position = tuple[int, CodeType, int]
 MOST_DECORATOR_LINES = 20
 MOST_CODE = 1024  # functions that are remembered
-_checked: BoundedCache[int, CodeType] = BoundedCache(MOST_CODE)  # by identity, which is no other's while the code lives
+_checked: BoundedCache[int, CodeType] = BoundedCache(MOST_CODE)  # by identity, which is unique while the code lives
 MUST_CALL = ("_break", "_continue", "_return", "_syncThreadsLocal", "_syncThreadsGlobal")
 
 
 def once_per_code(make: Callable[[CodeType], T]) -> Callable[[CodeType], T]:
-    """Remember what a function says of code, by its identity: its hash takes long, and equal code may be of another file."""
-    known: BoundedCache[int, tuple[CodeType, T]] = BoundedCache(MOST_CODE)
+    """Memoise a function of code by identity: hashing code is slow, and equal code may be from another file."""
+    cache: BoundedCache[int, tuple[CodeType, T]] = BoundedCache(MOST_CODE)
 
     @wraps(make)
     def remembered(code: CodeType) -> T:
-        found = known.get(id(code))
-        if found is None:
-            found = known[id(code)] = code, make(code)  # the code lives, so its identity is no other's
-        return found[1]
+        entry = cache.get(id(code))
+        if entry is None:
+            entry = cache[id(code)] = code, make(code)  # the entry keeps the code alive, so its identity is unique
+        return entry[1]
 
     return remembered
 
@@ -46,7 +46,7 @@ def _listed(code: CodeType) -> tuple[list[int], list[dis.Instruction]]:
 
 
 def instructions(code: CodeType) -> list[dis.Instruction]:
-    """A function's bytecode, without what only extends or caches."""
+    """Bytecode of a function, without extensions and caches."""
     return _listed(code)[1]
 
 
@@ -62,12 +62,12 @@ def instruction_at(code: CodeType, offset: int) -> dis.Instruction:
 
 
 def target(code: CodeType, offset: int) -> int:
-    """The number of the instruction that a jump to an offset comes to."""
+    """Index of the instruction at the target offset of a jump."""
     return bisect_left(_listed(code)[0], offset)
 
 
 def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ...]:
-    """Where the user's frames stand, up to the one of the operator's body; none may drop a word that is to be called."""
+    """Positions of the user frames, up to that of the operator body; none may drop a builtin that must be called."""
     positions = []
     while frame is not None:
         if writes_kernels(frame):
@@ -88,7 +88,7 @@ def _call_start(code: CodeType, offset: int, name: str) -> int:
 
 
 def inside(frame: FrameType, name: str) -> Callable[[tuple[Position, ...]], bool]:
-    """A test of where frames stood: was this one evaluating the expression `name(…)` that it evaluates now?"""
+    """Predicate on frame positions: was this frame evaluating the expression `name(…)` that it evaluates now?"""
     owner, code, stop = id(frame), frame.f_code, frame.f_lasti
     start = _call_start(code, stop, name)
     return lambda stood: any(f == owner and c is code and start <= offset <= stop for f, c, offset in stood)
@@ -104,82 +104,81 @@ def def_line(code: CodeType) -> Loc:
 
 @once_per_code
 def return_line(code: CodeType) -> Loc | None:
-    """The line of a function's only `return` of a value; None when there are several."""
-    line, found, listing = code.co_firstlineno, set(), instructions(code)
+    """Line of the only `return` of a value in a function; None if there are several."""
+    line, lines, listing = code.co_firstlineno, set(), instructions(code)
     for before, instruction in zip((listing[0], *listing), listing, strict=False):
         line = _line(instruction) or line
-        ends = instruction.opname.startswith("RETURN_") and "GENERATOR" not in instruction.opname
+        returns = instruction.opname.startswith("RETURN_") and "GENERATOR" not in instruction.opname
         constant = instruction if instruction.opname == "RETURN_CONST" else before
-        if ends and not (constant.opname.endswith("_CONST") and constant.argval is None):
-            found.add(line)
-    return Loc(code.co_filename, found.pop()) if len(found) == 1 else None
+        if returns and not (constant.opname.endswith("_CONST") and constant.argval is None):
+            lines.add(line)
+    return Loc(code.co_filename, lines.pop()) if len(lines) == 1 else None
 
 
 def stored_line(frame: FrameType, name: str, start: int) -> int | None:
-    """The first line between the bytecode offset and where the frame stands that binds a name, updates counting less."""
-    code, found = frame.f_code, []
+    """First line between a bytecode offset and the current position that binds a name; updates come last."""
+    code, bindings = frame.f_code, []
     line, listing = code.co_firstlineno, instructions(code)
     for before, instruction in zip((listing[0], *listing), listing, strict=False):
         line = _line(instruction) or line
         names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
         if start <= instruction.offset <= frame.f_lasti and instruction.opname.startswith("STORE_") and name in names:
-            found.append((updates(before), line))
-    return min(found)[1] if found else None
+            bindings.append((updates(before), line))
+    return min(bindings)[1] if bindings else None
 
 
 def updates(instruction: dis.Instruction) -> bool:
-    """Whether this is the operation of `v += e`."""
+    """True for the operation of `v += e`."""
     return instruction.opname.startswith("INPLACE") or instruction.argrepr.endswith("=")
 
 
 def check_frame(frame: FrameType) -> None:
-    """What `check_called` says of the function that a frame runs, and of those that it names."""
+    """Apply `check_called` to the function of a frame, and to those that it names."""
     if frame.f_code is not _checked.get(id(frame.f_code)):
         check_called(frame.f_code, ChainMap(frame.f_locals, frame.f_globals))
 
 
-def check_called(code: CodeType, names: Mapping[str, Any], met: frozenset[CodeType] = frozenset()) -> None:
-    """Refuse `_break` written without its parentheses, in a function, or in one of the user's that it names: as a statement it
-    would do nothing.
+def check_called(code: CodeType, names: Mapping[str, Any], visited: frozenset[CodeType] = frozenset()) -> None:
+    """Refuse `_break` without parentheses, in a function or a user function that it names: such a statement does nothing.
 
     Raises:
         SemanticError: at the line of the bare name.
     """
-    if code in met or code is _checked.get(id(code)):
+    if code in visited or code is _checked.get(id(code)):
         return
     for name, line in _dropped(code):
-        if name in MUST_CALL or _is_word(names.get(name)):
+        if name in MUST_CALL or _is_builtin(names.get(name)):
             message = f"`{name}` without parentheses does nothing; write `{name}({'' if name in MUST_CALL else '…'})`"
             raise SemanticError(message, Loc(code.co_filename, line))
-    met |= {code}
+    visited |= {code}
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            check_called(inner, names, met)
+            check_called(inner, names, visited)
     for name in (*code.co_names, *code.co_freevars):
         called = names.get(name)
         if isinstance(called, FunctionType) and is_users(called.__code__.co_filename):
-            check_called(called.__code__, ChainMap(closure_of(called), called.__globals__), met)
+            check_called(called.__code__, ChainMap(closure_of(called), called.__globals__), visited)
     _checked[id(code)] = code
 
 
 def closure_of(function: Any) -> dict[str, Any]:
-    """What a function has of the functions around it, as far as that is there."""
-    found = {}
+    """Closure variables of a function that are bound already."""
+    bindings = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # not assigned yet
-            found[name] = cell.cell_contents
-    return found
+            bindings[name] = cell.cell_contents
+    return bindings
 
 
-def _is_word(value: object) -> bool:
+def _is_builtin(value: object) -> bool:
     return isinstance(value, FunctionType) and value.__module__.startswith("gpuop.dsl.builtins.")
 
 
 def _dropped(code: CodeType) -> list[tuple[str, int]]:
-    """The names that are statements by themselves, and their lines."""
+    """Names that are statements by themselves, with their lines."""
     if not any(name.startswith("_") for name in (*code.co_names, *code.co_freevars)):
         return []
-    found, line, listing = [], code.co_firstlineno, instructions(code)
+    names, line, listing = [], code.co_firstlineno, instructions(code)
     for instruction, following in pairwise(listing):
         line = _line(instruction) or line
         if (
@@ -187,8 +186,8 @@ def _dropped(code: CodeType) -> list[tuple[str, int]]:
             and instruction.opname.startswith("LOAD")
             and isinstance(instruction.argval, str)
         ):
-            found.append((instruction.argval, line))
-    return found
+            names.append((instruction.argval, line))
+    return names
 
 
 def _line(instruction: dis.Instruction) -> int | None:

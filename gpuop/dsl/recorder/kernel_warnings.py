@@ -16,7 +16,7 @@ from gpuop.ir.types import Type
 if TYPE_CHECKING:
     from gpuop.dsl.recorder.recorder import Recorder
 
-TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 SIGNS = {
     "less": "less than", "less_equal": "at most", "greater": "greater than", "greater_equal": "at least", "equal": "equal to",
     "not_equal": "other than",
@@ -24,20 +24,20 @@ SIGNS = {
 OPERATOR = 3  # frames from here to the line with the operator
 
 
-def noted(recorder: Recorder, name: str, operands: Sequence[Any], atoms: Sequence[Any], result: Expr) -> None:
-    """Look at an operator that stands in the user's line."""
+def note(recorder: Recorder, name: str, operands: Sequence[Any], atoms: Sequence[Any], result: Expr) -> None:
+    """Examine an operator in the user's line."""
     frame = sys._getframe(OPERATOR)
     if (name not in SIGNS and name != "divide") or user_frame(frame) is not frame or len(atoms) != 2:
         return
     a, b = atoms
     if name == "divide":
-        recorded = not any(isinstance(each, (int, float, np.generic)) for each in operands)
-        if recorded and isinstance(result, Ref) and result.type.integer:
+        all_recorded = not any(isinstance(operand, (int, float, np.generic)) for operand in operands)
+        if all_recorded and isinstance(result, Ref) and result.type.integer:
             recorder.quotients.add(result.var)
     elif (number := _number(b)) is not None:
-        _compared(name, a, number)
+        _check_comparison(name, a, number)
     elif (number := _number(a)) is not None:
-        _compared(TURNED.get(name, name), b, number)
+        _check_comparison(MIRRORED.get(name, name), b, number)
 
 
 def _number(atom: Any) -> Number | None:
@@ -45,16 +45,16 @@ def _number(atom: Any) -> Number | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _compared(name: str, value: Any, number: Number) -> None:
+def _check_comparison(name: str, value: Any, number: Number) -> None:
     """Warn of a comparison that the type of one side decides."""
     if not isinstance(value, Expr) or not value.type.integer or value.type.kind == "b" or number != number:
         return
     info = np.iinfo(value.type.dtype.numpy)
-    found = _decided(name, int(info.min), int(info.max), number)
-    if found is not None:
-        kind, said = Type(value.type.dtype), "always" if found else "never"
+    result = _decided(name, int(info.min), int(info.max), number)
+    if result is not None:
+        kind, when = Type(value.type.dtype), "always" if result else "never"
         warn(
-            f"this comparison is {said} true, whatever the value: {kind} is from {info.min} to {info.max}, so it is {said} "
+            f"this comparison is {when} true, whatever the value: {kind} is from {info.min} to {info.max}, so it is {when} "
             f"{SIGNS[name]} {number}; what is computed in {kind} wraps around at these ends, as in C: convert before you compute, "
             "as `_convert_int(x)` and `_convert_float(x)` do, or leave the comparison out",
             KernelWarning,
@@ -62,7 +62,7 @@ def _compared(name: str, value: Any, number: Number) -> None:
 
 
 def _decided(name: str, low: int, high: int, number: Number) -> bool | None:
-    """What a comparison of any integer between two ends with a number gives; None where it depends."""
+    """Result of comparing any integer of a range with a number; None if it depends on the integer."""
     match name:
         case "less":
             return True if high < number else False if low >= number else None

@@ -10,8 +10,8 @@ from types import CodeType
 from gpuop.dsl.recorder.frames import instructions, once_per_code, position, target
 
 ACCESS = re.compile(r"(LOAD|STORE|DELETE)_(?:FAST|DEREF|NAME|CLASSDEREF|CLOSURE|FROM_DICT)")
-ENDS = ("RETURN_", "RAISE_", "RERAISE")
-KEPT = "LOAD_FAST_AND_CLEAR"  # around a comprehension, which has variables of its own
+EXITS = ("RETURN_", "RAISE_", "RERAISE")
+COMPREHENSION = "LOAD_FAST_AND_CLEAR"  # saves a variable around a comprehension, which has its own
 
 
 @once_per_code
@@ -22,7 +22,9 @@ def stored_names(code: CodeType) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def read_after(code: CodeType, offset: int, name: str) -> bool:
-    """Whether what a name holds after the instruction at an offset may be read. A name of an outer function's always may."""
+    """Return whether the value of a name after the instruction at an offset may be read; always for a name of an outer
+    function.
+    """
     listing = instructions(code)
     waiting, seen = [position(code, offset) + 1], set[int]()
     while waiting:
@@ -42,23 +44,23 @@ def read_after(code: CodeType, offset: int, name: str) -> bool:
 def _following(code: CodeType, at: int) -> list[int]:
     """The numbers of the instructions that may come next, unless something raises."""
     instruction = instructions(code)[at]
-    if instruction.opname.startswith(ENDS):
+    if instruction.opname.startswith(EXITS):
         return []
     jumps = (
         instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs
     ) and "SETUP" not in instruction.opname
-    there = [target(code, instruction.argval)] if jumps else []
-    return there if _always(instruction.opname) else [*there, at + 1]
+    targets = [target(code, instruction.argval)] if jumps else []
+    return targets if _always(instruction.opname) else [*targets, at + 1]
 
 
 def _always(name: str) -> bool:
-    """Whether an instruction jumps in any case."""
+    """True if an instruction jumps unconditionally."""
     return name.startswith("JUMP") and "_IF_" not in name
 
 
 def _accesses(instruction: dis.Instruction) -> list[tuple[str, str]]:
-    """What an instruction does with variables, in order: some do two things."""
-    if instruction.opname == KEPT:
+    """Variable accesses of an instruction, in order; some have two."""
+    if instruction.opname == COMPREHENSION:
         return []
     kinds = ACCESS.findall(instruction.opname)
     names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)

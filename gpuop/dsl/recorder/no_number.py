@@ -8,15 +8,15 @@ from gpuop.base.errors import SemanticError, described
 
 
 class NoNumber:
-    """What has no arithmetic as a whole.
+    """Base class of objects without arithmetic as a whole.
 
     Attributes:
-        advice: what stands in a kernel instead.
-        assigned: how its values are set.
+        advice: the replacement in a kernel.
+        assigned: the way to set its values.
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy's scalars leave arithmetic to the methods below
+    __array_ufunc__ = None  # NumPy scalars leave arithmetic to the methods below
     advice: ClassVar[str]
     assigned: ClassVar[str]
 

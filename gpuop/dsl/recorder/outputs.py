@@ -44,10 +44,10 @@ class OutputSlot:
     """An output being recorded.
 
     Attributes:
-        declared: False where its type is only the default.
-        kind: the type that users see, with names and all dimensions.
-        updates: the argument that it is, which an operator reads and writes; empty for other outputs.
-        begins: the input that this argument is, where threads read and write it in memory.
+        declared: False if its type is only the default.
+        kind: the public type, with names and all dimensions.
+        updates: name of the argument that an operator updates through it; empty for other outputs.
+        initial: the input with its initial values, if threads read and write it in memory.
     """
 
     param: FieldParam
@@ -59,5 +59,5 @@ class OutputSlot:
 
     @property
     def shown(self) -> str:
-        """As users write it."""
+        """Name in messages."""
         return f"`{self.updates}`" if self.updates else f"_{self.param.hint}"

@@ -20,8 +20,8 @@ TAKE_PAIRS = {
     "add",
     "sub",
     "choose",
-}  # which mean the same of pairs and of complex numbers; so do `_complexMul` and its like
-OF_PAIRS = {
+}  # the same on pairs and on complex numbers, as are `_complexMul` and its like
+PAIR_ADVICE = {
     "mul": "`*` multiplies pairs part by part; complex numbers are multiplied by `_complexMul(a, b)`",
     "div": "`/` divides pairs part by part; complex numbers are divided by `_complexDiv(a, b)`",
     "power": "`**` takes pairs part by part; powers of complex numbers are `_complexPow(a, b)`",
@@ -34,14 +34,14 @@ OTHERWISE = "functions take pairs part by part; write it as `_float2(real, imagi
 
 
 def is_complex(value: Any) -> bool:
-    """Whether this is a complex number, or a 0D field of one, which stands for its value."""
+    """True for a complex number, or a 0D field of one, which represents its value."""
     if isinstance(value, FieldLike):
         return value.type.dtype == "complex64" and not value.type.array_shape
     return isinstance(value, COMPLEX)
 
 
 def field_value(value: FieldLike) -> Expr:
-    """The value of a 0D field, a number or a complex one."""
+    """Value of a 0D field, real or complex."""
     field_type = value.type
     if field_type.field_shape or field_type.tensor_points > 1:
         raise SemanticError(
@@ -54,18 +54,18 @@ def field_value(value: FieldLike) -> Expr:
 
 
 def pair(value: Any, dtype: DType = FLOAT) -> Expr:
-    """The pair of a complex number's parts."""
+    """Pair of the real and imaginary part of a complex number."""
     return current().build.pack([constant(part, dtype) for part in (value.real, value.imag)])
 
 
 def beside_complex(name: str, operands: Sequence[Any], atom: Callable[[Any], Expr | Number]) -> list[Expr | Number]:
-    """The operands of a function of which some are complex: real ones are pairs too, but for a condition.
+    """Operands of a function, some of them complex: real ones become pairs, except a condition.
 
     Raises:
-        SemanticError: the function means something else of pairs than of complex numbers.
+        SemanticError: the function differs between pairs and complex numbers.
     """
     if name not in TAKE_PAIRS and not name.startswith("complex"):
-        raise SemanticError(f"a complex number stands beside `_{name}`: {OF_PAIRS.get(name, OTHERWISE)}")
+        raise SemanticError(f"a complex number stands beside `_{name}`: {PAIR_ADVICE.get(name, OTHERWISE)}")
     atoms = [None if is_complex(value) else atom(value) for value in operands]
     types = [a.type for a in atoms[name == "choose" :] if isinstance(a, Expr)]
     dtype = next((t.dtype for t in types if t.kind == "f"), FLOAT)
@@ -80,11 +80,11 @@ def _complex(value: Any, dtype: DType) -> Expr:
     return field_value(value) if isinstance(value, FieldLike) else pair(value, dtype)
 
 
-def _as_pair(given: Expr | Number, dtype: DType) -> Expr:
+def _as_pair(value: Expr | Number, dtype: DType) -> Expr:
     """A real number as a complex one; vectors are pairs already."""
     build = current().build
-    if not isinstance(given, Expr):
-        return build.pack([constant(given, dtype), constant(0, dtype)])
-    if given.type.lanes > 1:
-        return given
-    return build.pack([build.cast(given, Type(dtype)), constant(0, dtype)])
+    if not isinstance(value, Expr):
+        return build.pack([constant(value, dtype), constant(0, dtype)])
+    if value.type.lanes > 1:
+        return value
+    return build.pack([build.cast(value, Type(dtype)), constant(0, dtype)])

@@ -60,7 +60,7 @@ def checked(mode: str) -> str:
 
 
 def choosing(mode: str | None) -> AbstractContextManager[None]:
-    """`precision(mode)`, or what changes nothing.
+    """`precision(mode)`, or a context without effect for None.
 
     Raises:
         SemanticError: an unknown mode.

@@ -15,16 +15,16 @@ from gpuop.dsl.recorder.value import NUMBERS, Value
 from gpuop.dsl.recorder.variable import Variable
 from gpuop.ir.build import number
 
-NOTHING = object()  # a name that is not bound
+NOTHING = object()  # value of an unbound name
 PLAIN = (*NUMBERS, complex, str, tuple, type(None), OutputRef)
 CONDITIONAL = ("_if", "_elseif", "_else", "_while", "_codegenIf", "_codegenElseif", "_codegenElse")
 
 
-class Held:
-    """What the names of a frame hold where a block begins.
+class NameBindings:
+    """Values of the names of a frame at the start of a block.
 
-    A name that holds a value of the device's must hold it at the end. One that holds something of Python's, such as a number,
-    may be bound anew, unless that is read after the block: it would be read whether the block was run or not, and how often.
+    A name of a recorded value must still have it at the end. A name of a Python value, such as a number, may be rebound, unless
+    it is read after the block: Python would read the new value whether or not, and however often, the device runs the block.
     """
 
     def __init__(self, frame: FrameType, recorder: Recorder) -> None:
@@ -33,24 +33,24 @@ class Held:
         self.before = {name: names.get(name, NOTHING) for name in stored_names(frame.f_code)}
         self.alive = {n for n, value in self.before.items() if isinstance(value, Value) and recorder.alive(value)}
 
-    def check(self, block: str, loc: Loc | None, made: object) -> None:
-        """Called where the block ends.
+    def check(self, block: str, loc: Loc | None, target: object) -> None:
+        """Compare the names at the end of the block.
 
         Args:
-            made: what `as` bound.
+            target: the value of `as`.
 
         Raises:
-            SemanticError: at the line that binds a name anew.
+            SemanticError: at the line that rebinds a name.
         """
         frame, now = self.frame, self.frame.f_locals
-        counters = made if isinstance(made, tuple) else (made,)
+        counters = target if isinstance(target, tuple) else (target,)
         for name, value in self.before.items():
             after = now.get(name, NOTHING)
             if after is value or not self._matters(name, value, after, block):
                 continue
             line = stored_line(frame, name, self.entered)
             raise SemanticError(
-                f"`{name}` is bound {_how(value)} inside this `{block}` block, which the device cannot see; "
+                f"`{name}` is bound {_manner(value)} inside this `{block}` block, which the device cannot see; "
                 + (_counter(name) if any(after is counter for counter in counters) else _advice(name, value)),
                 Loc(frame.f_code.co_filename, line) if line is not None else loc,
             )
@@ -60,19 +60,19 @@ class Held:
             return True
         if before is NOTHING and block not in CONDITIONAL:
             return False
-        if not (before is NOTHING or _known(before)) or not _known(after) or _same(before, after):
+        if not (before is NOTHING or _is_tracked(before)) or not _is_tracked(after) or _same(before, after):
             return False
         if isinstance(after, Value) and not self.recorder.alive(after):
-            return False  # nothing can be done with it
+            return False  # it is unusable anyway
         return read_after(self.frame.f_code, self.frame.f_lasti, name)
 
 
-def _known(value: Any) -> bool:
+def _is_tracked(value: Any) -> bool:
     return isinstance(value, (Value, FieldLike, *PLAIN))
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Whether two Python values are alike; others are only like themselves."""
+    """True if two Python values are equal; objects of other kinds equal only themselves."""
     if type(before) is not type(after):
         return False
     if isinstance(before, tuple):
@@ -80,7 +80,7 @@ def _same(before: Any, after: Any) -> bool:
     return isinstance(before, PLAIN) and bool(before == after)
 
 
-def _how(before: Any) -> str:
+def _manner(before: Any) -> str:
     return "for the first time, and read after it," if before is NOTHING else "to another value"
 
 

@@ -19,7 +19,7 @@ BLOCKS = {
     "_if", "_elseif", "_else", "_codegenIf", "_codegenElseif", "_codegenElse", "_for", "_window", "_while", "_forEachTensorElement",
 }  # fmt: skip
 
-BLOCK_FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")  # what holds statements in a syntax tree
+BLOCK_FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields of syntax nodes that hold statements
 
 
 @once_per_code
@@ -62,16 +62,16 @@ def _first_line(function: ast.FunctionDef) -> int:
 @lru_cache(maxsize=MOST_FILES)
 def _functions(file: str) -> dict[tuple[str, int], list[ast.FunctionDef]]:
     """The functions of a file by name and first line; none where the source is not available."""
-    found: dict[tuple[str, int], list[ast.FunctionDef]] = {}
+    result: dict[tuple[str, int], list[ast.FunctionDef]] = {}
     with suppress(SyntaxError), PARSING:
         for node in _statements(ast.parse("".join(linecache.getlines(file)))):
             if isinstance(node, ast.FunctionDef):
-                found.setdefault((node.name, _first_line(node)), []).append(node)
-    return found
+                result.setdefault((node.name, _first_line(node)), []).append(node)
+    return result
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """The statements of a file, with what stands between them and their blocks; expressions are most of a tree, and passed by."""
+    """Statements of a file, and the nodes between them and their blocks. Expressions, most of a tree, are skipped."""
     pending: list[ast.AST] = [*tree.body]
     while pending:
         node = pending.pop()

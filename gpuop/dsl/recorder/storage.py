@@ -8,7 +8,7 @@ from gpuop.ir.types import FLOAT, UCHAR, FieldType, Type
 
 
 def fetch(build: Builder, field_type: FieldType, read: Expr) -> Expr:
-    """Record a read, or what is known of the field, and the conversion to the type that kernels see."""
+    """Record a read, or a cached value of the field, and the conversion to the kernel type."""
     stored = build.bind(read)
     if field_type.dtype == "bool":
         return build.apply("ne", stored, 0)
@@ -18,7 +18,7 @@ def fetch(build: Builder, field_type: FieldType, read: Expr) -> Expr:
 
 
 def stored(build: Builder, field_type: FieldType, value: Expr, lanes: int) -> Expr:
-    """Convert a value to what the field stores: unorm8 clamps to 0…1 and rounds to nearest, a scalar is a real number."""
+    """Convert a value for storage: unorm8 clamps to 0…1 and rounds to nearest, a scalar is a real number."""
     if field_type.dtype == "complex64" and value.type.lanes == 1 < lanes:
         return build.pack([build.cast(value, Type(FLOAT)), constant(0, FLOAT)] * (lanes // 2))
     seen = build.cast(value, Type(field_type.element, lanes))

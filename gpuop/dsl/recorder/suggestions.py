@@ -17,20 +17,20 @@ ANY = "_sqrt(x)"
 
 
 def kernel_call(name: str) -> str:
-    """How a kernel calls a function that NumPy or Python's `math` has; empty where it has no word for it."""
+    """Kernel call that corresponds to a NumPy or `math` function; empty if there is none."""
     if name in OTHERS:
         return OTHERS[name]
-    word = "_" + re.sub("^arc", "a", name)
-    if not hasattr(sys.modules.get("gpuop.dsl"), word):
+    builtin = "_" + re.sub("^arc", "a", name)
+    if not hasattr(sys.modules.get("gpuop.dsl"), builtin):
         return ""
-    return f"{word}({'a, b' if word[1:] in TWO else 'x'})"
+    return f"{builtin}({'a, b' if builtin[1:] in TWO else 'x'})"
 
 
 def math_call() -> str:
-    """What to write for the function of `math` that the user's line calls, with its name; of any, where it has none."""
+    """Replacement of the `math` function in the user's line, with its name; an example if there is none."""
     at = here()
     called = re.findall(r"\bmath\.(\w+)\(", at.text if at is not None else "")
-    found = next(
-        (f"`{word}` for `math.{name}{word[word.index('(') :]}`" for name in called if (word := kernel_call(name))), ""
+    suggestion = next(
+        (f"`{call}` for `math.{name}{call[call.index('(') :]}`" for name in called if (call := kernel_call(name))), ""
     )
-    return found or "`_sin(x)` for `math.sin(x)`"
+    return suggestion or "`_sin(x)` for `math.sin(x)`"

@@ -24,21 +24,21 @@ from gpuop.ir.target_expressions import (
     kind_of,
 )
 
-# Python's operators by NumPy's name (see `arithmetic`)
+# Target operations by the NumPy name of an operator (see `arithmetic`)
 NAMES = {
     "add": "add", "subtract": "sub", "multiply": "mul", "floor_divide": "floordiv", "remainder": "mod", "negative": "neg",
     "bitwise_and": "and", "bitwise_or": "or", "invert": "invert", "less": "lt", "less_equal": "le", "greater": "gt",
     "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
 }  # fmt: skip
 
-TEXTS = {"backend": ("opencl", "cuda", "reference"), "device": ("gpu", "cpu")}  # the values of facts that are texts
+TEXTS = {"backend": ("opencl", "cuda", "reference"), "device": ("gpu", "cpu")}  # possible values of the text facts
 
 
 class TargetExpression(Arithmetic["TargetExpression"]):
-    """A value that only a target gives: no Python number, and no value of a thread's."""
+    """A value that only a target gives: neither a Python number nor a value of a thread."""
 
     __slots__ = ("known",)
-    __array_ufunc__ = None  # NumPy's scalars leave operators to us
+    __array_ufunc__ = None  # NumPy scalars leave operators to this class
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -69,16 +69,16 @@ def formula(op: str, *operands: Any) -> TargetExpression:
     if op not in OPERATIONS:
         advice = "`//` divides" if op == "divide" else "they have + - * // % & | ~ and comparisons"
         raise SemanticError(f"target expressions have no operator for {op.replace('_', ' ')}: {advice}")
-    args = tuple(map(_known, operands))
+    args = tuple(map(_operand, operands))
     if OPERATIONS[op].kind(*map(kind_of, args)) is None:
-        shown = " and ".join("a text" if k is str else f"{k.__name__}" for k in map(kind_of, args))
-        raise SemanticError(f"target expressions: `{OPERATIONS[op].sign}` does not take {shown}")
+        kinds = " and ".join("a text" if k is str else f"{k.__name__}" for k in map(kind_of, args))
+        raise SemanticError(f"target expressions: `{OPERATIONS[op].sign}` does not take {kinds}")
     _check_texts(args)
     return TargetExpression(Formula(op, args, here()))
 
 
 def _check_texts(args: tuple[Known, ...]) -> None:
-    """A text that a fact never is would never be equal to it, on any target."""
+    """Refuse a comparison with a text that a fact never has on any target."""
     for fact in args:
         texts = TEXTS.get(fact.name, ()) if isinstance(fact, Fact) else ()
         strange = [a for a in args if isinstance(a, str) and a not in texts]
@@ -86,21 +86,21 @@ def _check_texts(args: tuple[Known, ...]) -> None:
             raise SemanticError(f"`{fact!r}` is never {strange[0]!r}; it is {' or '.join(map(repr, texts))}")
 
 
-def _known(operand: Any) -> Known:
+def _operand(operand: Any) -> Known:
     if isinstance(operand, TargetExpression):
         return operand.known
     plain = operand if isinstance(operand, str) else number(operand)
     if plain is None:
-        what = "a recorded value" if hasattr(operand, "expr") else described(operand)
+        description = "a recorded value" if hasattr(operand, "expr") else described(operand)
         raise SemanticError(
-            f"a target expression is computed of facts of the target, numbers and texts, not of {what}; "
+            f"a target expression is computed of facts of the target, numbers and texts, not of {description}; "
             "put what depends on the target into `with _codegenIf(c):` blocks"
         )
     return plain
 
 
 def misplaced(value: TargetExpression) -> SemanticError:
-    """The error where a target expression stands for a value of a thread's."""
+    """Error for a target expression in the place of a thread value."""
     return SemanticError(
         f"`{value!r}` is known only when code is generated, and is no value of a thread's: "
         "decide on it by `with _codegenIf(c):`; it may be an extent of `_localThreads`, of an array or of a `_for`"
@@ -108,7 +108,7 @@ def misplaced(value: TargetExpression) -> SemanticError:
 
 
 def extent(value: TargetExpression, what: str, *kinds: type) -> Extent:
-    """A target expression where an integer is needed, or another kind of these."""
+    """Target expression in the place of an integer, or of a value of one of these kinds."""
     if kind_of(value.known) not in (kinds or (int,)):
         raise SemanticError(f"{what} is an integer, and `{value!r}` is {_article(kind_of(value.known))}")
     return value.known  # type: ignore[return-value]
@@ -119,7 +119,7 @@ def _article(kind: type) -> str:
 
 
 class Targets:
-    """What is known of the device that code is generated for: constants that `_codegenIf` decides on.
+    """Facts of the device that code is generated for: constants for `_codegenIf`.
 
     `.backend` ("opencl", "cuda" or "reference"), `.architecture` (90 for sm_90, 0 but for CUDA), `.device` ("gpu" or "cpu"),
     `.simd_width`, `.local_memory_bytes`, `.has_fp16`, `.has_fp64`, `.has_arrays` (libraries get its memory as arrays), and
@@ -162,7 +162,7 @@ class Targets:
 
 
 class TargetRecord:
-    """What `_target.choose` gives of a table of records: a target expression for each member."""
+    """Result of `_target.choose` on a table of records: a target expression for each member."""
 
     __slots__ = ("_members",)
 
@@ -185,8 +185,8 @@ def _chosen(table: Mapping[str, Any], default: Any) -> TargetExpression:
     otherwise = None if default is None else _entry(default)
     kinds = {type(v) for v in (*(v for _, v in entries), *([] if otherwise is None else [otherwise]))}
     if len(kinds) > 1:
-        shown = ", ".join(sorted(k.__name__ for k in kinds))
-        raise SemanticError(f"the entries of a table are of one type, not of {shown}")
+        names = ", ".join(sorted(k.__name__ for k in kinds))
+        raise SemanticError(f"the entries of a table are of one type, not of {names}")
     return TargetExpression(Choice(entries, otherwise, here()))
 
 
@@ -196,12 +196,12 @@ def _record(table: Mapping[str, Any], default: Any) -> TargetRecord:
     for key, record in records.items():
         if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
             raise SemanticError(f"the entries of a table are all records, or none: {key} has {described(record)}")
-    known = list(dict.fromkeys(name for record in table.values() for name in record) if default is None else default)
+    members = list(dict.fromkeys(name for record in table.values() for name in record) if default is None else default)
     for key, record in table.items():
-        missing = [name for name in known if name not in record and default is None]
+        missing = [name for name in members if name not in record and default is None]
         if missing:
             raise SemanticError(f"the record for {key} has no {missing[0]}, which others have; give it to `default=`")
-        strange = [name for name in record if name not in known]
+        strange = [name for name in record if name not in members]
         if strange:
             raise SemanticError(f"the record for {key} has {strange[0]}, which `default=` lacks")
 
@@ -209,7 +209,7 @@ def _record(table: Mapping[str, Any], default: Any) -> TargetRecord:
         entries = {key: record.get(name, (default or {}).get(name)) for key, record in table.items()}
         return _chosen(entries, None if default is None else default[name])
 
-    return TargetRecord({name: member(name) for name in known})
+    return TargetRecord({name: member(name) for name in members})
 
 
 def _check_architecture(key: str) -> None:

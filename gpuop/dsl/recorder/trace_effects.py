@@ -8,20 +8,20 @@ _local = threading.local()
 
 
 def values_seen() -> None:
-    """Note that it does."""
+    """Count a read of Field values."""
     _local.count = looks() + 1
 
 
 def looks() -> int:
-    """How often it has, in this thread."""
+    """Number of reads of Field values in this thread."""
     return getattr(_local, "count", 0)
 
 
 def warned() -> None:
-    """Note that it warns: it is to do so again when it is called again."""
+    """Count a warning: a call that warned is traced again, so that it warns again."""
     _local.warnings = warnings() + 1
 
 
 def warnings() -> int:
-    """How often it has, in this thread."""
+    """Number of warnings in this thread."""
     return getattr(_local, "warnings", 0)

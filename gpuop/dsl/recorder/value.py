@@ -13,7 +13,7 @@ from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.assignment_targets import unpacked
 from gpuop.dsl.recorder.components import COMPONENTS, INSTEAD, SWIZZLE, component, lane_of
 from gpuop.dsl.recorder.field_protocol import FieldLike
-from gpuop.dsl.recorder.kernel_warnings import as_float, noted
+from gpuop.dsl.recorder.kernel_warnings import as_float, note
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.placeholders import COMPLEX, beside_complex, field_value, is_complex, pair
 from gpuop.dsl.recorder.recorder import current
@@ -97,7 +97,7 @@ class Value(Arithmetic["Value"]):
         if name == "invert" and self.type.kind == "b":
             name = "logical_not"
         result = apply(KERNEL_NAMES.get(name, name), *operands)
-        noted(current(), name, operands, [atom(operand) for operand in operands], result.expr)
+        note(current(), name, operands, [atom(operand) for operand in operands], result.expr)
         return result
 
     def __pos__(self) -> Value:

@@ -26,7 +26,7 @@ class Variable(Value):
         self._expr = expr
 
     def assign(self, value: Operand) -> None:
-        """`:=` of Cog; converts as writing does."""
+        """Assign, as `:=` of Cog; converts as a write does."""
         recorder, target = current(), self.expr
         assert isinstance(target, Ref)
         if not target.var.mutable:
@@ -43,7 +43,7 @@ class Variable(Value):
         return self
 
     def _update(self, value: Value) -> Variable:
-        """`v += e` and its like. A float is truncated each time, which nobody means who counts in halves."""
+        """Assign the result of `v += e` and its like. An integer variable truncates a float every time, which is hardly meant."""
         if self.type.integer and value.type.kind == "f":
             message = (
                 f"`{self.hint}` is {article(str(self.type))} variable, so what a float makes of it is truncated each time; "
@@ -82,14 +82,14 @@ class Variable(Value):
             raise SemanticError("a component is assigned twice")
         build, target = current().build, self.type
         parts = build.lanes(convert(value, Type(target.dtype, len(lanes))))
-        mine = build.lanes(self.expr)
+        components = build.lanes(self.expr)
         for lane, part in zip(lanes, parts, strict=True):
-            mine[lane] = part
-        self.assign(Value(build.pack(mine)))
+            components[lane] = part
+        self.assign(Value(build.pack(components)))
 
 
 def in_scope(array: Array) -> Recorder:
-    """The recorder, in which the array is visible."""
+    """Recorder in which the array is visible."""
     recorder = current(f"`{array.hint}`")
     scope = recorder.scope_of.get(array)
     if scope is None or not scope.open:
@@ -100,7 +100,7 @@ def in_scope(array: Array) -> Recorder:
 
 
 class ArrayVariable(NoNumber):
-    """An array of a thread's: `a[i, j]` reads, `a[i, j] = e` and `a[i, j] += e` write."""
+    """An array of a thread: `a[i, j]` reads, `a[i, j] = e` and `a[i, j] += e` write."""
 
     __slots__ = ("_array",)
     advice: ClassVar[str] = "read its elements, as in `a[i]`"
@@ -129,5 +129,5 @@ class ArrayVariable(NoNumber):
         return Value(current().build.bind(Load(self._array, self._index(index), self._array.type)))
 
     def __setitem__(self, index: Operand, value: Operand) -> None:
-        place = self._index(index)
-        current().emit(Store(self._array, place, convert(value, self._array.type), here()))
+        position = self._index(index)
+        current().emit(Store(self._array, position, convert(value, self._array.type), here()))

@@ -13,7 +13,7 @@ from gpuop.ir.types import Type
 
 
 def without_zero(recorder: Recorder, name: str, atoms: list[Expr | Number]) -> Expr | None:
-    """What a sum, difference or product with an integer 0 gives, if that needs no operation; None for all others."""
+    """Result of a sum, difference or product with an integer 0, if it needs no operation; else None."""
     if name not in ("add", "sub", "mul") or all(isinstance(atom, (bool, int, float)) for atom in atoms):
         return None
     first, second = (_is_zero(recorder, atom) for atom in atoms)
@@ -24,14 +24,14 @@ def without_zero(recorder: Recorder, name: str, atoms: list[Expr | Number]) -> E
     if name == "mul" or (first and second):
         recorder.idle = True
         return _zero(recorder, result)
-    kept = operands[0] if second else operands[1]
-    if isinstance(kept, Ref) and kept.var.mutable:  # its value now
-        kept = recorder.bind(kept)
-    return recorder.build.cast(kept, result, saturate=False)
+    operand = operands[0] if second else operands[1]
+    if isinstance(operand, Ref) and operand.var.mutable:  # its current value
+        operand = recorder.bind(operand)
+    return recorder.build.cast(operand, result, saturate=False)
 
 
 def _zero(recorder: Recorder, type_: Type) -> Expr:
-    """0 of a type; of a floating one it stays an integer's, which 0.0 is not, so that it costs nothing in sums either."""
+    """Zero of a type. A floating one stays an integer 0, unlike 0.0, so that it costs nothing in sums either."""
     return recorder.build.cast(Const(0, type_.scalar), type_)
 
 
