@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import decimal
 import enum
 import functools
 import gc
 import importlib.util
 import itertools
 import json
+import logging
 import math
 import operator as python_operators
+import os
+import random
+import re
+import statistics
+import textwrap
+import time
 import types
 import typing
+import warnings
 import weakref
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -494,6 +506,41 @@ def by_random(f):
     return f + r.uniform(r.key(3), f.field_shape)
 
 
+class Near(enum.IntFlag):
+    NEAR = 1
+    FAR = 2
+
+
+class Titled(str, enum.Enum):
+    SHARP = "sharp"
+
+
+LOG, PLACE, WORD, PRICE = logging.getLogger("gpuop.tests"), Path("/data/in"), re.compile("a+"), decimal.Decimal("1.5")
+
+
+def by_warning(f):
+    warnings.warn("the picture is dark", UserWarning, stacklevel=2)
+    return f * 2
+
+
+def by_log(f):
+    LOG.info("blurs %s", f.field_shape)
+    logging.debug("by %s", 2)
+    logging.getLogger(__name__).debug("again")
+    return f * 2
+
+
+def by_path(f):
+    return f * len((PLACE / "a.npy").with_suffix(".txt").name) * (Path("b").suffix == "") * len(os.path.join("a", "b"))
+
+
+def by_text(f):
+    number = len(WORD.sub("b", "caat")) + len(re.split(",", "a,b")) + len(json.dumps({"a": [1]})) + float(PRICE)
+    with contextlib.suppress(KeyError):
+        number += statistics.mean([1, 2]) + len(textwrap.dedent(" a")) + len(collections.Counter("aab"))
+    return f * number
+
+
 SIZES, BLURRING = Sizes(), Blurring(2)
 AGAIN = {
     "a local name": by_local_name,
@@ -507,6 +554,12 @@ AGAIN = {
     "an object that is made": lambda f: f * Sizes(3.0, Bounded(high=4.0)).mean(),
     "a member of an enum": lambda f: f * (2 if Chosen(1) is Chosen.A else len(Chosen)),
     "a partial that is made": lambda f: functools.partial(gp.ndimage.gaussian_filter, sigma=1.0)(f),
+    "a member of a flag": lambda f: f * (2 if Near.NEAR | Near.FAR else 3) * len(Titled.SHARP.value),
+    "a warning": by_warning,
+    "a log": by_log,
+    "a path": by_path,
+    "functions of text and numbers": by_text,
+    "printing": lambda f: print("blurs", end="") or f * 2,  # noqa: T201
     "a cached function": lambda f: f * halved(3.0),
 }
 
@@ -539,6 +592,40 @@ def test_names_that_are_passed_on_are_traced_once(name):
     assert traces(piped, [lambda: piped(x)] * 3) <= 1
     assert traces(piped, [lambda: piped(x)] * 2) == 0
     assert "traced again" not in piped.explain(x) or "is new or gone" in piped.explain(x)
+
+
+@pytest.mark.filterwarnings("ignore:the picture is dark")
+@pytest.mark.parametrize("name", ["a warning", "a log", "a path"])
+def test_paths_and_logs_as_arguments(name):
+    """Equal paths, and the same logger, are the same constants."""
+    x, case = np.ones((3, 4), "f"), AGAIN[name]
+    piped = gp.pipeline(lambda a, path, log: case(gp.ScalarField(a)) * len(path.name) * len(log.name))
+    assert traces(piped, [lambda: piped(x, Path("/a") / "b.npy", LOG)] * 3) == 1, piped.explain(
+        x, Path("/a/b.npy"), LOG
+    )
+    assert piped(x, Path("/a/cd"), LOG)[0, 0] * 5 == piped(x, Path("/a/b.npy"), LOG)[0, 0] * 2
+
+
+def test_what_the_standard_library_asks_is_asked_again(tmp_path):
+    """The time, files, and settings may be others at each call."""
+    path, log = tmp_path / "gain.txt", logging.getLogger("gpuop.tests.level")
+    read = gp.pipeline(lambda a: gp.ScalarField(a) * float(path.read_text()))
+    level = gp.pipeline(lambda a: gp.ScalarField(a) * log.level)
+    enabled = gp.pipeline(lambda a: gp.ScalarField(a) * log.isEnabledFor(logging.INFO))
+    exists = gp.pipeline(lambda a: gp.ScalarField(a) * os.path.exists(path))
+    timed = gp.pipeline(lambda a: gp.ScalarField(a) * time.perf_counter())
+    drawn = gp.pipeline(lambda a: gp.ScalarField(a) * random.random())
+    for gain in (2, 3):
+        path.write_text(str(gain))
+        log.setLevel(10 * gain)
+        assert (read(ONE)[0], level(ONE)[0], enabled(ONE)[0]) == (gain, 10 * gain, gain == 2)
+    assert exists(ONE)[0] == 1
+    path.unlink()
+    assert exists(ONE)[0] == 0
+    assert traces(timed, [lambda: timed(ONE)] * 3) == traces(drawn, [lambda: drawn(ONE)] * 3) == 3
+    told = "traced again: at every call: `read_text` of a PosixPath, may be another each time"
+    path.write_text("1")
+    assert said(read.explain(ONE)) == told
 
 
 def test_objects_take_turns():

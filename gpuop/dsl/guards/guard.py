@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import EnumMeta
 from functools import partial
 from importlib.util import resolve_name
+from logging import Logger
+from pathlib import PurePath
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -33,6 +35,7 @@ from gpuop.dsl.guards.sources import (
     own_value,
     underlying,
 )
+from gpuop.dsl.guards.standard_library import SETTINGS, asking
 from gpuop.dsl.guards.trace_constants import BY_TEXT, PLAIN, is_constant
 from gpuop.dsl.guards.watch import MISSING, Watch, members_of
 from gpuop.ir.types import FieldType, Shape
@@ -66,7 +69,7 @@ class Snapshot:
     """
 
     __slots__ = (
-        "_accessed", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "_seen", "_watch", "values",
+        "_accessed", "_asking", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "_seen", "_watch", "values",
     )  # fmt: skip
 
     def __init__(self, parts: tuple[Any, ...], large_arrays: bool) -> None:
@@ -74,10 +77,12 @@ class Snapshot:
         self._seen: set[int] = set()
         self._owners: dict[int, Owner] = {}
         self._accessed: dict[str, None] = {}
+        self._asking: list[tuple[Any, Collection[str]]] = []
         self._makes, self._label, self._of_object = False, "an argument", False
         self._large, self._left = large_arrays, MOST_VALUES
         values = tuple(self._value(part) for part in parts)
         self.values = (*values, *self._attributes())
+        self._check_asking()
         self._owners.clear()  # snapshots do not keep the owners alive
 
     def __eq__(self, other: object) -> bool:
@@ -118,11 +123,22 @@ class Snapshot:
             return (kind, *map(self._value, value))
         if kind in CONTAINERS:
             return self._container(value)
+        if names := asking(value):
+            return self._of_library(value, names)
         if is_constant(value):
             return Identity(value)
         if isinstance(value, Field):
             return Identity(value.node), value.type, value.type.names
         return self._code(value)
+
+    def _of_library(self, value: Any, names: Collection[str]) -> Any:
+        """Key of a path or a logger, or of their classes, of which some attributes may be others each time."""
+        self._asking.append((value, names))
+        if isinstance(value, PurePath):
+            return type(value), str(value)
+        if isinstance(value, Logger):
+            return (Identity(value), *(self._bound_value(vars(value), n, f"logger `{value.name}`") for n in SETTINGS))
+        return Identity(value)
 
     def _code(self, value: Any) -> Any:
         """Key of a callable, or of an object with attributes."""
@@ -268,6 +284,15 @@ class Snapshot:
                 owner.known.add(name)
                 yield from ((owner.number, name, key) for key in self._attribute(owner, name))
             yield from map(self._value, more)
+
+    def _check_asking(self) -> None:
+        """Raise Unknown if the function asks a path or a logger for what may be another each time."""
+        for value, names in self._asking:
+            for name in self._accessed:
+                if name == ANY or name in names:
+                    what = "some attribute" if name == ANY else f"`{name}`"
+                    raise Unknown(f"{what} of {described(value)}")
+        self._asking.clear()
 
     def _attribute(self, owner: Owner, name: str) -> Iterator[Any]:
         for scope, in_class in owner.holders(name):

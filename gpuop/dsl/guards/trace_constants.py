@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.builtins.threads import ThreadConstant
+from gpuop.dsl.guards import standard_library
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.target_facts import TargetExpression, Targets
 from gpuop.ir.dims import Dims
 from gpuop.ir.types import FieldType
 
 PURE_BUILTINS = {
-    "abs", "all", "any", "bin", "callable", "chr", "divmod", "format", "getattr", "hasattr", "hash", "hex", "isinstance",
-    "issubclass", "iter", "len", "max", "min", "next", "oct", "ord", "pow", "repr", "round", "sorted", "sum",
+    "abs", "all", "any", "ascii", "bin", "callable", "chr", "divmod", "format", "getattr", "hasattr", "hash", "hex", "isinstance",
+    "issubclass", "iter", "len", "max", "min", "next", "oct", "ord", "pow", "print", "repr", "round", "sorted", "sum",
 }  # fmt: skip
 PURE_NUMPY = {
     "abs", "all", "allclose", "amax", "amin", "angle", "any", "append", "arange", "argmax", "argmin", "argsort", "argwhere",
@@ -62,7 +63,13 @@ _CHANGING = (np.void, np.object_)  # mutable NumPy scalars
 SCALARS = {t for t in np.sctypeDict.values() if not issubclass(t, _CHANGING)}
 _PLACE = type(vars(namedtuple("_Named", "field"))["field"])  # descriptor of a namedtuple field
 # Types keyed by their text: floats, because 0.0 == -0.0; and types keyed by their value
-BY_TEXT = {float, complex, TargetExpression, *(t for t in SCALARS if issubclass(t, np.inexact))}
+BY_TEXT = {
+    float,
+    complex,
+    TargetExpression,
+    *standard_library.BY_TEXT,
+    *(t for t in SCALARS if issubclass(t, np.inexact)),
+}
 PLAIN = {
     bool,
     int,
@@ -75,13 +82,18 @@ PLAIN = {
     Dims,
     FieldType,
     OutputRef,
+    *standard_library.BY_VALUE,
     *(SCALARS - BY_TEXT),
 }
 
 
 def is_constant(value: Any) -> bool:
     """True if an object without a plain value is certain to be, and to do, the same at all times."""
-    if id(value) in _LIBRARY or isinstance(value, (Targets, ThreadConstant, _PLACE)):
+    if (
+        id(value) in _LIBRARY
+        or isinstance(value, (Targets, ThreadConstant, _PLACE))
+        or standard_library.is_steady(value)
+    ):
         return True
     if isinstance(value, type):
         scalar = issubclass(value, np.generic) and value.__module__ == "numpy"
