@@ -47,25 +47,25 @@ driven: WeakKeys[Leaf, None] = WeakKeys()  # the states of graphs
 _plans: BoundedCache[Any, Prepared] = BoundedCache(PLANS_KEPT)
 
 
-class _ComputedBefore:
+class _DeviceCache:
     """The values that the device has already. A value that was looked up stays valid, even if a parameter is set meanwhile."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.found: dict[Node, DeviceValue] = {}
+        self.values: dict[Node, DeviceValue] = {}
 
     def __contains__(self, node: object) -> bool:
-        value = computed(node, self.backend) if isinstance(node, Result) and node not in self.found else None
+        value = computed(node, self.backend) if isinstance(node, Result) and node not in self.values else None
         if value is not None and isinstance(node, Result):
-            self.found[node] = value
-        return node in self.found
+            self.values[node] = value
+        return node in self.values
 
     def versions(self, needed: Sequence[Call]) -> tuple[tuple[LeafSource, int], ...]:
         """The parameters of the needed calls with their versions: the current one, or that of a cached value."""
         sources = (n.source for call in needed for n in call.inputs if isinstance(n, Leaf))
         now = {source: source.version for source in sources}
         seen = {source: version for source, version in now.items() if version is not None}
-        for source, version in (each for value in self.found.values() for each in value.versions):
+        for source, version in (each for value in self.values.values() for each in value.versions):
             seen[source] = min(version, seen.get(source, version))
         return tuple(seen.items())
 
@@ -95,9 +95,9 @@ def prepare(
 
     def made() -> Prepared:
         with HostSpan("plan"):
-            found = planned() if planned else plan_on(backend, what, pin, optimize, layouts)
+            new = planned() if planned else plan_on(backend, what, pin, optimize, layouts)
         with HostSpan("compile"):
-            return Prepared(backend.main, replace(found, program=found.program.without_values()))
+            return Prepared(backend.main, replace(new, program=new.program.without_values()))
 
     return _plans.find(key, made).on(backend)
 
@@ -155,11 +155,11 @@ def argument(node: Node, backend: Backend) -> Argument:
 
 
 def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[LeafSource, int], ...]) -> Buffer:
-    found = _uploaded.get(leaf)
-    if found is None or not found.holds_on(backend):
+    value = _uploaded.get(leaf)
+    if value is None or not value.holds_on(backend):
         buffer = backend.upload(leaf.type, planes_of(leaf.type, array))
-        _uploaded[leaf] = found = DeviceValue(backend, buffer, versions, marked(backend))
-    return found.taken(backend)
+        _uploaded[leaf] = value = DeviceValue(backend, buffer, versions, marked(backend))
+    return value.taken(backend)
 
 
 # --- evaluation ---------------------------------------------------------------------------------------------------
@@ -176,28 +176,27 @@ class Computation:
     def _prepare(self) -> None:
         """Look up the plan of the graph, or make it."""
         backend = self.backend
-        given = _ComputedBefore(backend)
+        given = _DeviceCache(backend)
         needed = calls(self.nodes, given)
         self.nodes += _computed_with(self.nodes, needed, given)
-        self.found = given.found
-        self.versions = given.versions(
-            needed
-        )  # before a parameter is read: setting it meanwhile makes the values stale
-        shape = shape_of(self.nodes, needed, self.found)
+        self.cached = given.values
+        # before a parameter is read: setting it meanwhile makes the values stale
+        self.versions = given.versions(needed)
+        shape = shape_of(self.nodes, needed, self.cached)
         what = None if shape is None else shape.numbered()
         ready = None if what is None else _plans.get(_plan_key(what.key, backend, pinned()))
         if what is not None and ready is not None:
             self.leaves, self.wanted, self.prepared = what.leaves, what.wanted, ready.on(backend)
             return
-        new = program(self.nodes, self.found)
+        new = program(self.nodes, self.cached)
         self.leaves, self.wanted, self.prepared = new.leaves, new.wanted, prepare(new, backend, pinned())
         if shape is not None:
             shape.keep(new)
 
     def run(self) -> list[Buffer]:
         """Compute; the values stay on the device for the next evaluation."""
-        backend, leaves, found = self.backend, self.leaves.items(), self.found
-        passed = {n: found[node].taken(backend) if node in found else argument(node, backend) for n, node in leaves}
+        backend, leaves, cached = self.backend, self.leaves.items(), self.cached
+        passed = {n: cached[node].taken(backend) if node in cached else argument(node, backend) for n, node in leaves}
         values, mark = self.prepared.run(passed), marked(backend)
         wanted = [(node, values[number]) for node, number in zip(self.nodes, self.wanted, strict=True)]
         for node, value in wanted:
@@ -285,9 +284,9 @@ def buffer(field: Field) -> Buffer:
 def keep(field: Field) -> Field:
     """The field as a leaf whose values are on the device in use."""
     backend = current()
-    (found,) = compute([field.node], backend)
+    (value,) = compute([field.node], backend)
     kind = field.node.type
-    return Field.of(Leaf(kind, Evaluated(kind, backend, found, marked(backend)), name=field.name), kind=field.type)
+    return Field.of(Leaf(kind, Evaluated(kind, backend, value, marked(backend)), name=field.name), kind=field.type)
 
 
 def release() -> None:

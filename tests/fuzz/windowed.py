@@ -182,8 +182,8 @@ class WindowedProgram:
         halo = [(max(a - (k == axis), 0), max(b - (k == axis), 0)) for k, (a, b) in enumerate(needed.halo)]
         less = replace(needed, halo=tuple(halo))
         self.pipeline._in_parts((self.array, self.weights), {}, ("weights",))
-        for parted in self.pipeline._parted._entries.values():
-            object.__setattr__(parted, "footprint", less)
+        for partition in self.pipeline._partitions._entries.values():
+            object.__setattr__(partition, "footprint", less)
         ends = [[(0, n)] if k != axis else [(i, i + 1) for i in range(n)] for k, n in enumerate(self.grid)]
         return self.in_windows((tuple(zip(*place, strict=True)) for place in product(*ends)), less)
 

@@ -96,6 +96,6 @@ def half_and_double(f):
 def counting(function: Callable[..., Any]) -> tuple[Any, list[int]]:
     """A pipeline, and the list that grows with each trace."""
     made, traces = gp.pipeline(function), list[int]()
-    traced = made._traced
-    made._traced = lambda returned: (traces.append(1), traced(returned))[1]
+    traced = made._trace_results
+    made._trace_results = lambda returned: (traces.append(1), traced(returned))[1]
     return made, traces

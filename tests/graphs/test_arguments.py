@@ -163,7 +163,7 @@ def test_lists_in_pipelines(device):
         weights[1][0] = want
         twice, more = weighed(IMAGE, weights)
         assert np.array_equal(twice, IMAGE * 2) and np.array_equal(more, IMAGE + want)
-    assert len(weighed.traced) == 2
+    assert len(weighed.traces) == 2
     outs = [np.empty_like(IMAGE), np.empty_like(IMAGE)]
     weighed(IMAGE, weights, out=outs)
     assert np.array_equal(outs[1], IMAGE + 5)

@@ -433,7 +433,7 @@ def test_what_cannot_change_is_recorded_once():
     made = gp.operator(body)
     piped = gp.pipeline(lambda x: np.clip(np.sqrt(made(gp.ScalarField(x), 2)), 0, gp.ScalarField(table[:3], dtype="f")))
     counts = {"operator": 0, "pipeline": 0}
-    record, trace = made._record, piped._traced
+    record, trace = made._record, piped._trace_results
 
     def counted(what, call):
         def calling(*arguments):
@@ -442,7 +442,7 @@ def test_what_cannot_change_is_recorded_once():
 
         return calling
 
-    made._record, piped._traced = counted("operator", record), counted("pipeline", trace)
+    made._record, piped._trace_results = counted("operator", record), counted("pipeline", trace)
     results = [piped(ONE).tolist() for _ in range(4)]
     assert counts == {"operator": 1, "pipeline": 1} and results[0] == results[3]
     weights = list(weights)  # another one that is equal
@@ -571,13 +571,13 @@ def halved(k):
 
 def traces(piped, calls):
     """How often calls trace a pipeline."""
-    counts, trace = [0], type(piped)._traced
+    counts, trace = [0], type(piped)._trace_results
 
     def counted(returned):
         counts[0] += 1
         return trace(piped, returned)
 
-    piped._traced = counted
+    piped._trace_results = counted
     for call in calls:
         call()
     return counts[0]
@@ -640,8 +640,10 @@ def test_objects_take_turns():
             return gp.ScalarField(x) * self.k
 
     one, other, equal = Scaled(2), Scaled(3), Scaled(3)
-    counts, trace = [0], type(one.scaled)._traced
-    Scaled.scaled._traced = lambda returned: counts.__setitem__(0, counts[0] + 1) or trace(Scaled.scaled, returned)
+    counts, trace = [0], type(one.scaled)._trace_results
+    Scaled.scaled._trace_results = lambda returned: (
+        counts.__setitem__(0, counts[0] + 1) or trace(Scaled.scaled, returned)
+    )
     assert [each.scaled(ONE)[0] for each in (one, other, equal, one, other, equal)] == [2, 3, 3, 2, 3, 3]
     assert counts == [2]
     one.k = 5

@@ -195,7 +195,7 @@ def test_traces_are_let_go(device, monkeypatch):
     scaled = gp.pipeline(lambda a, factor: gp.ScalarField(a) * factor)
     for factor in (1, 2, 3, 4, 5, 1):
         np.testing.assert_array_equal(scaled(np.ones(4, np.float32), factor), np.full(4, factor, np.float32))
-    assert len(scaled.traced) == 3
+    assert len(scaled.traces) == 3
 
 
 # --- pipelines in pipelines -----------------------------------------------------------------------------------------------

@@ -329,8 +329,10 @@ def test_what_reduces_tensors_alone_is_no_stage():
 
 def test_windows_of_one_shape_are_made_once_wherever_their_points_are(monkeypatch):
     """Where in a window the points are that count is known to what reduces them, and to nothing before that."""
-    made, on_window = [], partition.on_window
-    monkeypatch.setattr(partition, "on_window", lambda *given: made.append(given[2].window) or on_window(*given))
+    made, window_program = [], partition.window_program
+    monkeypatch.setattr(
+        partition, "window_program", lambda *given: made.append(given[2].window) or window_program(*given)
+    )
     program, x = gp.pipeline(lambda x: np.count_nonzero(blurred(gp.ScalarField(x)) > 0.5)), image(12, 8)
     with gp.use_device("reference"):
         needed = program.footprint(x)

@@ -106,8 +106,8 @@ def test_statistics_on_devices(device):
 def test_calls_are_traced_once(monkeypatch):
     """What is kept for the types of arrays is found again, whatever `index=` holds."""
     traced: list[Any] = []
-    made = Pipeline._traced
-    monkeypatch.setattr(Pipeline, "_traced", lambda self, returned: traced.append(self) or made(self, returned))
+    made = Pipeline._trace_results
+    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
     with gp.use_device("reference"):
         for _ in range(2):
             ndimage.label(DOTS[:5])

@@ -135,7 +135,7 @@ def test_release(on, everywhere):
         graph.probe(state, "state")
     graph.step()
     first = lazy.numpy(), tripled(A)
-    (traced,) = [known for _, known in tripled.traced._entries.values() if known.program.key][-1:]
+    (traced,) = [known for _, known in tripled.traces._entries.values() if known.program.key][-1:]
     prepared = [weakref.ref(each) for each in traced.prepared.values()]
     assert any(each() for each in prepared)
     del traced
@@ -157,7 +157,7 @@ def test_kernels_of_many_shapes_are_let_go(monkeypatch):
         for n in range(50, 60):
             for k, each in enumerate(made):
                 assert each(np.ones(n, "f"))[-1] == k
-    alive = [p for each in made for _, known in each.traced._entries.values() for p in known.prepared.values()]
+    alive = [p for each in made for _, known in each.traces._entries.values() for p in known.prepared.values()]
     assert len(alive) <= 4
 
 

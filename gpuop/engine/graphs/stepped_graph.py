@@ -14,10 +14,10 @@ from gpuop.engine.evaluate import argument
 from gpuop.engine.graphs.window_regions import Compiling
 from gpuop.engine.graphs.window_stages import GraphStages, reduced_before
 from gpuop.engine.interop import own
-from gpuop.engine.jit.window_stages import Joint
+from gpuop.engine.jit.window_stages import GridCollective
 from gpuop.fusion.program import Program, program
-from gpuop.fusion.windows.footprint import Footprint, Place, of_steps, turn_of
-from gpuop.fusion.windows.halo_inference import Surroundings
+from gpuop.fusion.windows.footprint import Footprint, Place, iteration_of, of_steps
+from gpuop.fusion.windows.halo_inference import ProgramHalo
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Array, Backend, download
 
@@ -62,7 +62,7 @@ class SteppedGraph:
         return dict(self.program.cycle.nexts)
 
     @cached_property
-    def staged(self) -> list[list[tuple[Joint, int | None, int]]]:
+    def staged(self) -> list[list[tuple[GridCollective, int | None, int]]]:
         """The collective values by stage, each with its leaf, if one stands for it, and the value that windows compute."""
         numbers = {node: v for v, node in self.program.leaves.items()}
         fields, known = iter(self.program.wanted[len(self.fields) :]), self.stages.known
@@ -86,25 +86,25 @@ class SteppedGraph:
         """The needs of a window: of its states and, if it reads them, of all probes."""
         nexts, reduced, what = self.nexts, self.reduced, self.program
         stepping = reduced_before(what, nexts.values(), reduced)
-        found = WindowNeeds(*self._of(stepping, steps), stepping, {}, {}, bool(stepping))
-        found.footprint.window(start, stop)  # refuses an axis that must be whole
-        cut = cut_axes(start, stop, found.footprint.grid)
+        needs = WindowNeeds(*self._of(stepping, steps), stepping, {}, {}, bool(stepping))
+        needs.footprint.window(start, stop)  # refuses an axis that must be whole
+        cut = cut_axes(start, stop, needs.footprint.grid)
         for name, value in self.probes.items() if probed else ():
             before = reduced_before(what, [value], reduced)
-            seen = [*found.reduced, *(v for v in before if v not in found.reduced)]
-            more = self._of([*seen, *found.probes.values(), value], steps)
+            seen = [*needs.reduced, *(v for v in before if v not in needs.reduced)]
+            more = self._of([*seen, *needs.probes.values(), value], steps)
             reason = next((why for axis, why in more[2].whole.items() if axis in cut), "")
             if reason:
-                found.refused[name] = reason
+                needs.refused[name] = reason
             else:
-                found = replace(found, turn=more[0], found=more[1], footprint=more[2], reduced=seen)
-                found.probes[name] = value
-        return found
+                needs = replace(needs, turn=more[0], halos=more[1], footprint=more[2], reduced=seen)
+                needs.probes[name] = value
+        return needs
 
-    def _of(self, seen: Sequence[int], steps: int) -> tuple[Program, Surroundings, Footprint]:
+    def _of(self, seen: Sequence[int], steps: int) -> tuple[Program, ProgramHalo, Footprint]:
         """An iteration that computes other values too, and its needs."""
         what, stages = self.program, self.stages
-        turn, parts = turn_of(what, self.nexts, seen), stages.parts(what.wanted[len(self.fields) :])
+        turn, parts = iteration_of(what, self.nexts, seen), stages.parts(what.wanted[len(self.fields) :])
         return turn, *of_steps(turn, list(self.nexts), steps, parts, stages.leaves(what))
 
 
@@ -121,7 +121,7 @@ class WindowNeeds:
     """
 
     turn: Program
-    found: Surroundings
+    halos: ProgramHalo
     footprint: Footprint
     reduced: list[int]
     probes: dict[str, int]
@@ -138,4 +138,4 @@ def grid_of(what: Program) -> Place:
     """The grid of a program that is repeated: that of its largest state."""
     assert what.cycle is not None
     nexts = dict(what.cycle.nexts)
-    return of_steps(turn_of(what, nexts), list(nexts), 0)[1].grid
+    return of_steps(iteration_of(what, nexts), list(nexts), 0)[1].grid

@@ -16,12 +16,12 @@ from gpuop.engine.graphs.stepped_graph import SteppedGraph, cut_axes, grid_of, p
 from gpuop.engine.graphs.window_regions import Region, WindowRegions
 from gpuop.engine.graphs.window_stages import Combining, WindowStage, make_known, reduced_before
 from gpuop.engine.jit.window_reductions import reducing
-from gpuop.engine.jit.window_stages import Joint
+from gpuop.engine.jit.window_stages import GridCollective
 from gpuop.fusion.program import Program, needed_ops
 from gpuop.fusion.windows.footprint import places
 from gpuop.fusion.windows.gather import window_of
-from gpuop.fusion.windows.kernel import NUMBER, WindowOf
-from gpuop.fusion.windows.program import on_window
+from gpuop.fusion.windows.kernel import NUMBER, WindowExtents
+from gpuop.fusion.windows.program import window_program
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
 from gpuop.runtime.base.backend import Array, Buffer
@@ -68,14 +68,14 @@ class GraphWindow:
         self.ends: Region = self.footprint.window(self.start, self.stop)
         self.steps = self.left = steps
         self.backend, self._leaves = graph.backend, dict[int, Node]()
-        self.probes = {name: v in needs.found.cut for name, v in needs.probes.items()}
+        self.probes = {name: v in needs.halos.cut for name, v in needs.probes.items()}
         what = self._program((*needs.probes.values(), *graph.nexts.values()), graph.nexts)
         what = replace(what, cycle=graph.program.cycle, key=(*what.key, graph.program.cycle))
         prepared = graph.compiled(what, graph.backend)
         leaves = [what.leaves[v] for v in graph.nexts]
         self._bound = BoundGraph(prepared, what, [n for n in leaves if isinstance(n, Leaf)], len(self.probes))
         states = zip(graph.nexts, leaves, strict=True)
-        self.states = [WindowState(node.name, graph.program.types[v], v in needs.found.cut) for v, node in states]
+        self.states = [WindowState(node.name, graph.program.types[v], v in needs.halos.cut) for v, node in states]
         kinds = [what.types[v] for v, state in zip(graph.nexts, self.states, strict=True) if state.parted]
         self._regions = WindowRegions(self.ends, kinds, graph.backend, graph.compiled)
         self._begin = [np.asarray(leaf.source.read()[0]) for leaf in self._bound.state_leaves.values()]
@@ -85,7 +85,7 @@ class GraphWindow:
     # --- programs -------------------------------------------------------------------------------------------------
 
     def _program(
-        self, wanted: Sequence[int], retained: Collection[int] = (), collectives: Sequence[Joint] = ()
+        self, wanted: Sequence[int], retained: Collection[int] = (), collectives: Sequence[GridCollective] = ()
     ) -> Program:
         """The program that computes `wanted` on the window; the leaves in `retained` stay even if nothing reads them.
 
@@ -93,17 +93,17 @@ class GraphWindow:
             collectives: the stage whose parts are computed from `wanted`.
         """
         needs, whole = self._needs, self.footprint.grid
-        found, cut = needs.found, cut_axes(self.start, self.stop, whole)
+        halos, cut = needs.halos, cut_axes(self.start, self.stop, whole)
         turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(wanted)), wanted=tuple(wanted))
         extents = tuple(b - a for a, b in self.ends)
-        of = WindowOf(found.grid, type(found.grid)(extents), cut, cut & frozenset(self.footprint.periodic), cut)
-        made = on_window(turn, found, of)
+        of = WindowExtents(halos.grid, type(halos.grid)(extents), cut, cut & frozenset(self.footprint.periodic), cut)
+        made = window_program(turn, halos, of)
         if collectives:
             points = tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
             made = reducing(made, collectives, points, extents)
         used = {*made.program.wanted, *retained, *(v for op in made.program.ops for v in op.inputs)}
         leaves: dict[int, Node] = {v: node for v, node in made.program.leaves.items() if v in used}
-        for v in leaves.keys() & found.cut if cut else ():
+        for v in leaves.keys() & halos.cut if cut else ():
             leaves[v] = self._leaf(v, made.program.types[v])
         for (name, axis), v in made.numbers.items():
             first, n = self.ends[axis][0], whole[axis]
@@ -120,7 +120,7 @@ class GraphWindow:
             self._leaves[value] = Leaf(kind, HostArray(array), node.by_value, node.name)
         return self._leaves[value]
 
-    def _stage(self, stage: Sequence[tuple[Joint, int | None, int]]) -> WindowStage:
+    def _stage(self, stage: Sequence[tuple[GridCollective, int | None, int]]) -> WindowStage:
         """The program of a stage's parts, of those values that this window needs."""
         needed = [(each, field) for each, _, field in stage if field in self._needs.reduced]
         joint = [each for each, _ in needed]
@@ -199,8 +199,8 @@ class GraphWindow:
 
     def values(self) -> list[Array]:
         """The points [start, stop) of each state; all of a state that is on no grid."""
-        found = zip(self._bound.states(), self.states, strict=True)
-        return [self._inner(array, state.parted) for (_, array), state in found]
+        pairs = zip(self._bound.states(), self.states, strict=True)
+        return [self._inner(array, state.parted) for (_, array), state in pairs]
 
     def load(self, states: Sequence[Array], tick: int) -> None:
         """Take states at a tick.

@@ -12,7 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Adjustable
 from gpuop.engine.evaluate import argument
 from gpuop.engine.interop import own
-from gpuop.engine.jit.window_stages import Joint, StageUpdate, joint_stages
+from gpuop.engine.jit.window_stages import GridCollective, StageUpdate, collective_stages
 from gpuop.fusion.program import Program, needed_ops, program
 from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.ir.types import Shape
@@ -32,7 +32,7 @@ class GraphStages:
     """
 
     def __init__(self, wanted: Sequence[Node], grid: Shape) -> None:
-        self.stages = joint_stages(wanted, tuple(grid), lambda node: node.type.field_shape == grid)
+        self.stages = collective_stages(wanted, tuple(grid), lambda node: node.type.field_shape == grid)
         nodes = [each.node for stage in self.stages for each in stage]
         self.known: dict[Node, Leaf] = {node: Leaf(node.type, _nothing(node), name=node.name) for node in nodes}
 
@@ -54,7 +54,7 @@ class GraphStages:
         return {v for v, node in what.leaves.items() if node in known}
 
 
-def _computed(each: Joint) -> Node:
+def _computed(each: GridCollective) -> Node:
     """The node that windows compute; for an update a copy of its call, because a leaf replaces the call itself elsewhere."""
     if isinstance(each, StageUpdate):
         return Result(replace(each.node.call), each.node.index)
@@ -88,7 +88,7 @@ def reduced_before(what: Program, values: Iterable[int], fields: Mapping[int, in
 class WindowStage:
     """The compiled program of a window's parts of a stage."""
 
-    joint: Sequence[Joint]
+    joint: Sequence[GridCollective]
     program: Program
     prepared: Prepared
 

@@ -16,7 +16,7 @@ from gpuop.engine.graphs.window import GraphWindow
 from gpuop.engine.graphs.window_stages import Combining, GraphStages
 from gpuop.engine.interop import own
 from gpuop.fusion.program import Program
-from gpuop.fusion.windows.footprint import Footprint, of_steps, turn_of
+from gpuop.fusion.windows.footprint import Footprint, iteration_of, of_steps
 from gpuop.ir.types import Shape
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Backend
@@ -54,9 +54,9 @@ class GraphWindowing(Saving):
         assert what.cycle is not None
         states, seen = dict(what.cycle.nexts), len(self._probes) + len(self._actuators)
         fields = what.wanted[seen : len(what.wanted) - len(self._states)]
-        turn, parts = turn_of(what, states, fields), stages.parts(fields)
-        found = of_steps(turn, list(states), times(steps), parts, stages.leaves(what))[1]
-        return replace(found, stages=tuple(tuple(map(str, stage)) for stage in stages.stages))
+        turn, parts = iteration_of(what, states, fields), stages.parts(fields)
+        footprint = of_steps(turn, list(states), times(steps), parts, stages.leaves(what))[1]
+        return replace(footprint, stages=tuple(tuple(map(str, stage)) for stage in stages.stages))
 
     def window(
         self, start: Sequence[int], stop: Sequence[int], steps: int = 1, combine: Combining | None = None

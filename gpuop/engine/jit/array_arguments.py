@@ -13,7 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.guards.function_wrapper import bind_of_library
 from gpuop.dsl.recorder.value import Value
-from gpuop.engine.jit.call_cache import DATA, Anew, CallsBefore
+from gpuop.engine.jit.call_cache import DATA, Anew, CallCache
 from gpuop.engine.jit.pipeline import pipeline
 from gpuop.ir.types import is_integer
 
@@ -31,7 +31,7 @@ def takes_arrays(*names: str) -> Callable[[Function], Function]:
 
     def decorated(function: Function) -> Function:
         signature, run = inspect.signature(function), pipeline(function)
-        before = CallsBefore(signature, dict.fromkeys(names, DATA))
+        before = CallCache(signature, dict.fromkeys(names, DATA))
 
         def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
             bound = bind_of_library(function.__name__, signature, args, kwargs)

@@ -17,7 +17,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import argument, plan_ahead, plan_on, prepare
 from gpuop.engine.interop import has_layout, library_of, unfit
-from gpuop.engine.jit.hoisted_constants import ComputedOnce
+from gpuop.engine.jit.hoisted_constants import HoistedConstants
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program, program
 from gpuop.ir.kernel import DeviceFunction
@@ -37,7 +37,7 @@ MOST_STRIDED = 8  # strides of a pipeline's arguments that kernels are compiled 
 
 
 @dataclass(frozen=True, eq=False)
-class Traced:
+class Trace:
     """The program of a pipeline for arguments of some types.
 
     Attributes:
@@ -64,7 +64,7 @@ class Traced:
     plans: BoundedCache[Any, Plan] = field(default_factory=lambda: BoundedCache(LAYOUTS_KEPT))
     prepared: WeakValues[Any, Prepared] = field(default_factory=WeakValues)
     strided: dict[tuple[int, tuple[int, ...]], Layout] = field(default_factory=dict)
-    once: WeakKeys[Prepared, ComputedOnce] = field(default_factory=WeakKeys)
+    once: WeakKeys[Prepared, HoistedConstants] = field(default_factory=WeakKeys)
 
     def takes(self, number: int, in_planes: bool) -> bool:
         """Return whether a value may lie in the caller's memory, `in_planes` or interleaved."""
@@ -97,16 +97,16 @@ def in_planes(what: Program) -> tuple[frozenset[int], frozenset[int]]:
     return frozenset(by_library | others), frozenset(by_library - others)
 
 
-def traced(
+def trace_of(
     nodes: Sequence[Node],
     kinds: Iterable[FieldType],
     several: bool,
     optimize: bool,
     given: Container[Node] = (),
-) -> Traced:
+) -> Trace:
     """Build the trace that computes `nodes`; those in `given` are its leaves."""
     what = program(nodes, given)
-    return Traced(what, tuple(kinds), *in_planes(what), several, optimize, tuple(nodes))
+    return Trace(what, tuple(kinds), *in_planes(what), several, optimize, tuple(nodes))
 
 
 class PipelineCall(ABC):
@@ -127,13 +127,13 @@ class PipelineCall(ABC):
 
     def __init__(
         self,
-        traced: Traced,
+        trace: Trace,
         given: Sequence[Any],
         backend: Backend,
         out: Sequence[Any] | None,
         passed: Mapping[int, Argument] = MappingProxyType({}),
     ) -> None:
-        self.traced, self.program, self.backend, self.out = traced, traced.program, backend, out
+        self.trace, self.program, self.backend, self.out = trace, trace.program, backend, out
         self.arrays = [self._readable(array) for array in given]
         self.sample = given[0] if given and library_of(given[0]) != "numpy" else None
         self.layouts: dict[int, Layout] = {}
@@ -176,14 +176,14 @@ class PipelineCall(ABC):
     def returned(self) -> Any:
         """The return value of the pipeline: an array, or a tuple of arrays."""
         results = self.results()
-        return tuple(results) if self.traced.several else results[0]
+        return tuple(results) if self.trace.several else results[0]
 
     def downloaded(self, count: int) -> tuple[list[Array], Sequence[Any]]:
         """Compute; return NumPy arrays of the first `count` results, which lie in planes, and the others as `results` does."""
         try:
             values = self._run(self._prepared())
-            first = zip(self.program.wanted[:count], self.traced.kinds, strict=False)
-            others = self._taken(values)[count:] if count < len(self.traced.kinds) else []
+            first = zip(self.program.wanted[:count], self.trace.kinds, strict=False)
+            others = self._taken(values)[count:] if count < len(self.trace.kinds) else []
             return [download(kind, values[v], self.backend) for v, kind in first], others
         except BaseException:
             self.backend.keep(self)
@@ -192,7 +192,7 @@ class PipelineCall(ABC):
     def _run(self, prepared: Prepared) -> dict[int, Buffer]:
         if not prepared.once:
             return prepared.run(dict(self.arguments), self.memory)
-        kept = self.traced.once.setdefault(self._compiled(), ComputedOnce())
+        kept = self.trace.once.setdefault(self._compiled(), HoistedConstants())
         constants = kept.of(prepared, lambda: dict(self.arguments))
         return prepared.run(self.arguments | constants, self.memory, prepared.once)
 
@@ -203,12 +203,12 @@ class PipelineCall(ABC):
 
     def plan_ahead(self, target: str) -> Plan:
         """The plan for a target by its name, for arrays of the same layouts."""
-        return plan_ahead(self.program, target, pinned(), self.traced.optimize, self.layouts)
+        return plan_ahead(self.program, target, pinned(), self.trace.optimize, self.layouts)
 
     def _planned(self, layouts: dict[int, Layout]) -> Plan:
-        return self.traced.plans.find(
+        return self.trace.plans.find(
             self._key(layouts),
-            lambda: plan_on(self.backend, self.program, pinned(), self.traced.optimize, layouts),
+            lambda: plan_on(self.backend, self.program, pinned(), self.trace.optimize, layouts),
         )
 
     def _key(self, layouts: dict[int, Layout]) -> Any:
@@ -217,10 +217,10 @@ class PipelineCall(ABC):
     def _compiled(self) -> Prepared:
         """The plan, compiled for the device's main queue."""
         key = self._key(self.layouts)
-        prepared = self.traced.prepared.get(key)
+        prepared = self.trace.prepared.get(key)
         if prepared is None:
-            prepared = self.traced.prepared[key] = prepare(
-                self.program, self.backend.main, pinned(), self.traced.optimize, self.layouts, lambda: self.plan
+            prepared = self.trace.prepared[key] = prepare(
+                self.program, self.backend.main, pinned(), self.trace.optimize, self.layouts, lambda: self.plan
             )
         return prepared
 
@@ -229,7 +229,7 @@ class PipelineCall(ABC):
 
     def profile(self, times: int) -> Profile:
         """Run `times` times and measure the kernels."""
-        return replace(profile(self._prepared(), times, self._through), again=self.traced.again)
+        return replace(profile(self._prepared(), times, self._through), again=self.trace.again)
 
     @contextmanager
     def _through(self, prepared: Prepared) -> Iterator[Callable[[], bool]]:

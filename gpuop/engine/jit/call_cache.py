@@ -25,7 +25,7 @@ from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.recorder import recording
 from gpuop.dsl.recorder.trace_effects import looks, warnings
 from gpuop.engine.evaluate import PLANS_KEPT
-from gpuop.engine.jit.call import PipelineCall, Traced, check_out
+from gpuop.engine.jit.call import PipelineCall, Trace, check_out
 from gpuop.engine.jit.device_call import DeviceCall
 from gpuop.engine.jit.host_call import HostCall
 from gpuop.ir.types import FieldType
@@ -66,7 +66,7 @@ class TracedCall:
     """
 
     name: str
-    traced: Traced
+    trace: Trace
     device: bool
     captured: Snapshot | str
 
@@ -76,18 +76,18 @@ class TracedCall:
 
     def call(self, arrays: Sequence[Any], out: Any) -> PipelineCall:
         """A call with these arrays, in the order of the parameters; results go to new arrays or to `out`."""
-        outs = None if out is None else check_out(self.name, out, self.traced.kinds)
-        return (DeviceCall if self.device else HostCall)(self.traced, arrays, current(), outs)
+        outs = None if out is None else check_out(self.name, out, self.trace.kinds)
+        return (DeviceCall if self.device else HostCall)(self.trace, arrays, current(), outs)
 
 
 Anew = tuple[Any, TracedCall | None, Sequence[Any]]  # a result, the trace that computed it, its arrays
 
 
-class _NotKnown(Exception):
+class _NoKey(Exception):
     """An argument that has no key."""
 
 
-class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
+class CallCache(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
     """A cache of the calls of a function, by the types of arrays or fields and the values of all other arguments.
 
     Args:
@@ -108,30 +108,30 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: Callable[..., Anew]) -> Any:
         """Return the result of a call; `anew` makes a call that is not cached, from `args` and `kwargs`."""
         try:
-            told = self._told(args, kwargs)
-        except _NotKnown:
-            told = None
-        if told is None:
+            request = self._key(args, kwargs)
+        except _NoKey:
+            request = None
+        if request is None:
             return anew(args, kwargs)[0]
-        key, given, out = told
-        known = self.get(key)
-        if isinstance(known, KnownGraph):
+        key, inputs, out = request
+        cached = self.get(key)
+        if isinstance(cached, KnownGraph):
             with HostSpan("record"):
-                return known.of([field.node for field in given])
-        if known is not None and known.holds():
+                return cached.of([field.node for field in inputs])
+        if cached is not None and cached.holds():
             with HostSpan("prepare"):
-                call = known.call(given, out)
+                call = cached.call(inputs, out)
             return call.returned()
-        seen = looks(), warnings()
-        returned, made, arrays = anew(args, kwargs)
-        kept: TracedCall | KnownGraph | None = None
-        if type(returned) is Field:
-            kept = _graph_of(returned, given) if (looks(), warnings()) == seen else None
-        elif len(arrays) == len(given) and all(map(is_, arrays, given)):  # no argument was converted to an array
-            kept = made if made is not None and isinstance(made.captured, Snapshot) else None
-        if kept is not None:
-            self[key] = kept
-        return returned
+        effects = looks(), warnings()
+        result, trace, arrays = anew(args, kwargs)
+        entry: TracedCall | KnownGraph | None = None
+        if type(result) is Field:
+            entry = _graph_of(result, inputs) if (looks(), warnings()) == effects else None
+        elif len(arrays) == len(inputs) and all(map(is_, arrays, inputs)):  # no argument was converted to an array
+            entry = trace if trace is not None and isinstance(trace.captured, Snapshot) else None
+        if entry is not None:
+            self[key] = entry
+        return result
 
     def calling(self, function: Function, anew: Callable[..., Anew]) -> Function:
         """Wrap `function`, so that calls go through this cache."""
@@ -142,10 +142,10 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
 
         return called  # type: ignore[return-value]
 
-    def _told(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any], Any]:
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any], Any]:
         """Return the key of a call, its arrays or fields, and `out=`."""
         if len(args) > len(self.places):
-            raise _NotKnown
+            raise _NoKey
         key: list[Any] = [chosen(), len(args)]
         arrays: list[Any] = []
         out, last = None, -1
@@ -153,7 +153,7 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
             role, kind = self.roles.get(name), type(value)
             key.append(name)
             if role is None:
-                raise _NotKnown
+                raise _NoKey
             if kind in BY_VALUE:
                 key += kind, value
             elif role is RESULT and (kind in (tuple, list) or _is_array(kind)):
@@ -162,7 +162,7 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
             elif role is not RESULT and role is not CONSTANT and _is_array(kind):
                 place = self.places.index(name)
                 if place < last:  # the pipeline has them in the order of its parameters
-                    raise _NotKnown
+                    raise _NoKey
                 last = place
                 arrays.append(value)
                 key += kind, value.shape, value.dtype, kind.__module__ in ONE_PLACE or value.__dlpack_device__()
@@ -177,7 +177,7 @@ class CallsBefore(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
 def _facts(field: Any, given: Sequence[Any]) -> tuple[Any, ...]:
     """The key of a field: the properties that a library function may use, and its position among equal arguments."""
     if not isinstance(field, Field) or field.node.dynamic or recording() is not None:
-        raise _NotKnown
+        raise _NoKey
     node, kind = field.node, field.type
     first = next(n for n, other in enumerate(given) if isinstance(other, Field) and other.node == node)
     return type(field), kind, kind.names, first, isinstance(node, Leaf) and (node.by_value, node.source.borrowed)
@@ -205,4 +205,4 @@ def _constant(value: Any, depth: int) -> Any:
         return (kind, *(_constant(member, depth + 1) for member in value))
     if kind is np.ndarray and value.size <= MOST_NUMBERS and not value.dtype.hasobject:
         return kind, value.dtype, value.shape, value.tobytes()
-    raise _NotKnown
+    raise _NoKey

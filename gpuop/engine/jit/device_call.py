@@ -32,7 +32,7 @@ class DeviceCall(PipelineCall):
         return shared.memory
 
     def _place_results(self) -> None:
-        wanted, types, planar = self.program.wanted, self.program.types, self.traced.planar
+        wanted, types, planar = self.program.wanted, self.program.types, self.trace.planar
         layouts: dict[int, Layout] = {}
         if self.out is None:
             layouts = {v: interleaved(types[v]) for v in wanted if types[v].planes > 1 and v not in planar}
@@ -52,9 +52,9 @@ class DeviceCall(PipelineCall):
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         wanted, types = self.program.wanted, self.program.types
         if self.out is None:
-            results = zip(wanted, self.traced.kinds, strict=True)
+            results = zip(wanted, self.trace.kinds, strict=True)
             return [array_like(self.sample, self._lent(kind, values[v], self.layouts.get(v))) for v, kind in results]
-        for v, kind, s, array in zip(wanted, self.traced.kinds, self.shared, self.out, strict=True):
+        for v, kind, s, array in zip(wanted, self.trace.kinds, self.shared, self.out, strict=True):
             if self.memory.get(v) is not s.memory:
                 copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
             array_like(array, self._lent(kind, s.memory, s.layout))  # so that the caller's stream waits

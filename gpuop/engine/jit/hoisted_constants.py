@@ -38,7 +38,7 @@ def _is_constant(node: Node) -> bool:
     return node.source.role == "constant" and node.source.version is None and not node.source.borrowed
 
 
-class ComputedOnce:
+class HoistedConstants:
     """The values that all calls of a plan share."""
 
     def __init__(self) -> None:

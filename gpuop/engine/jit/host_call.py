@@ -46,7 +46,7 @@ class HostCall(PipelineCall):
             and array.flags.aligned
             and self._suits(number, kind)
         ):
-            layout = self.traced.layout(number, kind, array)
+            layout = self.trace.layout(number, kind, array)
             wrapped = None if layout is None else self.backend.wrap(array)
             if wrapped is not None:
                 if layout is not None and layout != planar(kind):
@@ -68,7 +68,7 @@ class HostCall(PipelineCall):
     def _place_results(self) -> None:
         wanted, types = self.program.wanted, self.program.types
         if self.out is None:
-            self.outs = [reused(tuple(kind.array_shape), kind.array_dtype) for kind in self.traced.kinds]
+            self.outs = [reused(tuple(kind.array_shape), kind.array_dtype) for kind in self.trace.kinds]
         else:
             self.outs = [np.asarray(array) for array in self.out]
         self.in_place: dict[int, Array] = {}
@@ -76,7 +76,7 @@ class HostCall(PipelineCall):
             apart = not any(np.may_share_memory(array, given) for given in self.arrays)
             aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # for non-temporal stores
             usable = apart and aligned and self._suits(v, types[v])
-            if usable and v not in self.memory and self.traced.takes(v, types[v].planes == 1):
+            if usable and v not in self.memory and self.trace.takes(v, types[v].planes == 1):
                 wrapped = self.backend.wrap(stored(types[v], array))
                 if wrapped is not None:
                     self.memory[v], self.in_place[v] = wrapped, array
@@ -85,7 +85,7 @@ class HostCall(PipelineCall):
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         self.backend.settle(self.memory.values())
-        for n, (v, kind) in enumerate(zip(self.program.wanted, self.traced.kinds, strict=True)):
+        for n, (v, kind) in enumerate(zip(self.program.wanted, self.trace.kinds, strict=True)):
             array, there = self.outs[n], self.in_place.get(v)
             if there is None and self.out is None:
                 self.outs[n] = download(kind, values[v], self.backend)

@@ -7,23 +7,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from gpuop.base.lru import BoundedCache
-from gpuop.engine.jit.call import Traced, in_planes
+from gpuop.engine.jit.call import Trace, in_planes
 from gpuop.engine.jit.window_reductions import reducing
-from gpuop.engine.jit.window_stages import Staged, StageUpdate, comes_in_windows, staged
-from gpuop.fusion.windows.footprint import Footprint, Place, kernels_grid, positions, told
-from gpuop.fusion.windows.halo_inference import Surroundings, surroundings, together, wider
-from gpuop.fusion.windows.kernel import Name, WindowOf
-from gpuop.fusion.windows.program import WindowedProgram, on_window
+from gpuop.engine.jit.window_stages import PipelineStages, StageUpdate, comes_in_windows, pipeline_stages
+from gpuop.fusion.windows.footprint import Footprint, Place, footprint_of, kernels_grid, positions
+from gpuop.fusion.windows.halo_inference import ProgramHalo, infer_halo, merge_axes, wider
+from gpuop.fusion.windows.kernel import Name, WindowExtents
+from gpuop.fusion.windows.program import WindowedProgram, window_program
 from gpuop.ir.values import Leaf
 
-CutAxes: TypeAlias = tuple[
-    frozenset[int], frozenset[int]
-]  # axes that are computed in part, and axes that are wanted in part
+# axes that are computed in part, and axes that are wanted in part
+CutAxes: TypeAlias = tuple[frozenset[int], frozenset[int]]
 WINDOWS_KEPT = 16  # programs of stages on windows of some extents
 
 
 @dataclass(frozen=True, eq=False)
-class Parted:
+class GridPartition:
     """The programs of a pipeline for windows of a grid, of any extents.
 
     Attributes:
@@ -33,15 +32,15 @@ class Parted:
         windows: programs of stages on windows, before reductions are added; equal extents share kernels.
     """
 
-    staged: Staged
-    programs: tuple[tuple[Traced, Surroundings], ...]
+    pipeline_stages: PipelineStages
+    programs: tuple[tuple[Trace, ProgramHalo], ...]
     footprint: Footprint
-    at_once: tuple[tuple[Traced, Surroundings], ...] = ()
+    at_once: tuple[tuple[Trace, ProgramHalo], ...] = ()
     windows: BoundedCache[Any, WindowedProgram] = field(default_factory=lambda: BoundedCache(WINDOWS_KEPT))
 
 
 @dataclass(frozen=True, eq=False)
-class Windowed:
+class WindowTrace:
     """The trace of a stage for windows of some extents.
 
     Attributes:
@@ -50,71 +49,71 @@ class Windowed:
         known: leaves that are reductions of earlier stages, with their positions among these.
     """
 
-    traced: Traced
+    trace: Trace
     cut: tuple[bool, ...]
     numbers: dict[int, Name]
     known: dict[int, int]
 
 
-def parted(made: Traced, grid: Place, shared: Sequence[int]) -> Parted:
+def partition(trace: Trace, grid: Place, shared: Sequence[int]) -> GridPartition:
     """Partition a pipeline; `shared` are the positions of arguments that every window gets whole."""
-    stages = staged(made, grid, shared)
-    each_of = [
-        *((made, [isinstance(j, StageUpdate) for j in joint]) for joint, made in stages.stages),
-        (stages.last, []),
-    ]
-    programs = tuple((each, _around(each, grid, shared, updates)) for each, updates in each_of)
-    every = Surroundings(kernels_grid(grid))
-    together(every, [found for _, found in programs])
-    halo, placed = every.nothing, set[int]()
-    for each, found in programs:
-        halo = wider(halo, found.halo(found.margins))  # fields of constants alone come in windows too
-        placed.update(positions(each.program, found))
-    told_of = told(grid, every, halo, sorted(placed))
+    stages = pipeline_stages(trace, grid, shared)
+    updates = [[isinstance(each, StageUpdate) for each in collectives] for collectives, _ in stages.stages]
+    traces = [*(each for _, each in stages.stages), stages.last]
+    programs = tuple(
+        (each, _halos(each, grid, shared, updated)) for each, updated in zip(traces, [*updates, []], strict=True)
+    )
+    joined = ProgramHalo(kernels_grid(grid))
+    merge_axes(joined, [halos for _, halos in programs])
+    margin, axes = joined.nothing, set[int]()
+    for each, halos in programs:
+        margin = wider(margin, halos.halo(halos.margins))  # fields of constants alone come in windows too
+        axes.update(positions(each.program, halos))
+    footprint = footprint_of(grid, joined, margin, sorted(axes))
     names = tuple(tuple(map(str, each)) for each, _ in stages.stages)
-    last, found = programs[-1]
-    inside = [v in found.cut for v in last.program.wanted]
-    usual = all(c == (k.field_shape == grid) for c, k in zip(inside, made.kinds, strict=True))
+    last, halos = programs[-1]
+    inside = [v in halos.cut for v in last.program.wanted]
+    usual = all(c == (k.field_shape == grid) for c, k in zip(inside, trace.kinds, strict=True))
     both = stages.at_once(inside) if usual else None
-    at_once = () if both is None else ((both, _around(both, grid, shared, each_of[-2][1])),)
-    told_of = replace(told_of, stages=names, results=made.kinds, at_once=both is not None)
-    return Parted(stages, programs, told_of, at_once)
+    at_once = () if both is None else ((both, _halos(both, grid, shared, updates[-1])),)
+    footprint = replace(footprint, stages=names, results=trace.kinds, at_once=both is not None)
+    return GridPartition(stages, programs, footprint, at_once)
 
 
-def _around(made: Traced, grid: Place, shared: Sequence[int], updates: Sequence[bool]) -> Surroundings:
-    """Infer the halo of a window; `updates` has True for results of which windows give parts."""
-    windows = [v for v, node in made.program.leaves.items() if comes_in_windows(node, grid, shared)]
-    parts = [v for v, updated in zip(made.program.wanted, updates, strict=False) if updated]
-    return surroundings(made.program, kernels_grid(grid), windows, parts)
+def _halos(trace: Trace, grid: Place, shared: Sequence[int], updates: Sequence[bool]) -> ProgramHalo:
+    """Infer the halos of a program; `updates` has True for results of which windows give parts."""
+    windows = [v for v, node in trace.program.leaves.items() if comes_in_windows(node, grid, shared)]
+    parts = [v for v, updated in zip(trace.program.wanted, updates, strict=False) if updated]
+    return infer_halo(trace.program, kernels_grid(grid), windows, parts)
 
 
-def windowed(of: Parted, stage: int, extents: Place, cut: CutAxes, points: Place) -> Windowed:
-    """The program of a stage for windows of these extents, cut along some axes.
+def window_trace(of: GridPartition, stage: int, extents: Place, cut: CutAxes, points: Place) -> WindowTrace:
+    """The trace of a stage for windows of these extents, cut along some axes.
 
     Args:
         stage: its number; the count of stages for the results, and one more for the results with the last stage.
         points: the points that are wanted along each axis of the grid.
     """
-    made, found = (*of.programs, *of.at_once)[stage]
-    more = len(extents) - len(found.grid)
+    trace, halos = (*of.programs, *of.at_once)[stage]
+    more = len(extents) - len(halos.grid)
     axes, partial = (frozenset(a - more for a in each) for each in cut)
     periodic = axes & frozenset(a - more for a in of.footprint.periodic)
-    what = WindowOf(found.grid, kernels_grid(extents), axes, periodic, partial)
-    windows = of.windows.find((stage, what), lambda: on_window(made.program, found, what))
-    known = {v: of.staged.known.index(n) for v, n in made.program.leaves.items() if not isinstance(n, Leaf)}
-    joint = of.staged.joint(stage)
-    if joint:
-        windows = reducing(windows, joint, points, extents)
+    window = WindowExtents(halos.grid, kernels_grid(extents), axes, periodic, partial)
+    windows = of.windows.find((stage, window), lambda: window_program(trace.program, halos, window))
+    known = {v: of.pipeline_stages.known.index(n) for v, n in trace.program.leaves.items() if not isinstance(n, Leaf)}
+    collectives = of.pipeline_stages.collectives(stage)
+    if collectives:
+        windows = reducing(windows, collectives, points, extents)
     numbers = {leaf: name for name, leaf in windows.numbers.items()}
-    if joint:
+    if collectives:
         reduced = windows.program
-        results = tuple(k.replace(field_shape=extents) for k in made.kinds[len(joint) :])
+        results = tuple(k.replace(field_shape=extents) for k in trace.kinds[len(collectives) :])
         parts = reduced.wanted[: len(reduced.wanted) - len(results)]
         kinds = (*(reduced.types[v] for v in parts), *results)
         planar, by_library = in_planes(reduced)
-        several = Traced(reduced, kinds, planar.union(parts), by_library, True, made.optimize)
-        return Windowed(several, (*(False for _ in parts), *(True for _ in results)), numbers, known)
-    inside = tuple(v in found.cut for v in made.program.wanted)
-    kinds = tuple(k.replace(field_shape=extents) if c else k for k, c in zip(made.kinds, inside, strict=True))
-    again = Traced(windows.program, kinds, *in_planes(windows.program), made.several, made.optimize)
-    return Windowed(again, inside, numbers, known)
+        several = Trace(reduced, kinds, planar.union(parts), by_library, True, trace.optimize)
+        return WindowTrace(several, (*(False for _ in parts), *(True for _ in results)), numbers, known)
+    inside = tuple(v in halos.cut for v in trace.program.wanted)
+    kinds = tuple(k.replace(field_shape=extents) if c else k for k, c in zip(trace.kinds, inside, strict=True))
+    again = Trace(windows.program, kinds, *in_planes(windows.program), trace.several, trace.optimize)
+    return WindowTrace(again, inside, numbers, known)

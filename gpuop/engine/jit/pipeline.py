@@ -26,8 +26,8 @@ from gpuop.dsl.recorder.trace_effects import looks
 from gpuop.engine.dump import explained, source_of
 from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import library_of, numpy_dtype, own
-from gpuop.engine.jit.call import PipelineCall, Traced, on_device, refuse_options, traced
-from gpuop.engine.jit.call_cache import RESULT, Anew, CallsBefore, TracedCall
+from gpuop.engine.jit.call import PipelineCall, Trace, on_device, refuse_options, trace_of
+from gpuop.engine.jit.call_cache import RESULT, Anew, CallCache, TracedCall
 from gpuop.engine.jit.hoisted_constants import by_calls
 from gpuop.engine.jit.windowing import Windowing
 from gpuop.fusion.buffers import nbytes_of
@@ -52,13 +52,13 @@ class Pipeline(Windowing):
         super().__init__(function)
         self._declare("pipeline", dynamic)
         self.precision, self.optimize = precision, optimize
-        self.traced: GuardedCache[Traced] = GuardedCache(PLANS_KEPT)
-        self.before = CallsBefore(self.signature, {"out": RESULT})
+        self.traces: GuardedCache[Trace] = GuardedCache(PLANS_KEPT)
+        self.call_cache = CallCache(self.signature, {"out": RESULT})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.receiver or self.first or self.preset:
             return self.anew(args, kwargs)[0]
-        return self.before.result(args, kwargs, self.anew)
+        return self.call_cache.result(args, kwargs, self.anew)
 
     def anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
         """Make a call that is not cached: bind and check its arguments, then trace."""
@@ -102,7 +102,7 @@ class Pipeline(Windowing):
             SemanticError: what a call with these arguments raises, another format, or Fields instead of arrays.
         """
         call = self._inspected(arguments, named)
-        return explained(call.plan, call.backend, format, again=call.traced.again)
+        return explained(call.plan, call.backend, format, again=call.trace.again)
 
     def source(self, *arguments: Any, target: str | None = None, form: str = "text", **named: Any) -> str:
         """The generated text of all kernels that a call with these arguments runs, on the current device or on a target.
@@ -206,23 +206,23 @@ class Pipeline(Windowing):
         key = types, device, known_by, self.precision or chosen(), most_points()
         others = tuple(value for name, value in bound.arguments.items() if name not in given)
         owners = (*self.receiver, *functions_among(others)) if others else self.receiver
-        known, captured = self.traced.lookup(key, owners, (self.function, *others), large_arrays=True)
+        known, captured = self.traces.lookup(key, owners, (self.function, *others), large_arrays=True)
         if known:
             return TracedCall(self.name, known, device, captured)
-        again = self.traced.reason_for_retrace(key, owners, captured)
+        again = self.traces.reason_for_retrace(key, owners, captured)
         stand_ins = {
             n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
             for k, (n, a) in enumerate(given.items())
         }
         bound.arguments.update(stand_ins)
         seen = looks()
-        made = self._traced(self._result(bound))
+        made = self._trace_results(self._result(bound))
         self._check_own(made.program, stand_ins.values())
         if looks() != seen:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
         made = replace(made, again=again)
         if isinstance(captured, Snapshot):
-            self.traced.keep(key, owners, captured, made)
+            self.traces.keep(key, owners, captured, made)
         traced_again(self.name, again)
         return TracedCall(self.name, made, device, captured)
 
@@ -234,7 +234,7 @@ class Pipeline(Windowing):
         check_size(f"pipeline `{self.name}`", constants)
         return known_by
 
-    def _traced(self, returned: Any) -> Traced:
+    def _trace_results(self, returned: Any) -> Trace:
         several = isinstance(returned, (tuple, list))
         fields = returned if several else (returned,)
         for f in fields:
@@ -245,7 +245,7 @@ class Pipeline(Windowing):
                     f"pipeline `{self.name}` returns {what}; it returns a Field or a tuple of Fields, as `gp.ScalarField(image)`",
                     return_line(code) or def_line(code),
                 )
-        made = traced([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
+        made = trace_of([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
         return replace(made, program=by_calls(made.program))
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:

@@ -15,12 +15,12 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import numpy_dtype
-from gpuop.engine.jit.call import PipelineCall, Traced, check_out, on_device
+from gpuop.engine.jit.call import PipelineCall, Trace, check_out, on_device
 from gpuop.engine.jit.call_cache import TracedCall
 from gpuop.engine.jit.device_call import DeviceCall
 from gpuop.engine.jit.host_call import HostCall
 from gpuop.engine.jit.partial_reductions import WindowPart
-from gpuop.engine.jit.partition import CutAxes, Parted, Windowed, parted, windowed
+from gpuop.engine.jit.partition import CutAxes, GridPartition, WindowTrace, partition, window_trace
 from gpuop.fusion.windows.footprint import Place, places
 from gpuop.ir.axis_limit import in_windows
 from gpuop.runtime.base.backend import Argument, Array, Backend
@@ -31,15 +31,15 @@ Ends = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Like:
+class ArraySpec:
     """The shape and dtype of an array, which is all that tracing needs."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
     @staticmethod
-    def of(array: Any, shape: Sequence[int]) -> Like:
-        return Like(tuple(shape), numpy_dtype(array))
+    def of(array: Any, shape: Sequence[int]) -> ArraySpec:
+        return ArraySpec(tuple(shape), numpy_dtype(array))
 
 
 class InWindows(Tokenized, ABC):
@@ -47,8 +47,8 @@ class InWindows(Tokenized, ABC):
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
-        self._parted: BoundedCache[Any, Parted] = BoundedCache(PLANS_KEPT)
-        self._windowed: BoundedCache[Any, Windowed] = BoundedCache(PLANS_KEPT)
+        self._partitions: BoundedCache[Any, GridPartition] = BoundedCache(PLANS_KEPT)
+        self._window_traces: BoundedCache[Any, WindowTrace] = BoundedCache(PLANS_KEPT)
 
     @abstractmethod
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
@@ -66,13 +66,13 @@ class InWindows(Tokenized, ABC):
     def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Remove `out=` or `device=` from a call's arguments and return it."""
 
-    def _parts(self, made: Traced, grid: Place, shared: tuple[int, ...] = ()) -> Parted:
+    def _parts(self, made: Trace, grid: Place, shared: tuple[int, ...] = ()) -> GridPartition:
         """The partition of the pipeline; `shared` are the positions of arguments that every window gets whole."""
-        return self._parted.find((made, grid, shared), lambda: parted(made, grid, shared))
+        return self._partitions.find((made, grid, shared), lambda: partition(made, grid, shared))
 
-    def _window(self, of: Parted, stage: int, extents: Place, cut: CutAxes, points: Place) -> Windowed:
-        key = of, stage, extents, cut, points if of.staged.reduces(stage) else ()
-        return self._windowed.find(key, lambda: windowed(of, stage, extents, cut, points))
+    def _window(self, of: GridPartition, stage: int, extents: Place, cut: CutAxes, points: Place) -> WindowTrace:
+        key = of, stage, extents, cut, points if of.pipeline_stages.reduces(stage) else ()
+        return self._window_traces.find(key, lambda: window_trace(of, stage, extents, cut, points))
 
 
 class PipelineWindow:
@@ -130,11 +130,13 @@ class PipelineWindow:
         out = pipeline._option("out", kwargs)
         bound, given = pipeline._bound(args, kwargs)
         windows, axes = self._windows(given), len(self.whole)
-        whole = {n: Like.of(a, (*self.whole, *a.shape[axes:]) if n in windows else a.shape) for n, a in given.items()}
+        whole = {
+            n: ArraySpec.of(a, (*self.whole, *a.shape[axes:]) if n in windows else a.shape) for n, a in given.items()
+        }
         device = pipeline._on_device(given)
         with in_windows([a.shape for a in whole.values()]):
-            traced = pipeline._trace(bound, whole, device).traced
-        of = pipeline._parts(traced, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
+            trace = pipeline._trace(bound, whole, device).trace
+        of = pipeline._parts(trace, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
         if self.computed != (self.start, self.stop):
             of.footprint.window(self.start, self.stop)  # refuses a window that divides a work-group
         ends = of.footprint.window(*self.computed)
@@ -145,15 +147,15 @@ class PipelineWindow:
         made = pipeline._window(of, stage + 2 * with_results, extents, cut, self._points)
         kind, backend = DeviceCall if device else HostCall, current()
         passed = self._passed(of, made, ends, backend)
-        if stage < len(of.staged.stages):
-            call = kind(made.traced, list(given.values()), backend, None, passed)
+        if stage < len(of.pipeline_stages.stages):
+            call = kind(made.trace, list(given.values()), backend, None, passed)
             arrays, results = call.downloaded(made.cut.count(False))
             found = iter(arrays)
-            parts = tuple(each.part(found, self.start, self.stop) for each in of.staged.stages[stage][0])
+            parts = tuple(each.part(found, self.start, self.stop) for each in of.pipeline_stages.stages[stage][0])
             return (parts, [array[_slices(inner)] for array in results]) if with_results else parts
         outs = None if out is None else self._outs(made, out)
         direct = outs if all(i == (0, n) for i, n in zip(inner, extents, strict=True)) else None
-        call = kind(made.traced, list(given.values()), backend, direct, passed)
+        call = kind(made.trace, list(given.values()), backend, direct, passed)
         return self._results(call, made, inner, outs if direct is None else None)
 
     # --- what is given --------------------------------------------------------------------------------------------
@@ -180,9 +182,9 @@ class PipelineWindow:
                     "needed"
                 )
 
-    def _stage(self, of: Parted) -> int:
+    def _stage(self, of: GridPartition) -> int:
         """The number of the program to run; SemanticError if reductions of earlier stages are missing."""
-        stages = [len(reductions) for reductions, _ in of.staged.stages]
+        stages = [len(reductions) for reductions, _ in of.pipeline_stages.stages]
         stage = len(stages) if self.stage is None else self.stage
         if not 0 <= stage <= len(stages) or (stage == len(stages) and self.stage is not None):
             raise SemanticError(f"pipeline `{self.pipeline.name}` has {len(stages)} stages, and no stage {self.stage}")
@@ -209,9 +211,9 @@ class PipelineWindow:
         each = enumerate(zip(start, stop, self.whole, strict=True))
         return frozenset(axis for axis, (a, b, n) in each if (a, b) != (0, n))
 
-    def _passed(self, of: Parted, made: Windowed, ends: Ends, backend: Backend) -> dict[int, Argument]:
+    def _passed(self, of: GridPartition, made: WindowTrace, ends: Ends, backend: Backend) -> dict[int, Argument]:
         """The arguments of leaves that are no arrays of the caller: numbers of the window, and earlier reductions."""
-        more, types = len(self.whole) - len(of.programs[-1][1].grid), made.traced.program.types
+        more, types = len(self.whole) - len(of.programs[-1][1].grid), made.trace.program.types
         found: dict[int, Argument] = {}
         for leaf, (what, axis) in made.numbers.items():
             first = ends[axis + more][0]
@@ -224,13 +226,13 @@ class PipelineWindow:
 
     # --- results --------------------------------------------------------------------------------------------------
 
-    def _outs(self, made: Windowed, out: Any) -> Sequence[Any]:
+    def _outs(self, made: WindowTrace, out: Any) -> Sequence[Any]:
         kinds = [
-            k.replace(field_shape=self._points) if c else k for k, c in zip(made.traced.kinds, made.cut, strict=True)
+            k.replace(field_shape=self._points) if c else k for k, c in zip(made.trace.kinds, made.cut, strict=True)
         ]
         return check_out(self.pipeline.name, out, kinds)
 
-    def _results(self, call: PipelineCall, made: Windowed, inner: Ends, outs: Sequence[Any] | None) -> Any:
+    def _results(self, call: PipelineCall, made: WindowTrace, inner: Ends, outs: Sequence[Any] | None) -> Any:
         """Run a call and cut the wanted points out of its results; copy them to `outs` if it is given."""
         place, results = _slices(inner), zip(call.results(), made.cut, strict=True)
         found: list[Array] = [array[place] if c else array for array, c in results]
@@ -238,7 +240,7 @@ class PipelineWindow:
             for array, result in zip(outs, found, strict=True):
                 array[...] = result
             found = list(outs)
-        return tuple(found) if made.traced.several else found[0]
+        return tuple(found) if made.trace.several else found[0]
 
 
 def takes_cores() -> bool:

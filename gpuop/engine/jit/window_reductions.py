@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuop.base.errors import blaming
 from gpuop.dsl.fields.field import Field
-from gpuop.engine.jit.window_stages import Joint
+from gpuop.engine.jit.window_stages import GridCollective
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.windows.footprint import Place, kernels_grid
 from gpuop.fusion.windows.kernel import NUMBER, Name
@@ -15,7 +15,7 @@ from gpuop.fusion.windows.program import WindowedProgram
 from gpuop.ir.values import Leaf, Node
 
 
-def reducing(on: WindowedProgram, of: Sequence[Joint], points: Place, window: Place) -> WindowedProgram:
+def reducing(on: WindowedProgram, of: Sequence[GridCollective], points: Place, window: Place) -> WindowedProgram:
     """Append reductions to a program on windows: they replace its first results, and the others stay.
 
     The offset of the wanted points is a number of the window, so that windows of equal extents have the same kernels.

@@ -16,12 +16,12 @@ import numpy as np
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.interop import own
-from gpuop.engine.jit.call import Traced, traced
+from gpuop.engine.jit.call import Trace, trace_of
 from gpuop.engine.jit.partial_reductions import Region, UpdatedPart, WindowPart
 from gpuop.fusion.program import program
 from gpuop.fusion.windows.footprint import Place, kernels_grid
-from gpuop.fusion.windows.kernel_halo import said
-from gpuop.fusion.windows.partial_updates import combined
+from gpuop.fusion.windows.kernel_halo import operator_label
+from gpuop.fusion.windows.partial_updates import combining_monoids
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
@@ -43,7 +43,7 @@ class StageReduction:
     def __str__(self) -> str:
         axes, count = self.made.axes, len(self.made.field.type.array_shape)
         which = "all axes" if len(axes) == count else f"axis {', '.join(map(str, axes))}"
-        return f"{said(self.node.call.kernel, self.node.call.loc)}: over {which}"
+        return f"{operator_label(self.node.call.kernel, self.node.call.loc)}: over {which}"
 
     @property
     def field(self) -> Field:
@@ -113,7 +113,7 @@ class StageUpdate:
 
     def __str__(self) -> str:
         name = self.output.param.hint
-        return f"{said(self.node.call.kernel, self.node.call.loc)}: `{name}`, by `_atomic_{self.rule}`"
+        return f"{operator_label(self.node.call.kernel, self.node.call.loc)}: `{name}`, by `_atomic_{self.rule}`"
 
     @property
     def output(self) -> Output:
@@ -124,7 +124,7 @@ class StageUpdate:
         """The name of the monoid that combines parts."""
         kernel = self.node.call.kernel
         assert isinstance(kernel, Kernel)
-        return combined(kernel)[self.output.param].name
+        return combining_monoids(kernel)[self.output.param].name
 
     @property
     def field(self) -> Field:
@@ -149,11 +149,11 @@ class StageUpdate:
         return UpdatedPart(self.rule, self.node.type, (0, ""), {(): (next(found),)}, fill=self.output.fill or 0)
 
 
-Joint: TypeAlias = StageReduction | StageUpdate  # a value that needs the parts of all windows
+GridCollective: TypeAlias = StageReduction | StageUpdate  # a value that needs the parts of all windows
 
 
 @dataclass(frozen=True, eq=False)
-class Staged:
+class PipelineStages:
     """A pipeline in stages.
 
     Attributes:
@@ -161,31 +161,31 @@ class Staged:
         last: the program of the results.
     """
 
-    stages: tuple[tuple[tuple[Joint, ...], Traced], ...]
-    last: Traced
+    stages: tuple[tuple[tuple[GridCollective, ...], Trace], ...]
+    last: Trace
 
-    def joint(self, stage: int) -> tuple[Joint, ...]:
+    def collectives(self, stage: int) -> tuple[GridCollective, ...]:
         """The collective values of a program: that of a stage, that of the results (none), or that of both `at_once`."""
         count = len(self.stages)
         return () if stage == count else self.stages[min(stage, count - 1)][0]
 
     def reduces(self, stage: int) -> bool:
         """Return whether a program depends on the wanted points of a window: reductions are of these alone."""
-        return any(isinstance(each, StageReduction) for each in self.joint(stage))
+        return any(isinstance(each, StageReduction) for each in self.collectives(stage))
 
-    def at_once(self, inside: Sequence[bool]) -> Traced | None:
+    def at_once(self, inside: Sequence[bool]) -> Trace | None:
         """The program of the last stage and of the results on the grid, those `inside`; None if these need the stage's values."""
         nodes = [node for node, on_grid in zip(self.last.nodes, inside, strict=True) if on_grid]
         kinds = [kind for kind, on_grid in zip(self.last.kinds, inside, strict=True) if on_grid]
         if not self.stages or not nodes:
             return None
-        joint, optimize = self.stages[-1][0], self.last.optimize
-        late = {each.node for each in joint}
+        collectives, optimize = self.stages[-1][0], self.last.optimize
+        late = {each.node for each in collectives}
         if not late.isdisjoint(program(nodes, set(self.known)).leaves.values()):
             return None
-        fields = [each.field for each in joint]
+        fields = [each.field for each in collectives]
         given = set(self.known) - late
-        return traced(
+        return trace_of(
             [*(own(f.node) for f in fields), *nodes], [*(f.type for f in fields), *kinds], True, optimize, given
         )
 
@@ -195,24 +195,28 @@ class Staged:
         return [each.node for stage, _ in self.stages for each in stage]
 
 
-def joint_stages(nodes: Sequence[Node], grid: Place, in_windows: Callable[[Node], bool]) -> list[list[Joint]]:
+def collective_stages(
+    nodes: Sequence[Node], grid: Place, in_windows: Callable[[Node], bool]
+) -> list[list[GridCollective]]:
     """The collective values of a program, by stages; `in_windows` is True for leaves that come in windows."""
     levels: dict[Call, int] = {}
-    found: dict[int, list[Joint]] = {}
+    found: dict[int, list[GridCollective]] = {}
     needed, known = calls(nodes), set[Node]()
     used = {node for call in needed for node in call.inputs}.union(nodes)
     for call in needed:
         levels[call] = max((_level(node, levels) for node in call.inputs), default=0)
-        joint = [each for each in _joint(call, grid, in_windows, known) if each.node in used]
-        if joint:
-            known |= {each.node for each in joint}
-            level = max(_level(node, levels) for each in joint for node in each.before)
-            found.setdefault(level, []).extend(joint)
+        collectives = [each for each in _collectives(call, grid, in_windows, known) if each.node in used]
+        if collectives:
+            known |= {each.node for each in collectives}
+            level = max(_level(node, levels) for each in collectives for node in each.before)
+            found.setdefault(level, []).extend(collectives)
             levels[call] = level + 1
     return [found[level] for level in sorted(found)]
 
 
-def _joint(call: Call, grid: Place, in_windows: Callable[[Node], bool], known: Collection[Node]) -> list[Joint]:
+def _collectives(
+    call: Call, grid: Place, in_windows: Callable[[Node], bool], known: Collection[Node]
+) -> list[GridCollective]:
     """The collective values among the results of a call; the values in `known`, of earlier stages, are whole in each window."""
 
     def inside(node: Node) -> bool:
@@ -225,21 +229,24 @@ def _joint(call: Call, grid: Place, in_windows: Callable[[Node], bool], known: C
         return [StageReduction(Result(call, 0), reduced)] if parts else []
     if not isinstance(kernel, Kernel) or kernel.domain.shape != kernels_grid(grid) or not any(map(inside, call.inputs)):
         return []
-    updates = combined(kernel)
+    updates = combining_monoids(kernel)
     return [StageUpdate(Result(call, k)) for k, output in enumerate(kernel.outputs) if output.param in updates]
 
 
-def staged(made: Traced, grid: Place, shared: Collection[int]) -> Staged:
+def pipeline_stages(made: Trace, grid: Place, shared: Collection[int]) -> PipelineStages:
     """The stages of a pipeline; none if it has no collective values."""
     stages, given = [], set[Node]()
-    for found in joint_stages(made.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
+    for found in collective_stages(made.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
         fields = [each.field for each in found]
         stages.append(
-            (tuple(found), traced([own(f.node) for f in fields], [f.type for f in fields], True, made.optimize, given))
+            (
+                tuple(found),
+                trace_of([own(f.node) for f in fields], [f.type for f in fields], True, made.optimize, given),
+            )
         )
         given |= {each.node for each in found}
-    last = traced(made.nodes, made.kinds, made.several, made.optimize, given) if given else made
-    return Staged(tuple(stages), last)
+    last = trace_of(made.nodes, made.kinds, made.several, made.optimize, given) if given else made
+    return PipelineStages(tuple(stages), last)
 
 
 def comes_in_windows(node: Node, grid: Place, shared: Collection[int]) -> bool:

@@ -10,9 +10,9 @@ import numpy as np
 
 from gpuop.dsl.fields.from_arrays import is_array
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.engine.jit.call import Traced
-from gpuop.engine.jit.partition import Parted
-from gpuop.engine.jit.window_call import InWindows, Like, PipelineWindow
+from gpuop.engine.jit.call import Trace
+from gpuop.engine.jit.partition import GridPartition
+from gpuop.engine.jit.window_call import ArraySpec, InWindows, PipelineWindow
 from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.ir.axis_limit import in_windows
 from gpuop.ir.types import FieldType, is_integer
@@ -39,12 +39,16 @@ class Windowing(InWindows):
         """
         return self._in_parts(arguments, named).footprint
 
-    def _in_parts(self, arguments: Sequence[Any], named: Mapping[str, Any], shared: Collection[str] = ()) -> Parted:
+    def _in_parts(
+        self, arguments: Sequence[Any], named: Mapping[str, Any], shared: Collection[str] = ()
+    ) -> GridPartition:
         """The partition of the pipeline for arguments as of `footprint`; those in `shared` are whole."""
         args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
         bound, given = self._bound(args, kwargs)
         with in_windows([a.shape for a in given.values()]):
-            made = self._trace(bound, {n: Like.of(a, a.shape) for n, a in given.items()}, self._on_device(given)).traced
+            made = self._trace(
+                bound, {n: ArraySpec.of(a, a.shape) for n, a in given.items()}, self._on_device(given)
+            ).trace
         places = tuple(k for k, name in enumerate(given) if name in shared)
         of_arguments = _grids(made, places)
         largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in made.kinds)), key=math.prod)
@@ -104,13 +108,13 @@ def _standing(value: Any) -> Any:
     return value
 
 
-def _grids(traced: Traced, shared: Collection[int]) -> list[Place]:
+def _grids(trace: Trace, shared: Collection[int]) -> list[Place]:
     """The grids of a program's arguments, but for those that are whole."""
-    sources = (n.source for n in traced.program.leaves.values() if isinstance(n, Leaf))
+    sources = (n.source for n in trace.program.leaves.values() if isinstance(n, Leaf))
     given = [s for s in sources if isinstance(s, Deferred)]
     return [tuple(s.kind.field_shape) for s in given if s.placeholder.position not in shared]
 
 
-def _is_whole(of: Parted) -> bool:
+def _is_whole(of: GridPartition) -> bool:
     """Return whether no axis can be cut."""
     return len(of.footprint.whole) == len(of.footprint.grid)

@@ -1,1 +1,1 @@
-"""How far results depend on arguments, and programs for windows of a grid."""
+"""Halo inference, and programs for windows of a grid."""

@@ -1,4 +1,4 @@
-"""Blocks along the axes of a grid, what is computed for each, and where in chunks lies what that needs."""
+"""Blocks along the axes of a grid: the points that are computed for each, and the chunks that have its window."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class AxisBlock:
     """A block along an axis.
 
     Attributes:
-        wanted: the points of the block: the first, and the one behind the last.
-        computed: those that are computed for it, which are more where its window is to be as long as others'.
-        window: those that this needs of arguments; along an axis whose ends meet they may be below 0, or behind the last.
+        wanted: the points of the block: the first, and the one after the last.
+        computed: the points that are computed for it; more than `wanted` if its window is lengthened to that of other blocks.
+        window: the points of arguments that these need; along a periodic axis they may be below 0 or after the last.
     """
 
     wanted: Ends
@@ -35,7 +35,7 @@ class AxisBlock:
 
 @dataclass(frozen=True)
 class ChunkPiece:
-    """Some points of a window, in one chunk: `places` of them in the chunk, and `there` in the window."""
+    """The points of a window in one chunk: `places` are their slice in the chunk, `there` that in the window."""
 
     chunk: int
     places: slice
@@ -43,12 +43,12 @@ class ChunkPiece:
 
 
 class GridBlocks:
-    """The blocks of a grid, of windows that are equally long, so that all have the same kernels.
+    """The blocks of a grid, with windows of equal length, so that all have the same kernels.
 
-    Along axes with work-groups only points of blocks are computed.
+    Windows along axes with work-groups are not lengthened.
 
     Args:
-        chunks: along each axis.
+        chunks: the chunks along each axis.
 
     Attributes:
         axes: the blocks along each axis.
@@ -64,13 +64,13 @@ class GridBlocks:
 
     @cached_property
     def needed(self) -> list[list[list[ChunkPiece]]]:
-        """For each axis and block where the points of the window lie."""
+        """The pieces of the window in chunks, for each axis and block."""
         axes = zip(self.axes, self.chunks, strict=True)
         return [[list(_pieces(block.window, each)) for block in blocks] for blocks, each in axes]
 
     @property
     def overhead(self) -> float:
-        """Points of windows for each that is wanted: halos, and what windows are lengthened by."""
+        """The ratio of points in windows to wanted points, with halos and lengthened windows."""
         axes = zip(self.axes, self.chunks, strict=True)
         return float(prod(sum(block.points for block in blocks) / sum(each) for blocks, each in axes))
 
@@ -103,14 +103,14 @@ def _axis_blocks(chunks: Chunks, halo: Ends, periodic: bool, alike: bool) -> lis
 
 
 def in_multiples(chunks: Chunks, of: int) -> Chunks:
-    """Chunks like these whose ends are multiples of a number, but for the last one."""
+    """Round the ends of chunks up to multiples of a number, except the last one."""
     extent = sum(chunks)
     stops = {min(-(-stop // of) * of, extent) for stop in accumulate(chunks)}
     return tuple(b - a for a, b in pairwise([0, *sorted(stops)]))
 
 
 def _pieces(window: Ends, chunks: Chunks) -> Iterator[ChunkPiece]:
-    """Where the points of a window lie; those outside of the axis are counted from its other end."""
+    """The pieces of a window in chunks; points outside of the axis wrap around."""
     extent, at = sum(chunks), window[0]
     stops = list(accumulate(chunks))
     while at < window[1]:

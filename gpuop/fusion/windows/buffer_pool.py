@@ -1,6 +1,7 @@
-"""Memory of results that is used again once no array has it: to get new memory takes longer than to copy what it has.
+"""A pool of host memory for results, which is reused once no array has it.
 
-Systems take memory of this size back when it is freed, and fill it with zeros when it is touched again.
+New memory of this size takes longer than copying its contents: the system takes it back when it is freed, and fills it with
+zeros when it is touched again.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from gpuop.base.finalizers import End
 from gpuop.base.lru import BoundedCache
 
 Array = NDArray[Any]
-LEAST, MOST = 1 << 18, 1 << 27  # bytes of arrays that are worth it, and that all of a size have which wait to be used
-KEPT = 4  # arrays of a size that wait, and sizes
-LINE = 64  # bytes that arrays begin at multiples of, as wide as vectors of CPUs
+LEAST, MOST = 1 << 18, 1 << 27  # the least bytes of a pooled array, and the most of all free ones of a size
+KEPT = 4  # free arrays of a size, and sizes
+LINE = 64  # the alignment in bytes, that of CPU vectors
 
-_free: BoundedCache[int, deque[End[Any]]] = BoundedCache(KEPT)  # memory that waits, by its bytes
+_free: BoundedCache[int, deque[End[Any]]] = BoundedCache(KEPT)  # free memory, by its bytes
 
 
-class _Lent:
-    """What an array's memory belongs to, while there are such arrays. Its end is noted by a call of C's alone: what a signal's
-    handler raises in a destructor of Python's is lost."""
+class _PooledMemory:
+    """The owner of the memory of arrays, as long as there are such arrays.
+
+    A C call alone notes its end: an exception that a signal handler raises in a Python destructor would be lost.
+    """
 
     def __init__(self, memory: Array, waiting: deque[End[Any]]) -> None:
         self.__array_interface__ = memory.__array_interface__
@@ -34,7 +37,7 @@ class _Lent:
 
 
 def reused(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A new array, whose values are any; its memory may have been another's."""
+    """A new array with undefined values, whose memory may have been that of another array."""
     nbytes = math.prod(shape) * dtype.itemsize
     if not LEAST <= nbytes <= MOST or dtype.hasobject:
         return np.empty(shape, dtype)
@@ -45,11 +48,11 @@ def reused(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         whole = np.empty(nbytes + LINE, np.uint8)
         first = -whole.ctypes.data % LINE
         memory = whole[first : first + nbytes]
-    return np.asarray(_Lent(memory, waiting)).view(dtype).reshape(shape)
+    return np.asarray(_PooledMemory(memory, waiting)).view(dtype).reshape(shape)
 
 
 def let_go() -> None:
-    """Give back the memory that waits to be used."""
+    """Free the memory in the pool."""
     _free.clear()
 
 

@@ -1,4 +1,4 @@
-"""What users are told of how far results depend on arguments."""
+"""Footprints: the halo of a pipeline or graph as users see it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from gpuop.base.errors import SemanticError
 from gpuop.fusion.program import Program, needed_ops
-from gpuop.fusion.windows.halo_inference import Margin, Surroundings, surroundings, turned, wider
-from gpuop.fusion.windows.kernel import WindowOf
-from gpuop.fusion.windows.kernel_halo import Around
-from gpuop.fusion.windows.program import on_window
+from gpuop.fusion.windows.halo_inference import Margin, ProgramHalo, infer_halo, iterate_halo, wider
+from gpuop.fusion.windows.kernel import WindowExtents
+from gpuop.fusion.windows.kernel_halo import AxisHalo
+from gpuop.fusion.windows.program import window_program
 from gpuop.ir.dims import folded
 from gpuop.ir.types import MOST_GRID, FieldType, Shape, is_integer
 
@@ -21,19 +21,19 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Footprint:
-    """How far around a point of the grid results depend on arguments, through all operators.
+    """The halo of results: how far around a point of the grid they depend on arguments, through all operators.
 
     Attributes:
         grid: the extents of the grid.
-        halo: points before and after, for each axis.
-        whole: the axes that no window may cut, with the reason of each.
-        periodic: the axes whose ends meet: windows go on at the other end, and are not cut there.
-        positions: the axes along which results depend on where a point is, not only on what is around it.
-        multiples: of what windows' ends are multiples where the grid does not end, along axes with work-groups; with the reason.
-        stages: what all windows make together, reductions and what atomic operations update: each stage is to be known, of all
-            windows, before the next one.
-        results: the types of a pipeline's results.
-        at_once: whether those on the grid need nothing of the last stage, so that they are computed with it.
+        halo: the points before and after, for each axis.
+        whole: the axes that no window may cut, with reasons.
+        periodic: the periodic axes: windows wrap around their ends.
+        positions: the axes along which results depend on the position of a point, not only on its surroundings.
+        multiples: for axes with work-groups the number whose multiples windows end at, except at the end of the grid; and why.
+        stages: collective values, reductions and atomic updates: each stage must be combined from all windows before the
+            next one.
+        results: the types of the results of a pipeline.
+        at_once: True if the results on the grid do not need the last stage, and are computed with it.
     """
 
     grid: Place
@@ -47,10 +47,10 @@ class Footprint:
     multiples: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def window(self, start: Sequence[int], stop: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """Which points of arguments the points [start, stop) need: for each axis the first one and the one behind the last.
+        """The points of arguments that [start, stop) needs: for each axis the first one and the one after the last.
 
-        They are cut at the grid's ends, but not along periodic axes, where those below 0 and from the extent on are counted from
-        the other end.
+        They are cut at the ends of the grid, but not along periodic axes, where points below 0 and from the extent on wrap
+        around.
 
         Args:
             start, stop: an integer for each axis of the grid.
@@ -66,12 +66,12 @@ class Footprint:
         return tuple(self._along(axis, *ends) for axis, ends in enumerate(zip(first, last, strict=True)))
 
     def known(self, parts: Iterable[Sequence[Any]]) -> tuple[Any, ...]:
-        """What a stage gives, put together of what all its windows give, in any order.
+        """Combine the parts of all windows to the values of a stage, in any order.
 
-        Sums and means of floats depend on the windows in their last bits, and on the order; nothing else does.
+        The last bits of floating-point sums and means depend on the windows and on the order; other values do not.
 
         Args:
-            parts: of each window what `pipeline.window(…, stage=)` gives.
+            parts: for each window the result of `pipeline.window(…, stage=)`.
 
         Returns:
             A tuple of arrays, one for each reduction, for `known=`.
@@ -94,7 +94,7 @@ class Footprint:
         return max(start - before, 0), min(stop + after, n)
 
     def _check(self, start: Place, stop: Place) -> None:
-        """Refuse a window of what must be whole."""
+        """Raise SemanticError for a window that cuts an axis that must be whole, or a work-group."""
         for axis, reason in self.whole.items():
             if (start[axis], stop[axis]) != (0, self.grid[axis]):
                 raise SemanticError(
@@ -122,7 +122,7 @@ class Footprint:
 
 
 def places(start: Any, stop: Any, grid: Place) -> tuple[Place, Place]:
-    """The ends of a part of the grid, as tuples of integers.
+    """Check the ends of a part of the grid; return them as tuples of integers.
 
     Raises:
         SemanticError: no integers, not one for each axis, or outside of the grid.
@@ -138,25 +138,25 @@ def places(start: Any, stop: Any, grid: Place) -> tuple[Place, Place]:
     return ends[0], ends[1]
 
 
-def told(grid: Place, found: Surroundings, halo: Margin, placed: Sequence[int]) -> Footprint:
-    """What was found, by the axes that users see: of those that kernels have as one, none can be cut."""
-    more = len(grid) - len(found.grid)
+def footprint_of(grid: Place, halos: ProgramHalo, halo: Margin, placed: Sequence[int]) -> Footprint:
+    """The footprint of inferred halos, by the axes of users; axes that kernels have as one cannot be cut."""
+    more = len(grid) - len(halos.grid)
     whole: dict[int, str] = {}
     for axis in range(more + 1 if more else 0):
         whole[axis] = f"the first {more + 1} axes of a grid of {len(grid)} are one in kernels: cut others"
-    for axis, reason in found.whole.items():
+    for axis, reason in halos.whole.items():
         whole.setdefault(axis + more, reason)
-    sizes = [math.lcm(*groups) for groups in found.groups]
-    ends = [Around(group=n).whole_groups(each) for n, each in zip(sizes, halo, strict=True)]
+    sizes = [math.lcm(*groups) for groups in halos.groups]
+    ends = [AxisHalo(group=n).whole_groups(each) for n, each in zip(sizes, halo, strict=True)]
     first = ((0, 0),) * more
     return Footprint(
         grid,
         tuple((0, 0) if a in whole else each for a, each in enumerate((*first, *ends))),
         dict(sorted(whole.items())),
-        tuple(a + more for a in found.periodic if a + more not in whole),
+        tuple(a + more for a in halos.periodic if a + more not in whole),
         tuple(a + more for a in placed if a + more not in whole),
         multiples={
-            a + more: (n, next(iter(found.groups[a].values())))
+            a + more: (n, next(iter(halos.groups[a].values())))
             for a, n in enumerate(sizes)
             if n > 1 and a + more not in whole
         },
@@ -164,15 +164,15 @@ def told(grid: Place, found: Surroundings, halo: Margin, placed: Sequence[int]) 
 
 
 def kernels_grid(grid: Sequence[int]) -> Shape:
-    """A grid as kernels have it."""
+    """The grid of kernels for a grid of users, with at most MOST_GRID axes."""
     return Shape(folded(Shape(grid), MOST_GRID))
 
 
-def turn_of(what: Program, states: Mapping[int, int], seen: Sequence[int] = ()) -> Program:
-    """A turn of a program that is repeated: it wants the values that states take next, and others that are looked at.
+def iteration_of(what: Program, states: Mapping[int, int], seen: Sequence[int] = ()) -> Program:
+    """One iteration of a repeated program: its results are the next values of states, then the values in `seen`.
 
     Args:
-        states: leaves, each with the value that it takes next.
+        states: leaves, each with its next value.
     """
     wanted = (*states.values(), *seen)
     return replace(what, ops=needed_ops(list(what.ops), wanted), wanted=wanted)
@@ -180,29 +180,33 @@ def turn_of(what: Program, states: Mapping[int, int], seen: Sequence[int] = ()) 
 
 def of_steps(
     turn: Program, states: Sequence[int], steps: int, parts: Collection[int] = (), known: Collection[int] = ()
-) -> tuple[Surroundings, Footprint]:
-    """What the states of a program that is repeated need of themselves after so many steps, and what is looked at before each.
+) -> tuple[ProgramHalo, Footprint]:
+    """Infer the halos of so many iterations of a program on its states, with those of values that are read before each.
 
     Args:
-        turn: wants their next values first.
-        parts: wanted values that are put together of parts.
-        known: the leaves that were, which are whole.
+        turn: the program of an iteration; its first results are the next values of states.
+        parts: results that windows give parts of.
+        known: leaves that stand for combined values, which are whole.
     """
     grid = max((Shape(turn.types[v].field_shape) for v in states), key=math.prod, default=Shape())
     windows = [v for v in turn.leaves if turn.types[v].field_shape == grid and v not in known]
-    found = surroundings(turn, grid, windows, parts)
+    halos = infer_halo(turn, grid, windows, parts)
     seen = range(len(states), len(turn.wanted))
     given = {leaf: position for position, leaf in enumerate(states)}
     given |= {v: seen.stop + n for n, v in enumerate(v for v in windows if v not in given)}
-    needs = turned(found, turn, given, [found.nothing] * len(turn.wanted), steps)
-    halo = found.halo(found.margins) if steps else found.nothing
-    found.margins = {leaf: needs[position] for leaf, position in given.items() if position in needs}
-    return found, told(tuple(grid), found, wider(halo, found.halo(windows)), positions(turn, found))
+    needs = iterate_halo(halos, turn, given, [halos.nothing] * len(turn.wanted), steps)
+    halo = halos.halo(halos.margins) if steps else halos.nothing
+    halos.margins = {leaf: needs[position] for leaf, position in given.items() if position in needs}
+    return halos, footprint_of(tuple(grid), halos, wider(halo, halos.halo(windows)), positions(turn, halos))
 
 
-def positions(what: Program, found: Surroundings) -> list[int]:
-    """The axes along which results depend on positions in the whole."""
-    grid = found.grid
-    axes = frozenset(range(len(grid))) - found.whole.keys()
-    names = on_window(what, found, WindowOf(grid, grid, axes, frozenset(found.periodic), axes)).numbers if axes else ()
+def positions(what: Program, halos: ProgramHalo) -> list[int]:
+    """The axes along which results depend on positions in the whole grid."""
+    grid = halos.grid
+    axes = frozenset(range(len(grid))) - halos.whole.keys()
+    names = (
+        window_program(what, halos, WindowExtents(grid, grid, axes, frozenset(halos.periodic), axes)).numbers
+        if axes
+        else ()
+    )
     return sorted({axis for name, axis in names if name == "origin"})

@@ -1,4 +1,4 @@
-"""Windows of arrays in memory, of arrays in files."""
+"""Gathering of windows from arrays in memory or in files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 def window_of(
     source: Any, index: Place, ends: Sequence[tuple[int, int]] | None, grid: Place, copied: bool = False
 ) -> Array:
-    """Points of a source, which go on at the other end; `copied` even where they lie together there."""
+    """The points of a window of a source, contiguous; they wrap around its ends. `copied` forces a copy."""
     if ends is None:
         return together(np.asarray(source[index] if index else source[...]), copied)
     found: Any = None
@@ -33,7 +33,7 @@ def window_of(
 
 
 def together(piece: Array, copied: bool = False) -> Array:
-    """Points as they lie together in memory; `copied` even if they do."""
+    """Make an array contiguous; `copied` forces a copy."""
     if piece.flags.c_contiguous and not copied:
         return piece
     found = reused(piece.shape, piece.dtype)
@@ -42,7 +42,7 @@ def together(piece: Array, copied: bool = False) -> Array:
 
 
 def pieces(start: int, stop: int, n: int) -> Iterator[tuple[int, int, int]]:
-    """A range of an axis whose ends meet: where each piece begins in the window, and in the array its ends."""
+    """The pieces of a range of a periodic axis: the start of each in the window, and its ends in the array."""
     at = start
     while at < stop:
         first = at % n

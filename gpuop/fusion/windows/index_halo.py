@@ -1,4 +1,4 @@
-"""How far from its own position an integer of a thread is: positions, what is added to them, and what is clamped."""
+"""Index analysis for halos: the distance of an index from the thread's position, through sums, clamps and choices."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ANY = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
-class Near:
-    """An integer that is the thread's position along an axis and from `low` to `high` more.
+class OffsetRange:
+    """An integer from `low` to `high` more than the thread's position along an axis.
 
     Attributes:
-        of_group: whether it is so far from the first position of the work-group instead.
+        of_group: True if it is relative to the first position of the work-group instead.
     """
 
     axis: str
@@ -30,21 +30,21 @@ class Near:
 
 
 def group_of(kernel: Kernel, axis: str) -> int:
-    """The threads of a work-group along an axis, where it is known that there are groups; 0 where a target decides."""
+    """The threads of a work-group along an axis; 1 without groups, 0 if the target chooses them."""
     size = 1 if kernel.group is None else kernel.group[AXES.index(axis)]
     return size if isinstance(size, int) else 0
 
 
-class Nearness:
-    """What is known behind the statements that were met, which are to be met in order; more than schedules can use.
+class IndexHalo:
+    """The analysis of the indices of a body, statement by statement, in order.
 
     Attributes:
-        ranges: between which numbers integers are, wherever the thread is.
+        ranges: the ranges of integers over all threads.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.ranges = kernel, Ranges(kernel)
-        self.known: dict[Var, Near] = {}
+        self.known: dict[Var, OffsetRange] = {}
         self.values: dict[Var, Expr] = {}
         self.spans: dict[Var, Span] = {}
 
@@ -62,40 +62,40 @@ class Nearness:
             if isinstance(stmt.value, Cast) and stmt.value.arg.type.kind == "f":
                 self.ranges.known[stmt.var] = self._whole(stmt.value)
 
-    def near(self, expr: Expr) -> Near | None:
-        """How far an integer is from a position; None of what is near to none."""
+    def near(self, expr: Expr) -> OffsetRange | None:
+        """The distance of an integer from a position; None if it is not bounded."""
         match expr:
             case Index(kind="global", axis=axis, offset=offset):
-                return Near(axis, offset, offset)
+                return OffsetRange(axis, offset, offset)
             case Index(kind="group", axis=axis, offset=offset) if group_of(self.kernel, axis) == 1:
-                return Near(axis, offset, offset)
+                return OffsetRange(axis, offset, offset)
             case Apply(op="mul", args=args):
                 return self._first_of_group(*args) or self._first_of_group(*args[::-1])
             case Ref(var=var):
                 return self.known.get(var)
             case Cast(arg=arg, type=kind) if arg.type.integer and kind.integer:
-                found = self.near(arg)
-                return found if fits(self.ranges.range(arg), kind.dtype) else None
+                result = self.near(arg)
+                return result if fits(self.ranges.range(arg), kind.dtype) else None
             case Apply(op="add" | "sub", args=args) | Apply(op="min" | "max", args=args):
-                found = self._of_two(expr, *args)
+                result = self._of_two(expr, *args)
             case Apply(op="choose", args=(_, x, y)):
-                found = self._of_two(expr, x, y)
+                result = self._of_two(expr, x, y)
             case _:
                 return None
-        inside = found is not None and fits(self._bounds(found), expr.type.dtype)
-        return found if inside else None
+        inside = result is not None and fits(self._bounds(result), expr.type.dtype)
+        return result if inside else None
 
-    def _first_of_group(self, group: Expr, size: Expr) -> Near | None:
-        """The number of a work-group times the points that it has."""
+    def _first_of_group(self, group: Expr, size: Expr) -> OffsetRange | None:
+        """The first position of a work-group: its number times its extent; None for other products."""
         index = self._value(group)
         if not isinstance(index, Index) or index.kind != "group" or index.offset or not isinstance(size, Const):
             return None
-        return Near(index.axis, 0, 0, True) if size.value == group_of(self.kernel, index.axis) else None
+        return OffsetRange(index.axis, 0, 0, True) if size.value == group_of(self.kernel, index.axis) else None
 
     def _value(self, expr: Expr) -> Expr:
         return self.values.get(expr.var, expr) if isinstance(expr, Ref) else expr
 
-    def _of_two(self, expr: Apply, x: Expr, y: Expr) -> Near | None:
+    def _of_two(self, expr: Apply, x: Expr, y: Expr) -> OffsetRange | None:
         a, b = self.near(x), self.near(y)
         if expr.op in ("add", "sub"):
             if (a is None) == (b is None) or (expr.op == "sub" and a is None):
@@ -106,7 +106,7 @@ class Nearness:
             own = isinstance(place, Index) and (place.kind, place.axis) == ("local", near.axis)
             if own and isinstance(place, Index) and near.of_group == (expr.op == "add"):
                 more = place.offset if near.of_group else -place.offset
-                return Near(near.axis, near.low + more, near.high + more, not near.of_group)
+                return OffsetRange(near.axis, near.low + more, near.high + more, not near.of_group)
             least, most = self.ranges.range(other)
             if expr.op == "sub":
                 least, most = -most, -least
@@ -118,32 +118,32 @@ class Nearness:
         lows, highs = (a.low, b.low), (a.high, b.high)
         match expr.op:
             case "min":
-                return Near(axis, min(lows), min(highs))
+                return OffsetRange(axis, min(lows), min(highs))
             case "max":
-                return Near(axis, max(lows), max(highs))
-        return Near(axis, min(lows), max(highs))
+                return OffsetRange(axis, max(lows), max(highs))
+        return OffsetRange(axis, min(lows), max(highs))
 
-    def _as_near(self, near: Near | None, expr: Expr, axis: str) -> Near | None:
-        """Any integer within bounds is so far from a position at most."""
+    def _as_near(self, near: OffsetRange | None, expr: Expr, axis: str) -> OffsetRange | None:
+        """The distance of an integer from positions of an axis; one without a position is bounded by its range."""
         if near is not None and near.of_group:
-            near = Near(near.axis, near.low - group_of(self.kernel, near.axis) + 1, near.high)
+            near = OffsetRange(near.axis, near.low - group_of(self.kernel, near.axis) + 1, near.high)
         if near is not None:
             return near if near.axis == axis else None
         least, most = self.ranges.range(expr)
-        return Near(axis, least - (self.kernel.domain.extent(axis) - 1), most) if axis else None
+        return OffsetRange(axis, least - (self.kernel.domain.extent(axis) - 1), most) if axis else None
 
-    def _bounds(self, near: Near) -> tuple[int, int]:
+    def _bounds(self, near: OffsetRange) -> tuple[int, int]:
         return near.low, near.high + self.kernel.domain.extent(near.axis) - 1
 
-    def exact(self, expr: Expr) -> Near | None:
-        """A position and a constant."""
+    def exact(self, expr: Expr) -> OffsetRange | None:
+        """The distance, if it is a constant."""
         near = self.near(expr)
         return near if near is not None and near.low == near.high else None
 
     # --- floats, which become integers ------------------------------------------------------------------------------
 
     def _span(self, expr: Expr) -> Span:
-        """Between which numbers a float is, if it is not NaN."""
+        """The range of a float that is not NaN."""
         match expr:
             case Const(value=value):
                 return (float(value), float(value)) if value == value else ANY
@@ -159,13 +159,13 @@ class Nearness:
         return ANY
 
     def _extreme(self, test: str, x: Expr, y: Expr) -> Span:
-        """Of `y < x ? x : y`, or with the other sign; NaN stays what it is."""
+        """The range of `y < x ? x : y`, the maximum, or with the other sign the minimum; NaN stays NaN."""
         a, b = self._span(x), self._span(y)
         pick = max if test == "lt" else min
         return pick(a[0], b[0]), pick(a[1], b[1])
 
     def _whole(self, cast: Cast) -> tuple[int, int]:
-        """Between which integers a float's conversion is; that of NaN is 0."""
+        """The range of a float's conversion to an integer; that of NaN is 0."""
         limits = LIMITS[cast.type.dtype]
         low, high = self._span(cast.arg)
         if not cast.saturate or cast.type.dtype.bits < INT.bits:

@@ -1,4 +1,8 @@
-"""A kernel for a window of its grid: positions are those in the whole, reads stay in the window."""
+"""A kernel for a window of its grid: positions are those in the whole grid, reads stay in the window.
+
+whole grid   0 ········ origin ──────── window ──────── ·········· extent
+in window               0    first ─ wanted ─ last    extent of the window
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gpuop.fusion.windows.halo_inference import Margin
-from gpuop.fusion.windows.index_halo import Nearness, group_of
-from gpuop.fusion.windows.partial_updates import combined
+from gpuop.fusion.windows.index_halo import IndexHalo, group_of
+from gpuop.fusion.windows.partial_updates import combining_monoids
 from gpuop.ir.axis_limit import check_position
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.dead_code import without_dead_code
@@ -18,19 +22,19 @@ from gpuop.ir.types import BOOL, INT, FieldType, Shape, Type
 from gpuop.ir.visit import Copier, fields_read, map_blocks, map_values, with_operands
 
 NUMBER = FieldType((), (), "int32")
-Name: TypeAlias = tuple[str, int]  # what a number says of an axis: "origin", "first" or "last"
+Name: TypeAlias = tuple[str, int]  # the kind of a window's number, "origin", "first" or "last"; and its axis
 
 
 @dataclass(frozen=True)
-class WindowOf:
-    """The window of a grid.
+class WindowExtents:
+    """The extents of a window of a grid.
 
     Attributes:
         whole: the extents of the grid.
-        window: those of the window.
-        cut: the axes along which it is not all of the grid.
-        periodic: those of them whose ends meet.
-        partial: the axes along which not all of the grid is wanted: those that are cut, and others that windows have wholly.
+        window: the extents of the window.
+        cut: the axes along which the window is not the whole grid.
+        periodic: those of them that are periodic.
+        partial: the axes along which not the whole grid is wanted, though windows may have it.
     """
 
     whole: Shape
@@ -42,23 +46,25 @@ class WindowOf:
 
 @dataclass(frozen=True)
 class WindowedKernel:
-    """A kernel and the numbers that it takes besides, by value: its last inputs, in this order."""
+    """A kernel and the numbers that it takes by value as its last inputs, in this order."""
 
     kernel: Kernel
     numbers: tuple[Name, ...]
 
 
-def windowed(kernel: Kernel, extents: WindowOf, cut: Collection[FieldParam], margin: Margin) -> WindowedKernel:
-    """The kernel on a window.
+def window_kernel(
+    kernel: Kernel, extents: WindowExtents, cut: Collection[FieldParam], margin: Margin
+) -> WindowedKernel:
+    """Make the kernel of a window.
 
     Args:
-        cut: the inputs that come in windows; all outputs do, but those that threads update: these hold what the window gives.
-        margin: how far around the points that are wanted its results are.
+        cut: the inputs that come in windows. All outputs do, except those that threads update: they hold the window's part.
+        margin: the halo of its results around the wanted points.
     """
-    updates = combined(kernel)
+    updates = combining_monoids(kernel)
     own = [param for param in kernel.written if param not in updates]
     fields = {param: _part(param, extents.window) for param in (*cut, *own)}
-    copier = _Copy(kernel, extents, fields, margin)
+    copier = _WindowCopier(kernel, extents, fields, margin)
     body = copier.block(kernel.body)
     domain = replace(kernel.domain, shape=extents.window)
     outputs = tuple(
@@ -70,7 +76,7 @@ def windowed(kernel: Kernel, extents: WindowOf, cut: Collection[FieldParam], mar
         )
         for o in kernel.outputs
     )
-    made = without_dead_code(
+    result = without_dead_code(
         replace(
             kernel,
             domain=domain,
@@ -80,32 +86,32 @@ def windowed(kernel: Kernel, extents: WindowOf, cut: Collection[FieldParam], mar
             dynamic=frozenset(fields.get(p, p) for p in kernel.dynamic),
         )
     )
-    taken = fields_read(made.body)
-    numbers = tuple(name for name, param in copier.numbers.items() if param in taken)
-    inputs = (*made.inputs, *(copier.numbers[name] for name in numbers))
-    return WindowedKernel(replace(made, inputs=inputs), numbers)
+    used = fields_read(result.body)
+    numbers = tuple(name for name, param in copier.numbers.items() if param in used)
+    inputs = (*result.inputs, *(copier.numbers[name] for name in numbers))
+    return WindowedKernel(replace(result, inputs=inputs), numbers)
 
 
 def _part(param: FieldParam, window: Shape) -> FieldParam:
     return replace(param, type=param.type.replace(field_shape=window))
 
 
-class _Copy(Copier):
-    """Copies a body. What is computed of positions is computed twice, of those in the window for reads of windows.
+class _WindowCopier(Copier):
+    """Copies a body. Values that depend on positions are computed twice: in the whole grid, and in the window for reads.
 
     Attributes:
         numbers: the window's numbers, by name.
-        head: what they and positions are made of.
-        place, groups: positions in the whole, and those of work-groups, by axis.
-        local: variables that are positions in the window and a constant or a counter.
+        head: the statements that compute numbers and positions.
+        place, groups: positions in the whole grid, and those of work-groups, by axis.
+        local: for variables that are a position plus a constant or a counter, the variables of the window.
     """
 
     def __init__(
-        self, kernel: Kernel, extents: WindowOf, fields: Mapping[FieldParam, FieldParam], margin: Margin
+        self, kernel: Kernel, extents: WindowExtents, fields: Mapping[FieldParam, FieldParam], margin: Margin
     ) -> None:
         super().__init__(kernel.body, fields=dict(fields))
         self.kernel, self.extents, self.margin = kernel, extents, margin
-        self.near = Nearness(kernel)
+        self.near = IndexHalo(kernel)
         self.axes = kernel.domain.axes
         self.numbers: dict[Name, FieldParam] = {}
         self.bounded: dict[Name, Expr] = {}
@@ -119,7 +125,7 @@ class _Copy(Copier):
     # --- positions --------------------------------------------------------------------------------------------------
 
     def _number(self, what: str, axis: int) -> Expr:
-        """One of the window's numbers, which no kernel knows, but between which numbers it is."""
+        """A number of the window, clamped to its range, which the kernel knows."""
         name = what, axis
         if name not in self.numbers:
             param = self.numbers[name] = FieldParam(f"{what}_{self.axes[axis]}", NUMBER, by_value=True)
@@ -131,7 +137,7 @@ class _Copy(Copier):
         return self.bounded[name]
 
     def _position(self, axis: int) -> Expr:
-        """The thread's position in the whole."""
+        """The thread's position in the whole grid."""
         if axis not in self.place:
             origin, b = self._number("origin", axis), collector(self.head)
             at = b.apply("add", Index("global", self.axes[axis]), origin)
@@ -141,7 +147,7 @@ class _Copy(Copier):
         return self.place[axis]
 
     def _group(self, axis: int, size: int) -> Expr:
-        """The number of the thread's work-group in the whole."""
+        """The number of the thread's work-group in the whole grid."""
         if axis not in self.groups:
             origin, b = self._number("origin", axis), collector(self.head)
             at = b.apply("add", Index("group", self.axes[axis]), b.apply("div", origin, size))
@@ -151,7 +157,7 @@ class _Copy(Copier):
         return self.groups[axis]
 
     def _is_within(self) -> Expr:
-        """Whether the thread's point is one of those that are wanted."""
+        """The condition that the thread's point is wanted."""
         if self.within is None:
             self.within = self._between([(0, 0)] * len(self.axes), self.extents.partial)
         return self.within
@@ -172,7 +178,7 @@ class _Copy(Copier):
         return found
 
     def _first(self, axis: int, b: Builder) -> Expr:
-        """The thread's position in the window, or the first one of its work-group, whose threads are all wanted or none is."""
+        """The thread's position in the window, or the first one of its work-group, which is wanted wholly or not at all."""
         name, size = self.axes[axis], group_of(self.kernel, self.axes[axis])
         return Index("global", name) if size == 1 else b.apply("mul", Index("group", name), size)
 
@@ -182,18 +188,18 @@ class _Copy(Copier):
         above, self.pending = self.pending, []
         self.near.meet(stmt)
         local = self._local(stmt) if isinstance(stmt, Let) else ()
-        made = map_values(stmt, self.expr)
+        result = map_values(stmt, self.expr)
         before, self.pending = self.pending, above
-        made = self.renamed(map_blocks(made, self.block))
-        if isinstance(made, While):
-            made = self._while(made)
-        seen = made.effect & Effect.HOST or (isinstance(made, Atomic) and isinstance(made.memory, FieldParam))
+        result = self.renamed(map_blocks(result, self.block))
+        if isinstance(result, While):
+            result = self._while(result)
+        seen = result.effect & Effect.HOST or (isinstance(result, Atomic) and isinstance(result.memory, FieldParam))
         if seen and self.extents.partial:
-            made = If(self._is_within(), (made,), (), made.loc)
-        return (*local, *before, made)
+            result = If(self._is_within(), (result,), (), result.loc)
+        return (*local, *before, result)
 
     def _while(self, loop: While) -> Stmt:
-        """Points whose values nobody wants are computed of anything: no loop waits for them."""
+        """End the loop for points outside of the halo: their inputs are arbitrary, and the loop might not end."""
         if not self.extents.cut:
             return loop
         out: list[Stmt] = []
@@ -201,7 +207,7 @@ class _Copy(Copier):
         return replace(loop, head=(*loop.head, *out), cond=cond)
 
     def _local(self, stmt: Let) -> Block:
-        """The same in the window, of a variable that is a position and what is added to it."""
+        """The statement for the window, of a variable that is a position plus an offset."""
         near = self.near.known.get(stmt.var)
         axis = None if near is None else self.axes.index(near.axis)
         if axis is None or axis not in self.extents.cut or stmt.var.mutable or not self._adds(stmt.value):
@@ -210,7 +216,7 @@ class _Copy(Copier):
         return (replace(stmt, var=self.local[stmt.var], value=self._in_window(stmt.value)),)
 
     def _adds(self, value: Expr) -> bool:
-        """Whether a value is a position, or of the window's and what has no place."""
+        """Return whether a value is a position, or one plus or minus values without a position."""
         match value:
             case Index(kind=kind):
                 return kind == "global"
@@ -252,7 +258,7 @@ class _Copy(Copier):
         return collector(self.pending)
 
     def _read(self, read: Read) -> Expr:
-        """A read: of a window at places in it, of other fields at those in the whole."""
+        """A read: windows at positions in the window, other fields at positions in the whole grid."""
         element = None if read.element is None else self.expr(read.element)
         read = replace(read, element=element)
         if read.field not in self.fields:

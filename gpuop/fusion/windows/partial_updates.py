@@ -1,4 +1,4 @@
-"""Outputs that threads update by atomic operations: windows give parts of them, which are combined by the same operation."""
+"""Outputs with atomic updates: windows give parts of them, which the same operation combines."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from gpuop.ir.nodes import FieldParam, Write
 from gpuop.ir.visit import walk
 
 
-def combined(kernel: Kernel) -> dict[FieldParam, Monoid]:
-    """The outputs that threads only update, with what combines parts of them; none where `uncombined` has a reason."""
-    if uncombined(kernel):
+def combining_monoids(kernel: Kernel) -> dict[FieldParam, Monoid]:
+    """The outputs that threads only update, with the monoid that combines parts; none if `combining_refusal` has a reason."""
+    if combining_refusal(kernel):
         return {}
     joins = ((field, joined_by(stmt.op)) for stmt, field in output_atomics(kernel))
     return {field: monoid for field, monoid in joins if monoid is not None}
 
 
-def uncombined(kernel: Kernel) -> str:
-    """Why what a kernel updates cannot be combined of windows; empty where it can."""
+def combining_refusal(kernel: Kernel) -> str:
+    """The reason why the updates of windows cannot be combined; empty if they can."""
     joins: dict[FieldParam, set[str]] = {}
     for stmt, field in output_atomics(kernel):
         monoid = joined_by(stmt.op)

@@ -1,4 +1,4 @@
-"""A program for windows of its grid: the same operators, on fields of a window's extents."""
+"""A program for windows of its grid: the same operators on fields with the extents of a window."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.program import Op, Program
-from gpuop.fusion.windows.halo_inference import Surroundings
-from gpuop.fusion.windows.kernel import NUMBER, Name, WindowOf, windowed
+from gpuop.fusion.windows.halo_inference import ProgramHalo
+from gpuop.fusion.windows.kernel import NUMBER, Name, WindowExtents, window_kernel
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.text import identity
@@ -22,27 +22,27 @@ class WindowedProgram:
     """A program on windows.
 
     Attributes:
-        numbers: the leaves that are the window's numbers.
+        numbers: the leaves that are numbers of the window.
     """
 
     program: Program
     numbers: Mapping[Name, int]
 
 
-def on_window(what: Program, found: Surroundings, extents: WindowOf) -> WindowedProgram:
-    """The program on a window."""
-    return _Windowing(what, found, extents).made()
+def window_program(what: Program, halos: ProgramHalo, extents: WindowExtents) -> WindowedProgram:
+    """Make the program of a window."""
+    return _Windowing(what, halos, extents).made()
 
 
 class _Windowing:
-    def __init__(self, what: Program, found: Surroundings, extents: WindowOf) -> None:
-        self.what, self.found, self.extents = what, found, extents
+    def __init__(self, what: Program, halos: ProgramHalo, extents: WindowExtents) -> None:
+        self.what, self.halos, self.extents = what, halos, extents
         self.numbers: dict[Name, int] = {}
         self.next = max(what.types, default=-1) + 1
 
     def made(self) -> WindowedProgram:
-        what, cut = self.what, self.found.cut
-        changed = cut | self.found.parts
+        what, cut = self.what, self.halos.cut
+        changed = cut | self.halos.parts
         ops = tuple(op if changed.isdisjoint(op.outputs) else self._op(op) for op in what.ops)
         types = {
             v: kind.replace(field_shape=self.extents.window) if v in cut else kind for v, kind in what.types.items()
@@ -55,7 +55,7 @@ class _Windowing:
         return WindowedProgram(replace(what, leaves=leaves, ops=ops, types=types, key=key, cycle=None), self.numbers)
 
     def _leaf(self, name: Name) -> int:
-        """The leaf that is a number of the window."""
+        """The leaf of a number of the window."""
         if name not in self.numbers:
             self.numbers[name] = self.next
             self.next += 1
@@ -65,17 +65,17 @@ class _Windowing:
         if isinstance(op.kernel, Iteration):
             return self._turns(op, op.kernel)
         assert isinstance(op.kernel, Kernel)
-        cut = {p for v, p in zip(op.inputs, op.kernel.inputs, strict=True) if v in self.found.cut}
-        made = windowed(op.kernel, self.extents, cut, self.found.of_ops[op.number])
+        cut = {p for v, p in zip(op.inputs, op.kernel.inputs, strict=True) if v in self.halos.cut}
+        made = window_kernel(op.kernel, self.extents, cut, self.halos.of_ops[op.number])
         inputs = (*op.inputs, *map(self._leaf, made.numbers))
         return replace(op, kernel=made.kernel, identity=identity(made.kernel), inputs=inputs)
 
     def _turns(self, op: Op, kernel: Iteration) -> Op:
         """An iteration on a window, with the window's numbers as inputs besides."""
-        made = on_window(kernel.turn.program, self.found.inner[op.number], self.extents)
+        made = window_program(kernel.turn.program, self.halos.inner[op.number], self.extents)
         names = tuple(made.numbers)
         given = kernel.turn.given | {made.numbers[name]: len(op.inputs) + n for n, name in enumerate(names)}
-        params = [self._param(p) if v in self.found.cut else p for v, p in zip(op.inputs, kernel.inputs, strict=True)]
+        params = [self._param(p) if v in self.halos.cut else p for v, p in zip(op.inputs, kernel.inputs, strict=True)]
         params += [FieldParam(f"{what}{axis}", NUMBER, by_value=True) for what, axis in names]
         turns = replace(
             kernel,
@@ -91,5 +91,5 @@ class _Windowing:
 
 
 def _retyped(node: Node, kind: FieldType) -> Node:
-    """What comes in windows; turns of iterations are given results too."""
+    """A node of another type, for a value that comes in windows; a result that an iteration takes becomes a leaf."""
     return replace(node, type=kind) if isinstance(node, Leaf) else Leaf(kind)

@@ -15,7 +15,7 @@ from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.guards.function_wrapper import bind_of_library
 from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.array_arguments import an_array, as_field
-from gpuop.engine.jit.call_cache import CONSTANT, DATA, RESULT, Anew, CallsBefore
+from gpuop.engine.jit.call_cache import CONSTANT, DATA, RESULT, Anew, CallCache
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, is_swapped, refuse_swapped
 from gpuop.lib.ndimage.scalar_arguments import ManyNumbers, frozen
@@ -51,7 +51,7 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
             return function(as_field(array), **given, **options)  # type: ignore[no-any-return]
 
         run = pipeline(_named(_told(field_of), name))
-        before = CallsBefore(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
+        before = CallCache(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
 
         def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
             given = dict(bind_of_library(name, signature, args, kwargs).arguments)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.from_arrays import is_array
-from gpuop.engine.jit.partition import Parted
+from gpuop.engine.jit.partition import GridPartition
 from gpuop.engine.jit.pipeline import Pipeline
 from gpuop.fusion.windows.kernel_halo import EndToEnd
 from gpuop.ir.types import is_integer
@@ -42,7 +42,7 @@ class StreamCut:
             (tuple(each.shape)[batch * b :], np.dtype(each.dtype))
             for each, b in zip(sources, self.batched, strict=True)
         ]
-        self.of: Parted = made._in_parts(self.types, constants, shared)
+        self.of: GridPartition = made._in_parts(self.types, constants, shared)
         self.grid = self.of.footprint.grid
         check_points((*self.lead, *self.grid))
         windows = [shape[: len(self.grid)] == self.grid for shape, _ in self.types]
@@ -117,7 +117,7 @@ class StreamCut:
     @property
     def results_stage(self) -> int:
         """The stage number of the results, after all stages."""
-        return len(self.of.staged.stages) if self.is_cut else 0
+        return len(self.of.pipeline_stages.stages) if self.is_cut else 0
 
     @property
     def values_stage(self) -> int:
