@@ -38,6 +38,7 @@ class Output:
         complete: threads must write all of it, though it starts as `fill`, because no other value was specified.
         sparse: nobody reads the points that no thread writes.
         initial: the input whose values it has at the start; threads read and write it anywhere.
+        unordered: the result is the same in whatever order threads read and write one place, so checks report no race.
     """
 
     param: FieldParam
@@ -46,6 +47,7 @@ class Output:
     complete: bool = False
     sparse: bool = False
     initial: FieldParam | None = None
+    unordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,7 +42,7 @@ class KernelText:
         for output in kernel.outputs:
             over = "" if output.over is None else f" over {self.name(output.over)}"
             over += "" if output.initial is None else f" begins as {self.name(output.initial)}"
-            fill = f"{output.fill}{' complete' * output.complete}"
+            fill = f"{output.fill}{' complete' * output.complete}{' unordered' * output.unordered}"
             kind = self.grid(output.param, str(output.param.type))
             self.lines.append(f"out {self.name(output.param)}: {kind} fill {fill}{over}")
         for param in kernel.intermediates:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -91,3 +92,24 @@ def test_values_of_all_sizes_stay(device: str) -> None:
     assert np.array_equal(linalg.eigvalsh(gp.ScalarField(diagonal)).numpy(), np.float32([1e-35, 1, 1e10]))
     for odd in (0, np.nan, np.inf):
         assert not np.isfinite(linalg.svdvals(gp.ScalarField(np.diag(np.float32([odd, 1])))).numpy()).all() or odd == 0
+
+
+ENDS = [("float16", 3e4), ("float16", 1e-3), ("float32", 1e-30), ("float32", 1e30), ("float64", 1e300)]
+
+
+@pytest.mark.parametrize(("dtype", "scale"), ENDS)
+def test_conditions_by_norms(dtype: str, scale: float, device: str) -> None:
+    field, plain = matrices(dtype, scale, 3, 3)
+    for order in ("fro", 1, -math.inf):
+        near(linalg.cond(field, order), np.linalg.cond(plain, order), "float64" if dtype == "float64" else "float32")
+
+
+@pytest.mark.parametrize(("dtype", "scale"), ENDS)
+def test_norms_reach_as_far_as_those_of_numpy(dtype: str, scale: float, device: str) -> None:
+    """Infinite or 0 where NumPy's are."""
+    vector = (np.random.default_rng(3).uniform(0.1, 1, 9) * scale).astype(dtype)
+    for order in (None, 3, 1, -1, 0.5, math.inf):
+        with np.errstate(all="ignore"):
+            expected = np.linalg.norm(vector, order)
+        close = {"float16": 5e-2, "float32": 1e-5, "float64": 1e-13}[dtype]
+        np.testing.assert_allclose(linalg.norm(gp.ScalarField(vector), order).numpy(), expected, rtol=close)

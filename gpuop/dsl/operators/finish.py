@@ -126,7 +126,7 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[ir.Bl
     covered = covers(body, field, domain)
     check_races(kernel, slot, covered)
     if slot.initial is not None:
-        return body, Output(field, initial=slot.initial)
+        return body, Output(field, initial=slot.initial, unordered=slot.unordered)
     if slot.default is None:
         check_cover(kernel, slot, covered)
     first = next((n for n, stmt in enumerate(body) if _is_read(stmt, field)), len(body))

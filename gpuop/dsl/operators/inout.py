@@ -9,7 +9,7 @@ from typing import Any
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.recorder.recorder import Recorder, UpdatedField
+from gpuop.dsl.recorder.recorder import Recorder, UpdatedField, current
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 
@@ -63,6 +63,14 @@ def begin_updates(
         recorder.updated[placeholder.node] = UpdatedField(recorder, name, field, slot, name in in_memory)
         arguments[name] = placeholder
     return inspect.BoundArguments(bound.signature, arguments)
+
+
+def unordered(field: Field) -> None:
+    """Say in a body of the library's that the order does not matter in which threads read and write a field that they update.
+
+    Checks then see no race there, but all others.
+    """
+    current().updated[field.node].slot.unordered = True
 
 
 def _in_planes(recorder: Recorder, name: str, field: Field) -> Field:

@@ -48,6 +48,7 @@ class OutputSlot:
         kind: the public type, with names and all dimensions.
         updates: name of the argument that an operator updates through it; empty for other outputs.
         initial: the input with its initial values, if threads read and write it in memory.
+        unordered: as of `Output`.
     """
 
     param: FieldParam
@@ -56,6 +57,7 @@ class OutputSlot:
     default: Fill | None = None
     updates: str = ""
     initial: FieldParam | None = None
+    unordered: bool = False
 
     @property
     def shown(self) -> str:

@@ -280,4 +280,17 @@ def cond(x: Any, p: Any = None) -> Any:
         values = svdvals(matrix)
         ends = values[..., 0], values[..., -1]
         return ends[1] / ends[0] if p == -2 else ends[0] / ends[1]
-    return norm(matrix, p, (-2, -1)) * norm(inv(matrix), p, (-2, -1))
+    near = _scaled(matrix)
+    return norm(near, p, (-2, -1)) * norm(inv(near), p, (-2, -1))
+
+
+def _scaled(matrix: Any) -> Any:
+    """The matrices times powers of two, so that values, and those of inverses, have squares: conditions are the same."""
+    given = Given("cond", matrix, complex_=True)
+
+    def body() -> None:
+        values = given.read()
+        given.scaled(values, given.rows, given.columns)
+        given.write(k._out0, given.rows, given.columns, lambda i, j: values[i, j])
+
+    return given.call(body, [(given.rows, given.columns)])[0]

@@ -22,7 +22,7 @@ from gpuop.runtime.reference.checked_memory import CheckedMemory
 from gpuop.runtime.reference.diagnostics import Findings
 from gpuop.runtime.reference.interpreter import Mask, Threads
 from gpuop.runtime.reference.positions import Positions, chunks
-from gpuop.runtime.reference.races import History
+from gpuop.runtime.reference.races import History, UnorderedOutput
 from gpuop.runtime.reference.wraparound import is_masked, may_wrap, wraps
 
 Codes = NDArray[Any]  # for each thread the code of a fault, or 0
@@ -38,7 +38,8 @@ def run_checked(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]]) -> No
     planes = {p: array.reshape(p.type.planes, -1) for p, array in fields.items()}
     say = Findings(kernel)
     touched = {_competing(kernel, stmt) for stmt in walk(kernel.body)} | {o.param for o in kernel.outputs if o.complete}
-    outputs = {p: History(planes[p].size) for p in touched if p is not None}
+    free = {o.param for o in kernel.outputs if o.unordered}
+    outputs = {p: (UnorderedOutput if p in free else History)(planes[p].size) for p in touched if p is not None}
     for where in chunks(kernel, kernel.whole):
         with np.errstate(all="ignore"):
             CheckedThreads(kernel, where, CheckedMemory(where, planes, outputs, say)).block(kernel.body, None)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import AXES, Action, Apply, Barrier, Collective, FieldParam, Index, Load, Stmt
 from gpuop.ir.visit import walk_expr
-from gpuop.runtime.reference.gpu_history import MemoryHistory
+from gpuop.runtime.reference.gpu_history import MemoryHistory, UnorderedHistory
 from gpuop.runtime.reference.gpu_memory import GpuMemory
 from gpuop.runtime.reference.gpu_poison import Loads, PoisonedThreads
 from gpuop.runtime.reference.gpu_reports import GpuReports
@@ -44,7 +44,8 @@ def _histories(kernel: Kernel, planes: dict[FieldParam, NDArray[Any]]) -> dict[F
     for output in kernel.outputs:
         memory = planes[output.param]
         initial = output.fill is not None or output.initial is not None
-        history = found[output.param] = MemoryHistory(memory.size, initial)
+        kind = UnorderedHistory if output.unordered else MemoryHistory
+        history = found[output.param] = kind(memory.size, initial)
         for param in kernel.inputs:
             if not param.by_value and memory.size and np.may_share_memory(memory, planes[param]):
                 found[param] = history

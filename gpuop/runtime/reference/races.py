@@ -142,6 +142,19 @@ class History:
         )
 
 
+class UnorderedOutput(History):
+    """Of an output that threads touch in any order: none of it is a race."""
+
+    def read(self, access: MemoryAccess) -> None:
+        return None
+
+    def update(self, access: MemoryAccess) -> None:
+        self.written[access.cell] = True
+
+    def write(self, access: MemoryAccess, changed: Mask, lost: Mask) -> None:
+        self.written[access.cell] = True
+
+
 class LocalHistory(History):
     """The accesses to cells of an array in local memory: an element in each group; `cell % groups` is the group's number."""
 

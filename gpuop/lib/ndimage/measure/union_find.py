@@ -22,6 +22,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.decorator import operator
+from gpuop.dsl.operators.inout import unordered
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.bit_masks import (
@@ -103,6 +104,9 @@ def _runs(inside: Field, links: Links) -> None:
 @operator(inout="parents")
 def _joined(words: Any, parents: Any, links: Links) -> None:
     """Join the trees of neighbours that are in other rows, or in another word of the row."""
+    unordered(
+        parents
+    )  # a root is put below a lesser one only, and each value that a place has had leads to the same root
     threads_of_words(links)
     lead = apart(k._row, links.shape[:-1])
 
