@@ -1,4 +1,4 @@
-"""From a recorded kernel to one that prints: a list of passes, each in a file of its own, read top to bottom."""
+"""The pipeline from a recorded kernel to a printable one: a list of passes, each in a file of its own, read top to bottom."""
 
 from __future__ import annotations
 
@@ -47,35 +47,37 @@ PIPELINE: Steps = (
     (resolve_target, Form.RECORDED),  # `_target` becomes constants, and one branch of each `_codegenIf` is left
     (drop_asserts, Form.RECORDED),  # assertions go, unless `report_asserts` has made them part of the kernel
     (unroll, Form.RECORDED),  # loops that the user wants expanded
-    (join_loops, Form.RECORDED),  # loops of fused operators that turn alike
-    (simplify, Form.RECORDED),  # nothing computed twice or in vain
-    (drop_hints, Form.RECORDED),  # hints to expand loops go where they ask for too much text
-    (narrow, Form.RECORDED),  # integers of few bits are computed in few bits, where these are vectors
-    (pack, Form.RECORDED),  # on GPUs, four bytes in a word are computed at once
-    (schedule, Form.RECORDED),  # which thread computes which points, and what it keeps for others
-    (loop_lanes, Form.RECORDED),  # on CPUs, turns of a loop are lanes, where a thread has a work-group to itself
-    (quick_extremes, Form.RECORDED),  # of floats: by one instruction each, where that is seen to be right
-    (widen, Form.RECORDED),  # a thread handles several points, where it reads and writes only those
+    (join_loops, Form.RECORDED),  # loop fusion: loops of fused operators with equal iterations
+    (simplify, Form.RECORDED),  # common subexpressions, constants, dead code
+    (drop_hints, Form.RECORDED),  # unroll hints go where they ask for too much text
+    (narrow, Form.RECORDED),  # integers of few bits are computed in few bits, in vectors
+    (pack, Form.RECORDED),  # SWAR on GPUs: four bytes of a word are computed at once
+    (schedule, Form.RECORDED),  # the threads of points, and the memory of intermediates
+    (loop_lanes, Form.RECORDED),  # loop vectorization on CPUs, in work-groups of one thread
+    (quick_extremes, Form.RECORDED),  # minima and maxima of floats by one instruction, checked afterwards
+    (widen, Form.RECORDED),  # thread coarsening of kernels that read and write own points alone
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
     (define_division, Form.LOWERED),  # integer division never traps
     (wrap_integers, Form.LOWERED),  # signed overflow wraps
-    (hide_negations, Form.LOWERED),  # compilers that see them compute wrongly
-    (hide_constant_nans, Form.LOWERED),  # NVIDIA's compiler takes them for equal numbers
+    (hide_negations, Form.LOWERED),  # some compilers miscompile visible ones
+    (hide_constant_nans, Form.LOWERED),  # the NVIDIA compiler takes them for equal numbers
     (half_as_float, Form.LOWERED),  # half computes in float and rounds
     (simplify, Form.LOWERED),
-    (load_ahead, Form.LOWERED),  # no turn of an expanded loop waits for its own loads
+    (load_ahead, Form.LOWERED),  # iterations of an unrolled loop load first, so that loads overlap
     (vectorize, Form.LOWERED),  # lanes become vectors where the language has them
-    (guard_domain, Form.LOWERED),  # threads are rounded up to whole groups; the surplus does nothing
+    (guard_domain, Form.LOWERED),  # threads are rounded up to whole groups; tail threads are predicated off
     (inline_once, Form.PRINTABLE),  # readable source
 )
 
 
-_outside: BoundedCache[tuple[Kernel, Lowering], str] = BoundedCache(256)  # why a schedule is not taken; empty: it is
+_outside: BoundedCache[tuple[Kernel, Lowering], str] = BoundedCache(
+    256
+)  # reasons why schedules are dropped; empty where kept
 
 
 @dataclass(frozen=True, slots=True)
 class AfterPass:
-    """What a pass leaves of a kernel."""
+    """The kernel after a pass."""
 
     name: str
     form: Form
@@ -90,12 +92,12 @@ class AfterPass:
 
 
 def lowering() -> Lowering:
-    """What lowering goes by besides the kernel and the target: what it made before holds as long as this is equal."""
+    """The key of cached lowerings, besides the kernel and the target: the passes, the methods and the settings."""
     return PIPELINE, schedules.METHODS, config.generating
 
 
 def pass_by_pass(kernel: Kernel, target: Target) -> Iterator[AfterPass]:
-    """Run the pipeline, verifying what fusion and all passes together leave, or what each pass leaves (`Config.verify`)."""
+    """Run the pipeline. The kernel is verified before the first and after the last pass, or after each (`Config.verify`)."""
     how = lowering()
     first = _before_schedule(kernel, target, how)
     yield from first
@@ -108,7 +110,7 @@ def unscheduled(kernel: Kernel, target: Target) -> Kernel:
 
 
 def not_inside(kernel: Kernel, target: Target) -> str:
-    """Why the schedule of a kernel is not taken after all, as the end of a sentence; empty where it is, or there is none."""
+    """Return the reason why the schedule of a kernel is dropped, as the end of a sentence; empty where it is kept, or none."""
     how = lowering()
     ready = _before_schedule(kernel, target, how)[-1].kernel
     if schedules.choice(ready) is None:
@@ -117,7 +119,7 @@ def not_inside(kernel: Kernel, target: Target) -> str:
 
 
 def _inside(ready: Kernel, how: Lowering) -> tuple[tuple[AfterPass, ...], str]:
-    """What the passes from the schedule on make, without one whose accesses are not shown to be inside, and why without."""
+    """The kernels after the schedule and later passes; and the reason if it is dropped, as accesses are not proved to be inside."""
     steps = [step for step, _ in PIPELINE]
     rest = PIPELINE[steps.index(schedule) :] if schedule in steps else ()
     plain = replace(ready, pin=Pin(schedules.PLAIN))
@@ -131,7 +133,7 @@ def _inside(ready: Kernel, how: Lowering) -> tuple[tuple[AfterPass, ...], str]:
     found, why = _unproved(done), ""
     if found:
         apart = tuple(_run(rest, plain))
-        users = {(each.does, each.memory.hint) for each in _unproved(apart)}  # what no schedule changes
+        users = {(each.does, each.memory.hint) for each in _unproved(apart)}  # accesses that the user's body has itself
         why = next((str(each) for each in found if (each.does, each.memory.hint) not in users), "")
         done = apart if why else done
     _outside[ready, how] = why
@@ -139,7 +141,7 @@ def _inside(ready: Kernel, how: Lowering) -> tuple[tuple[AfterPass, ...], str]:
 
 
 def _unproved(done: tuple[AfterPass, ...]) -> list[Unproved]:
-    """The accesses of a scheduled kernel that are not shown to be inside, in its last form without vectors."""
+    """The accesses of a scheduled kernel that are not proved to be inside, in its last form without vectors."""
     return next((unproved(after.kernel) for after in done if after.name == load_ahead.__name__), [])
 
 

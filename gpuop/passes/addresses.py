@@ -1,4 +1,4 @@
-"""Where a tensor lies in memory: coordinates with what is known of their range, and flat offsets made of named strides."""
+"""Addresses of tensors in memory: coordinates with their ranges, and flat offsets of named strides."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
 
 
 class Addresses:
-    """Records the arithmetic of addresses; operands are scalars.
+    """Builds the arithmetic of addresses; operands are scalars.
 
     Attributes:
-        ranges: of what was bound, which is to be met in order.
+        ranges: the ranges of variables; bindings must be added in order.
     """
 
     def __init__(self, kernel: Kernel, b: Builder) -> None:
@@ -36,7 +36,7 @@ class Addresses:
     def target(
         self, field: FieldParam, point: tuple[Expr, ...] | None, element: Expr | None
     ) -> tuple[Expr | None, list[Expr]]:
-        """Where a write goes: a test that it lies inside the field (None: always), and an offset for each plane."""
+        """The target of a write: a test that it lies inside of the field (None: always), and an offset for each plane."""
         planes = self.planes(field, element)
         coordinates = self.coordinates(field, point)
         tests = [inside(self.b, c) for c in coordinates]
@@ -85,7 +85,7 @@ class Addresses:
         return self._along(field, point, plane, "tensorStride", layout.element)
 
     def _along(self, field: FieldParam, point: Expr, count: Expr, what: str, step: int) -> Expr:
-        """So many steps further."""
+        """The offset, `count` steps further."""
         if count == constant(0, INT):
             return point
         far = self.b.apply("mul", self.b.cast(count, self.index_type(field)), self.stride(field, what, step))
@@ -95,5 +95,5 @@ class Addresses:
         return Stride(field, what, value, self.index_type(field))
 
     def index_type(self, field: FieldParam) -> Type:
-        """Offsets are int, and long in fields that reach over 2³¹ elements or more."""
+        """The type of offsets: int, or long in fields that extend over 2³¹ elements or more."""
         return Type(LONG if self.kernel.layout(field).reach(field.type) > 2**31 - 2 else INT)

@@ -1,4 +1,4 @@
-"""Assertions become records in a report, which checked execution reads after a launch; otherwise they are dropped."""
+"""Assertions: dropped, or turned into entries of a report that checked execution reads after a launch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assertions(kernel: Kernel) -> tuple[Assert, ...]:
 
 
 def report_asserts(kernel: Kernel) -> Kernel:
-    """Add an output with an entry for each assertion: 1 + the number of the first thread that was seen to fail, else 0."""
+    """Add an output with an entry for each assertion: 1 + the number of the first thread that failed, or 0."""
     found = assertions(kernel)
     if not found:
         return kernel
@@ -60,7 +60,7 @@ def _each(block: Block, f: Callable[[Assert], Block]) -> Block:
 
 
 def failure(kernel: Kernel, report: Sequence[int]) -> SemanticError | None:
-    """What a report says, if any assertion of the (original) kernel failed."""
+    """The error of the first assertion of the (original) kernel that failed; None where all held."""
     for stmt, entry in zip(assertions(kernel), report, strict=True):
         if entry:
             return failed(stmt, thread_of(kernel, int(entry)))

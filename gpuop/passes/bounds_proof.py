@@ -1,8 +1,8 @@
-"""Whether each access of a lowered kernel is inside its array, as ranges and enclosing conditions show.
+"""Proof that each access of a lowered kernel is inside of its array, from ranges and enclosing conditions.
 
-What is read at places that are data is bordered or tested, so ranges show it too; what a user reads `unchecked`, and the places of
-a user's own arrays, are the user's promise. Not shown are products of two numbers that change, and places that depend on more
-choices within choices than `symbolic_bounds.DEEPEST`: no schedule that the tests force has any.
+Reads at indices that are data have borders or tests, so ranges prove them too; `unchecked` reads, and indices of the user's own
+arrays, are promises of the user. Products of two variables, and choices nested deeper than `symbolic_bounds.DEEPEST`, cannot be
+proved; no schedule that the tests force has any.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gpuop.passes.symbolic_bounds import KnownBounds
 
 @dataclass(frozen=True)
 class Unproved:
-    """An access that is not shown to be inside.
+    """An access that is not proved to be inside.
 
     Attributes:
         does: "reads" or "writes".
-        found: the range that its place is known to have, along an axis of an array; of a field, the flat place.
+        range: the known range of an index of an array, or of the flat index of a field.
         extent: the range that is inside.
     """
 
@@ -41,7 +41,7 @@ class Unproved:
 
 
 def unproved(kernel: Kernel) -> list[Unproved]:
-    """The accesses of a lowered kernel, before it has vectors, that are not shown to be inside; extents must be known."""
+    """The accesses of a lowered kernel without vectors that are not proved to be inside; none where extents are arguments."""
     return _Proof(kernel).run() if kernel.domain.threads and not kernel.named else []
 
 
@@ -104,7 +104,7 @@ class _Proof:
         )
 
     def is_inside_either(self, place: Expr, low: int, high: int, conditions: tuple[Expr, ...], holds: bool) -> bool:
-        """Whether it is inside whichever one of some conditions holds."""
+        """Whether an index is inside under each one of some conditions, of which at least one holds."""
         for cond in conditions:
             with self.known.under(cond, holds):
                 if not self.known.is_within(place, low, high):
@@ -113,7 +113,7 @@ class _Proof:
 
 
 def places(layout: Layout, kind: FieldType) -> Range:
-    """The flat places of a field's elements, seen from its first one."""
+    """The range of the flat indices of a field's elements, relative to its first one."""
     if layout.row is None:
         along = [(layout.element, kind.planes)]
     else:

@@ -1,4 +1,10 @@
-"""A thread handles several neighbouring points: all are loaded, then a loop runs the body for each, then all are stored."""
+"""Thread coarsening: a thread handles several points, its lanes.
+
+It loads all of them, runs the body for each in a loop, and stores all. With four lanes:
+
+    wide, vector   thread  0 0 0 0 1 1 1 1 2 2 2 2 ...             neighbours, accessed at once
+    spaced         thread  0 1 2 ... 255 0 1 2 ... 255 0 1 2 ...   points of a thread are WIDTH apart
+"""
 
 from __future__ import annotations
 
@@ -25,7 +31,7 @@ def widen(kernel: Kernel) -> Kernel:
 
 
 class Coarsening:
-    """Builds the kernel whose threads have several points."""
+    """Builds the kernel of coarsened threads."""
 
     def __init__(self, kernel: Kernel, thread: PointsPerThread) -> None:
         self.source = kernel
@@ -71,28 +77,28 @@ class Coarsening:
         )
 
     def computed(self) -> ir.Block:
-        """Loads, what is made of them, and stores."""
+        """The loads, the loop over lanes, and the stores."""
         move = self.spaced if self.thread.form == "spaced" else self.either if self.open_end else self.wide
         return (*move(self.loaded, True), self.loop(self.body), *move(self.stored, False))
 
     def other_point(self, read: ir.Read, lane: ir.Expr, b: Builder) -> ir.Expr | None:
-        """What a lane reads of other points, where it has been loaded."""
+        """The value of a read of another point, if the thread has loaded it; None where it has not."""
         return None
 
     @property
     def partial(self) -> bool:
-        """Whether a vector at the end may have less lanes than others."""
+        """Whether the last vector may have fewer lanes than others."""
         remainder = self.points % self.thread.count if not self.source.named else 1
         return self.thread.form == "vector" and remainder > 0 and not self.overlaps
 
     @property
     def open_end(self) -> bool:
-        """Whether nobody knows if the last thread's points are all there, and accesses at once are to be aligned."""
+        """Whether the last thread may have fewer points, as extents are arguments, and wide accesses must be aligned."""
         return bool(self.source.named) and self.thread.form == "wide"
 
     @property
     def overlaps(self) -> bool:
-        """Whether a vector at the end has lanes of the one before it instead, where nobody knows how many are left."""
+        """Whether the last vector begins earlier and overlaps the one before it, as extents are arguments."""
         return bool(self.source.named) and not self.open_end and not self.source.shared_memory
 
     def first_point(self, b: Builder) -> ir.Expr:
@@ -111,7 +117,7 @@ class Coarsening:
         return ir.For(lane, start, stop, step, body(lane, []), self.thread.count, lanes=True)
 
     def point(self, lane: ir.Var, out: list[ir.Stmt]) -> ir.Expr:
-        """Where a lane is along the axis."""
+        """The coordinate of a lane along the axis."""
         step = WIDTH if self.thread.form == "spaced" else 1
         along = collector(out).apply("mul", ir.Ref(lane), step)
         return collector(out, hint="point", temporary=False).apply("add", ir.Ref(self.first), along)
@@ -119,7 +125,7 @@ class Coarsening:
     # --- memory -------------------------------------------------------------------------------------------------
 
     def wide(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
-        """Whole rows of lanes; a vector at the end may have less, and on GPUs users' arrays are read where they are not aligned."""
+        """Accesses to all lanes at once; the last vector may have fewer, and unaligned arrays of users get single accesses."""
         left = ir.Ref(self.left) if self.partial else None
         anywhere = self.thread.form == "vector" or self.thread.flat or self.open_end
         each = {
@@ -135,7 +141,7 @@ class Coarsening:
         return at_once + self.spaced(each, loads)
 
     def either(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
-        """At once what has one plane, if all points are there: other planes begin anywhere."""
+        """Accesses at once to fields of one plane, if all points exist; single accesses to fields of several, unaligned ones."""
         out: list[ir.Stmt] = []
         single = {(field, e): a for (field, e), a in arrays.items() if field.type.planes == 1}
         others = {place: a for place, a in arrays.items() if place not in single}
@@ -146,7 +152,7 @@ class Coarsening:
         return out + self.spaced(others, loads)
 
     def spaced(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
-        """One by one; lanes behind the last point load that, and store nothing."""
+        """Accesses one by one; lanes behind the last point load that point, and store nothing."""
 
         def body(lane: ir.Var, out: list[ir.Stmt]) -> ir.Block:
             point, b = self.point(lane, out), collector(out)
@@ -165,7 +171,7 @@ class Coarsening:
     # --- the body -----------------------------------------------------------------------------------------------
 
     def body(self, lane: ir.Var, out: list[ir.Stmt]) -> ir.Block:
-        """The user's, for one lane."""
+        """The body of the user for one lane."""
         copied = _Body(self, lane, self.positions(lane, out)).copy()
         return (*out, *copied)
 
@@ -185,7 +191,7 @@ class Coarsening:
 
 
 class _Body(Copier):
-    """The body with arrays in the place of fields."""
+    """Copies the body with arrays instead of fields."""
 
     def __init__(self, widening: Coarsening, lane: ir.Var, positions: dict[ir.Expr, ir.Expr]) -> None:
         super().__init__(widening.source.body)
@@ -226,7 +232,7 @@ class _Body(Copier):
 
 
 def _coordinates(b: Builder, point: ir.Expr, domain: Domain) -> dict[str, ir.Expr]:
-    """Where a point of the flat grid is along each axis."""
+    """The coordinates of a point of the flat grid, by axis."""
     at: dict[str, ir.Expr] = {}
     for axis in reversed(domain.axes):
         outermost = axis == domain.axes[0]

@@ -1,7 +1,7 @@
-"""How many neighbouring points a thread handles, and in which form; and why it is only one.
+"""The coarsening factor: the number of points of a thread, their form, and the reason if it is one.
 
-Several points, its lanes, a thread has only in kernels that read and write no points but the thread's own. It then accesses
-16 bytes of memory at a time, without which GPUs do not copy at full speed: four floats, sixteen bytes.
+Only kernels that read and write own points alone are coarsened. A thread then accesses 16 bytes of memory at a time, four floats
+or sixteen bytes, which GPUs need to copy at full speed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gpuop.passes.vectorization_legality import demand, obstacle
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
 MOST_VALUES = 1024  # values that the copies of a body compute
-SMALL = 16  # on a CPU, a grid is small with a 16th of the threads that keep a GPU busy
-STREAMED = 1 << 25  # bytes: CPUs write outputs of this size past their caches, few of which hold as much
-LINE = 64  # bytes of a CPU's cache line
-MOST_PARTS = 4  # lines that a thread writes parts of in turns, which CPUs still write whole past their caches
-LONG_ROW = 2048  # columns: so many are enough for groups whose threads have points as far apart as these are wide
+SMALL = 16  # a grid is small on a CPU with a 16th of the threads that keep a GPU busy
+STREAMED = 1 << 25  # bytes of outputs that CPUs write past their caches, which few caches hold
+LINE = 64  # bytes of a cache line of CPUs
+MOST_PARTS = 4  # partly written lines of a thread that CPUs still combine into whole ones past their caches
+LONG_ROW = 2048  # columns of a row that are enough for groups with spaced points
 ONE_BY_ONE = "the device handles points one by one as fast"
 
 Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
@@ -33,14 +33,14 @@ Place = tuple[FieldParam, Expr]  # a field, and an element of its tensor
 
 @dataclass(frozen=True)
 class PointsPerThread:
-    """How many points a thread handles, and how.
+    """The coarsening of threads.
 
     Attributes:
-        count: points.
+        count: the number of points of a thread.
         form: "scalar", one point; "wide", neighbours that are accessed at once; "spaced", points that are a work-group
-            apart, where accesses at once would not be aligned; "vector", neighbours in the vectors of a CPU.
-        flat: whether the points are counted along one axis.
-        reason: what stands against more lanes, or against wide ones.
+            apart, where wide accesses would not be aligned; "vector", neighbours in the vectors of a CPU.
+        flat: whether the grid is flattened to one axis.
+        reason: the reason against more lanes, or against wide ones.
     """
 
     count: int = 1
@@ -50,7 +50,7 @@ class PointsPerThread:
 
 
 def points_per_thread(kernel: Kernel) -> PointsPerThread:
-    """How many points a thread of a recorded kernel should handle on its target."""
+    """The coarsening that suits a recorded kernel on its target."""
     refused = _refusal(kernel)
     if refused:
         return PointsPerThread(reason=refused)
@@ -67,14 +67,17 @@ def points_per_thread(kernel: Kernel) -> PointsPerThread:
 
 
 def is_small(kernel: Kernel, each: float = 1.0) -> bool:
-    """Whether a CPU is done with a grid sooner than its vectors are compiled, threads counting as so many; of what is compiled
-    once for all sizes nobody asks."""
+    """Whether a CPU runs a grid sooner than it compiles vectors for it; never where extents are arguments.
+
+    Args:
+        each: the number of threads that one counts as.
+    """
     assert kernel.target is not None
     return not kernel.named and kernel.domain.threads * each * SMALL < kernel.target.least_threads
 
 
 def is_streamed(kernel: Kernel, field: FieldParam) -> bool:
-    """Whether vectors of an output are written past the caches: a line is not fetched first, which costs a third of the time."""
+    """Whether vectors of an output are written past the caches, which saves the fetch of each line, a third of the time."""
     kind, size = field.type, field.type.storage.bits // 8
     aligned = kind.planes == 1 or (not kernel.named and kind.field_shape.points * size % ACCESS == 0)
     return (kernel.large if kernel.named else is_large(field)) and aligned and kind.storage is not HALF
@@ -98,9 +101,9 @@ def streamed(kernel: Kernel) -> set[FieldParam]:
 
 
 def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPerThread:
-    """Lanes in rows where they divide these and positions matter, so that there is no division; else in the flat grid."""
+    """Lanes along rows where they divide these and the body uses positions, to avoid divisions; else along the flat grid."""
     columns, points = kernel.domain.extent("column"), kernel.domain.shape.points
-    if kernel.named and form == "wide":  # of a row, whose end may have fewer
+    if kernel.named and form == "wide":  # along rows, whose last thread may have fewer
         return PointsPerThread(count, form, False, reason)
     if kernel.named and columns < count:
         return PointsPerThread(reason="its rows are too short for vectors")
@@ -124,17 +127,17 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
 
 
 def is_own(field: FieldParam) -> bool:
-    """Whether each thread has a point of its own in a field, and not one with all others."""
+    """Whether each thread has a point of its own in a field, unlike in one that is passed by value."""
     return not field.by_value and len(field.type.field_shape) > 0
 
 
 def elements(field: FieldParam, element: Expr | None) -> list[Expr]:
-    """The elements of a tensor that an access means."""
+    """The elements of a tensor that an access refers to."""
     return [element] if element is not None else [constant(k, INT) for k in range(field.type.planes)]
 
 
 def places(kernel: Kernel) -> tuple[list[Place], list[Place]]:
-    """What a thread reads and what it writes at its own point, each once."""
+    """The elements that a thread reads, and those that it writes, at its own point, each once."""
     here = (e for e in expressions(kernel.body) if isinstance(e, Read) and e.point is None)
     reads = [(e.field, e.element) for e in here if is_own(e.field)]
     writes = [(stmt.field, stmt.element) for stmt in kernel.body if isinstance(stmt, Write)]
@@ -163,14 +166,14 @@ def _refusal(kernel: Kernel) -> str:
 
 
 def others_points(kernel: Kernel) -> str:
-    """Why it is more than a computation for each point: what threads have in common, or read and write beside their own point."""
+    """Return the reason why a kernel is not pointwise: threads share something, or use points of others; empty where it is."""
     found = [refusal_of_thread(kernel)]
     found += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
     return next(filter(None, found), "")
 
 
 def refusal_of_thread(kernel: Kernel) -> str:
-    """Why a thread's statements are not to be copied for several points, whatever they read."""
+    """Return the reason why the statements of a thread cannot be copied for several points, whatever they read; else empty."""
     if refused := refused_layouts(kernel):
         return refused
     if tells_groups(kernel):
@@ -179,19 +182,19 @@ def refusal_of_thread(kernel: Kernel) -> str:
 
 
 def refused_layouts(kernel: Kernel) -> str:
-    """Why threads do not have several points of an array of the user's: it begins anywhere, but columns must be neighbours."""
+    """Return the reason why the layouts of users' arrays rule out several points of a thread: columns are no neighbours."""
     names = ", ".join(f"`{param.hint}`" for param, layout in kernel.layouts if not layout.in_rows())
     return names and f"the user's memory of {names} does not lie in planes"
 
 
 def tells_groups(kernel: Kernel) -> bool:
-    """Whether a thread knows where it is in its work-group."""
+    """Whether a kernel has a work-group of the user, or uses the position of a thread in it."""
     of_group = (isinstance(e, Index) and e.kind not in ("global", "global_size") for e in expressions(kernel.body))
     return kernel.group is not None or any(of_group)
 
 
 def unrepeatable(stmt: Stmt, kernel: Kernel) -> str:
-    """What keeps a statement from being copied for each point: what has no effect and writes no output may be copied."""
+    """Return the reason why a statement cannot be copied for each point; empty where it has no effect but writes of own points."""
     match stmt:
         case Declare(array=array) if array.space == "local":
             return "it has local memory"
@@ -212,14 +215,14 @@ def _read(read: Read, kernel: Kernel) -> str:
 
 
 def is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
-    """Whether it is known which element is meant: the thread's own, where the tensor has just as many."""
+    """Whether the element of an access is known: all, a constant, or the thread's own where the tensor has as many."""
     if isinstance(element, Index):
         return element == Index("global", "element") and field.type.planes == kernel.domain.elements
     return element is None or isinstance(element, Const)
 
 
 def _is_row(kernel: Kernel) -> bool:
-    """Whether its points are a row in gpuop's own memory: so every few of them are aligned, however many they are."""
+    """Whether the points are a row in memory of gpuop, so that groups of neighbours are aligned whatever the extent."""
     return len(kernel.domain.shape) == kernel.domain.elements == 1 and not kernel.layouts
 
 
@@ -231,7 +234,7 @@ def _knows_positions(kernel: Kernel) -> bool:
 
 
 def lanes_of_accesses(kernel: Kernel) -> tuple[int, str]:
-    """Lanes that make the widest accesses; fewer, and why, where threads would be few or large."""
+    """The lanes of the widest accesses; fewer, and the reason, where threads would be few or large."""
     assert kernel.target is not None
     sizes = [field.type.storage.bits // 8 for found in places(kernel) for field, _ in found]
     if not sizes:

@@ -1,8 +1,8 @@
-"""Comparisons of floats that NVIDIA's compiler may take for constants have an operand that it does not know.
+"""Constant NaNs are hidden from the NVIDIA compiler: an operand of comparisons that may have them becomes unknown to it.
 
-What is computed of integers alone may be a constant to a compiler: a % a is 0, a - a too. NVIDIA's keeps an operation on
-constants whose result is NaN (0 / 0, infinity - infinity, 0 · infinity), and takes every comparison of such a constant with
-itself to be one of equal numbers: `x != x` is false. So one of two operands that may both be such NaN gets a sum with 0.
+Results of integer operations may be constants to a compiler: a % a is 0, and so is a - a. The NVIDIA compiler keeps an operation
+on constants whose result is NaN (0 / 0, infinity - infinity, 0 · infinity), and takes every comparison of such a constant with
+itself for one of equal numbers: `x != x` is false. So one of two operands that may both be such a NaN is added to a hidden 0.
 """
 
 from __future__ import annotations
@@ -19,20 +19,24 @@ from gpuop.ir.types import DOUBLE, HALF
 from gpuop.ir.visit import operands, walk
 from gpuop.passes.rewrite import rewrite_bindings
 
-Magnitude = float | None  # what a constant does not exceed, infinity where it may be NaN; None of what is no constant
-STEADY = 4  # rounds over a body after which what still grows, in a loop, has no bound
+Magnitude = float | None  # bound of a constant, infinity where it may be NaN; None of values that are no constants
+STEADY = 4  # rounds over a body after which a bound that still grows is widened to infinity
 
 
 def hide_constant_nans(kernel: Kernel) -> Kernel:
     target = kernel.target
     if target is None or target.device == "cpu" or target.backend == "reference":
-        return kernel  # CPUs' compilers are right
+        return kernel  # compilers for CPUs are right
     constants = _Constants(kernel)
     return replace(kernel, body=rewrite_bindings(kernel.body, constants.rule))
 
 
 class _Constants:
-    """Attributes: known: of names and memory, the join of all that is assigned to them."""
+    """The bounds of values that may be constants.
+
+    Attributes:
+        known: for variables and memory, the join of the bounds of all values that are assigned to them.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self.known: dict[Var | Array | FieldParam, Magnitude] = {}
@@ -41,7 +45,7 @@ class _Constants:
             turn += 1
 
     def meet(self, stmt: Stmt, turn: int) -> bool:
-        """Whether more may be a constant, or a greater one."""
+        """Add a statement; return whether a bound was added or grew."""
         match stmt:
             case Let(var=name, value=value) | Assign(var=name, value=value):
                 new = self.magnitude(value)
@@ -111,7 +115,7 @@ def _greatest(name: Var) -> float:
 
 
 def _within(size: Magnitude, expr: Expr) -> Magnitude:
-    """Infinity of what the type may not hold."""
+    """The bound of a value of a type: infinity where it may overflow."""
     if size is None or expr.type.kind != "f":
         return size
     return math.inf if size > (2.0**1023 if expr.type.dtype is DOUBLE else 2.0**127) else size

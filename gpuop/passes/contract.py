@@ -1,7 +1,7 @@
-"""Multiply-adds: a product that only feeds one sum or difference is not rounded before it.
+"""Contraction to fused multiply-adds: a product that feeds only one sum or difference is not rounded before it.
 
-What is rounded once is a choice of the recorded operations, not of a compiler's: `fma` is one instruction on CPUs and GPUs, and
-has the same bits on all of them.
+The recorded operations decide where this happens, not a compiler: `fma` is one instruction on CPUs and GPUs, and has the same
+bits on all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gpuop.ir.visit import changed, expressions, map_blocks
 
 
 def contract(kernel: Kernel) -> Kernel:
-    """Products of float and double, joined to the sums that they feed; halves have no such instruction everywhere."""
+    """The kernel with products of float and double contracted with their sums; not all devices have a half instruction."""
     uses = Counter(e.var for e in expressions(kernel.body) if isinstance(e, Ref))
     return replace(kernel, body=_contracted(kernel.body, uses))
 
@@ -46,14 +46,14 @@ def _contracted(block: Block, uses: Counter[Var]) -> Block:
 
 
 def _may_join(value: Expr) -> TypeGuard[Apply]:
-    """Whether it is a product of float or double that rounds: one with 1 or -1 does not."""
+    """Whether a value is a product of float or double that rounds: one with 1 or -1 does not."""
     if not (isinstance(value, Apply) and value.op == "mul" and value.type.dtype in (FLOAT, DOUBLE)):
         return False
     return not any(isinstance(arg, Const) and abs(arg.value) == 1 for arg in value.args)
 
 
 def _product(total: Apply, products: dict[Var, Apply]) -> Var | None:
-    """The product that joins a sum: of two the second, as in `total + weight * value`."""
+    """The product that is contracted with a sum: the second one of two, as in `total + weight * value`."""
     return next((arg.var for arg in reversed(total.args) if isinstance(arg, Ref) and arg.var in products), None)
 
 

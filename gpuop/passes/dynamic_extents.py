@@ -1,8 +1,7 @@
-"""Kernels lowered without knowing the extents of their grids, which they get as arguments.
+"""Kernels with the extents of their grids as arguments, lowered once for a range of extents.
 
-Passes ask how large things are in many places. What they make is taken for all extents of a range if it comes out the same at
-the ends of the range, for all extents together and for each by itself: what is decided by extents is decided by thresholds, as
-they grow. Where it does not, a kernel is compiled for each size.
+Passes compare extents with thresholds in many places. A lowered kernel is valid for all extents of a range if lowering gives the
+same result at the ends of the range, for all extents together and for each by itself. Otherwise it is compiled for each size.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from gpuop.passes.coarsening_factor import is_large, others_points
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.lowering_cache import made_before
 
-LEAST = (2, 17, 33, 65, 129, 257)  # extents that ranges begin with: where these are small, other things are decided
+LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide otherwise for smaller ones
 PARTS = (
     1,
     2,
@@ -39,17 +38,17 @@ NOWHERE = Domain(Shape())
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A kernel without its extents.
+    """A kernel with extents as arguments.
 
     Attributes:
         key: equal for kernels that differ in their extents alone.
-        kernel: as recorded, of the greatest extents of its range; None where it cannot do without them.
-        lowered: that kernel as it is printed; None where another process has lowered it.
-        values: the extents that it gets, in the order of its arguments.
-        grid: of its points, of these extents.
-        per_thread: the points that a thread has along each axis, as `Kernel.per_thread`.
+        kernel: the recorded kernel with the greatest extents of its range; None where it needs constant extents.
+        lowered: that kernel in printable form; None where another process has lowered it.
+        values: the extents, in the order of the arguments.
+        grid: the grid of its points, with these extents.
+        per_thread: the points of a thread along each axis, as `Kernel.per_thread`.
         least, most: the ends of the range of each of `values`.
-        reason: why it is compiled for each size, as the end of a sentence.
+        reason: the reason why it is compiled for each size, as the end of a sentence.
     """
 
     key: str = ""
@@ -64,7 +63,7 @@ class Opened:
 
     @property
     def threads(self) -> Domain:
-        """Those that are launched for `grid`."""
+        """The threads that are launched for `grid`."""
         if self.per_thread is None:
             return self.grid
         shape = Shape(*(-(-n // each) for n, each in zip(self.grid.shape, self.per_thread, strict=True)))
@@ -73,7 +72,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class _OpenRange:
-    """What is the same for all extents of a range; the range is empty where there is none."""
+    """The kernel for all extents of a range; an empty range where there is none."""
 
     least: tuple[int, ...] = ()
     most: tuple[int, ...] = ()
@@ -96,12 +95,12 @@ _ranges: BoundedCache[object, _OpenRange] = BoundedCache(KEPT)
 
 
 def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
-    """A recorded kernel as it runs on a target with its extents as arguments.
+    """The kernel with extents as arguments for a recorded one, on a target.
 
-    Not all sizes have one text: large outputs of CPUs are written otherwise, and what is too small for a schedule runs plain.
+    Not all sizes have one text: CPUs stream large outputs past their caches, and grids too small for a schedule run plain.
 
     Args:
-        streamed: whether they are; else these sizes have the text of smaller ones.
+        streamed: whether large outputs are streamed; if not, these sizes have the text of smaller ones.
     """
     refused = _refusal(kernel)
     if refused:
@@ -127,7 +126,7 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
 
 
 def _is_of_points(kernel: Kernel) -> bool:
-    """Whether it is computed for points of which nobody knows where they are: all grids of as many have one kernel."""
+    """Whether the kernel is pointwise and uses no positions, so that it may be flattened: grids of as many points share it."""
     placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
     return bool(kernel.domain.shape) and not placed and not kernel.layouts and not others_points(kernel)
 
@@ -153,14 +152,14 @@ def _refusal(kernel: Kernel) -> str:
 
 
 def _outside(found: _OpenRange, values: Iterable[int]) -> str:
-    """Why these extents have another text; empty where they have this one."""
+    """Return the reason why extents are outside of a range; empty where they are inside."""
     ranges = zip(values, found.least, found.most, strict=True)
     n, least, most = next((each for each in ranges if not each[1] <= each[0] <= each[2]), (0, 0, 0))
     return f"an extent is {n}, not within {least} to {most}" if most else ""
 
 
 def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -> _OpenRange:
-    """The range of a kernel, which `greatest` stands for on disk: it tells all that the range depends on."""
+    """The range of a kernel; `greatest` is its key on disk, as it contains all that the range depends on."""
     found = made_before(RANGES, greatest, target, partial(_searched, kernel, target, extents))
     if not found.most:
         return found
@@ -168,14 +167,14 @@ def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -
 
 
 def _searched(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
-    """The widest range for which the kernel is lowered alike."""
+    """The widest range for which lowering gives the same kernel."""
     for part in PARTS:
         most = _most(extents, part)
         largest = _lowered(resized(kernel, extents, most), target)
         if largest is None:
             continue
         known = identity(largest)
-        for least in LEAST[1:] if largest.per_thread else LEAST:  # two points are none for a thread that has several
+        for least in LEAST[1:] if largest.per_thread else LEAST:  # two points are too few for coarsened threads
             ends = _ends(most, {name: least + k for k, name in enumerate(most)})
             others = (_lowered(resized(kernel, extents, values), target) for values in ends)
             if all(other is not None and identity(other) == known for other in others):
@@ -185,18 +184,18 @@ def _searched(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
 
 
 def _lowered(kernel: Kernel, target: Target) -> Kernel | None:
-    """The kernel after all passes; None where nothing would keep its intermediates, and each were computed wherever it is read."""
+    """The kernel after all passes; None where no schedule stores its intermediates, which would be recomputed at each read."""
     kept = not kernel.intermediates or schedules.choice(unscheduled(kernel, target)) is not None
     return lower(kernel, target) if kept else None
 
 
 def _most(extents: Extents, part: int = 1) -> dict[str, int]:
-    """The end of the range: another extent for each name, as equal ones mean something."""
+    """The upper end of the range: a different extent for each name, since equal extents have a meaning."""
     return {name: extents.most // part - k for k, name in enumerate(extents.values)}
 
 
 def _ends(most: Mapping[str, int], least: Mapping[str, int]) -> list[Mapping[str, int]]:
-    """The other ends of a range: all extents are the least, or one is, or all but one, each combination once."""
+    """The other corners of a range: all extents are least, or one is, or all but one, each combination once."""
     found: list[Mapping[str, int]] = [least]
     for name in most:
         found += [{**most, name: least[name]}, {**least, name: most[name]}]

@@ -1,4 +1,4 @@
-"""What "fast" allows besides multiply-adds: functions that devices have in hardware, reciprocals, and joined constants."""
+"""Fast math, besides multiply-adds: functions in hardware, reciprocals, and merged constants."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ BY_LOG2 = {"log": math.log(2), "log10": math.log10(2)}  # factor · log2 x
 
 
 def approximate(kernel: Kernel) -> Kernel:
-    """The kernel of an operator with functions and quotients that are less exact, and faster."""
+    """The kernel of an operator with less exact, but faster functions and quotients."""
     return without_dead_code(replace(kernel, body=_Approximation(kernel.body).block(kernel.body)))
 
 
 class _Approximation:
-    """Goes through a body in order.
+    """Rewrites a body, in order.
 
     Attributes:
-        divisors: how often a value divides others.
-        made: what names that never change are bound to.
+        divisors: the number of quotients by each value.
+        lets: the values of immutable variables.
     """
 
     def __init__(self, body: Block) -> None:
@@ -67,7 +67,7 @@ class _Approximation:
     # --- what is known of values --------------------------------------------------------------------------------
 
     def number(self, expr: Expr) -> float | None:
-        """The constant that a value is, in all of its lanes."""
+        """The constant value of an expression in all of its lanes; None where it has none."""
         if isinstance(expr, Const):
             return float(expr.value)
         made = self.made.get(expr.var) if isinstance(expr, Ref) else expr
@@ -76,7 +76,7 @@ class _Approximation:
         return self.number(made) if isinstance(made, (Const, Ref)) else None
 
     def operands(self, expr: Expr, op: str) -> tuple[Expr, ...]:
-        """The operands of the operation that a value comes from; none of another, or where one may have changed since."""
+        """The operands of the operation that computed a value, if it is `op` and none may have changed since; else none."""
         made = self.made.get(expr.var) if isinstance(expr, Ref) else None
         if not (isinstance(made, Apply) and made.op == op) or any(map(_may_change, made.args)):
             return ()
@@ -103,7 +103,7 @@ class _Approximation:
         return None
 
     def scaled(self, build: Builder, x: Expr, factor: float) -> Expr:
-        """x times a constant; a constant that x has been multiplied by already joins it."""
+        """x times a constant, merged with a constant factor of x."""
         number = build.cast(constant(factor, x.type.dtype), x.type)
         if factor == 0:
             return number
@@ -117,7 +117,7 @@ class _Approximation:
         return Apply("mul", (x, number), x.type)
 
     def quotient(self, build: Builder, expr: Apply) -> Expr | None:
-        """A product with the reciprocal of a constant, of a root, or of what divides others too; else a native quotient."""
+        """A product with the reciprocal of a constant, of a root, or of a divisor of several values; else a native quotient."""
         first, second = expr.args
         known = self.number(second)
         if known and _is_normal(1 / known, expr.type):
@@ -125,7 +125,7 @@ class _Approximation:
         for radicand in self.operands(second, "native_sqrt"):
             return Apply("mul", (first, build.apply("rsqrt", radicand)), expr.type)
         name = "native_divide" if expr.type.dtype is FLOAT else "div"
-        if self.divisors[second] > 1 and not _may_change(second):  # of equal reciprocals one is left
+        if self.divisors[second] > 1 and not _may_change(second):  # equal reciprocals are merged later
             one = build.cast(constant(1, expr.type.dtype), expr.type)
             return Apply("mul", (first, build.bind(Apply(name, (one, second), expr.type))), expr.type)
         return replace(expr, op=name)
@@ -146,7 +146,7 @@ class _Approximation:
         return None
 
     def is_uneven(self, exponent: Expr) -> bool:
-        """Whether it is a constant that negative numbers have no power of."""
+        """Whether an exponent is a constant that is no integer, for which powers of negative numbers are NaN."""
         known = self.number(exponent)
         return known is not None and math.isfinite(known) and not known.is_integer()
 

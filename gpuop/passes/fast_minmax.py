@@ -1,9 +1,9 @@
-"""Minima and maxima of floats by one instruction each, where what they lead to shows that nothing else was asked for.
+"""Minima and maxima of floats by one instruction each, checked afterwards, on NVIDIA GPUs.
 
-`x < y ? y : x` is a comparison and a choice. NVIDIA's maximum is one instruction that gives NaN where either is NaN, and of
-zeros of both signs the positive one. So what a chain of extremes ends in tells: NaN, if anything was; else a value equal to the
-exact one, whose bits may differ only if it is a zero. A thread that finds neither, in any of the points that a loop does, is
-done. Else it looks whether anything was NaN or a negative zero, and if so does these points again as they were written.
+`x < y ? y : x` is a comparison and a selection. The maximum instruction returns NaN where either operand is NaN, and the positive
+one of zeros of both signs. So the result of a chain of extremes is NaN if any operand was; otherwise it equals the exact result,
+and its bits differ only if it is a zero. A thread whose loop has neither result is done. Otherwise it tests whether any operand
+was NaN or a negative zero, and if so runs the loop again as it was written.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gpuop.ir.types import BOOL, FLOAT, INT, Type
 from gpuop.ir.visit import Copier, loaded, map_blocks, values, walk_expr, written_by
 from gpuop.passes.simplify import extreme_of
 
-SINCE = 80  # CUDA's compute capability with such instructions
-FEWEST = 8  # extremes of a loop's body, so that doing it twice is worth its text
-EACH = 4  # of them for each value that is looked at
+SINCE = 80  # least compute capability with such instructions
+FEWEST = 8  # least extremes of the body of a loop, for which its copy is worth the text
+EACH = 4  # least extremes for each result that is tested
 NEGATIVE_ZERO = -(2**31)  # the bits of -0.0
 
 
@@ -43,7 +43,7 @@ def _block(block: Block) -> Block:
 
 
 def _may_repeat(body: Block) -> bool:
-    """Whether a loop's body may run again: it stores what it does not load, one statement after another."""
+    """Whether the body of a loop may run twice: it stores to arrays that it does not load, without conditions."""
     stored = {written_by(stmt) for stmt in body} - {None}
     kinds = all(isinstance(stmt, (Let, Store, Comment)) for stmt in body)
     return kinds and all(isinstance(memory, Array) for memory in stored) and stored.isdisjoint(loaded(body))
@@ -53,9 +53,9 @@ class _Choices:
     """The extremes of a body.
 
     Attributes:
-        found: what each is as one instruction.
-        leaves: values that some are chosen from, and that are none of them.
-        ends: extremes that something else uses.
+        quick: the instruction for each extreme.
+        leaves: the operands of extremes that are no extremes themselves.
+        ends: the extremes that other statements use.
     """
 
     def __init__(self, body: Block) -> None:
@@ -74,7 +74,7 @@ class _Choices:
 
 
 def _quick(value: Expr, made: dict[Var, Expr]) -> Apply | None:
-    """The instruction that stands for a choice; of numbers with a zero none, as that is what many of them are."""
+    """The instruction for a selection; None where an operand is the constant zero, since many results would be zeros."""
     match value:
         case Apply(op="choose", args=(Ref(var=test), a, b), type=Type(dtype=dtype, lanes=1)) if dtype is FLOAT:
             order = made.get(test)
@@ -105,7 +105,7 @@ def _in_one_instruction(loop: For, chosen: _Choices) -> Iterator[Stmt]:
 
 
 def _look(loop: For, leaves: list[Ref], special: Var) -> Stmt:
-    """A loop that finds out whether any of the values is NaN or a negative zero."""
+    """A loop that tests whether any of the values is NaN or a negative zero."""
     body: list[Stmt] = [stmt for stmt in loop.body if isinstance(stmt, Let)]
     b = collector(body)
     for x in leaves:

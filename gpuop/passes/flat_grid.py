@@ -1,4 +1,4 @@
-"""A grid and its fields as a row of points."""
+"""Flattening of a grid and its fields to one axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuop.passes.coarsening_factor import is_own
 
 
 def flat(kernel: Kernel) -> Kernel:
-    """A kernel whose threads do not know where they are, on a grid of one axis."""
+    """A kernel that uses no positions, on a grid of one axis."""
     fields = flat_fields(kernel)
     return replace(
         kernel,
@@ -27,13 +27,13 @@ def flat(kernel: Kernel) -> Kernel:
 
 
 def output_of(output: Output, fields: Mapping[FieldParam, FieldParam]) -> Output:
-    """An output of a kernel that has some other fields."""
+    """An output with its fields replaced."""
     over, begins = (each and fields.get(each, each) for each in (output.over, output.initial))
     return replace(output, param=fields.get(output.param, output.param), over=over, initial=begins)
 
 
 def flat_fields(kernel: Kernel) -> dict[FieldParam, FieldParam]:
-    """Those of the kernel's grid, as rows of points; what is updated at places, which have all axes, stays as it is."""
+    """Flat fields for those of the kernel's grid; fields that are updated at explicit coordinates keep their axes."""
     fields = [f for f in (*kernel.inputs, *kernel.written) if is_own(f) and f.type.field_shape == kernel.domain.shape]
     placed = updated(kernel.body)
     return {field: flat_field(field) for field in fields if field not in placed}

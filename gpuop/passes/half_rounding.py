@@ -1,4 +1,4 @@
-"""half computes in float and rounds after every operation, which is what half arithmetic gives; devices need no fp16."""
+"""Half arithmetic in float, rounded after every operation: the bits of half arithmetic, on devices without fp16."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _rule(b: Builder, expr: Expr) -> Expr | None:
 
 
 def _odd_sum(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
-    """x · y + z rounded to an odd float, so that rounding to half is as good as if it were the only one (Boldo)."""
+    """x · y + z rounded to odd in float, so that the rounding to half is correct (S. Boldo, G. Melquiond)."""
     x, y, z = (b.cast(a, Type(FLOAT)) for a in (x, y, z))
     product = b.apply("mul", x, y)  # exact
     total = b.apply("add", product, z)
@@ -52,7 +52,7 @@ def _odd_sum(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
 
 
 def _following(b: Builder, x: Expr, y: Expr) -> Expr:
-    """nextafter, by counting in the bits."""
+    """The neighbour of a half towards another number, by integer arithmetic on its bits."""
     outwards = b.apply("eq", b.apply("lt", x, y), b.apply("gt", x, 0))
     step = b.apply("choose", outwards, constant(1, SHORT), constant(-1, SHORT))
     moved = b.bits(b.apply("add", b.bits(x, Type(SHORT)), step), Type(HALF))

@@ -1,4 +1,4 @@
-"""Recomputation: a producer's body at the places where a consumer reads its value, instead of a value in memory."""
+"""Recomputation: the body of a producer is inlined where a consumer reads its value, instead of a load from memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Point = tuple[Expr, ...]
 
 
 def is_pure(kernel: Kernel) -> bool:
-    """Whether any thread may compute what another one does: one output, written at own points, and no other effect."""
+    """Whether any thread may recompute the value of another: one output, written at own points, and no other effect."""
     writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write)]
     element = ELEMENT if kernel.domain.elements > 1 else None
     whole = element is None or all(out.type.planes == kernel.domain.elements for out in kernel.written)
@@ -27,7 +27,7 @@ def is_pure(kernel: Kernel) -> bool:
 
 
 def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:
-    """Whether the (pure) producer makes what the consumer reads: a tensor, or any one of its elements."""
+    """Whether the (pure) producer computes what the consumer reads: a tensor, or any one of its elements."""
     if any(output.initial is param for output in consumer.outputs):
         return False  # it lies in memory before any thread begins
     computed = list(element_reads(consumer, param))
@@ -39,10 +39,10 @@ def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:
 
 
 def inline(consumer: Kernel, param: FieldParam, producer: Kernel, dynamic: bool = False) -> Kernel:
-    """The consumer, computing the value of a parameter by the (pure) producer's body wherever it reads it.
+    """The consumer with the body of the (pure) producer wherever it reads a parameter.
 
     Args:
-        dynamic: whether nothing of it may be a number that is an extent.
+        dynamic: whether extents are not to become constants.
     """
     body = _Inlining(consumer, param, producer, dynamic and producer.domain == consumer.domain).copy()
     read = fields_read(body)
@@ -65,7 +65,7 @@ class _Inlining(Copier):
         return tuple(out)
 
     def evaluated(self, read: Read, out: list[Stmt], b: Builder) -> Expr:
-        """The value of a read, computed."""
+        """The recomputed value of a read."""
         point = None if read.point is None else tuple(map(self.expr, read.point))
         element = None if read.element is None else self.expr(read.element)
         computed = element is not None and not isinstance(element, Const)
@@ -85,7 +85,7 @@ class _Inlining(Copier):
 
 
 class _Site(Copier):
-    """The producer's body at the place of one read: its own point is the point that is read."""
+    """Copies the body of the producer for one read: its own point is the point that is read."""
 
     def __init__(
         self, consumer: Kernel, producer: Kernel, read: Read, point: Point | None, b: Builder, open_: bool
@@ -143,7 +143,7 @@ class _Site(Copier):
 
 
 def _coordinates(kernel: Kernel, field: FieldParam, point: Sequence[Expr], open_: bool) -> list[Coordinate]:
-    """Where a point is; extents are those of the kernel's grid if they are `open`."""
+    """The coordinates of a point; extents are those of the kernel's grid if they are `open`."""
     out = []
     axes = GRID_AXES[3 - len(field.type.field_shape) :]
     for at, n, axis in zip(point, field.type.field_shape, axes, strict=False):

@@ -1,6 +1,6 @@
-"""What integer arithmetic comes to where ranges are known: quotients, remainders and limits that change nothing go.
+"""Simplification of integer arithmetic by ranges: quotients, remainders and limits without effect are removed.
 
-A linear index that was put together from positions, `(row * 64 + column)`, is taken apart again into these.
+Quotients and remainders of a linear index, `row * 64 + column`, become its parts again.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Digits:
 
 
 class IntegerRules:
-    """Simplifies operations on scalars whose operands are atoms; what is bound is to be met in order.
+    """Simplifies operations on scalars whose operands are atoms; bindings must be added in order, by `meet`.
 
     Args:
-        bind: names an operation that stands before the one that is simplified.
+        bind: binds an operation to a variable before the statement that is simplified.
 
     Attributes:
-        ranges: of what was met.
-        made: the operations behind names, of values that do not change.
+        ranges: the ranges of variables.
+        operations: the operations of immutable variables.
     """
 
     def __init__(self, kernel: Kernel, bind: Callable[[Apply], Expr]) -> None:
@@ -120,7 +120,7 @@ class IntegerRules:
         return x if most_y <= least_x else y if most_x <= least_y else None
 
     def masked(self, x: Expr, y: Expr) -> Expr | None:
-        """Low bits of a number that has no others."""
+        """A mask of low bits, of a number without other bits, is that number."""
         for number, mask in ((x, y), (y, x)):
             bits, (least, most) = self.value(mask), self.ranges.range(number)
             if bits is not None and bits & (bits + 1) == 0 and least >= 0 and most <= bits:
@@ -133,19 +133,19 @@ class IntegerRules:
         return self.made.get(expr.var) if isinstance(expr, Ref) else None
 
     def value(self, expr: Expr) -> int | None:
-        """The number that an integer is."""
+        """The constant value of an integer; None where its range has several."""
         low, high = self.ranges.range(expr)
         return low if low == high else None
 
     def positive(self, expr: Expr) -> int:
-        """The number that a divisor is; 0 where it is not known or not above 0."""
+        """The constant value of a divisor; 0 where it is unknown or not above 0."""
         return max(self.value(expr) or 0, 0)
 
     def holds(self, like: Expr, number: int) -> bool:
         return fits((number, number), like.type.dtype)
 
     def multiple(self, expr: Expr) -> tuple[Expr, int] | None:
-        """A number and the constant that it is multiplied by."""
+        """The factors of a product with a constant above 0; None for other expressions."""
         match self.operation(expr):
             case Apply(op="mul", args=(x, y)):
                 if n := self.positive(y):
@@ -155,7 +155,7 @@ class IntegerRules:
         return None
 
     def is_quotient(self, expr: Expr, x: Expr, n: int) -> bool:
-        """Whether a number is x / n, perhaps as one division of what x was divided from."""
+        """Whether an expression is x / n, possibly as one division of the dividend of x."""
         divided, inner = self.operation(expr), self.operation(x)
         if divided is None or divided.op != "div":
             return False
@@ -166,7 +166,7 @@ class IntegerRules:
         return bool(first) and self.value(by) == first * n
 
     def digits(self, expr: Expr) -> Digits | None:
-        """A sum, or a product, taken apart."""
+        """A sum or a product as digits; None where it has none."""
         match self.operation(expr):
             case Apply(op="mul"):
                 return self.digit_sum(expr, constant(0, expr.type.dtype))
@@ -186,7 +186,7 @@ class IntegerRules:
         return Digits(high, base, low) if inside and self.holds(product, most) else None
 
     def apply(self, op: str, x: Expr, n: int) -> Expr:
-        """An operation with a constant, as simple as it is."""
+        """An operation with a constant, simplified."""
         number = constant(n, x.type.dtype)
         folded = fold(OPS[op], (x, number), (x.type, x.type), x.type)
         found = self.simpler(Apply(op, (x, number), x.type)) if folded is None else folded

@@ -1,4 +1,4 @@
-"""Sums of multiples of numbers that a kernel computes, and of a constant."""
+"""Linear sums: integer multiples of variables and positions of a kernel, and a constant."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ MOST_SCALED = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class Opaque:
-    """A number of which nothing but its range is known."""
+    """A number with a known range and nothing else."""
 
     range: Range
 
 
-Key = Var | tuple[str, str] | Opaque  # a variable, a thread's position (kind and axis), or what has no name
+Key = Var | tuple[str, str] | Opaque  # a variable, a thread's position (kind and axis), or an unnamed number
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Multiples of numbers, and a constant."""
+    """A linear sum."""
 
     terms: dict[Key, int]
     constant: int = 0
@@ -39,7 +39,7 @@ class Sum:
 
 
 def common(whole: Sum, limit: Sum) -> tuple[int, int]:
-    """How many times a limit goes into how many times the sum, where it takes a term away; 0 where it does not."""
+    """Factors (s, t) for which s · whole - t · limit lacks a term of `whole`; (1, 0) where there are none."""
     for key, n in limit.terms.items():
         m = whole.terms.get(key, 0)
         if m and (m > 0) == (n > 0):

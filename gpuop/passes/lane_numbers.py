@@ -1,4 +1,4 @@
-"""Integers of lanes that differ from the first lane's by known numbers: as lanes count, or as a table of constants says."""
+"""Integers of lanes at constant distances from the first lane's: consecutive ones, or those of a table of constants."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gpuop.passes.simplify import identity
 
 @dataclass(frozen=True)
 class LaneNumbers:
-    """What an integer is in the lanes of a loop.
+    """The values of an integer in the lanes of a loop.
 
     Attributes:
-        first: in the first one, which is the same whatever lane asks.
-        ahead: how much more it is in each of them.
-        least, last: the limits of what it is, of which the latter one counts if they cross; None where there are none.
+        first: the value in the first lane, an expression that is the same in all lanes.
+        ahead: the difference of each lane from the first one.
+        least, last: the limits of the values; None where there are none. If they cross, `last` counts.
     """
 
     first: Expr
@@ -35,12 +35,12 @@ class LaneNumbers:
         return self.least is not None or self.last is not None
 
     def moved(self, by: Callable[[Expr], Expr]) -> LaneNumbers:
-        """The numbers after an operation that keeps their distances."""
+        """The values after an operation that keeps their distances."""
         least, last = (None if limit is None else by(limit) for limit in (self.least, self.last))
         return LaneNumbers(by(self.first), self.ahead, least, last)
 
     def limited(self, op: str, limit: Expr) -> LaneNumbers:
-        """The least, or the greatest, of them and a limit."""
+        """The minima, or the maxima, of the values and a limit."""
 
         def both(known: Expr | None) -> Expr | None:
             return None if known is None else Apply(op, (known, limit), limit.type)
@@ -58,10 +58,10 @@ class LaneNumbers:
 
 
 class Counting:
-    """Finds such integers.
+    """Analysis of the integers of lanes.
 
     Attributes:
-        of: those of variables that are no vectors yet.
+        of: the values of variables that are no vectors yet.
         vectors: the vectors of other variables that differ between lanes.
     """
 
@@ -70,7 +70,7 @@ class Counting:
         self.vectors = vectors
 
     def find(self, expr: Expr) -> LaneNumbers | None:
-        """The numbers of an integer; None where it is the same in all lanes, or differs otherwise."""
+        """The values of an integer; None where it is the same in all lanes, or differs otherwise."""
         match expr:
             case Ref(var=var):
                 return self.of.get(var)

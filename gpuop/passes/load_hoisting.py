@@ -1,7 +1,7 @@
-"""On GPUs, an expanded loop loads what all its turns need before it computes the first.
+"""Load hoisting on GPUs: an unrolled loop loads the values of all iterations before it computes the first.
 
-Division, square roots and other functions are branches there, for operands that are rare, and compilers leave loads behind
-them: each turn would wait for its own.
+Division, square roots and other functions branch for rare operands, and compilers leave loads behind the branches, where each
+iteration would wait for its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gpuop.ir.visit import (
 )
 from gpuop.passes.coarsening_factor import MOST_HELD
 
-BRANCHING = ("div", "sqrt")  # of the operations that are rounded correctly
+BRANCHING = ("div", "sqrt")  # correctly rounded operations that branch
 
 
 def load_ahead(kernel: Kernel) -> Kernel:
@@ -48,7 +48,7 @@ def _block(block: Block) -> Block:
 
 
 def _waits(loop: For) -> bool:
-    """Whether the turns of an expanded loop branch, and do nothing by which what is loaded could change."""
+    """Whether the iterations of an unrolled loop branch, and none writes memory that another one loads."""
     turns = loop_values(loop)
     if turns is None or turns.step != 1 or turns.start != 0 or loop.unroll != len(turns) or len(turns) == 1:
         return False
@@ -62,7 +62,7 @@ def _branches(block: Block) -> bool:
 
 
 def _in_two(loop: For) -> Block:
-    """A loop that loads, and one that computes with what it has loaded."""
+    """Split a loop into one that loads and one that computes."""
     turns = loop_values(loop)
     assert turns is not None
     needed, loads = _loads(loop)
@@ -89,7 +89,7 @@ def _in_two(loop: For) -> Block:
 
 
 def _loads(loop: For) -> tuple[Block, list[Let]]:
-    """The loads of fields that depend on the turn alone, with the statements that they need, in order."""
+    """The loads of fields that depend on the loop counter alone, and the statements that they need, in order."""
     varying = changed(loop.body) | bound(loop.body)
     known: dict[Var, set[Let]] = {loop.var: set()}
     needed, loads = set[Let](), list[Let]()

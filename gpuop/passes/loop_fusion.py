@@ -1,6 +1,6 @@
-"""Loops that turn alike and read the same places become one, so that what their turns share is read and computed once.
+"""Loop fusion: loops with equal iterations that read the same points become one, so that shared reads and values are computed once.
 
-Operators that are fused each bring their own: the minimum and the maximum of the columns of a field are two loops over rows.
+Fused operators each have their own loops: the minimum and the maximum of the columns of a field are two loops over rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gpuop.ir.analysis.read_places import Places
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.visit import Copier, blocks, bound, changed, expressions, loop_values, map_blocks, walk
 
-Alike = tuple[range, object]  # the turns of a loop, and how it is to be unrolled
+Alike = tuple[range, object]  # the iterations of a loop, and its unroll hint
 
 
 def join_loops(kernel: Kernel) -> Kernel:
@@ -49,7 +49,7 @@ class _Joining:
 
 
 def _together(first: ir.For, second: ir.For, out: list[ir.Stmt]) -> tuple[list[ir.Stmt], ir.For] | None:
-    """The statements with the second loop as part of the first one, which is among them; None if it cannot be."""
+    """The statements with the second loop fused into the first one, and the fused loop; None if that is not legal."""
     at = next(n for n in range(len(out) - 1, -1, -1) if out[n] is first)
     moved = _moved(first, out[at + 1 :], second)
     if moved is None:
@@ -59,7 +59,7 @@ def _together(first: ir.For, second: ir.For, out: list[ir.Stmt]) -> tuple[list[i
 
 
 def _alike(stmt: ir.Stmt) -> Alike | None:
-    """The turns and the hint that joined loops have in common; None for a loop that stays alone: it has effects or may be left."""
+    """The iterations and the hint, equal for loops that may be fused; None for a loop with effects or an exit."""
     if not isinstance(stmt, ir.For):
         return None
     known = loop_values(stmt)
@@ -68,7 +68,7 @@ def _alike(stmt: ir.Stmt) -> Alike | None:
 
 
 def _moved(first: ir.For, between: Sequence[ir.Stmt], second: ir.For) -> list[ir.Stmt] | None:
-    """The statements before the second loop that have to be before the first one, for both to be one; None if they cannot."""
+    """The statements between the loops that must move before the first one for fusion; None where they cannot."""
     needed = _used((second,)) | _set((second,))
     moved: list[ir.Stmt] = []
     left: list[ir.Stmt] = []
@@ -87,7 +87,7 @@ def _moved(first: ir.For, between: Sequence[ir.Stmt], second: ir.For) -> list[ir
 
 
 def _keeps(stmt: ir.Stmt) -> bool:
-    """Whether a statement only stores to an array, which no loop that is moved loads."""
+    """Whether a statement only stores to an array; loops that move load none."""
     return isinstance(stmt, ir.Store) and isinstance(stmt.memory, ir.Array)
 
 

@@ -1,8 +1,8 @@
-"""Loops of CPUs' threads that are alone in their work-groups, in vectors: over neighbours in rows of fields and of own arrays.
+"""Loop vectorization on CPUs, for threads that are alone in their work-groups.
 
-Compilers make vectors of the threads of a group, and here there is one: its loops would run turn by turn. A loop of which each
-turn uses the next elements, and none what a turn of the same vector has stored, goes on by as many turns at a time as fill
-registers, and ends one by one. Operations keep their order, so bits are the same.
+Compilers make vectors of the threads of a group, so loops of a single thread would stay scalar. A loop whose iterations use
+consecutive elements of rows, and nothing that another iteration of the same vector has stored, runs in vectors, with a scalar
+remainder. Operations keep their order, so bits are the same.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from gpuop.passes.vectorization_legality import doubles, halves
 
 @dataclass(frozen=True)
 class Next:
-    """A place that is one further in each turn: the turn's number plus `base`, which all turns have in common, plus `offset`.
+    """An index that grows by one with each iteration: the loop counter plus a common `base` plus `offset`.
 
     Attributes:
-        picked: instead of the turn's number it has what a table of constants says of it.
+        picked: whether an entry of a constant table takes the place of the loop counter.
     """
 
     base: ir.Var | None = None
@@ -36,11 +36,11 @@ class Next:
 
 
 COMMON = "common"
-Where = Next | str | None  # COMMON to all turns; None: it differs otherwise
+Where = Next | str | None  # COMMON to all iterations; None where it differs otherwise
 
 
 def loop_lanes(kernel: Kernel) -> Kernel:
-    """The kernel with such loops in vectors, where no schedule has made some and none is to."""
+    """The kernel with such loops in vectors, unless a schedule has made vectors or the plain one is pinned."""
     target = kernel.target
     if target is None or target.vector_length == 1 or target.device != "cpu" or kernel.intermediates:
         return kernel
@@ -69,7 +69,7 @@ def _in_vectors(block: ir.Block, lanes: int) -> ir.Block:
 
 
 def _split(loop: ir.For, lanes: int) -> Iterator[ir.Stmt]:
-    """The turns by so many at a time, and what is left of them."""
+    """Split a loop into vectors of iterations and a scalar remainder."""
     turns = loop_values(loop)
     assert turns is not None
     first, lane, body = ir.Var("first", Type(INT)), ir.Var("lane", Type(INT)), list[ir.Stmt]()
@@ -86,7 +86,11 @@ def _split(loop: ir.For, lanes: int) -> Iterator[ir.Stmt]:
 
 
 def lanes_of(loop: ir.For, length: int) -> int:
-    """How many turns of a loop are one vector, where vectors of floats have a length; 0 where they are none."""
+    """The iterations of a loop in one vector; 0 where it cannot be vectorized.
+
+    Args:
+        length: the lanes of a vector of floats.
+    """
     turns, found = loop_values(loop), _Turns(loop)
     if turns is None or turns.step != 1 or len(turns) < length or not found.known:
         return 0
@@ -99,13 +103,13 @@ def lanes_of(loop: ir.For, length: int) -> int:
 
 
 class _Turns:
-    """What the turns of a loop use.
+    """The memory accesses and the operations of the iterations of a loop.
 
     Attributes:
-        known: whether they do nothing but compute, and use neighbours.
+        is_simple: whether they only compute, and access consecutive elements.
         operators: whether they call no functions.
-        bits: of what they compute and use.
-        loads, stores: which places of arrays.
+        bits: the sizes of the types that they compute, load and store.
+        loads, stores: the indices of accesses to arrays.
     """
 
     def __init__(self, loop: ir.For) -> None:
@@ -142,7 +146,7 @@ class _Turns:
         self.bits += [type_.dtype.bits for type_ in types if type_.kind != "b"]
 
     def computes(self, expr: ir.Expr) -> bool:
-        """Whether what differs between turns is computed of neighbours."""
+        """Whether an expression is computed from common values and consecutive elements."""
         match expr:
             case ir.Read(field=field, point=point, element=element, border=border):
                 self.note([Type(field.type.storage)])
@@ -154,7 +158,7 @@ class _Turns:
         return isinstance(expr, ir.Apply | ir.Const | ir.Ref | ir.Index) or is_operator(expr)
 
     def at(self, index: tuple[ir.Expr, ...]) -> Where:
-        """Where the last coordinate is, if the others are common."""
+        """The last index of an access, if the others are common; else None."""
         *others, last = map(self.where, index) if index else [None]
         return last if all(each == COMMON for each in others) else None
 
@@ -184,7 +188,7 @@ class _Turns:
         return replace(where, base=by.var) if fits and isinstance(by, ir.Ref) else None
 
     def apart(self, lanes: int) -> bool:
-        """Whether no turn of a vector uses what another one of it stores."""
+        """Whether no iteration of a vector uses an element that another one of it stores."""
         pairs = (
             (here, there)
             for array, here in self.stores
@@ -201,7 +205,7 @@ class _Turns:
 
 
 def _parts(expr: ir.Expr) -> Iterator[ir.Expr]:
-    """An expression and what it is made of, but for places."""
+    """An expression and its operands, without the indices of reads and loads."""
     yield expr
     if not isinstance(expr, ir.Read | ir.Load):
         for part in operands(expr):

@@ -1,4 +1,4 @@
-"""Tensors become scalars, points become flat offsets: LOWERED form. Fields are planar, a plane for each tensor element."""
+"""Lowering of fields: tensors become scalars, points become flat offsets. Fields are planar, a plane for each tensor element."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class _Lowering:
         self.lanes_of: dict[ir.Var, list[ir.Expr]] = {}
         self.arrays: dict[ir.Array, ir.Array] = {}
         self.out: list[ir.Stmt] = []
-        self.made: list[dict[ir.Expr, ir.Expr]] = []  # in each open block, what was bound to values of operations
+        self.made: list[dict[ir.Expr, ir.Expr]] = []  # for each enclosing block, the variables of operations
         self.name = "t", True  # the name of the next bindings, and whether they are temporary
         self.loc: Loc | None = None
         self.b = Builder(self.bind)
         self.at = Addresses(kernel, self.b)
 
     def bind(self, expr: ir.Expr) -> ir.Expr:
-        """The variable of an expression: one for equal operations, of which addresses have many."""
+        """The variable of an expression; equal operations, frequent in addresses, share one."""
         if not isinstance(expr, (ir.Apply, ir.Cast)) or any(
             isinstance(e, ir.Ref) and e.var.mutable for e in operands(expr)
         ):
@@ -141,7 +141,7 @@ class _Lowering:
         self.out += [ir.Assign(t, e, self.loc) for t, e in zip(targets, lanes, strict=True)]
 
     def atomic(self, stmt: ir.Atomic) -> None:
-        """Outside its field it does nothing, and reads 0."""
+        """An atomic operation outside of its field does nothing, and returns 0."""
         args, index = tuple(map(self.scalar, stmt.args)), tuple(map(self.scalar, stmt.index))
         memory, test = stmt.memory, None
         if isinstance(memory, ir.FieldParam):
@@ -166,7 +166,7 @@ class _Lowering:
             self.out.append(ir.If(test, (done, ir.Assign(kept, ir.Ref(inner), self.loc)), (), self.loc))
 
     def wide(self, stmt: ir.Wide) -> None:
-        """The elements are all inside their field."""
+        """A wide access; its elements are all inside of the field."""
         (plane,) = self.at.planes(stmt.field, self.optional(stmt.element))
         with self.named("at"):
             at = self.at.offset(stmt.field, [self.scalar(i) for i in stmt.index])
@@ -188,7 +188,7 @@ class _Lowering:
         return None if point is None else tuple(map(self.scalar, point))
 
     def lanes(self, expr: ir.Expr) -> list[ir.Expr]:
-        """The scalars that an expression becomes."""
+        """The scalars of an expression, one for each component."""
         match expr:
             case ir.Ref(var=var):
                 return self.lanes_of[var]

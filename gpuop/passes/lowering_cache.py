@@ -1,4 +1,4 @@
-"""What lowering a kernel comes to, where another process has found it before."""
+"""The cache on disk of results of lowering, shared by processes."""
 
 from __future__ import annotations
 

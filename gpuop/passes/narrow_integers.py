@@ -1,7 +1,7 @@
-"""Integers in the narrowest types that hold them: registers have more lanes of these, and rings of rows are smaller.
+"""Narrowing of integers to the smallest types that hold them: vectors have more lanes, and line buffers are smaller.
 
-Users compute pixels of 8 and 16 bits in int. Where the ranges of what goes in show that a value fits fewer bits, it is computed
-in these: exactly, since nothing overflows there. Only what is made of narrow values is narrowed, never positions.
+Users compute pixels of 8 and 16 bits in int. Where the ranges of operands prove that a value fits fewer bits, it is computed in
+these, exactly, since nothing overflows. Only results of narrow values are narrowed, never positions.
 """
 
 from __future__ import annotations
@@ -24,20 +24,29 @@ from gpuop.passes.saturation_bounds import ceilings
 from gpuop.passes.schedules import PLAIN
 
 NARROW = (UCHAR, CHAR, USHORT, SHORT)  # narrowest first
-EXACT = {"add", "sub", "mul", "and", "or", "xor", "min", "max"}  # of operands that the result's type holds
+EXACT = {
+    "add",
+    "sub",
+    "mul",
+    "and",
+    "or",
+    "xor",
+    "min",
+    "max",
+}  # operations that are exact on operands of the type of the result
 MULTIPLIED = 16  # bits: vectors have no products of bytes
 
 
 @dataclass(frozen=True)
 class Narrow:
-    """An atom that has a value, in a type that may be narrower than the value's own, and between which it lies."""
+    """An atom with a value, in a type that may be narrower than the value's own, and its range."""
 
     atom: Expr
     range: Range
 
 
 def narrow(kernel: Kernel) -> Kernel:
-    """The kernel with narrower integers, where lanes of its target become vectors."""
+    """The kernel with narrower integers, if its target has vectors."""
     if kernel.target is None or kernel.target.vector_length == 1 or config.schedule == PLAIN:
         return kernel
     narrowing = _Narrowing(kernel)
@@ -49,11 +58,11 @@ class _Narrowing:
     """Rewrites a body.
 
     Attributes:
-        known: what stands for integers that are made of narrow ones.
-        ceilings: of sums, from where on values may be saturated.
-        fields: narrower intermediates.
-        ranges: of these, what is read of them.
-        written, fills: how often fields are written, and what is beyond their edges.
+        known: the narrow atoms of variables.
+        ceilings: the bounds from which on sums may be saturated.
+        fields: the narrower intermediates.
+        ranges: the ranges of values that are read of these.
+        written, fills: the number of writes of each field, and the values beyond their edges.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -140,7 +149,7 @@ class _Narrowing:
         return None
 
     def converted(self, given: Narrow, cast: Cast) -> tuple[Expr, Range] | None:
-        """A conversion, which does nothing to a value that the wanted type holds."""
+        """A conversion, the identity on values that its type holds."""
         if fits(given.range, cast.type.dtype) and cast.arg.type.lanes == cast.type.lanes:
             return given.atom, given.range
         return None
@@ -193,7 +202,7 @@ class _Narrowing:
     # --- intermediates ------------------------------------------------------------------------------------------
 
     def note(self, write: Write) -> None:
-        """Narrow an intermediate to what is written there."""
+        """Narrow an intermediate to the range of the values that are written to it."""
         field, value = write.field, self.narrowed(write.value)
         if value is None or self.written[field] > 1 or write.element is not None:
             return
@@ -206,7 +215,7 @@ class _Narrowing:
 
 
 def common(values: Sequence[Narrow], more: Sequence[Range] = (), least: int = 0) -> DType | None:
-    """The narrowest type that holds all values, none of which becomes narrower; None where none does."""
+    """The narrowest type that holds all values and is not narrower than any of their types; None where there is none."""
     ranges = [*(v.range for v in values), *more]
     bits = max([least, *(v.atom.type.dtype.bits for v in values if not isinstance(v.atom, Const))])
     return next((t for t in NARROW if t.bits >= bits and all(fits(r, t) for r in ranges)), None)

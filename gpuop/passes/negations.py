@@ -1,12 +1,12 @@
-"""Negations and complements of integers are hidden from compilers, several of which compute wrongly with those they see.
+"""Hiding of negations and complements of integers from compilers, several of which miscompile them.
 
-Intel's for CPUs makes of a complement whose maximum is taken an instruction that reads another register, and of the sign of
--x that of what is not x. NVIDIA's assembler forgets one of three negations whose maximum is taken, and takes the absolute value
-of the least integer to be positive. So what is subtracted from, or exclusive or is taken with, is a number that they do not
-know. All ways to write a negation are meant: compilers make one of each.
+The Intel compiler for CPUs turns the maximum of a complement into an instruction that reads another register, and the sign of -x
+into that of ~x. The NVIDIA assembler forgets one of three negations under a maximum, and takes the absolute value of the least
+integer for positive. So a number that compilers do not know becomes the minuend, or the operand of the exclusive or. All forms
+of a negation are rewritten, since compilers recognize each of them.
 
-Floats too, where threads wait for one another: Intel's compiler takes a negated float to be the same in all threads of a
-work-group, so behind a barrier each has another one's.
+Negated floats are hidden too in kernels with barriers: the Intel compiler takes them for equal in all threads of a work-group,
+so behind a barrier each thread has the value of another.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _hidden(b: Builder, value: int, type_: Type) -> Expr:
 
 
 def _rule_of_floats(b: Builder, expr: Expr) -> Expr | None:
-    """What no compiler sees to be a negation: an exclusive or with the sign, or a product with a number that is not known."""
+    """A negation in a form that no compiler recognizes: an exclusive or with the sign, or a product with an unknown number."""
     match expr:
         case Apply(op="neg", args=(x,)) | Apply(op="sub", args=(Const(text="-0.0"), x)) if expr.type.kind == "f":
             return _turned(b, x)
@@ -99,7 +99,7 @@ def _turned(b: Builder, x: Expr) -> Expr:
 
 
 def _sign(b: Builder, words: Type) -> Expr:
-    """The highest bit alone."""
+    """The constant with the highest bit alone."""
     return b.apply("shl", _hidden(b, -1, words), words.dtype.bits - 1)
 
 

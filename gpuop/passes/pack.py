@@ -1,8 +1,13 @@
-"""Stencils of bytes on GPUs: four columns lie in a word, and are computed at once.
+"""SWAR stencils of bytes on GPUs: four columns lie in a word, and are computed at once.
 
-Where ranges show that what is computed of bytes fits 8 or 16 bits, the kernel becomes one of words on a grid of a quarter of the
-columns: neighbours are shifted out of two words, and what stages keep is a word of bytes, or two of 16 bits. Schedules see fields
-of words, and access 16 bytes at a time.
+Where ranges prove that all values fit 8 or 16 bits, the kernel becomes one of words on a grid of a quarter of the columns.
+Schedules then see fields of words, and access 16 bytes at a time.
+
+    columns          0 1 2 3 | 4 5 6 7        two words of bytes, w0 and w1
+    one further        1 2 3   4              bytes 1 to 4 of w0 and w1, by one byte permutation
+    in 16 bits       0 . 2 .  and  1 . 3 .    a word of even lanes and one of odd lanes, for sums above 255
+
+An intermediate is a word of bytes, or two words of 16 bits.
 """
 
 from __future__ import annotations
@@ -15,12 +20,12 @@ from gpuop.passes.schedules.common.register_windows import refused_reads
 from gpuop.passes.swar.packed_lanes import LANES
 from gpuop.passes.swar.word_kernel import WordKernel
 
-NARROW = 16  # columns at least
-GAIN = 0.75  # statements of words are at most such a part of those for each byte
+NARROW = 16  # least columns
+GAIN = 0.75  # greatest ratio of the statements for words to those for single bytes
 
 
 def pack(kernel: Kernel) -> Kernel:
-    """The kernel of words, where it is one of bytes that a schedule suits."""
+    """The SWAR kernel, if it is a kernel of bytes and a schedule suits it; else the kernel itself."""
     if refuse(kernel):
         return kernel
     packed = WordKernel(kernel).kernel()
@@ -30,7 +35,7 @@ def pack(kernel: Kernel) -> Kernel:
 
 
 def refuse(kernel: Kernel) -> str:
-    """Why four columns are not computed at once; empty where they may be."""
+    """Return the reason why four columns cannot be computed at once; empty where they can."""
     target, domain = kernel.target, kernel.domain
     if target is None or target.widening != "unrolled":
         return "its target computes no words"
@@ -49,7 +54,7 @@ def refuse(kernel: Kernel) -> str:
 
 
 def are_words(field: FieldParam, layout: Layout, written: bool) -> bool:
-    """Whether four columns of an array are words: one of each plane, or as many as there are elements, which alternate."""
+    """Whether four columns of an array are words: one for each plane, or one for each of its interleaved elements."""
     alternate = (layout.point[-1], layout.element) == (field.type.planes, 1) and not written
     whole = (*layout.point[:-1], *([] if alternate else [layout.element]))
     known = layout.behind is not None and layout.row is None and not any(n % LANES for n in (*whole, layout.behind))

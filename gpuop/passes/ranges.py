@@ -1,4 +1,4 @@
-"""Between which numbers the integers of a kernel lie, as far as positions, counters, constants and narrow types show."""
+"""Ranges of the integers of a kernel, from positions, counters, constants and narrow types."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gpuop.ir.visit import loop_values, walk
 
 
 class Ranges:
-    """What is known behind the statements that were met, which are to be met in order.
+    """The ranges after the statements so far, which must be added in order, by `meet`.
 
     Attributes:
-        known: of counters, and of integers that do not change.
+        known: the ranges of counters and of immutable integers.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.known: dict[Var, Range] = {}
-        self.open = {param for param, names in kernel.named if any(names)}  # fields whose extents are not known
+        self.open = {param for param, names in kernel.named if any(names)}  # fields with extents as arguments
 
     def meet(self, stmt: Stmt) -> None:
         if isinstance(stmt, For):
@@ -28,12 +28,12 @@ class Ranges:
             self.known[stmt.var] = self.range(stmt.value)
 
     def range(self, expr: Expr) -> Range:
-        """Bounds of an integer or bool; those of its type where no better ones are known."""
+        """The bounds of an integer or bool; those of its type where no better ones are known."""
         found = self.exact(expr)
         return found if fits(found, expr.type.dtype) else LIMITS[expr.type.dtype]
 
     def exact(self, expr: Expr) -> Range:
-        """Bounds of the value as if no type limited it."""
+        """The bounds of the value as if it could not overflow."""
         match expr:
             case Ref(var=var) if var in self.known:  # most are
                 return self.known[var]

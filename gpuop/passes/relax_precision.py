@@ -1,4 +1,4 @@
-"""What a precision allows, done to an operator as it is recorded: its bits are then the same wherever it is fused."""
+"""Relaxed precision of an operator, applied as it is recorded, so that its bits are the same wherever it is fused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STEPS = {"exact": (), "contract": (contract,), "fast": (approximate, contract)}
 
 
 def relaxed(kernel: Kernel) -> Kernel:
-    """An operator's kernel with what its precision allows."""
+    """The kernel of an operator, rewritten as its precision allows."""
     for step in STEPS[kernel.precision]:
         kernel = step(kernel)
     return kernel

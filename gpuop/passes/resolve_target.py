@@ -1,5 +1,5 @@
-"""Target expressions become numbers, of each `_codegenIf` one branch is left, with nothing that only the others need, and
-collective operations become what the target has for them."""
+"""Resolution for a target: target expressions become numbers, one branch of each `_codegenIf` stays, without the declarations of
+the others, and collective operations are lowered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuop.passes.collectives.lower import is_spelled, spell_collectives
 
 
 def resolve_target(kernel: Kernel) -> Kernel:
-    """The kernel for its target, or for a generic one where it has none.
+    """The kernel, resolved for its target, or for a generic one where it has none.
 
     Raises:
         SemanticError: a table has no entry for the target, an extent is not positive, or tiles are not complete.
@@ -45,13 +45,13 @@ def _decided(kernel: Kernel) -> Kernel:
 
 
 def for_target(kernel: Kernel, target: Target) -> Kernel:
-    """A recorded kernel as it is for a target; the same object where that decides nothing."""
+    """A recorded kernel, resolved for a target; the same object where nothing depends on the target."""
     decides = is_open(kernel) or not is_spelled(kernel)
     return replace(resolve_target(replace(kernel, target=target)), target=None) if decides else kernel
 
 
 def is_open(kernel: Kernel) -> bool:
-    """Whether anything is left for the target to decide."""
+    """Whether anything in a kernel depends on the target."""
     symbolic = any(isinstance(n, SYMBOLIC) for n in kernel.group or ())
     return symbolic or any(map(_decides, walk(kernel.body)))
 
@@ -68,7 +68,7 @@ def _decides(stmt: Stmt) -> bool:
 
 
 def _chosen(block: Block, target: Target) -> Block:
-    """The block with the branches that the target takes in the place of their conditions."""
+    """The block with the branches that the target selects instead of the conditions."""
     out: list[Stmt] = []
     for stmt in block:
         if isinstance(stmt, If) and isinstance(stmt.cond, TargetConst):
@@ -95,7 +95,7 @@ def _extent(given: Extent, what: str, target: Target, loc: Loc | None) -> int:
 
 
 class _Resolving(Copier):
-    """A copy in which target expressions are numbers."""
+    """Copies a body with numbers instead of target expressions."""
 
     def __init__(self, body: Block, target: Target) -> None:
         super().__init__(body)

@@ -1,4 +1,4 @@
-"""Rewriting the bindings of a kernel one by one: what a pass needs that replaces operations by several others."""
+"""Rewriting of the bindings of a kernel, for passes that replace an operation by several others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integer division never traps: a zero divisor gives 0, and the lowest integer divided by -1 stays what it is."""
+"""Integer division that never traps: a zero divisor gives 0, and the least integer divided by -1 is itself."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Sums that are only compared with small numbers: above these, one value is as good as another.
+"""Saturation bounds of sums that are only compared with small numbers: all greater values give the same results.
 
-Whether eight bytes are 3 together, their saturated sum tells as well, and vectors have as many lanes of it as of bytes.
+Whether eight bytes add up to 3 can be read from their saturated sum, which is a byte and keeps the lanes of vectors.
 """
 
 from __future__ import annotations
@@ -13,17 +13,26 @@ from gpuop.ir.ops import MIRRORED
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.ranges import Ranges, fits
 
-ALIKE_FROM = {"lt": 0, "ge": 0, "le": 1, "gt": 1, "eq": 1, "ne": 1}  # beyond the number that a value is compared with
+ALIKE_FROM = {
+    "lt": 0,
+    "ge": 0,
+    "le": 1,
+    "gt": 1,
+    "eq": 1,
+    "ne": 1,
+}  # distance of the bound from the number of the comparison
 
 
 def ceilings(kernel: Kernel) -> dict[Var, int]:
-    """For integers: the least value that all readers take for any greater one, where they do.
+    """The bound of each integer: all readers give the same result for it and for any greater value.
 
-    A reader is a comparison with a constant, or a sum of values that are never negative, of which that is true again.
+    A reader is a comparison with a constant, or a sum of values that are never negative and has such a bound itself.
     """
     lets = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Let)]
     sums = _sums(kernel)
-    unread = Counter(e.var for e in expressions(kernel.body) if isinstance(e, Ref))  # as far as readers were met
+    unread = Counter(
+        e.var for e in expressions(kernel.body) if isinstance(e, Ref)
+    )  # readers that have not been seen yet
     found: dict[Var, int] = {}
     for stmt in reversed(lets):
         atoms, ceiling = _asked(stmt.value)
@@ -38,7 +47,7 @@ def ceilings(kernel: Kernel) -> dict[Var, int]:
 
 
 def _sums(kernel: Kernel) -> set[Var]:
-    """The sums of what is never negative that do not wrap."""
+    """The sums of values that are never negative, without overflow."""
     ranges, sums = Ranges(kernel), set()
     for stmt in walk(kernel.body):
         match stmt:
@@ -50,7 +59,7 @@ def _sums(kernel: Kernel) -> set[Var]:
 
 
 def _asked(expr: Expr) -> tuple[tuple[Expr, ...], int]:
-    """What is compared with a constant, and from where on the answer is the same."""
+    """The variables that are compared with a constant, and the values from which on the result is the same."""
     match expr:
         case Apply(op=op, args=(Ref() as atom, Const(value=value))) if op in MIRRORED and atom.type.integer:
             return (atom,), int(value) + ALIKE_FROM[op]

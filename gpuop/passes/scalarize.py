@@ -1,4 +1,4 @@
-"""Kernels of small tensors as kernels of tensor elements: what is read element by element is computed element by element."""
+"""Scalarization: kernels of small tensors become kernels of tensor elements, for consumers that read single elements."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ELEMENT = ir.Index("global", "element")
 
 
 def by_element(kernel: Kernel) -> Kernel | None:
-    """A (pure) kernel with a thread for each element of its tensors; None where an element depends on others.
+    """The (pure) kernel with a thread for each element of its tensors; None where an element depends on others.
 
-    Every row of the operator table works on each component by itself, so only what takes vectors apart stands in the way.
+    All operators work component by component, so only statements that take vectors apart prevent this.
     """
     lanes = kernel.outputs[0].param.type.planes
     taken = any(
@@ -32,12 +32,12 @@ def by_element(kernel: Kernel) -> Kernel | None:
 
 
 def _reads_one(expr: ir.Expr) -> bool:
-    """Whether it reads one element of several."""
+    """Whether an expression reads one element of several."""
     return isinstance(expr, ir.Read) and expr.element is not None
 
 
 class _Scalars(Copier):
-    """A body with a component in the place of each vector."""
+    """Copies a body with a component instead of each vector."""
 
     def __init__(self, block: ir.Block) -> None:
         super().__init__(block)
@@ -62,7 +62,7 @@ class _Scalars(Copier):
 
 
 def element_reads(kernel: Kernel, field: ir.FieldParam) -> Iterator[bool]:
-    """For each read of a field, whether it is of an element that is computed."""
+    """For each read of a field: whether the index of its element is computed."""
     for expr in expressions(kernel.body):
         if isinstance(expr, ir.Read) and expr.field is field:
             yield expr.element is not None and not isinstance(expr.element, ir.Const)

@@ -1,4 +1,4 @@
-"""Value numbering, constants, exact identities, and dead code: nothing is computed twice or in vain."""
+"""Simplification: value numbering, constant folding, exact identities, and dead code elimination."""
 
 from __future__ import annotations
 
@@ -48,21 +48,23 @@ def simplify(kernel: Kernel) -> Kernel:
 class _Numbering:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        # a thread's own point, where no thread is outside
+        # the thread's own point, where tail threads do not run
         self.own = None if kernel.whole else tuple(Index("global", axis) for axis in kernel.domain.axes)
         self.assigned = {stmt.var for stmt in walk(kernel.body) if isinstance(stmt, Assign)}
         self.alias: dict[Var, Expr] = {}
         self.packs: dict[Var, Pack] = {}
         self.casts: dict[Var, Cast] = {}
         self.orders: dict[Var, Apply] = {}
-        self.copies: dict[Var, tuple[Var, int]] = {}  # temporaries that hold a variable as it was at a moment
-        self.moment = 0  # how often variables may have changed
+        self.copies: dict[
+            Var, tuple[Var, int]
+        ] = {}  # temporaries that are copies of a variable, and the moment of the copy
+        self.moment = 0  # counts the statements that may have changed variables
         self.known: list[dict[Expr, Var]] = []
-        self.first: list[Stmt] = []  # what is bound for a statement, before it
+        self.first: list[Stmt] = []  # bindings that go before the current statement
         self.integers = IntegerRules(kernel, self.bind)
 
     def varies(self, expr: Expr) -> bool:
-        """Whether the value may differ between two places: it depends on a variable or on a thread's memory."""
+        """Whether the value may differ between two statements: it depends on a mutable variable or on a thread's memory."""
         if isinstance(expr, Ref):
             return expr.var in self.assigned
         return _is_mutable(expr) or any(map(self.varies, operands(expr)))
@@ -108,20 +110,20 @@ class _Numbering:
         return self.integers.simpler(simpler) if isinstance(simpler, Apply) else simpler
 
     def known_or_same(self, expr: Apply) -> Expr:
-        """A constant, or the operand that an operation does not change."""
+        """The constant that an operation is, or the operand that it returns unchanged; else the operation."""
         folded = fold(OPS[expr.op], expr.args, [a.type for a in expr.args], expr.type)
         known = folded if folded is not None else decided(self.as_held(expr), self.integers.ranges)
         return known if known is not None else identity(expr)
 
     def as_held(self, expr: Apply) -> Apply:
-        """A comparison of the variables that temporaries hold, where both were copied at one moment."""
+        """A comparison of two copies of a variable made at one moment, as one of equal operands."""
         held = [self.copies.get(arg.var) for arg in expr.args if isinstance(arg, Ref)]
         if expr.op not in COMPARED or len(held) < 2 or held[0] is None or held[0] != held[1]:
             return expr
         return replace(expr, args=(expr.args[0],) * 2)
 
     def bind(self, value: Expr) -> Expr:
-        """A name for a value that is needed before a statement."""
+        """A variable for a value that is needed before the current statement."""
         for table in self.known:
             if value in table:
                 return Ref(table[value])
@@ -136,7 +138,7 @@ class _Numbering:
         return (*first, *self.rest(stmt))
 
     def rest(self, stmt: Stmt) -> Block:
-        """A statement with simple values."""
+        """A statement whose values are simplified."""
         self.moment += isinstance(stmt, Assign | While)
         match stmt:
             case Let(var=var, value=value) if var not in self.assigned:
@@ -178,12 +180,12 @@ class _Numbering:
 
 
 def _is_mutable(expr: Expr) -> bool:
-    """Whether it reads memory that the kernel writes."""
+    """Whether an expression loads memory that the kernel writes."""
     return isinstance(expr, Load) and isinstance(expr.memory, Array) and expr.memory.written
 
 
 def entry_of(table: Array, index: tuple[Expr, ...], type_: Type) -> Const | None:
-    """The number of a table at a place that is known, and inside."""
+    """The entry of a constant table at a constant index that is inside; else None."""
     at = 0
     for place, n in zip(index, table.extents, strict=True):
         if not isinstance(place, Const) or not 0 <= place.value < n or type_.lanes > 1:
@@ -193,14 +195,14 @@ def entry_of(table: Array, index: tuple[Expr, ...], type_: Type) -> Const | None
 
 
 def _undone(cast: Cast | None, type_: Type) -> bool:
-    """Whether a cast that wraps to this type undoes one between integers of one size."""
+    """Whether a cast to a type undoes another one, between integers of one size."""
     if cast is None or cast.saturate or cast.arg.type != type_:
         return False
     return cast.type.integer and type_.integer and cast.type.dtype.bits == type_.dtype.bits
 
 
 def decided(expr: Apply, ranges: Ranges) -> Const | None:
-    """The constant result of an operation on integers or bools that no operand changes; compilers would warn of it."""
+    """The constant result of an operation on integers or bools, whatever its operands; compilers would warn of it."""
     if expr.type.lanes > 1 or any(arg.type.kind == "f" for arg in expr.args):
         return None
     match expr:
@@ -218,12 +220,12 @@ def decided(expr: Apply, ranges: Ranges) -> Const | None:
 
 
 def extreme(order: Apply, a: Expr, b: Expr) -> Apply | None:
-    """A choice of one of two integers that were compared as the greater or the lesser: compilers know these better."""
+    """The minimum or maximum that a selection between two compared integers is; compilers handle these better."""
     return extreme_of(order, a, b) if a.type.integer and order.type.lanes == 1 else None
 
 
 def extreme_of(order: Apply, a: Expr, b: Expr) -> Apply | None:
-    """The same of numbers of any kind, but for NaN and zeros of other signs."""
+    """The minimum or maximum that a selection between two compared numbers is, except for NaN and signed zeros."""
     if order.op not in EXTREMES or a.type != b.type:
         return None
     if order.args == (a, b):
@@ -231,13 +233,13 @@ def extreme_of(order: Apply, a: Expr, b: Expr) -> Apply | None:
     return Apply(EXTREMES[MIRRORED[order.op]], (a, b), a.type) if order.args == (b, a) else None
 
 
-DECIDED = {"choose", *MIRRORED}  # operations that may be known though no operand is a constant
+DECIDED = {"choose", *MIRRORED}  # operations that may be constant without constant operands
 EXTREMES = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
 COMPARED: dict[str, Callable[[float, float], bool]] = {name: getattr(operator, name) for name in MIRRORED}
 
 
 def compared(op: str, x: Range, y: Range) -> Const | None:
-    """The result of comparing numbers of two ranges, where it is the same for all of them."""
+    """The result of a comparison of numbers of two ranges, if it is the same for all of them."""
     if op in ("eq", "ne"):
         apart, one = x[1] < y[0] or y[1] < x[0], x[0] == x[1] == y[0] == y[1]
         return Const((op == "eq") == one, Type(BOOL)) if apart or one else None
@@ -246,7 +248,7 @@ def compared(op: str, x: Range, y: Range) -> Const | None:
 
 
 def identity(expr: Apply) -> Expr:
-    """Identities that are exact in floating point too."""
+    """Apply identities that are exact in floating point too."""
     match expr:
         case Apply(op="mul" | "div", args=(x, Const(value=1))) if x.type == expr.type:
             return x

@@ -1,4 +1,4 @@
-"""What is known of integers at a place of a lowered kernel: of their ranges, and of sums under the conditions that enclose it."""
+"""Symbolic bounds of integers at a statement of a lowered kernel: ranges, and linear sums under the enclosing conditions."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gpuop.ir.visit import walk, walk_expr
 from gpuop.passes.known_sums import Key, Opaque, Sum, common
 from gpuop.passes.ranges import Ranges, fits
 
-DEEP = 4  # choices within choices of which conditions count, and bounds that one sum is taken apart by
-DEEPEST = 7  # the same, where it is known what is to be shown
+DEEP = 4  # nested selections whose conditions are used, and bounds that one sum is combined with
+DEEPEST = 7  # the same, for the proof of a given bound
 NEVER = -(1 << 80)
-TRIED = 3000  # sums for one question: columns beyond the edges of strips take some 1,000
+TRIED = 3000  # limit of sums for one bound: columns beyond the edges of strips need some 1,000
 WIDE = (INT, LONG)
 WORDS = (UINT, ULONG)
 FLIPPED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
 class KnownBounds(Ranges):
-    """Ranges, as the conditions of enclosing statements narrow them; of variables and arrays that change, of all they may hold.
+    """Ranges, narrowed by the conditions of enclosing statements. Mutable variables and arrays have the range of all their values.
 
     Attributes:
-        values: of variables that do not change, by what they were bound to.
-        narrowed: ranges of variables and positions, where a condition gives better ones.
+        values: the values of immutable variables.
+        narrowed: ranges of variables and positions, where a condition narrows them.
         limits: sums that are at most 0.
-        either: conditions of which one at least holds, or does not.
+        either: groups of conditions of which at least one holds, or does not.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -40,7 +40,7 @@ class KnownBounds(Ranges):
         self.limits: list[Sum] = []
         self.seen: dict[ir.Var, Range] = {}
         self.made_of: dict[ir.Var, set[Key]] = {}
-        self.users: dict[Key, set[ir.Var]] = {}  # whose ranges change when that of a key does
+        self.users: dict[Key, set[ir.Var]] = {}  # variables whose ranges depend on that of a key
         self.sums: dict[ir.Var, Sum] = {}
         self.depth = self.tried = 0
         self.either: tuple[tuple[tuple[ir.Expr, ...], bool], ...] = ()
@@ -78,7 +78,7 @@ class KnownBounds(Ranges):
             self.users.setdefault(key, set()).add(var)
 
     def _forget(self, key: Key) -> None:
-        """Ranges that were known before that of a key was narrowed."""
+        """Drop the ranges that depend on that of a key, which has been narrowed."""
         for var in (key, *self.users.get(key, ())):
             self.seen.pop(var, None)
 
@@ -86,7 +86,7 @@ class KnownBounds(Ranges):
 
     @contextmanager
     def under(self, cond: ir.Expr, holds: bool) -> Iterator[None]:
-        """What is known where a condition holds, or does not."""
+        """Assume that a condition holds, or does not."""
         before, either = (self.narrowed, self.limits, self.seen), self.either
         self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), dict(before[2])
         self._suppose(cond, holds)
@@ -95,7 +95,7 @@ class KnownBounds(Ranges):
 
     @contextmanager
     def turning(self, loop: ir.For) -> Iterator[None]:
-        """What is known in a loop."""
+        """Assume the bounds of the counter in a loop."""
         self.known[loop.var] = self.counter(loop)
         before = self.narrowed, self.limits, self.seen
         self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), dict(before[2])
@@ -112,7 +112,7 @@ class KnownBounds(Ranges):
         self.narrowed, self.limits, self.seen = before
 
     def _at_last(self, loop: ir.For, step: Range) -> None:
-        """The counter's last value, where it is known how far behind the end that is."""
+        """Assume the last value of the counter, where its distance from the end is known."""
         if step[0] != step[1]:
             return
         by, start = step[0], self.sum(loop.start)
@@ -125,7 +125,7 @@ class KnownBounds(Ranges):
             self._at_most(ir.Ref(loop.var), loop.stop, -((end - first) % by or by))
 
     def _rest(self, whole: Sum, by: int) -> int | None:
-        """What is left of a sum, divided by a number, if it is known."""
+        """The remainder of a sum divided by a number; None where it is unknown."""
         rest = whole.constant
         for key, n in whole.terms.items():
             if n % by:
@@ -171,7 +171,7 @@ class KnownBounds(Ranges):
             self._at_most(b, a, 0)
 
     def _signed(self, expr: ir.Expr) -> ir.Expr | None:
-        """What was made unsigned."""
+        """The signed integer that an expression converts to unsigned; None for others."""
         while isinstance(expr, ir.Ref) and expr.var in self.values:
             expr = self.values[expr.var]
         return (
@@ -179,7 +179,7 @@ class KnownBounds(Ranges):
         )
 
     def _at_most(self, a: ir.Expr, b: ir.Expr, by: int) -> None:
-        """a ≤ b + by."""
+        """Assume a ≤ b + by."""
         low, high = self.range(a)[0], self.range(b)[1]
         self._narrow(a, (low, high + by))
         self._narrow(b, (low - by, high))
@@ -201,7 +201,7 @@ class KnownBounds(Ranges):
                         self._at_most(a, arm, by)
 
     def _limit(self, limit: Sum) -> None:
-        """A sum is at most 0, so each term is no more than the others leave."""
+        """Assume that a sum is at most 0, which limits each term by the others."""
         self.limits.append(limit)
         ends = {key: self.extremes(key) for key in limit.terms}
         least = limit.constant + sum(n * ends[key][n < 0] for key, n in limit.terms.items())
@@ -217,7 +217,7 @@ class KnownBounds(Ranges):
                 self._narrow_arms(key, found, (low, high))
 
     def _narrow_arms(self, key: Key, to: Range, before: Range) -> None:
-        """What the range of the lesser or the greater one of two numbers says of them."""
+        """Narrow the operands of a minimum or maximum by its range."""
         value = self.values.get(key) if isinstance(key, ir.Var) else None
         if isinstance(key, ir.Var) and isinstance(value, ir.Apply) and value.op in ("min", "max"):
             if to[0] > before[0]:
@@ -279,13 +279,13 @@ class KnownBounds(Ranges):
         return max(low, found[0]), min(high, found[1])
 
     def _held(self, what: ir.Var | ir.Array) -> Range:
-        """All that a variable or an array may hold that changes: what is anywhere bound or stored to it."""
+        """The range of all values that are anywhere assigned to a mutable variable, or stored to an array."""
         values, kind = self.given.get(what), what.type.dtype
         if not values:
             return LIMITS[kind]
         before = self.narrowed, self.limits, self.seen
         self.narrowed, self.limits, self.seen = {}, [], {}
-        self.given[what] = None  # what depends on itself may be anything
+        self.given[what] = None  # values that depend on themselves are unbounded
         found = [self.range(value) for value in values]
         self.given[what] = [
             ir.Const(low, what.type) for low in (min(low for low, _ in found), max(high for _, high in found))
@@ -299,7 +299,7 @@ class KnownBounds(Ranges):
         for arm, holds in ((a, True), (b, False)):
             with self.under(cond, holds):
                 low, high = self.range(arm)
-            if low <= high:  # else nothing comes there
+            if low <= high:  # else the arm is never selected
                 found.append((low, high))
         self.depth -= 1
         return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
@@ -310,21 +310,21 @@ class KnownBounds(Ranges):
         return expr
 
     def _is_wrapped(self, expr: ir.Expr) -> bool:
-        """Whether it is arithmetic of integers that were made unsigned, so that it wraps."""
+        """Whether an expression is arithmetic on signed integers converted to unsigned, so that it wraps around."""
         found = self._value(expr)
         if not (isinstance(found, ir.Apply) and found.op in ("add", "sub", "mul") and found.type.dtype in WORDS):
             return False
         return all(self._signed(arg) is not None or isinstance(self._value(arg), ir.Const) for arg in found.args)
 
     def _unwrapped(self, expr: ir.Expr) -> Range:
-        """The range of what wraps, if no type limited it."""
+        """The range of such arithmetic, if it could not overflow."""
         found = self._value(expr)
         assert isinstance(found, ir.Apply)
         args = [self.range(self._signed(arg) or self._value(arg)) for arg in found.args]
         return interval(found.op, args, LONG)
 
     def _rounds_down(self, a: ir.Expr, b: ir.Expr) -> bool:
-        """Whether a - b is a rounded down to a multiple of a power of two."""
+        """Whether a - b rounds a down to a multiple of a power of two."""
         masked = self._value(b)
         if not (isinstance(masked, ir.Apply) and masked.op == "and" and isinstance(masked.args[1], ir.Const)):
             return False
@@ -343,7 +343,7 @@ class KnownBounds(Ranges):
         return self.exact(ir.Index(*key))
 
     def sum(self, expr: ir.Expr) -> Sum:
-        """The expression as multiples of what is no sum."""
+        """The expression as a linear sum."""
         match expr:
             case ir.Const(value=value) if expr.type.kind in "iu":
                 return Sum({}, int(value))
@@ -380,7 +380,7 @@ class KnownBounds(Ranges):
         return None
 
     def bounds(self, expr: ir.Expr) -> Range:
-        """The range of an integer, as sums that conditions limit show it too."""
+        """The range of an integer, from ranges and from limits of sums."""
         low, high = self.range(expr)
         whole = self.sum(expr)
         self.tried = 0
@@ -397,14 +397,14 @@ class KnownBounds(Ranges):
         )
 
     def _is_at_most(self, whole: Sum, most: int) -> bool:
-        for depth in range(DEEPEST + 1):  # what is simple is shown at once
+        for depth in range(DEEPEST + 1):  # simple proofs first
             self.tried = 0
             if self.most(whole, depth, most) <= most:
                 return True
         return False
 
     def most(self, whole: Sum, depth: int, enough: int = NEVER) -> int:
-        """What a sum is at most, as far as it is above what is enough to know."""
+        """An upper bound of a sum; the search ends at one that is `enough`."""
         self.tried += 1
         best = whole.constant
         for key, n in whole.terms.items():
@@ -412,7 +412,7 @@ class KnownBounds(Ranges):
         step = math.gcd(*whole.terms.values())
         if not step:
             return best
-        if enough != NEVER:  # what is rounded down to it
+        if enough != NEVER:  # the greatest value that rounds down to it
             enough = whole.constant + (enough - whole.constant) // step * step + step - 1
         if best > enough and depth and self.tried < TRIED:
             best = self._better(whole, depth, best, enough)
@@ -433,7 +433,7 @@ class KnownBounds(Ranges):
         return best
 
     def _of_cases(self, whole: Sum, key: Key, n: int, depth: int, best: int, enough: int) -> int:
-        """What a sum is at most where a term of it is one of two numbers."""
+        """An upper bound of a sum by the two cases of a term that is a minimum, maximum, selection or absolute value."""
         value = self.values.get(key) if isinstance(key, ir.Var) else None
         if not isinstance(value, ir.Apply) or value.op not in ("min", "max", "choose", "abs") or self._may_stay(value):
             return best
@@ -451,11 +451,11 @@ class KnownBounds(Ranges):
         return max(found)
 
     def _may_stay(self, value: ir.Apply) -> bool:
-        """Whether it is the absolute value of what may be the least number of its type, which has none."""
+        """Whether a value is the absolute value of a number that may be the least of its type, which has none."""
         return value.op == "abs" and self.range(value.args[0])[0] <= LIMITS[value.type.dtype][0]
 
     def _of_operations(self, whole: Sum) -> Iterator[Sum]:
-        """What is at most 0 because of what its terms are."""
+        """The sums that are at most 0 because of the operations behind the terms of a sum."""
         for key in whole.terms:
             value = self.values.get(key) if isinstance(key, ir.Var) else None
             if isinstance(value, ir.Apply) and value.op in ("and", "mod", "div", "shr", "min", "max", "abs"):

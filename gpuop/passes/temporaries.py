@@ -1,4 +1,4 @@
-"""PRINTABLE form: temporaries used once go back into the expression that uses them; what the user named keeps its name."""
+"""Inlining of temporaries that are used once into the expressions that use them; variables that the user named stay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Block, Expr, FieldParam, For, Let, Load, Ref, Stmt, Var, While
 from gpuop.ir.visit import blocks, expressions, map_blocks, map_values, walk_expr, with_operands
 
-MAX_NODES = 14  # an expression of more nodes does not go into another: lines stay readable
+MAX_NODES = 14  # nodes of an expression up to which it is inlined, so that lines stay readable
 
 
 def inline_once(kernel: Kernel) -> Kernel:
@@ -74,7 +74,7 @@ class _Inliner:
         return [self.waiting.pop(var) for var in now]
 
     def unstable(self, expr: Expr) -> bool:
-        """Whether a statement may change its value: it depends on a variable, or on memory that is written."""
+        """Whether a statement may change the value of an expression: it depends on a variable, or on memory that is written."""
         return any(
             (isinstance(e, Ref) and e.var.mutable) or (isinstance(e, Load) and self.changes(e.memory))
             for e in walk_expr(expr)

@@ -1,6 +1,6 @@
-"""Expand loops with constant bounds that the user wants unrolled, so that offsets in them become constants.
+"""Unrolling of loops with constant bounds where the user asks for it, so that offsets in them become constants.
 
-Hints to compilers are given as they are, where what they ask for is no huge text: to compile that takes longer than it saves.
+Unroll hints are passed on to compilers, unless they ask for huge texts, whose compilation takes longer than it saves.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from gpuop.ir.nodes import Block, For, Stmt, While
 from gpuop.ir.types import INT
 from gpuop.ir.visit import Copier, leaving, loop_values, map_blocks, walk
 
-MOST_EXPANDED = MOST_STATEMENTS // 4  # of a loop that is expanded
-MOST_HINTED = MOST_STATEMENTS // 8  # that the hints of a kernel add
+MOST_EXPANDED = MOST_STATEMENTS // 4  # statements of an unrolled loop
+MOST_HINTED = MOST_STATEMENTS // 8  # statements that the hints of a kernel add
 
 
 def unroll(kernel: Kernel) -> Kernel:
@@ -37,7 +37,7 @@ def _block(block: Block) -> Block:
 
 
 def _values_to_expand(loop: For) -> range | None:
-    """The values of the counter, when they are known, no turn is left early, and their text is not too long."""
+    """The values of the counter, if they are known, no iteration ends early, and the text is not too long; else None."""
     known = loop_values(loop)
     if known is None or len(known) * size(loop.body) > MOST_EXPANDED or any(True for _ in leaving(loop.body)):
         return None
@@ -45,7 +45,7 @@ def _values_to_expand(loop: For) -> range | None:
 
 
 def drop_hints(kernel: Kernel) -> Kernel:
-    """Leave out the hints of loops around loops, at which Intel's compiler may crash, and all where they ask for too much."""
+    """Drop hints of loops around loops, at which the Intel compiler may crash, and all hints where they ask for too much."""
     kernel = replace(kernel, body=_unhinted(kernel.body, _is_around_loops))
     asked = size(kernel.body, hinted=True) - size(kernel.body)
     return kernel if asked <= MOST_HINTED else replace(kernel, body=_unhinted(kernel.body, lambda loop: True))

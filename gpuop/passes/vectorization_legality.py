@@ -1,4 +1,4 @@
-"""Why the points of a recorded kernel are not to be put in the vectors of a CPU."""
+"""Legality of vectorization: reasons why the points of a recorded kernel cannot be lanes of CPU vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuop.ir.visit import expressions, loop_values, walk
 
 
 def obstacle(body: ir.Block) -> str:
-    """What in a recorded body vectors cannot do; "" if nothing."""
+    """Return the reason why a recorded body cannot run in vectors; empty where it can."""
     for stmt in walk(body):
         match stmt:
             case ir.While() | ir.Break() | ir.Continue():
@@ -30,8 +30,8 @@ def obstacle(body: ir.Block) -> str:
 
 
 def scatters(kernel: Kernel) -> bool:
-    """Whether threads store to places in their own arrays that differ between threads: vectors of threads do it one by one, and
-    wait for it; they pay where functions are called."""
+    """Whether threads store to their own arrays at indices that differ between threads, and call no functions. Vectors of threads
+    make such stores one by one, and wait for them."""
     stores = ((s.memory, s.index) for s in walk(kernel.body) if isinstance(s, ir.Store))
     places = [
         i for memory, index in stores if isinstance(memory, ir.Array) and memory.space == "private" for i in index
@@ -42,23 +42,23 @@ def scatters(kernel: Kernel) -> bool:
 
 
 def calls_functions(body: ir.Block) -> bool:
-    """Whether it calls functions that are slow one by one."""
+    """Whether a body calls functions that are slow one by one."""
     return any(isinstance(e, ir.Apply) and OPS[e.op].ulp > 0 for e in expressions(body))
 
 
 def doubles(body: ir.Block) -> str:
-    """Why vectors are not for a body where those of doubles are computed wrongly; "" if it has none."""
+    """Return the reason against vectors where a compiler miscompiles those of doubles; empty where the body has none."""
     return "it computes with doubles" if any(e.type.dtype is DOUBLE for e in expressions(body)) else ""
 
 
 def halves(kernel: Kernel) -> str:
-    """Why vectors that may begin anywhere are not for a kernel's fields; "" if they are."""
+    """Return the reason why vectors cannot begin at any column of a kernel's fields; empty where they can."""
     assert kernel.target is not None
     has = any(field.type.dtype == "float16" for field in (*kernel.inputs, *kernel.written))
     return "vectors of halves may not overlap on the device" if has and not kernel.target.overlaps_halves else ""
 
 
 def demand(body: ir.Block, streamed: bool) -> str:
-    """Why vectors are not for a body, where they are for functions and for outputs past the caches; "" if it has such."""
+    """Return the reason against vectors that are only worth it for functions and streamed outputs; empty where a body has these."""
     slow = "" if calls_functions(body) or streamed else "it calls no functions that are slow one by one"
     return doubles(body) or slow

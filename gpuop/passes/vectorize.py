@@ -1,7 +1,7 @@
-"""Lanes become vectors: the loop over lanes disappears, and what differs between them is computed for all at once.
+"""Lane vectorization: a loop over lanes becomes straight code on vectors, also where compilers of CPUs would not find it.
 
-CPUs run it that way, also where their compilers would not find it. What is equal for all lanes stays scalar. Of a condition
-that differs between lanes both branches are computed, and choices take the place of assignments.
+Values that are equal for all lanes stay scalar. Both branches of a condition that differs between lanes are computed, and
+assignments become selections by its mask (if-conversion).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class _Vectors:
     Attributes:
         count: the lanes of the loop that is being rewritten.
         lane: the vector of their numbers.
-        held: the vectors in the place of arrays that have an element for each lane.
-        vars: the vectors in the place of variables that differ between lanes.
-        counting: the integers that are known in all lanes if they are in the first one: where elements lie in memory.
+        vectors: the vectors that replace arrays with an element for each lane.
+        vars: the vectors that replace variables that differ between lanes.
+        counting: the integers at constant distances from those of the first lane: indices of memory.
     """
 
     def __init__(self, held: set[ir.Array]) -> None:
@@ -58,7 +58,7 @@ class _Vectors:
         return ir.Ref(var)
 
     def outside(self, block: ir.Block) -> ir.Block:
-        """A block around loops over lanes, or beside them."""
+        """A block outside of loops over lanes."""
         out: list[ir.Stmt] = []
         for stmt in block:
             match stmt:
@@ -85,7 +85,7 @@ class _Vectors:
     # --- statements ---------------------------------------------------------------------------------------------
 
     def block(self, block: ir.Block, mask: ir.Expr | None) -> ir.Block:
-        """A block for all lanes, of which those run it where the mask holds."""
+        """A block for all lanes where the mask holds."""
         outer, self.out, vectors = self.out, [], dict(self.vars)
         for stmt in block:
             self.stmt(stmt, mask)
@@ -160,14 +160,14 @@ class _Vectors:
     # --- places -------------------------------------------------------------------------------------------------
 
     def places(self, index: tuple[ir.Expr, ...]) -> tuple[tuple[ir.Expr, ...], tuple[int, ...]]:
-        """Where the element of the first lane is, and how far ahead the others are if they are no neighbours."""
+        """The index of the element of the first lane, and the distances of the others if they are no neighbours."""
         found = self.counting.find(index[-1])
         assert found is not None and all(map(self.counting.same, index[:-1])), "the elements of lanes lie anywhere"
         assert not found.are_limited, "the elements of lanes are the same"
         return (*index[:-1], found.first), () if found.are_neighbours else found.ahead
 
     def several(self, load: ir.Load) -> ir.Expr:
-        """The elements of all lanes: of a row at once; those in a column of an array one by one; of a field from anywhere."""
+        """The elements of all lanes: a vector load of a row, single loads of a column of an array, or a gather of a field."""
         wide = self.wide(load.type)
         if isinstance(load.memory, ir.FieldParam) and (limits := self.limits(load.index[0])):
             return replace(load, index=limits, type=wide)
@@ -181,7 +181,7 @@ class _Vectors:
         return ir.Pack(tuple(lanes), wide)
 
     def limits(self, at: ir.Expr) -> tuple[ir.Expr, ...]:
-        """Where the first one of limited places is, how many there are from it on, and how far on the least one is."""
+        """The first index of limited ones, the number of indices from it on, and the distance to the least one."""
         found = self.counting.find(at)
         if found is None or not found.are_limited:
             return ()
@@ -195,7 +195,7 @@ class _Vectors:
         return first, left, self.bind(ir.Apply("sub", (found.least, first), type_))
 
     def place(self, index: tuple[ir.Expr, ...], found: list[LaneNumbers | None], lane: int) -> tuple[ir.Expr, ...]:
-        """Where the element of a lane is."""
+        """The index of the element of a lane."""
         pairs = zip(index, found, strict=True)
         return tuple(at if known is None else self.bind(known.in_lane(lane)) for at, known in pairs)
 
@@ -230,7 +230,7 @@ class _Vectors:
                 ir.assert_never(expr)
 
     def numbers(self, found: LaneNumbers) -> ir.Ref:
-        """The vector of what an integer is in each lane."""
+        """The vector of the values of an integer in all lanes."""
         first, type_ = found.first, self.wide(found.first.type)
         lanes: ir.Expr = self.lane
         if not found.are_neighbours:

@@ -1,7 +1,6 @@
-"""Integers wrap, as NumPy's do: arithmetic that could overflow a signed type, which C leaves undefined, is done unsigned.
+"""Wraparound of integers as in NumPy: arithmetic that may overflow a signed type, undefined in C, is done unsigned.
 
-The ranges of thread positions, counters, constants and narrow types show where nothing can overflow: there the text stays
-plain.
+Where the ranges of positions, counters, constants and narrow types exclude overflow, the text stays plain.
 """
 
 from __future__ import annotations

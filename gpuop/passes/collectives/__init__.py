@@ -1,1 +1,1 @@
-"""What the threads of a work-group compute of one another's values, made of barriers, local memory and a target's shuffles."""
+"""Collective operations of work-groups: lowered to barriers, local memory and the shuffles of a target."""

@@ -1,4 +1,4 @@
-"""How the threads of a part of a work-group pass values on: through local memory, or by shuffles in a warp."""
+"""Exchange of values between the threads of a part of a work-group: through local memory, or by shuffles in a warp."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuop.passes.collectives.participants import WARP, conjunction, part_of
 
 @dataclass
 class GroupMemory:
-    """The local memory of all operations of a kernel, by type and extents; they use it one after another.
+    """The local memory of all operations of a kernel, by type and extents; operations reuse it.
 
     Attributes:
         used: the arrays that an earlier operation may still be reading.
@@ -27,12 +27,12 @@ class GroupMemory:
 
 
 class GroupValues:
-    """The statements of one operation, as far as threads pass values on and combine them.
+    """The statements of one operation that exchange values and combine them.
 
     Attributes:
-        held: the variable that has what the thread has so far.
-        stored: whether local memory has that.
-        turn: which of two arrays has it, where one is written while the other is read.
+        value: the variable of the thread's value so far.
+        stored: whether local memory has this value.
+        buffer: the number of the array that has it, of two that take turns, one written while the other is read.
     """
 
     def __init__(self, shared: GroupMemory, stmt: Collective, looping: bool) -> None:
@@ -58,7 +58,7 @@ class GroupValues:
         )
 
     def put(self, value: Expr) -> None:
-        """Have all threads of the part store a value, once none of them reads what was there before."""
+        """Let all threads of the part store a value, after a barrier if an earlier operation may still read the memory."""
         if self.memory in self.shared.used or self.looping:
             self.out.append(Barrier("local", self.stmt.loc))
         self.shared.used.add(self.memory)
@@ -75,7 +75,7 @@ class GroupValues:
         return self.b.bind(Load(self.memory, self.part.place(at), self.held.type))
 
     def load_for_all(self, at: Expr, common: bool = True) -> Expr:
-        """What threads that the grid has not have no value for, unless it is `common` to the work-group, which has a thread."""
+        """A value for all threads. Tail threads get their own, unless the value is `common` to the whole work-group."""
         if self.part.inside is None or (common and self.part.parts == 1):
             return self.load(at)
         found = Var("other", self.held.type, mutable=True, temporary=True)
@@ -86,12 +86,12 @@ class GroupValues:
         return Ref(found)
 
     def under(self, tests: list[Expr | None], body: Iterable[Stmt]) -> None:
-        """Statements for the threads of the part for which conditions hold."""
+        """Append statements for the threads of the part for which conditions hold."""
         tests = [test for test in (*tests, self.part.inside) if test is not None]
         self.out += (If(conjunction(self.b, tests), tuple(body), (), self.stmt.loc),) if tests else body
 
     def apart(self) -> list[Stmt]:
-        """From now on statements go to a list of their own; `rejoin` gives the one before back."""
+        """Collect the following statements in a list of their own, up to `rejoin`; return the list before."""
         before, self.out = self.out, []
         self.b = collector(self.out, self.stmt.loc)
         return before
@@ -117,7 +117,7 @@ class GroupValues:
         self.out.append(Let(self.held, value, self.stmt.loc))
 
     def shuffle(self, kind: str, value: Expr, at: Expr) -> Expr:
-        """What a lane of the warp has, component by component; halves are floats in registers."""
+        """The value of another lane of the warp, component by component; halves are floats in registers."""
         passed = Type(FLOAT) if value.type.dtype is HALF else value.type.scalar
         lanes = []
         for lane in self.b.lanes(value):

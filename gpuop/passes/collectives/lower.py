@@ -1,4 +1,4 @@
-"""Collective operations in the statements of a target: local memory and barriers, and shuffles within warps where it has these."""
+"""Lowering of collective operations: to local memory and barriers, and to shuffles within warps where a target has these."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpuop.passes.collectives.operations import GroupOperation
 
 
 def spell_collectives(kernel: Kernel) -> Kernel:
-    """The kernel without collective operations but shuffles in warps. Its target must be known.
+    """The kernel without collective operations other than shuffles in warps. Its target must be known.
 
     Raises:
-        SemanticError: parts that a target decides about do not divide the work-group.
+        SemanticError: parts whose size depends on the target do not divide the work-group.
     """
     if is_spelled(kernel):
         return kernel

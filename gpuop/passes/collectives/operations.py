@@ -1,9 +1,15 @@
 """Reductions, scans, selections and shuffles, step by step.
 
-The order in which values are combined is the same everywhere, so that bits are: a reduction first combines every 32nd value, then
-four values at equal distances at a time, neighbours first among these; a scan combines values at distances that double among 32 in
-a row (W. Hillis, G. Steele, Communications of the ACM 29(12), 1986), then halves of blocks that double (J. Sklansky, IRE
-Transactions on Electronic Computers EC-9, 1960).
+Values are combined in the same order on all targets, for equal bits: a reduction first combines every 32nd value, then four
+values at equal distances at a time, neighbours first; a scan combines values at doubling distances among 32 in a row (W. Hillis,
+G. Steele, Communications of the ACM 29(12), 1986), then the halves of doubling blocks (J. Sklansky, IRE Transactions on
+Electronic Computers EC-9, 1960).
+
+    a reduction of 64 threads          distances, each followed by a barrier or a shuffle
+      32 threads take 2 values         32
+       8 threads take 4 values         8, 16, 24
+       2 threads take 4 values         2, 4, 6
+       1 thread takes 2 values         1
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from gpuop.ir.types import INT, UINT, Type
 from gpuop.passes.collectives.exchange import GroupValues
 from gpuop.passes.collectives.participants import WARP
 
-FAN = 4  # values of which a thread takes all at once; few levels have few barriers
+FAN = 4  # values that a thread combines at each level: fewer levels need fewer barriers
 
 
 class GroupOperation(GroupValues):
@@ -65,7 +71,7 @@ class GroupOperation(GroupValues):
         return self.load_for_all(zero)
 
     def reduce_in_memory(self, reach: int, count: int, again: bool) -> None:
-        """The first threads take what some of the others have; those that are left combine it `again`."""
+        """The first `reach` threads combine `count` values each; they store the result if it is combined `again`."""
         part, mine = self.part, self.b.apply("lt", self.number, reach)
         before = self.apart()
         items: list[tuple[Expr, Expr | None]] = [(Ref(self.held), None)]
@@ -83,7 +89,7 @@ class GroupOperation(GroupValues):
         self.under([mine], self.rejoin(before))
 
     def pairwise(self, items: Sequence[tuple[Expr, Expr | None]]) -> Expr:
-        """Neighbours first; what comes with a condition is left out where that does not hold."""
+        """Combine values pairwise, neighbours first; one with a condition is left out where that does not hold."""
         while len(items) > 1:
             pairs = [(self.joined(a, b, test), known) for (a, known), (b, test) in zip(items[::2], items[1::2])]  # noqa: B905
             items = [*pairs, *items[len(pairs) * 2 :]]
@@ -94,7 +100,7 @@ class GroupOperation(GroupValues):
         return both if test is None else self.b.apply("choose", test, both, left)
 
     def reduce_in_warp(self, reach: int, count: int) -> None:
-        """The same, by shuffles: two distances make four values."""
+        """Combine values by shuffles: two distances for four values."""
         for step in range(count.bit_length() - 1):
             distance = reach << step
             other = self.shuffle("warp down", Ref(self.held), constant(distance, INT))
@@ -104,7 +110,7 @@ class GroupOperation(GroupValues):
             self.set(self.joined(Ref(self.held), other, test))
 
     def voted(self) -> Expr:
-        """A bit for each thread: what the warp votes, as far as it is the part's, or all bits combined."""
+        """A bit for each thread: the ballot of the warp, restricted to the part, or the reduction of all bits."""
         b, stmt, part = self.b, self.stmt, self.part
         if part.size > WARP:
             raise SemanticError(
@@ -154,7 +160,7 @@ class GroupOperation(GroupValues):
         self.set(self.b.apply("choose", self.is_behind(distance), both, Ref(self.held)))
 
     def scan_in_order(self, distance: int, again: bool) -> None:
-        """The same in memory, by neighbouring threads from neighbours; what they make goes to another array."""
+        """A step of a scan in memory among 32 threads in a row; results go to the other array."""
         mine = self.is_behind(distance)
         before = self.apart()
         other = self.load(self.b.apply("sub", self.number, distance))
@@ -166,12 +172,12 @@ class GroupOperation(GroupValues):
             self.shared.used.add(self.memory)
 
     def is_behind(self, distance: int) -> Expr:
-        """Whether a thread has one so far before it among the 32 in a row that it is one of."""
+        """The test whether another thread is at a distance before the thread, among its 32 in a row."""
         lane = self.number if self.part.size <= WARP else self.b.apply("and", self.number, WARP - 1)
         return self.b.apply("ge", lane, distance)
 
     def scan_in_halves(self, distance: int, again: bool) -> None:
-        """Threads of the second half of a block take what the last one of the first half has; none of these changes."""
+        """A step of a scan in memory: threads of the second half of a block add the last value of the first half, which stays."""
         mine = self.b.apply("ne", self.b.apply("and", self.number, distance), 0)
         before = self.apart()
         last = self.b.apply("sub", self.b.apply("and", self.number, -distance), 1)
@@ -184,7 +190,7 @@ class GroupOperation(GroupValues):
     # --- one thread's value -------------------------------------------------------------------------------------------
 
     def selected(self) -> Expr:
-        """Each thread counts the values that come before its own, which are as many as its place in their order."""
+        """The value at a position of the sorted order: each thread counts the values before its own, which is its position."""
         b, stmt, part = self.b, self.stmt, self.part
         assert stmt.at is not None
         wanted = b.apply("min", b.apply("max", stmt.at, 0), b.apply("sub", part.members, 1))
@@ -207,7 +213,7 @@ class GroupOperation(GroupValues):
         return self.load_for_all(zero)
 
     def less(self, x: Expr, y: Expr) -> Expr:
-        """NumPy's order, where NaN comes last."""
+        """The order of NumPy, with NaN last."""
         less = self.b.apply("lt", x, y)
         if x.type.kind != "f":
             return less
@@ -215,7 +221,7 @@ class GroupOperation(GroupValues):
         return self.b.apply("or", less, only)
 
     def shuffled(self) -> Expr:
-        """The value of another thread; the thread's own where there is no such."""
+        """The value of another thread; the thread's own where there is no such thread."""
         b, stmt, part = self.b, self.stmt, self.part
         assert stmt.at is not None
         at, most = self.other(stmt.at), b.apply("sub", part.members, 1)
@@ -229,13 +235,13 @@ class GroupOperation(GroupValues):
         return other if stmt.kind == "broadcast" else b.apply("choose", b.apply("eq", at, near), other, stmt.value)
 
     def other(self, at: Expr) -> Expr:
-        """The number of the thread that is meant."""
+        """The number of the thread whose value is read."""
         operation = {"up": "sub", "down": "add", "xor": "xor"}.get(self.stmt.kind)
         return at if operation is None else self.b.apply(operation, self.number, at)
 
 
 def _stages(size: int) -> list[tuple[int, int]]:
-    """How many threads are left at each step, and how many values each of them takes."""
+    """The number of threads at each step, and the number of values that each of them combines."""
     found = [(WARP, -(-size // WARP))] if size > WARP else []
     reach = min(WARP, 1 << (size - 1).bit_length())
     while reach > 1:

@@ -1,4 +1,4 @@
-"""The threads that do something together: a work-group's, those along one of its axes, or so many in a row of them."""
+"""Participants of collective operations: the threads of a work-group, along one of its axes, or of equal parts of it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from gpuop.ir.nodes import GRID_AXES, Const, Expr, Index
 from gpuop.ir.target_expressions import Extent
 from gpuop.ir.types import BOOL, INT
 
-WARP = 32  # threads that exchange values without memory, where they can; orders of operations are by so many everywhere
+WARP = 32  # threads that shuffle values where a target can; the order of operations follows it on all targets
 
 
 @dataclass(frozen=True)
 class PartOfGroup:
-    """The part of a work-group that a thread is in. Its threads are numbered in row-major order, and the grid has all of them.
+    """The part of a work-group that a thread is in: threads of the grid, numbered in row-major order.
 
     Attributes:
-        size: how many threads it has at most.
-        which: its number among the parts of the work-group, of which there are `parts`.
-        number: the thread's own.
-        members: how many threads it has.
-        inside: whether the thread is one of them; None where no other ever comes here.
-        aligned: whether threads of successive numbers are side by side in the work-group, and so are parts.
+        size: the greatest number of its threads.
+        parts: the number of parts of the work-group.
+        which: the number of the part.
+        number: the number of the thread in its part.
+        members: the number of threads of the part.
+        inside: whether the thread is in the grid; None where tail threads never run the operation.
+        aligned: whether threads of consecutive numbers are adjacent in the work-group, and parts too.
     """
 
     size: int
@@ -38,26 +39,26 @@ class PartOfGroup:
 
     @property
     def in_warp(self) -> bool:
-        """Whether all of it lies in one warp."""
+        """Whether the part lies in one warp."""
         return self.aligned and self.size <= WARP and (self.parts == 1 or self.size & (self.size - 1) == 0)
 
     @property
     def of_warps(self) -> bool:
-        """Whether it begins where a warp does."""
+        """Whether the part is longer than a warp, and begins where a warp does."""
         return self.aligned and self.size > WARP and (self.parts == 1 or self.size % WARP == 0)
 
     @property
     def width(self) -> int:
-        """Lanes of a warp that have a part."""
+        """The lanes of a warp that a part has."""
         return min(WARP, 1 << (self.size - 1).bit_length())
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of memory that has a value for each thread of the work-group."""
+        """The extents of memory with a value for each thread of the work-group."""
         return (self.size,) if self.parts == 1 else (self.parts, self.size)
 
     def place(self, number: Expr) -> tuple[Expr, ...]:
-        """Of the value of a thread in that memory."""
+        """The index of the value of a thread in that memory."""
         return (number,) if self.parts == 1 else (self.which, number)
 
     def has(self, last: int) -> bool:
@@ -66,7 +67,11 @@ class PartOfGroup:
 
 
 def check_threads(over: int, threads: int, loc: Loc | None = None) -> None:
-    """Raises SemanticError where a work-group of so many threads is no whole number of parts."""
+    """Check that parts of `over` threads divide a work-group.
+
+    Raises:
+        SemanticError: they do not.
+    """
     if over < 1 or threads % over:
         raise SemanticError(
             f"`over={over}` makes no equal parts of a work-group of {threads} threads; "
@@ -93,7 +98,7 @@ def part_of(kernel: Kernel, over: Extent | str, b: Builder, loc: Loc | None) -> 
 
 
 class _Group:
-    """A kernel's work-group: its extents, and how many threads along each axis the grid has, where these may be fewer."""
+    """A work-group of a kernel: its extents, and the number of its threads along each axis that are in the grid."""
 
     def __init__(self, kernel: Kernel, b: Builder) -> None:
         self.b = b
@@ -111,7 +116,7 @@ class _Group:
         return Index("local", axis) if self.sizes[axis] > 1 else constant(0, INT)
 
     def along(self, axis: str) -> PartOfGroup:
-        """The threads along an axis that have the same place along the others."""
+        """The threads along an axis with the same position along the others."""
         b, size = self.b, self.sizes[axis]
         others = [other for other in GRID_AXES if other != axis]
         which: Expr = constant(0, INT)
@@ -123,7 +128,7 @@ class _Group:
         return PartOfGroup(size, parts, which, self.local(axis), self.have[axis], self.inside(), aligned)
 
     def inside(self) -> Expr | None:
-        """Whether the grid has the thread, where others run too."""
+        """The test whether the thread is in the grid, where tail threads run too; else None."""
         found: Expr | None = None
         for axis, have in self.have.items():
             if self.whole and not isinstance(have, Const):
@@ -132,7 +137,7 @@ class _Group:
         return found
 
     def in_a_row(self, size: int, threads: int) -> PartOfGroup:
-        """So many threads in row-major order. Where the grid ends in the group, those that it has are counted."""
+        """Parts of `size` threads in row-major order. Where the grid ends in the group, only its threads are counted."""
         b = self.b
         place: Expr = constant(0, INT)
         for axis in GRID_AXES:
@@ -156,7 +161,7 @@ class _Group:
         return PartOfGroup(size, threads // size, which, number, members_left, inside, row)
 
     def of_a_row(self, size: int, threads: int, which: Expr) -> PartOfGroup:
-        """So many threads of a row, of which those that the grid has come first."""
+        """Parts of `size` threads of a row; the threads of the grid come first."""
         b, column, have = self.b, self.local("column"), self.have["column"]
         number = b.apply("mod", column, size)
         members: Expr = constant(size, INT)
@@ -165,7 +170,7 @@ class _Group:
         return PartOfGroup(size, threads // size, which, number, members, self.inside(), True)
 
     def counted(self, place: Expr) -> Expr:
-        """How many threads before a place in row-major order the grid has."""
+        """The number of threads of the grid before a position in row-major order."""
         b = self.b
         column, rest = b.apply("mod", place, self.sizes["column"]), b.apply("div", place, self.sizes["column"])
         row, layer = b.apply("mod", rest, self.sizes["row"]), b.apply("div", rest, self.sizes["row"])
@@ -178,7 +183,7 @@ class _Group:
 
 
 def conjunction(b: Builder, tests: list[Expr | None]) -> Expr:
-    """Whether all of the conditions hold, of those that there are."""
+    """The conjunction of the conditions that are not None."""
     found: Expr = constant(True, BOOL)
     for test in tests:
         if test is not None:

@@ -1,1 +1,1 @@
-"""Kernels with barriers, whose surplus threads must reach them: the guard of the domain, region by region."""
+"""Predication of tail threads: the guard of the domain, by barrier regions where kernels have barriers."""

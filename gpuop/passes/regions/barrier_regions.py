@@ -1,4 +1,4 @@
-"""Barrier regions, the statements between two barriers, under a condition; what later regions use moves to variables before."""
+"""Barrier regions, the statements between two barriers, under a condition; values for later regions move to variables before it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RegionGuard:
     def __init__(self, test: Expr, uses: Counter[Var]) -> None:
         self.test = test
         self.uses = uses
-        self.outside: set[Var] = set()  # constants that are bound outside the condition
+        self.outside: set[Var] = set()  # variables that are bound outside of the condition
         self.moved: dict[Var, Var] = {}
 
     def block(self, block: Block) -> Block:

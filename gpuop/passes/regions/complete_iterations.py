@@ -1,7 +1,7 @@
-"""In OpenCL, turns of `while` loops that wait run to their end: what follows a `continue` stands under a condition.
+"""Complete iterations of `while` loops with barriers, in OpenCL: the statements after a `continue` run under a condition instead.
 
-Intel's compiler for CPUs, which makes loops over the threads of a work-group between two barriers, computes wrongly where a turn
-of a `while` may end before its barriers. All threads of a work-group end it alike, so waiting once more does no harm.
+The Intel compiler for CPUs, which builds loops over the threads of a work-group between two barriers, miscompiles iterations that
+may end before their barriers. All threads of a work-group end an iteration alike, so another barrier does no harm.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def _goes_on(loop: While) -> bool:
 
 
 class _Turn:
-    """A turn of a loop.
+    """An iteration of a loop.
 
     Attributes:
-        over: whether it does nothing more.
-        last: whether it is the last one, as there was a `break`; the loop is left at its end, outside of all conditions.
+        over: whether the iteration skips its other statements.
+        last: whether it is the last one, after a `break`; the loop ends behind it, outside of all conditions.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class _Turn:
         return replace(loop, body=body)
 
     def block(self, block: Block) -> Block:
-        """A block of the turn; what it does after it may have ended the turn stands under a condition."""
+        """A block of the iteration; statements after a possible end of the iteration get a condition."""
         out: list[Stmt] = []
         for k, stmt in enumerate(block):
             if isinstance(stmt, (Break, Continue)):

@@ -1,4 +1,4 @@
-"""Choose the work-group and mask the threads that rounding up to whole groups adds; they never return early."""
+"""The guard of the domain: tail threads, which rounding up to whole work-groups adds, are predicated; none returns early."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def guard_domain(kernel: Kernel) -> Kernel:
 
 
 def _is_shared(stmt: Stmt) -> bool:
-    """Whether it declares memory that is not a thread's own, which C has at the top of a kernel."""
+    """Whether a statement declares shared memory, which C needs at the top of a kernel."""
     return isinstance(stmt, Declare) and stmt.array.space != "private"

@@ -1,4 +1,4 @@
-"""Barriers leave conditions: `if (c) { A; barrier; B }` becomes `if (c) { A } barrier; if (c) { B }`.
+"""Hoisting of barriers out of conditions: `if (c) { A; barrier; B }` becomes `if (c) { A } barrier; if (c) { B }`.
 
 The condition is the same for all threads of a work-group, so one barrier more does no harm where it does not hold; and some
 drivers (PoCL 3.1) miscompile barriers in conditions.
@@ -43,6 +43,6 @@ def _lifted(stmt: If) -> list[Stmt]:
 
 
 def _waits(stmt: If) -> bool:
-    """Whether a barrier stands in a branch itself, and no loop is left from there."""
+    """Whether a branch itself has a barrier, and no statement of the branches leaves a loop."""
     own = any(isinstance(inner, Barrier) for branch in blocks(stmt) for inner in branch)
     return own and not any(True for branch in blocks(stmt) for _ in leaving(branch))

@@ -1,7 +1,9 @@
-"""Mask what surplus threads must not do where there are barriers, which they must reach: each barrier region stands in a
-condition of its own, and values that later regions use move to variables before it.
+"""Predication of tail threads in kernels with barriers, which all threads must reach.
 
-(An early return of the surplus threads segfaults or miscomputes on some drivers.)
+Each barrier region gets a condition of its own, and values for later regions move to variables before it. (An early return of
+the tail threads segfaults or miscomputes on some drivers.)
+
+    A; barrier; B      becomes      if (inside) { A } barrier; if (inside) { B }
 """
 
 from __future__ import annotations
@@ -15,21 +17,25 @@ from gpuop.passes.regions.barrier_regions import RegionGuard, uses_of
 
 
 class Masking(RegionGuard):
-    """The condition is whether a thread is one of the grid's; statements that decide about barriers stand outside it."""
+    """Puts barrier regions under the condition that a thread is in the grid, except statements that decide about barriers."""
 
     def __init__(self, kernel: Kernel, test: ir.Expr) -> None:
         super().__init__(test, uses_of(kernel.body))
-        self.for_all: set[int] = set()  # ids of the conditions and loops that all threads run, surplus ones included
+        self.for_all: set[int] = set()  # ids of the conditions and loops that all threads run, tail threads too
         self.needed: set[ir.Var | ir.Array] = (
             set()
-        )  # variables and arrays that decide about barriers: surplus threads compute them too
+        )  # variables and arrays that decide about barriers: tail threads compute them too
         known = -1
         while known != len(self.for_all) + len(self.needed):
             known = len(self.for_all) + len(self.needed)
             self._scan(kernel.body, False)
 
     def _scan(self, block: ir.Block, leaving: bool) -> bool:
-        """Find what all threads must run; whether a block has any of it. `leaving`: a break here leaves a loop of all threads."""
+        """Collect the statements that all threads must run; return whether a block has any.
+
+        Args:
+            leaving: whether a `break` here leaves a loop that all threads run.
+        """
         found = False
         for stmt in block:
             loop = isinstance(stmt, (ir.For, ir.While))
@@ -43,9 +49,7 @@ class Masking(RegionGuard):
                     matters = leaving
                 case _:
                     matters = isinstance(stmt, (ir.Barrier, ir.Collective)) or self._is_needed(stmt)
-            if matters and not isinstance(
-                stmt, ir.Collective
-            ):  # whose lanes that are no threads of the grid give anything
+            if matters and not isinstance(stmt, ir.Collective):  # tail threads may contribute any value to it
                 self.needed |= {symbol for v in values(stmt) for symbol in _symbols(v)}
             # an assignment or a barrier makes all threads run the block around it, a binding does not
             found |= matters and not isinstance(stmt, ir.Let)

@@ -1,6 +1,14 @@
-"""How a kernel runs on its target: which thread computes which points, in which order, and where it keeps what others need.
+"""Schedules: which thread of a target computes which points, in which order, and where intermediates lie.
 
 A method is a file of this folder and a line of `METHODS`. It decides where and when a value is computed, never how.
+
+    CPUs    vector rows · resample · interchange      a vector of columns in a thread
+            line buffers                              stages, with rows of intermediates in the cache
+            group lanes                               a row of a work-group as lanes of vectors
+    GPUs    ragged words · shifted rows               a thread has aligned neighbours
+            roll · layers                             a thread walks, with windows in registers
+            tile                                      a work-group has a tile, in local memory
+    both    transpose · privatize                     tiles, and copies of outputs
 """
 
 from __future__ import annotations
@@ -40,11 +48,11 @@ METHODS: tuple[Method, ...] = (
     VECTOR_ROWS,
     PRIVATIZE,
     SHIFTED_ROWS,
-)  # the first that suits a kernel is taken
+)  # the first one that suits a kernel is applied
 
 
 def schedule(kernel: Kernel) -> Kernel:
-    """The recorded kernel as its threads run it."""
+    """The recorded kernel with its schedule."""
     method = choice(kernel)
     if method is not None:
         return replace(method[0].apply(_few_will_do(kernel), method[1]), target=kernel.target)
@@ -64,13 +72,13 @@ def choice(kernel: Kernel) -> tuple[Method, Parameters] | None:
 
 
 def parameters_of(method: Method, kernel: Kernel, requested: Parameters = NOTHING) -> Parameters:
-    """What a method that suits a kernel runs it with: its best guess, or what is wanted, as far as that will do."""
+    """Valid parameters of a method that suits a kernel: the best guess, changed by requested ones as far as these are valid."""
     best = method.candidates(kernel)[0]
     return method.legalize(kernel, {**best, **{name: n for name, n in requested.items() if name in best}})
 
 
 def unpinned(kernel: Kernel) -> str:
-    """Why the method that is pinned does not suit the kernel, as the end of a sentence; empty where it does, or none is pinned."""
+    """Return why the pinned method does not suit a kernel, as the end of a sentence; empty where it does, or none is pinned."""
     if kernel.pin is None or kernel.pin.method == PLAIN:
         return ""
     if config.schedule == PLAIN:
@@ -85,6 +93,6 @@ def _named(pin: Pin) -> Method:
 
 
 def _few_will_do(kernel: Kernel) -> Kernel:
-    """The kernel on a target that few threads keep busy, where a schedule is pinned: who pins it knows the grid."""
+    """The kernel, if a schedule is pinned on a target that a single thread keeps busy: users who pin schedules know their grids."""
     assert kernel.target is not None
     return kernel if kernel.pin is None else replace(kernel, target=replace(kernel.target, least_threads=1))

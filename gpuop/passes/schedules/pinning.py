@@ -62,5 +62,5 @@ def _pinning(pin: Pin) -> Iterator[None]:
 
 
 def pinned() -> Pin | None:
-    """What this thread's innermost `gp.schedule` says."""
+    """The pin of the innermost `gp.schedule` of this thread; None where there is none."""
     return _pin.get()

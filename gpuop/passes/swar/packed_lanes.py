@@ -1,4 +1,10 @@
-"""Four integers of 8 or 16 bits in one or two words, and arithmetic on all of them at once: no lane ever reaches into the next."""
+"""SWAR arithmetic: four integers of 8 or 16 bits in one or two words, computed at once; no lane overflows into the next.
+
+    8 bits     | x3 | x2 | x1 | x0 |                   one word
+    16 bits    |    x2   |    x0   |  |    x3   |    x1   |     a word of even lanes, and one of odd lanes
+
+Ranges prove that results fit their lanes; where they exceed 8 bits, lanes become 16 bits wide.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +17,22 @@ from gpuop.ir.nodes import Const, Expr
 from gpuop.ir.types import UINT
 
 LANES = 4  # columns in a word of bytes
-ONES = {8: 0x01010101, 16: 0x00010001}  # of which a multiple is a number in all lanes
+ONES = {8: 0x01010101, 16: 0x00010001}  # 1 in all lanes
 MOST = {8: 0xFF, 16: 0xFFFF}
-ODD, HIGH = 0x4341, 0x7351  # bytes of two words: the odd ones of the first, with 0 between; those of both
-HALVES = 0x5432  # the high half of the first, the low one of the second
+ODD, HIGH = 0x4341, 0x7351  # selectors of bytes of two words: the odd ones of the first, with 0 between; those of both
+HALVES = 0x5432  # selector of the high half of the first word and the low half of the second
 Words = tuple[Expr, ...]  # a word of four bytes; or one with the even lanes and one with the odd ones, 16 bits each
 
 
 @dataclass
 class Packed:
-    """Four integers that are not negative, in the forms that were asked for.
+    """Four integers that are not negative, in the forms that were requested.
 
     Attributes:
-        range: the least and the greatest that they can be.
-        bits: of a lane in the form that there is at first; of numbers 0, for they have any.
-        make: makes the words of a form.
+        range: the range of all of them.
+        bits: the bits of a lane in the original form; 0 for constants, which have any.
+        make: builds the words of a form.
+        forms: the words of each form, by the bits of a lane.
     """
 
     range: Range
@@ -41,10 +48,10 @@ class Packed:
 
 @dataclass(frozen=True)
 class Flags:
-    """Four truths: the highest bits of lanes, whose other bits may be anything.
+    """Four bools: the highest bits of lanes, whose other bits are arbitrary.
 
     Attributes:
-        differs: lanes that are 0 where it holds, if that is how it was found; their highest bits are free.
+        differs: for a test of equality, lanes that are 0 where it holds; their highest bits are 0.
     """
 
     bits: int
@@ -53,11 +60,11 @@ class Flags:
 
 
 class PackedLanes:
-    """Builds the arithmetic; None of what cannot be done so."""
+    """Builds the arithmetic; methods return None for operations without a SWAR form."""
 
     def __init__(self, b: Builder) -> None:
         self.b = b
-        self.forms: dict[Words, Words] = {}  # of words, by the other form
+        self.forms: dict[Words, Words] = {}  # words in the other form
 
     def number(self, value: int) -> Packed | None:
         if not 0 <= value <= MOST[16]:
@@ -68,7 +75,7 @@ class PackedLanes:
         return Packed(range_, bits, lambda wanted: self.converted(words, wanted), {bits: words})
 
     def converted(self, words: Words, wanted: int) -> Words:
-        """Bytes as pairs of 16 bits, or such pairs, which hold bytes, as those."""
+        """Words in the other form: bytes widened to 16 bits, or lanes of 16 bits, which hold bytes, narrowed."""
         b = self.b
         if words not in self.forms and wanted == 16:
             (word,) = words
@@ -79,12 +86,15 @@ class PackedLanes:
         return self.forms[words]
 
     def bytes(self, x: Expr, y: Expr, selector: int) -> Expr:
-        """Four bytes of two words."""
+        """Four bytes of two words, permuted by a selector."""
         return self.b.apply("bytes_of", x, y, uint(selector))
 
     def beside(self, parts: Callable[[int], Words], held: int, column: int, range_: Range) -> Packed:
-        """Four columns from some column on of words that are held in a form: of two words the last bytes and the first ones,
-        where they are not aligned."""
+        """The four columns from a column on: a word, or the last bytes of one and the first ones of the next.
+
+        Args:
+            parts: returns the words of a number, in the form of `held` bits.
+        """
         first, shift = divmod(column, LANES)
 
         def form(k: int, bits: int) -> Words:
@@ -105,7 +115,7 @@ class PackedLanes:
         return Packed(range_, held, make)
 
     def high(self, words: Words, bits: int) -> Words:
-        """The high bytes of pairs of 16 bits, in a form."""
+        """The high bytes of lanes of 16 bits, in a form."""
         even, odd = words
         return (
             (self.bytes(even, odd, HIGH),)
@@ -119,7 +129,7 @@ class PackedLanes:
     # --- arithmetic ---------------------------------------------------------------------------------------------
 
     def apply(self, op: str, x: Packed, y: Packed) -> Packed | None:
-        """An operation of integers whose result no type limits."""
+        """An operation on integers, whose exact result must fit 16 bits and not be negative."""
         range_ = interval(op, [x.range, y.range], UINT)
         constant_ = y.range[0] == y.range[1]
         if range_[0] < 0 or range_[1] > MOST[16]:
@@ -144,7 +154,7 @@ class PackedLanes:
         return found
 
     def shifted(self, x: Packed, count: int, range_: Range) -> Packed:
-        """To the right; what comes from the next lane is masked out."""
+        """Lanes shifted to the right; the bits from the next lane are masked out."""
         words = x.form(x.bits)
         if (x.bits, count) == (16, 8):
             return Packed(range_, 16, lambda bits: self.high(words, bits))
@@ -154,7 +164,7 @@ class PackedLanes:
         )
 
     def masked(self, x: Packed, most: int) -> Packed:
-        """The low bits."""
+        """The low bits of lanes."""
         mask = self.number(most)
         assert mask is not None
         found = self.apply("and", x, mask)
@@ -164,7 +174,7 @@ class PackedLanes:
     # --- conditions ---------------------------------------------------------------------------------------------
 
     def compared(self, op: str, x: Packed, y: Packed) -> Flags | None:
-        """A comparison of lanes whose highest bits are free: there the outcome of a subtraction is to be seen."""
+        """A comparison of lanes whose highest bits are 0: those of a difference are the result."""
         if op in ("gt", "le"):
             return self.compared({"gt": "lt", "le": "ge"}[op], y, x)
         bits = next((n for n in (8, 16) if max(x.bits, y.bits) <= n and max(x.range[1], y.range[1]) < 1 << (n - 1)), 0)
@@ -197,7 +207,7 @@ class PackedLanes:
         return self.b.apply("shl", word, uint(8)), word
 
     def truth(self, x: Flags) -> Packed:
-        """1 where it holds, 0 elsewhere."""
+        """Integers, 1 where flags hold and 0 elsewhere."""
         (word,) = x.words if x.bits == 8 else self.high(x.words, 8)
         return self.packed(8, self.each("and", self.each("shr", (word,), (uint(7),)), (splat(1, 8),)), (0, 1))
 
@@ -218,10 +228,10 @@ def uint(value: int) -> Const:
 
 
 def highest(bits: int) -> Words:
-    """The highest bits of lanes."""
+    """The words with the highest bits of all lanes set."""
     return (splat(1 << (bits - 1), bits),) * (bits // 8)
 
 
 def splat(value: int, bits: int) -> Const:
-    """A number in all lanes."""
+    """The constant word with a number in all lanes."""
     return uint(value * ONES[bits])

@@ -1,4 +1,4 @@
-"""The kernel that a stencil of bytes is in words: its statements, without conditions and loops, and where its fields lie."""
+"""The SWAR kernel of a stencil of bytes: its statements, which have no conditions or loops, and its fields of words."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ from gpuop.ir.types import BOOL, INT, UCHAR, UINT, Shape, Type
 from gpuop.ir.visit import walk
 from gpuop.passes.swar.packed_lanes import LANES, MOST, Flags, Packed, PackedLanes, Words, splat, uint
 
-BORDERS = ("clamp", "wrap", "fill", "unchecked")  # of words as of bytes, but for the edge that is repeated
-FIRST, LAST = {8: 0x0000, 16: 0x1010}, {8: 0x3333, 16: 0x3232}  # of a word: a lane at its ends, in all lanes
+BORDERS = ("clamp", "wrap", "fill", "unchecked")  # borders of words; "clamp" needs a repeated edge byte besides
+FIRST, LAST = {8: 0x0000, 16: 0x1010}, {8: 0x3333, 16: 0x3232}  # selectors of the first and the last lane for all lanes
 Value: TypeAlias = Packed | Flags
 
 
 @dataclass(frozen=True)
 class Stored:
-    """How a field lies in words: of bytes, or of pairs of 16 bits; and between which its values lie. Elements of four points may
-    alternate in as many words.
+    """A field of words.
+
+    Attributes:
+        param: the field.
+        bits: the bits of a lane, 8 or 16.
+        range: the range of its values.
+        alternate: whether the elements of four points are interleaved in as many words.
     """
 
     param: ir.FieldParam
@@ -39,10 +44,10 @@ class WordKernel:
     """Rewrites the statements of a body without conditions and loops.
 
     Attributes:
-        fields: what takes the place of fields.
-        known: what is known of variables, by component.
-        words: that were read.
-        repeated: what takes the place of words that may lie beyond an edge.
+        fields: the fields of words, by field of bytes.
+        known: the values of variables, by component.
+        words: the variables of words that were read.
+        repeated: the words that replace those that may lie beyond an edge.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -63,7 +68,7 @@ class WordKernel:
         return Stored(ir.FieldParam(field.hint, kind), bits, range_, not self.source.layout(field).in_rows())
 
     def kernel(self) -> Kernel | None:
-        """None of what is not understood."""
+        """The SWAR kernel; None where a statement has no SWAR form."""
         source = self.source
         for stmt in source.body:
             if not self.stmt(stmt):
@@ -82,7 +87,7 @@ class WordKernel:
             body=tuple(self.out),
             packed=True,
         )
-        return without_dead_code(packed)  # of pairs of words some need only one
+        return without_dead_code(packed)  # some uses need only one of two words
 
     def stmt(self, stmt: ir.Stmt) -> bool:
         match stmt:
@@ -168,7 +173,7 @@ class WordKernel:
         return None if clamped is None else [clamped]
 
     def apply(self, op: str, values: list[Value], expr: ir.Apply) -> list[Value] | None:
-        """An operation, of one component."""
+        """An operation on one component."""
         lanes, found = self.lanes, None
         match op, values:
             case "choose", [Flags() as test, Packed() as x, Packed() as y]:
@@ -201,7 +206,7 @@ class WordKernel:
         return [self.lane_values(read, there, plane, (min(ends), max(ends))) for plane in chosen]
 
     def lane_values(self, read: ir.Read, there: Stored, plane: int, range_: Range) -> Packed:
-        """What four columns read."""
+        """The values that four columns read."""
         at = 0 if read.point is None else read.point[-1]
 
         def parts(k: int) -> Words:
@@ -210,7 +215,7 @@ class WordKernel:
         return self.lanes.beside(parts, there.bits, at.offset if isinstance(at, ir.Index) else 0, range_)
 
     def word(self, read: ir.Read, there: Stored, plane: int, k: int, part: int) -> ir.Expr:
-        """The word k words on; beyond an edge that is repeated, its last column in all lanes."""
+        """The word at a distance of k words; beyond a clamped edge, the last column in all lanes."""
         word, bits = self.stored_word(read, there, plane, k, part), there.bits
         if read.border != "clamp" or read.point is None or not k:
             return word
@@ -223,13 +228,13 @@ class WordKernel:
         return self.repeated[word]
 
     def stored_word(self, read: ir.Read, there: Stored, plane: int, k: int, part: int) -> ir.Expr:
-        """A word of a plane as it is in memory, or as the border says."""
+        """A word of a plane in memory, or of the border."""
         if there.alternate:
             return self.picked([self.word_at(read, there, n, k) for n in range(there.param.type.planes)], plane)
         return self.word_at(read, there, plane * (there.bits // 8) + part, k)
 
     def picked(self, words: list[ir.Expr], plane: int) -> ir.Expr:
-        """The bytes of an element of four points, whose elements alternate in words."""
+        """The word of an element of four points, whose elements are interleaved in several words."""
         lanes = [divmod(plane + point * len(words), LANES) for point in range(LANES)]
         first, *others = sorted({word for word, _ in lanes})
         found, there = words[first], [byte for _, byte in lanes]
@@ -242,7 +247,7 @@ class WordKernel:
         return found
 
     def word_at(self, read: ir.Read, there: Stored, number: int, k: int) -> ir.Expr:
-        """The word of a number, of those that four points have."""
+        """The word with a number, of those of four points."""
         point = None if read.point is None else (*read.point[:-1], ir.Index("global", "column", k))
         if all(isinstance(at, ir.Index) and not at.offset for at in point or ()):
             read, point = replace(read, border="clamp", fill=None), None
@@ -255,8 +260,8 @@ class WordKernel:
 
 
 def in_words(layout: Layout) -> Layout:
-    """The layout of the words that bytes are, whose rows are whole ones."""
-    along = layout.element if layout.in_rows() else LANES  # elements that alternate do so in words
+    """The layout in words of an array of bytes, whose rows are multiples of a word."""
+    along = layout.element if layout.in_rows() else LANES  # interleaved elements lie in words
     return Layout(
         (*(n // LANES for n in layout.point[:-1]), layout.point[-1]),
         along // LANES,
