@@ -123,7 +123,7 @@ __all__ = [
     "zeros",
 ]  # fmt: skip
 MODULES = ("cog", "dsl", "fft", "linalg", "ndimage", "random")
-NAMES = {  # where each is defined
+NAMES = {  # definition of each name
     "Actuator": "gpuop.engine.graphs.sensors.Actuator",
     "ArgumentError": "gpuop.base.errors.ArgumentError",
     "Bundle": "gpuop.engine.bundles.bundle.Bundle",
@@ -199,7 +199,7 @@ if not TYPE_CHECKING:  # a checker is to say of a name that there is none
 
 
 def _missing(name: str) -> AttributeError:
-    """What is wrong with a name that is none of gpuop's."""
+    """Error for a missing name of gpuop."""
     errors, services = import_module("gpuop.base.errors"), import_module("gpuop.dsl.fields.services")
     numpy = import_module("numpy")
     error: AttributeError = errors.missing(__name__, name, __all__)

@@ -67,83 +67,85 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _tune_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Add the commands of `gpuop tune`; gives the one that measures."""
+    """Add the commands of `gpuop tune`; returns the parser of `run`."""
     subparsers = parser.add_subparsers(dest="action", required=True)
     run = subparsers.add_parser("run", help="measure the variants and schedules of a function")
     run.add_argument("--device", help="as `gpuop devices` names it; by default the best")
     run.add_argument("--seconds", type=float, help="of each operator and kernel, at most")
-    shown = subparsers.add_parser("show", help="print what was measured to be the fastest")
-    shown.add_argument("--tried", action="store_true", help="and what the others took")
+    show = subparsers.add_parser("show", help="print what was measured to be the fastest")
+    show.add_argument("--tried", action="store_true", help="and what the others took")
     merged = subparsers.add_parser("merge", help="take over what other files have, of equal entries the later ones")
     merged.add_argument("files", metavar="FILE", nargs="+")
     exported = subparsers.add_parser("export", help="write tables for `_target.choose`, as JSON")
     exported.add_argument("-o", "--output", help="the file to write; by default they are printed")
-    for command in (run, shown, merged, exported):
+    for command in (run, show, merged, exported):
         command.add_argument("--store", help="the file of what was measured; by default GPUOP_TUNE_STORE")
     return run
 
 
-def _run(given: argparse.Namespace) -> None:
-    """Do what a command asks for; it alone is loaded."""
-    if given.command == "source":
+def _run(args: argparse.Namespace) -> None:
+    """Run a command, importing only its modules."""
+    if args.command == "source":
         from gpuop.engine.cli.commands import print_source
 
-        print_source(given.function, given.types, given.target, given.form)
-    elif given.command == "passes":
+        print_source(args.function, args.types, args.target, args.form)
+    elif args.command == "passes":
         from gpuop.engine.cli.commands import print_passes
 
-        print_passes(given.function, given.types, given.target, given.after)
-    elif given.command == "compile":
+        print_passes(args.function, args.types, args.target, args.after)
+    elif args.command == "compile":
         from gpuop.engine.cli.bundle import compile_bundle
 
-        compile_bundle(given.function, given.types, given.targets, given.output)
-    elif given.command == "run":
+        compile_bundle(args.function, args.types, args.targets, args.output)
+    elif args.command == "run":
         from gpuop.engine.cli.example import run_example
 
-        run_example(given.example, given.arguments, given.device)
-    elif given.command == "tune":
-        _tune(given)
+        run_example(args.example, args.arguments, args.device)
+    elif args.command == "tune":
+        _tune(args)
     else:
         from gpuop.engine.cli.devices import list_devices
 
-        list_devices(given.measure)
+        list_devices(args.measure)
 
 
-def _tune(given: argparse.Namespace) -> None:
+def _tune(args: argparse.Namespace) -> None:
     from gpuop.base.config import config
 
     usual = config.tune_store
-    config.tune_store = usual if given.store is None else Path(given.store)
+    config.tune_store = usual if args.store is None else Path(args.store)
     try:
-        _tune_action(given)
+        _tune_action(args)
     finally:
         config.tune_store = usual
 
 
-def _tune_action(given: argparse.Namespace) -> None:
+def _tune_action(args: argparse.Namespace) -> None:
     from gpuop.engine.cli import tune
 
-    if given.action == "run":
-        tune.run(given.function, given.types, given.device, given.seconds)
-    elif given.action == "show":
-        tune.show(given.tried)
-    elif given.action == "merge":
-        tune.merge(given.files)
+    if args.action == "run":
+        tune.run(args.function, args.types, args.device, args.seconds)
+    elif args.action == "show":
+        tune.show(args.tried)
+    elif args.action == "merge":
+        tune.merge(args.files)
     else:
-        tune.export(given.output)
+        tune.export(args.output)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
-    from gpuop.base.errors import GpuopError, SemanticError, here  # which NumPy comes with: `--help` does without
+    args = _parser().parse_args(arguments)
+    from gpuop.base.errors import GpuopError, SemanticError, here  # these import NumPy, which `--help` does not need
 
     try:
-        _run(given)
+        _run(args)
     except (GpuopError, OSError) as failed:  # a file that cannot be read or written
-        said = str(failed)
-        if isinstance(failed, SemanticError) and failed.loc == here():  # no line of the user's, but what calls this
-            said = failed.message
-        print(f"gpuop: {said}", file=sys.stderr)
+        message = str(failed)
+        if (
+            isinstance(failed, SemanticError) and failed.loc == here()
+        ):  # not a user line, but the caller of this function
+            message = failed.message
+        print(f"gpuop: {message}", file=sys.stderr)
         return 1
     return 0
 

@@ -12,43 +12,43 @@ from pathlib import Path
 
 from gpuop.base.errors import GpuopError
 
-IMPORTED = time.time()  # in seconds: files of gpuop's that are younger may not be those that run here
+IMPORTED = time.time()  # seconds; gpuop files that are younger may differ from the imported ones
 
 
 def _cache() -> Path:
-    given = os.environ.get("GPUOP_CACHE")
+    value = os.environ.get("GPUOP_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(given) if given else Path(base) / "gpuop"
+    return Path(value) if value else Path(base) / "gpuop"
 
 
-_refused: list[str] = []  # what is wrong with the settings
+_refused: list[str] = []  # faults of the settings
 
 
 def _one_of(name: str, *values: str) -> str:
     """A setting that has one of these values, by default the first."""
-    given = os.environ.get(name) or values[0]
-    if given not in values:
-        _refused.append(f"{name}={given} is none of its values; one of {', '.join(values)}")
-    return given
+    value = os.environ.get(name) or values[0]
+    if value not in values:
+        _refused.append(f"{name}={value} is none of its values; one of {', '.join(values)}")
+    return value
 
 
 def _seconds(name: str, usual: float) -> float:
-    given = os.environ.get(name)
+    value = os.environ.get(name)
     with suppress(ValueError):
-        if given is None or 0 < float(given) < float("inf"):
-            return usual if given is None else float(given)
-    _refused.append(f"{name}={given} is no time in seconds above 0")
+        if value is None or 0 < float(value) < float("inf"):
+            return usual if value is None else float(value)
+    _refused.append(f"{name}={value} is no time in seconds above 0")
     return usual
 
 
 def _store() -> Path:
-    given = os.environ.get("GPUOP_TUNE_STORE")
-    return Path(given) if given else _cache() / "tuned.sqlite"
+    value = os.environ.get("GPUOP_TUNE_STORE")
+    return Path(value) if value else _cache() / "tuned.sqlite"
 
 
 def _debug() -> int:
-    given = _one_of("GPUOP_DEBUG", *map(str, range(6)))
-    return int(given) if given.isdecimal() else 0
+    value = _one_of("GPUOP_DEBUG", *map(str, range(6)))
+    return int(value) if value.isdecimal() else 0
 
 
 @dataclass
@@ -83,17 +83,17 @@ class Config:
 
     @property
     def generating(self) -> tuple[object, ...]:
-        """The settings that generated text depends on, and what is verified on the way to it."""
+        """Settings that generated text and its verification depend on."""
         self.check()
         return self.schedule, self.widen, self.verify, self.debug
 
     def check(self) -> None:
-        """Refuse settings that are none, when gpuop is used: importing it never fails for them."""
+        """Refuse invalid settings at the first use of gpuop; importing it never fails for them."""
         if _refused:
             raise GpuopError(_refused[0])
 
     def trace(self, level: int, text: Callable[[], str]) -> None:
-        """Write to stderr what GPUOP_DEBUG asks for; the text is made only then."""
+        """Write to stderr at this level of GPUOP_DEBUG; the text is made only then."""
         if self.debug >= level:
             sys.stderr.write(f"{text()}\n")
 

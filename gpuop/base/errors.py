@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar
 import numpy as np
 
 Arguments = ParamSpec("Arguments")
-Gives = TypeVar("Gives")
-MOST_BITS = 128  # of integers that messages write out
+Returned = TypeVar("Returned")
+MOST_BITS = 128  # bits of the largest integer that messages write out
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-WRITTEN_WITH = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # what a user's line calls by name
-PYTHON = os.path.dirname(os.__file__) + os.sep  # its standard library; other libraries may be installed below it
-CALLERS = ("dask", "distributed", "joblib", "toolz", "xarray")  # libraries that call what users give them
+WRITTEN_WITH = (PACKAGE, os.path.dirname(np.__file__) + os.sep)  # packages whose functions a user line calls by name
+PYTHON = os.path.dirname(os.__file__) + os.sep  # the standard library; other libraries may be installed below it
+CALLERS = ("dask", "distributed", "joblib", "toolz", "xarray")  # libraries that call functions of users
 INSTALLED = re.compile(rf"[\\/](?:site|dist)-packages[\\/](?:({'|'.join(CALLERS)})[\\/])?")
 OPERATORS = tuple(
     os.path.join(PACKAGE, part) + os.sep for part in ("ops", "testing")
@@ -36,10 +36,10 @@ OPERATORS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """A line of the user's program.
+    """A line of the user program.
 
     Attributes:
-        through: the functions of the library that lead from there to an operator of its own.
+        through: the library functions between it and a library operator.
     """
 
     file: str
@@ -59,7 +59,7 @@ class Loc:
 
     @property
     def called(self) -> str:
-        """The function of the library that the line calls by name, if it is known."""
+        """Library function that the line calls by name, if known."""
         words = set(re.findall(r"\w+", self.text)) if self.through else ()
         return next((name for name in self.through if name in words), "")
 
@@ -68,8 +68,8 @@ class Loc:
 
 
 def is_users(file: str) -> bool:
-    """Whether a user wrote a file, or a library that is written with this one: neither this package, NumPy nor Python did, nor a
-    library that only calls what it is given, as Dask and threads do.
+    """Return whether a file is of a user, or of a library built on this one: not of this package, NumPy or Python, nor of
+    a library that only calls functions of others, such as Dask.
     """
     if file.startswith((*WRITTEN_WITH, "<frozen ")):
         return False
@@ -78,7 +78,7 @@ def is_users(file: str) -> bool:
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
-    """The nearest frame of a user's file, from the given one outwards: the line that the user wrote; None where others call."""
+    """Nearest frame of a user file, from this one outwards; None if only libraries call."""
     frame = frame or sys._getframe(1)
     while frame is not None and not _writers[frame.f_code.co_filename][0]:
         frame = frame.f_back
@@ -86,7 +86,7 @@ def user_frame(frame: FrameType | None = None) -> FrameType | None:
 
 
 def kernel_frame() -> FrameType | None:
-    """The nearest frame that writes a kernel: the user's, or one of the library's operators."""
+    """Nearest frame that writes a kernel: of the user, or of a library operator."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not _writers[frame.f_code.co_filename][1]:
         frame = frame.f_back
@@ -98,11 +98,11 @@ def writes_kernels(frame: FrameType) -> bool:
 
 
 class _Writers(dict[str, tuple[bool, bool]]):
-    """Of files, whether the user's lines are in them, and whether lines that write kernels are: asked for each operation."""
+    """Per file: is it a user file, and does it write kernels? Looked up for each operation."""
 
     def __missing__(self, file: str) -> tuple[bool, bool]:
-        found = self[file] = is_users(file), not file.startswith(WRITTEN_WITH) or file.startswith(OPERATORS)
-        return found
+        flags = self[file] = is_users(file), not file.startswith(WRITTEN_WITH) or file.startswith(OPERATORS)
+        return flags
 
 
 _writers = _Writers()
@@ -112,7 +112,7 @@ _blamed = threading.local()
 
 
 def here() -> Loc | None:
-    """The user's current line; None where a library or a thread calls, and no line of the user's."""
+    """Current user line; None if a library or a thread calls without one."""
     if getattr(_blamed, "loc", None) is not None:
         return _blamed.loc  # type: ignore[no-any-return]
     frame = user_frame()
@@ -120,7 +120,7 @@ def here() -> Loc | None:
 
 
 def called_here() -> Loc | None:
-    """As `here`, for an operator of the library's: its line knows which functions have led to it."""
+    """As `here`, for a library operator: the line also holds the functions that led to it."""
     if getattr(_blamed, "loc", None) is not None:
         return _blamed.loc  # type: ignore[no-any-return]
     frame: FrameType | None = sys._getframe(1)
@@ -132,7 +132,7 @@ def called_here() -> Loc | None:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the user's line, once for each."""
+    """Warn at the user line, once per line."""
     frame = user_frame() or sys._getframe(1)
     seen = frame.f_globals.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, registry=seen)
@@ -140,7 +140,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def blaming(loc: Loc | None) -> Iterator[None]:
-    """Meanwhile `here` is this line, if there is one: for what follows from a line that has run already, such as a `return`."""
+    """Context in which `here` is this line, if any: for errors that follow from an earlier line, such as a `return`."""
     before = getattr(_blamed, "loc", None)
     _blamed.loc = loc
     try:
@@ -150,7 +150,7 @@ def blaming(loc: Loc | None) -> Iterator[None]:
 
 
 def located(message: str, loc: Loc | None) -> str:
-    """The message with the user's file, line and source text below it."""
+    """Message with file, line and source text of the user below it."""
     if loc is None:
         return message
     return f"{message}\n  at {loc}" + (f"\n    {loc.text}" if loc.text else "")
@@ -162,19 +162,19 @@ def article(noun: str) -> str:
 
 
 def written_out(number: object) -> str:
-    """A number of Python's, for a message; integers of hundreds of digits, of which Python refuses some, by their magnitude."""
+    """Python number for a message; integers of hundreds of digits, some of which Python refuses to print, by magnitude."""
     bits = number.bit_length() if isinstance(number, int) else 0
     return repr(number) if bits <= MOST_BITS else f"~1e{round(bits * math.log10(2))}"
 
 
 def described(value: object) -> str:
-    """What the user gave, in words: a list, an int."""
+    """Value in words: a list, an int."""
     return article(type(value).__name__) if value is not None else "None"
 
 
-def meant(given: str, known: Iterable[str]) -> str:
-    """The name that is near one that there is not, as a question that ends a sentence; nothing where none is near."""
-    near = get_close_matches(given, list(known), 1)
+def meant(name: str, names: Iterable[str]) -> str:
+    """Question about the nearest known name, for the end of a sentence; empty if none is near."""
+    near = get_close_matches(name, list(names), 1)
     return f". Did you mean {near[0]!r}?" if near else ""
 
 
@@ -199,10 +199,10 @@ class GpuopError(Exception):
 
 
 class StaysHere:
-    """What belongs to a device or to threads of this process, and is not sent to others.
+    """Mixin of objects that belong to a device or to threads of this process, and do not pickle.
 
     Attributes:
-        stays: why, and what is sent instead.
+        stays: the reason, and the object to send instead.
     """
 
     stays: ClassVar[str]
@@ -240,7 +240,7 @@ class MissingError(SemanticError, AttributeError):
 
 
 def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
-    """What a module raises for a name that it has not: with a near one, or the `import` of what is a module of its own."""
+    """Error for a missing module attribute, with the nearest name, or with the `import` of a submodule."""
     if name.startswith("_"):
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     if "__path__" in vars(sys.modules[module]) and find_spec(f"{module}.{name}") is not None:
@@ -259,26 +259,26 @@ class UnsupportedError(SemanticError, TypeError):
 
 
 class NearNames:
-    """What is asked for an attribute that it has not: the error names the near one."""
+    """Mixin whose error for a missing attribute gives the nearest name."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # a checker is to say of a name that there is none
+    if not TYPE_CHECKING:  # type checkers must report missing names
 
         def __getattr__(self, name: str) -> NoReturn:
             kind = type(self).__name__
-            if name.startswith("_"):  # Python and NumPy ask for these
+            if name.startswith("_"):  # Python and NumPy probe for these
                 raise AttributeError(f"{kind!r} object has no attribute {name!r}")
             known = (each for each in dir(self) if not each.startswith("_"))
             raise MissingError(f"{article(kind)} has no attribute {name!r}{meant(name, known)}")
 
 
-def naming_arguments(function: Callable[Arguments, Gives]) -> Callable[Arguments, Gives]:
-    """The function, which says of an argument that there is not which one is near."""
+def naming_arguments(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Decorator whose error for an unknown argument gives the nearest name."""
     known, title = inspect.signature(function).parameters, function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
-    def called(*args: Arguments.args, **named: Arguments.kwargs) -> Gives:
+    def called(*args: Arguments.args, **named: Arguments.kwargs) -> Returned:
         unknown = [name for name in named if name not in known]
         if unknown:
             raise UnsupportedError(

@@ -23,30 +23,30 @@ CALL: Callable[[Callable[[], Any]], Any] = getattr(operator, "call", methodcalle
 
 
 class End(ref[T]):
-    """The end of an object, which its callback gets, and what it leaves. Who makes one keeps it till then."""
+    """Weak reference whose callback runs the finalizer `left`. Its maker keeps it until then."""
 
     __slots__ = ("left",)
     left: Any
 
 
-_ends: dict[int, End[Any]] = {}  # that have not come: the ends of cycles tell nobody who ends with them
+_ends: dict[int, End[Any]] = {}  # pending; weak references that die with their object in a cycle call nothing
 _numbers = count()
 _call_what_is_left = methodcaller("left")
 
 
 def at_end(thing: Any, *calls: Callable[[], Any]) -> None:
-    """Call functions of C's one after another when nobody refers to a thing any more."""
+    """Call C functions one after another when nobody refers to a thing any more."""
     end, number = End(thing, _call_what_is_left), next(_numbers)
     last: Callable[[], Any] = partial(_ends.pop, number)
     end.left = partial(deque, map(CALL, [*calls, last]), 0)
     _ends[number] = end
 
 
-atexit.register(_ends.clear)  # nothing is called when the process ends: it takes all with it
+atexit.register(_ends.clear)  # no calls at exit: the process releases everything
 
 
 class WeakKeys(Generic[K, V]):
-    """Values by objects, as long as there are these: `weakref.WeakKeyDictionary`, whose callbacks are Python's."""
+    """Values by weakly referenced objects: `weakref.WeakKeyDictionary`, but without Python callbacks."""
 
     def __init__(self) -> None:
         self._values: dict[ref[K], V] = {}
@@ -62,8 +62,8 @@ class WeakKeys(Generic[K, V]):
         return ref(key) in self._values
 
     def __iter__(self) -> Iterator[K]:
-        """The objects that there are now."""
-        return iter([key for known in list(self._values) if (key := known()) is not None])
+        """The living objects."""
+        return iter([key for reference in list(self._values) if (key := reference()) is not None])
 
     def get(self, key: K) -> V | None:
         return self._values.get(ref(key))
@@ -79,7 +79,7 @@ class WeakKeys(Generic[K, V]):
 
 
 class WeakValues(Generic[K, V]):
-    """Objects by keys, as long as there are these objects: `weakref.WeakValueDictionary`, whose callbacks are Python's."""
+    """Weakly referenced objects by keys: `weakref.WeakValueDictionary`, but without Python callbacks."""
 
     def __init__(self) -> None:
         self._ends: dict[K, End[V]] = {}
@@ -94,7 +94,7 @@ class WeakValues(Generic[K, V]):
         return None if end is None else end()
 
     def values(self) -> list[V]:
-        """The objects that there are now."""
+        """The living objects."""
         return [value for end in list(self._ends.values()) if (value := end()) is not None]
 
     def clear(self) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 
 def load(package: str, names: Mapping[str, str], name: str) -> Any:
-    """What a package has under a name. It is bound in the package, which is asked once.
+    """Object of a package under a name, bound in the package so that this runs once.
 
     Args:
-        names: where each of the package's names is defined, as "package.module.name".
+        names: the definition of each name of the package, as "package.module.name".
     """
     module, _, own = names[name].rpartition(".")
     value = vars(sys.modules[package])[name] = getattr(import_module(module), own)

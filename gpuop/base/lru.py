@@ -13,11 +13,11 @@ from gpuop.base.finalizers import WeakKeys
 K = TypeVar("K")
 V = TypeVar("V")
 _MISSING: Any = object()
-_lock = threading.RLock()  # of all caches, held for a moment; a signal's handler may need it too
+_lock = threading.RLock()  # one lock of all caches, held briefly; re-entrant for signal handlers
 
 
 class BoundedCache(Generic[K, V]):
-    """The entries used last. An older one may be forgotten at any time, so it must be possible to make it again, equal."""
+    """Cache of the entries used last. Any older entry may be evicted, so it must be possible to compute it again, equal."""
 
     __slots__ = ("__weakref__", "_entries", "_half", "most")
 
@@ -29,7 +29,7 @@ class BoundedCache(Generic[K, V]):
 
     def get(self, key: K, default: Any = None) -> V | Any:
         entries = self._entries
-        if len(entries) > self._half:  # before that nothing is forgotten soon, and a look-up costs one hash
+        if len(entries) > self._half:  # below that no eviction is near, and a look-up costs one hash
             with _lock:
                 if key in entries:
                     entries.move_to_end(key)
@@ -43,11 +43,11 @@ class BoundedCache(Generic[K, V]):
                 self._entries.popitem(last=False)
 
     def find(self, key: K, make: Callable[[], V]) -> V:
-        """The entry of a key, made without the lock where there is none: threads that want it at once may make one each."""
-        found = self.get(key, _MISSING)
-        if found is _MISSING:
-            self[key] = found = make()
-        return found
+        """Entry of a key, computed without the lock on a miss: threads that miss at once may compute it twice."""
+        value = self.get(key, _MISSING)
+        if value is _MISSING:
+            self[key] = value = make()
+        return value
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -64,8 +64,8 @@ def forget_all() -> None:
     """Empty every cache."""
     with _lock:
         caches = list(_all)
-    for each in caches:
-        each.clear()
+    for cache in caches:
+        cache.clear()
 
 
 if hasattr(os, "register_at_fork"):

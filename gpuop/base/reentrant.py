@@ -9,12 +9,12 @@ from functools import partial, wraps
 from types import TracebackType
 from typing import Generic, ParamSpec, TypeVar
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
 
 class Entered(AbstractContextManager[Value], ContextDecorator, Generic[Value]):
-    """What is a new context at each `with`."""
+    """A context manager that is a new context at each `with`."""
 
     def __init__(self, make: Callable[[], AbstractContextManager[Value]]) -> None:
         self._make, self._open = make, threading.local()
@@ -32,12 +32,12 @@ class Entered(AbstractContextManager[Value], ContextDecorator, Generic[Value]):
         return context.__exit__(kind, error, trace)
 
 
-def context(function: Callable[Given, Iterator[Value]]) -> Callable[Given, Entered[Value]]:
-    """`contextlib.contextmanager`, of which one object serves several `with`."""
-    begun = contextmanager(function)
+def context(function: Callable[Arguments, Iterator[Value]]) -> Callable[Arguments, Entered[Value]]:
+    """`contextlib.contextmanager` whose object serves several `with`."""
+    manager = contextmanager(function)
 
     @wraps(function)
-    def made(*args: Given.args, **kwargs: Given.kwargs) -> Entered[Value]:
-        return Entered(partial(begun, *args, **kwargs))
+    def reentrant(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Entered[Value]:
+        return Entered(partial(manager, *args, **kwargs))
 
-    return made
+    return reentrant

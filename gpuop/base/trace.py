@@ -8,16 +8,16 @@ from typing import Any, Protocol
 
 
 class Observer(Protocol):
-    """Who is told, in the thread that does it."""
+    """Receiver of events, called in the thread that causes them."""
 
     def begin(self, queue: Any) -> None:
-        """A copy of the queue's is about to be noted."""
+        """A copy on the queue is about to be recorded."""
 
     def host(self, name: str, began: float, ended: float, own: float) -> None:
-        """What the host did, by its clock, and how long it took without what is told by itself, in seconds."""
+        """A host span, by the host clock, and its own time without nested spans, in seconds."""
 
     def copied(self, name: str, queue: Any, ran: list[Any], began: float, ended: float) -> None:
-        """A copy, with what `Backend.span` takes; nothing where no device's clock was asked."""
+        """A copy, with the arguments of `Backend.span`; empty if no device clock was read."""
 
     def traced_again(self, name: str, reason: str) -> None:
         """A pipeline was traced once more."""
@@ -28,13 +28,13 @@ _local = threading.local()
 
 
 def traced_again(name: str, reason: str) -> None:
-    """Tell that a pipeline was traced once more, where there is a reason."""
+    """Report that a pipeline was traced once more, if there is a reason."""
     for observer in tuple(observers) if reason else ():
         observer.traced_again(name, reason)
 
 
 class HostSpan:
-    """What the host does inside a `with`: "record", "convert", "prepare", "plan", "compile", "enqueue" or "wait"."""
+    """Host work inside a `with`: "record", "convert", "prepare", "plan", "compile", "enqueue" or "wait"."""
 
     __slots__ = ("began", "inner", "name", "outer")
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from gpuop.base.cache.disk_memo import KeptOnDisk
+from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.config import config
 from gpuop.fusion.cost import BALANCE, FUNCTION, LAUNCH, WEIGHTS
 from gpuop.fusion.report.kernel_time import duration, moved
@@ -20,7 +20,7 @@ from gpuop.ir.target import Target
 from gpuop.passes.lowering_cache import made_before, suited
 from gpuop.passes.resolve_target import resolve_target
 
-PREDICTED = KeptOnDisk[float]("predicted", float, float)
+PREDICTED = DiskMemo[float]("predicted", float, float)
 
 
 def _facts(moved: float, kinds: Mapping[str, float], function: float) -> DeviceFacts:

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from gpuop.base.errors import Loc, SemanticError
 from gpuop.ir.types import MOST_GRID, FieldType
 
-MOST_PLACES = 2**31 - 1  # that an int numbers; of more, numbers are longs
+MOST_PLACES = 2**31 - 1  # points that an int can number; beyond that, linear indices are longs
 MOST_COUNTED = 2**31 - 2**20  # threads: what is left is for those that complete the last group
 LONGEST_AXIS = (
     2**30 - 2**20
@@ -23,7 +23,7 @@ _most: ContextVar[int] = ContextVar("most", default=LONGEST_AXIS)
 
 
 def most_points() -> int:
-    """How many points an axis may have here."""
+    """Greatest number of points of an axis."""
     return _most.get()
 
 

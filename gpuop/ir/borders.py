@@ -41,16 +41,16 @@ class Coordinate:
 
 @dataclass(frozen=True)
 class Border:
-    """What a read takes where a coordinate lies outside of the field.
+    """A rule for reads at coordinates outside of the field.
 
     Attributes:
-        word: what users write.
-        doc: what is read outside, as the guide says it.
-        index: the coordinate to read at instead; asked only for coordinates that may lie outside.
-        numpy: the same of an array of coordinates along an axis of so many points, always inside.
-        elsewhere: what NumPy, SciPy, OpenCV and scikit-image call it, but for "reflect", which is two rules there.
-        hint: what those who come from there are told besides the word.
-        filled: whether a number stands outside, `Read.fill`, and not what is read at the coordinate.
+        word: the name for users.
+        doc: the value outside, in the words of the guide.
+        index: the coordinate to read at instead; used only for coordinates that may lie outside.
+        numpy: the same for an array of coordinates along an axis of this length; the result is always inside.
+        elsewhere: its names in NumPy, SciPy, OpenCV and scikit-image, except "reflect", which means two rules there.
+        hint: advice besides the word for users who come from there.
+        filled: the value outside is the number `Read.fill`, not that at the coordinate.
     """
 
     word: str

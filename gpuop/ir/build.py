@@ -20,7 +20,7 @@ NUMBERS = (int, float)  # bools are integers
 
 
 def number(value: Any) -> Number | None:
-    """The Python number that a number of Python's or NumPy's is; None for anything else."""
+    """Python value of a Python or NumPy number; None for anything else."""
     if isinstance(value, (np.bool_, np.integer, np.floating)) or (isinstance(value, np.ndarray) and value.ndim == 0):
         value = value.item()
     return value if isinstance(value, (bool, int, float)) else None
@@ -57,7 +57,9 @@ def literal(value: Number, others: Sequence[Type] = ()) -> Const:
 
 
 def bits_of(value: Number, dtype: Any) -> str:
-    """What an unsigned dtype has for the bits of a negative integer, as `~1` is one; empty where it has fewer, and of others."""
+    """Hint for an unsigned dtype with the bits of a negative integer, such as `~1`; empty if it is narrower, or for other
+    dtypes.
+    """
     wanted = np.dtype(dtype)
     width = 8 * wanted.itemsize
     if wanted.kind != "u" or not isinstance(value, int) or not -(1 << (width - 1)) <= value < 0:

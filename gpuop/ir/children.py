@@ -20,12 +20,12 @@ SYMBOLS = {Var, Array, FieldParam}
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """How the nodes of a class are taken apart and put together; the same node comes back where nothing changed.
+    """Accessors of the children of a node class; mapping returns the same node if nothing changed.
 
     Attributes:
-        values: the expressions that a node holds itself, in the order of its fields.
+        values: direct expressions of a node, in the order of its fields.
         blocks: its blocks.
-        map_values, map_blocks, map_symbols: a node, and what replaces each of its expressions, blocks or symbols.
+        map_values, map_blocks, map_symbols: functions of a node and of a replacement of its expressions, blocks or symbols.
     """
 
     values: Callable[[Any], tuple[Expr, ...]]
@@ -69,7 +69,7 @@ def _options(hint: Any) -> set[Any]:
 
 
 def _kind(options: set[Any]) -> str:
-    """What a field of one of these types holds, "" for what is no child."""
+    """Kind of child in a field of these types, "" for no child."""
     if options == set(get_args(Expr)):
         return "expr"
     if options == {tuple[Expr, ...]}:
@@ -80,7 +80,7 @@ def _kind(options: set[Any]) -> str:
 
 
 def _holds_nodes(hint: Any) -> bool:
-    """Whether a type mentions nodes or symbols; a constant that a node has as a fact of its own is no child."""
+    """True if a type mentions nodes or symbols; a constant that a node has as a fact is no child."""
     return (hint in NODES and hint is not Const) or hint in SYMBOLS or any(map(_holds_nodes, get_args(hint)))
 
 

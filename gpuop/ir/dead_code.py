@@ -55,7 +55,7 @@ def _live(block: ir.Block, live: set[ir.Var], arrays: set[ir.Array], looping: bo
             case ir.Atomic(var=ir.Var() as var) if var not in live:
                 stmt = replace(stmt, var=None)
         loop = isinstance(stmt, (ir.For, ir.While))
-        if loop and not _wanted(stmt, live, arrays):
+        if loop and not _is_needed(stmt, live, arrays):
             continue  # it ends, as languages have it
         if loop and not looping:
             live.update(_needed(stmt, live, arrays))
@@ -71,8 +71,8 @@ def _used(stmt: ir.Stmt) -> set[ir.Var]:
     return {e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, ir.Ref)}
 
 
-def _wanted(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> bool:
-    """Whether a loop does anything that matters, given what is used after it or anywhere in the loop around it."""
+def _is_needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> bool:
+    """Return whether a loop is needed, given the symbols used after it or anywhere in the enclosing loop."""
     for stmt in walk((loop,)):
         match stmt:
             case ir.Let(var=var) | ir.Assign(var=var):
@@ -101,7 +101,7 @@ def _needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> set[ir.V
 
     def gather(block: ir.Block, around: set[ir.Var]) -> None:
         for stmt in block:
-            used = _used(stmt) | around  # what is done depends on the conditions around it
+            used = _used(stmt) | around  # the effect depends on the conditions around it
             if isinstance(stmt, (ir.For, ir.While)):
                 used |= _leaving_by(stmt.body)
             match stmt:

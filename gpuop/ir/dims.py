@@ -121,7 +121,7 @@ class Dims:
         return math.prod(self.shape)
 
     def stride(self, name: str) -> int:
-        """How many elements of an array lie between neighbours along a dimension.
+        """Number of array elements between neighbours along a dimension.
 
         Args:
             name: of the dimension.
@@ -184,7 +184,7 @@ class Dims:
         return found
 
     def takes(self, other: Dims) -> bool:
-        """Whether dimensions are such as these: as many, of equal names and extents. One without a name goes with any."""
+        """Return whether dimensions match: as many, with equal names and extents. One without a name matches any."""
         return all(
             len(mine) == len(theirs) and all(_fitting(mine, theirs))
             for mine, theirs in ((self.grid, other.grid), (self.tensor, other.tensor))

@@ -19,7 +19,7 @@ from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import Copier
 
 REACH = 2**31 - 2  # elements that an int counts
-MOST_GROUPS = 65535  # of a launch along its rows and its layers, on CUDA: more of them are numbered along columns
+MOST_GROUPS = 65535  # groups of a CUDA launch along rows and along layers; beyond that they are numbered along columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,5 +121,5 @@ def in_planes(kernel: Kernel, param: FieldParam) -> bool:
 
 
 def is_regular(kernel: Kernel, param: FieldParam) -> bool:
-    """Whether it follows from a field's extents where its elements lie."""
+    """True if the extents of a field determine the positions of its elements."""
     return in_planes(kernel, param) or replace(kernel.layout(param), behind=None) == interleaved(param.type)

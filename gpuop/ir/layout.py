@@ -55,13 +55,13 @@ def planar(kind: FieldType) -> Layout:
 
 @lru_cache(maxsize=1024)
 def own(kind: FieldType) -> Layout:
-    """That of fields in memory of gpuop's own, which begins where it is aligned for anything."""
+    """Layout of fields in gpuop memory, which starts at an address aligned for any access."""
     return replace(planar(kind), behind=0)
 
 
 @lru_cache(maxsize=1024)
 def interleaved(kind: FieldType) -> Layout:
-    """The tensor of a point in one place, which is how NumPy's arrays are stored."""
+    """Layout with the tensor of a point in one place, as in NumPy arrays."""
     return Layout(tuple(n * kind.planes for n in row_major(kind.field_shape)), 1)
 
 
@@ -82,7 +82,7 @@ def layout_of(kind: FieldType, strides: tuple[int, ...]) -> Layout:
 
 @lru_cache(maxsize=1024)
 def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
-    """Those of an array of `array_shape`, in elements of its dtype; complex numbers lie in one place each."""
+    """Strides of an array of `array_shape`, in elements of its dtype; a complex number is one element."""
     point = unfolded_strides(layout.point, kind.field_shape)
     if kind.dtype == "complex64":
         return (*(n // 2 for n in point), *row_major(kind.tensor_shape))
@@ -92,7 +92,7 @@ def strides_of(kind: FieldType, layout: Layout) -> tuple[int, ...]:
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of C's arrays, in elements."""
+    """Strides of C arrays, in elements."""
     return tuple(Shape(shape[n + 1 :]).points for n in range(len(shape)))
 
 

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 def div(a: Array, b: Array) -> Array:
-    """C's division: truncates on integers, where a zero divisor gives 0 (devices agree, by a pass)."""
+    """C division: truncates on integers; a zero divisor gives 0 (a pass makes devices agree)."""
     if a.dtype.kind == "f":
         return np.asarray(np.divide(a, b))
     quotient = np.where(b == 0, a.dtype.type(0), a // np.where(b == 0, b.dtype.type(1), b))
@@ -25,14 +25,14 @@ def div(a: Array, b: Array) -> Array:
 
 
 def mod(a: Array, b: Array) -> Array:
-    """C's remainder, of the sign of the dividend; a zero integer divisor gives 0."""
+    """C remainder, with the sign of the dividend; a zero integer divisor gives 0."""
     if a.dtype.kind == "f":
         return np.asarray(np.fmod(a, b))
     return np.asarray(np.where(b == 0, a.dtype.type(0), a - div(a, b) * b), a.dtype)
 
 
 def quiet(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """A function of NumPy's that lets a NaN pass unseen; signaling ones too, which C libraries treat in two ways."""
+    """A NumPy function without warnings for NaN; signaling NaN too, on which C libraries differ."""
     return lambda a, b: function(a * 1, b * 1)
 
 
@@ -180,7 +180,7 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 
 def round_away(x: Array) -> Array:
-    """C's round: halves go away from zero."""
+    """C round: halves go away from zero."""
     whole = np.trunc(x)
     return np.asarray(np.copysign(whole + np.copysign(np.abs(x - whole) >= 0.5, x), x))
 

@@ -19,7 +19,7 @@ from gpuop.ir.type_rules import Rule
 from gpuop.ir.types import DType
 
 CHOICE = 3
-CALL = 16  # precedence of a call or an atom; C's other levels are below
+CALL = 16  # precedence of a call or an atom; the other C levels are below
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,11 +30,11 @@ class Row:
         arity: operands.
         rule: the type rule.
         numpy: the meaning, on arrays of the operand types (of float64 for inexact floating rows).
-        text: C's spelling, with `{0}` for operands; a call of the row's own name when empty.
-        prec: C's precedence of that spelling.
+        text: the C text, with `{0}` for operands; a call of the row's name if empty.
+        prec: the C precedence of that text.
         exact: correctly rounded everywhere, so constants fold and the reference computes in the type itself.
         alone: operands whose numbers do not take the type of the others.
-        group: the guide's table ("integer", "math", "geometric", "common", "relational"); empty where users write an
+        group: the table of the guide ("integer", "math", "geometric", "common", "relational"); empty where users write an
             operator, or an expansion that has the row's name.
         ulp: the error bound of OpenCL 1.2 for float: 0 for correctly rounded, infinity where it sets none.
         double: the bound for double, where it differs.
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def shown(self) -> str:
-        """What users write: `+`, or `_sin`."""
+        """Spelling for users: `+`, or `_sin`."""
         return f"_{self.name}" if self.prec in (CALL, CHOICE) else f"`{self.text.strip('{}01').strip()}`"
 
 
@@ -101,7 +101,7 @@ exact("shl", 2, type_rules.shift, np.left_shift, "{0} << {1}", 11)
 exact("shr", 2, type_rules.shift, np.right_shift, "{0} >> {1}", 11)
 exact("not", 1, type_rules.logical, np.logical_not, "!{0}", 14)
 row("hidden", 1, type_rules.arithmetic, np.positive)  # a number that compilers do not know; so it does not fold either
-row("loaded", 1, type_rules.arithmetic, np.positive)  # what was loaded, before anything that is computed later
+row("loaded", 1, type_rules.arithmetic, np.positive)  # a loaded value, fixed before later computations
 exact("choose", 3, type_rules.choice, np.where, "{0} ? {1} : {2}", CHOICE, alone=(0,))
 
 # --- integers ---------------------------------------------------------------------------------------------------
@@ -109,10 +109,10 @@ exact("max", 2, type_rules.arithmetic, np.maximum)  # floating values are compar
 exact("min", 2, type_rules.arithmetic, np.minimum)
 # `abs` is for positions; users' absolute values are choices, as compilers take an `abs` to be no less than 0
 exact("abs", 1, type_rules.integer, np.abs)
-exact("bytes_of", 3, type_rules.integer, numpy_semantics.bytes_of)  # of two words, as the digits of a third say
 exact(
-    "halves_max", 2, type_rules.integer, numpy_semantics.halves_max
-)  # of words that are two unsigned numbers of 16 bits
+    "bytes_of", 3, type_rules.integer, numpy_semantics.bytes_of
+)  # bytes of two words, selected by the digits of a third
+exact("halves_max", 2, type_rules.integer, numpy_semantics.halves_max)  # on words of two unsigned 16-bit numbers
 exact("halves_min", 2, type_rules.integer, numpy_semantics.halves_min)
 exact(
     "mul_hi", 2, type_rules.integer, numpy_semantics.mul_hi

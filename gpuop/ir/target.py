@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A language and a device's facts; those of a device that is not there are the least that it may have.
+    """A language and the facts of a device; for an absent device, the least that it may have.
 
     Attributes:
         backend: "opencl", "cuda" or "reference".
-        architecture: CUDA's compute capability, as 90 for sm_90; 0 elsewhere.
+        architecture: CUDA compute capability, such as 90 for sm_90; 0 elsewhere.
         device: "gpu" or "cpu".
         simd_width: threads that run in step: a warp, or the floats of a vector register.
         local_memory_bytes: of a work-group.
         has_fp16, has_fp64: whether the device computes in half and double.
-        has_arrays: whether libraries get its memory as arrays: NumPy's on CPUs, CuPy's on CUDA where there is CuPy.
-        widening: how a thread is given several points where it accesses only its own: "scalar", it is not; "unrolled",
+        has_arrays: True if libraries get its memory as arrays: NumPy arrays on CPUs, CuPy arrays on CUDA if CuPy is installed.
+        widening: form of thread coarsening in kernels that access only own points: "scalar", it is not; "unrolled",
             copies of the body between wide loads and stores; "vector", the language's vector types; "functions", these in
             stencils and in kernels that call functions of floats within an error bound, and elsewhere one by one.
-        makes_lanes: whether the device's compiler may make vectors of the threads, as those of CPUs do, and is perhaps Intel's.
-        least_threads: grids are not widened to fewer threads than these, which keep the device busy.
+        makes_lanes: True if the device compiler may vectorize threads, as on CPUs, and is perhaps the Intel compiler.
+        least_threads: coarsening leaves at least this many threads, which keep the device busy.
     """
 
     backend: str
@@ -43,17 +43,17 @@ class Target:
 
     @property
     def shuffles(self) -> bool:
-        """Whether the threads of a warp exchange values without memory, as CUDA's do."""
+        """True if the threads of a warp exchange values without memory, as in CUDA."""
         return self.architecture > 0
 
     @property
     def gathers(self) -> bool:
-        """Whether vectors load elements that lie anywhere: compilers that make vectors of threads do so themselves."""
+        """True if vectors may load scattered elements: compilers that vectorize threads gather by themselves."""
         return self.widening == "functions"
 
     @property
     def overlaps_halves(self) -> bool:
-        """Whether vectors of halves may begin anywhere: PoCL's compiler and kernels have crashed there."""
+        """True if vectors of halves may begin anywhere; the PoCL compiler and its kernels have crashed there."""
         return self.widening != "functions"
 
     def __str__(self) -> str:

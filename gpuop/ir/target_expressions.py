@@ -23,7 +23,7 @@ ATTRIBUTES: dict[str, type] = {
 }  # fmt: skip
 GENERIC = Target("opencl", simd_width=32)  # estimates are made for it; of a table it may take the first entry
 KEY = re.compile(r"opencl|cuda(:sm_\d{2,3})?|reference")
-ARCHITECTURES = (  # NVIDIA's GPUs of today; later ones may come
+ARCHITECTURES = (  # current NVIDIA GPUs
     20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 107, 110, 120, 121,
 )  # fmt: skip
 
@@ -135,7 +135,7 @@ def architecture_of(key: str) -> int:
 
 @dataclass(frozen=True)
 class Operation:
-    """How an operation is written, what it computes, and the type of that, given those of the operands (None: not so)."""
+    """Row of an operation: sign, function, and result type given the operand types (None: invalid)."""
 
     sign: str
     compute: Callable[..., Any]
@@ -189,7 +189,7 @@ OPERATIONS = {
     "neg": Operation("-", operator.neg, _number),
     "floordiv": Operation("//", lambda a, b: a // b if b else 0, _number),
     "mod": Operation("%", lambda a, b: a % b if b else 0, _number),
-    "div": Operation("/", _truncated, _integer),  # C's, of extents of work-groups
+    "div": Operation("/", _truncated, _integer),  # C division, for extents of work-groups
     "rem": Operation("rem", lambda a, b: a - b * _truncated(a, b) if b else 0, _integer),
     "min": Operation("min", min, _number),
     "max": Operation("max", max, _number),

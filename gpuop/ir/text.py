@@ -13,11 +13,11 @@ from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.visit import walk
 
 Symbol = ir.Var | ir.FieldParam | ir.Array
-SHOWN = ("inputs", "outputs", "intermediates", "dynamic")  # of a kernel, the fields that hold symbols
+SHOWN = ("inputs", "outputs", "intermediates", "dynamic")  # fields of a kernel that hold symbols
 
 
 class KernelText:
-    """Writes one kernel. Symbols are numbered in order of appearance; with `hints` they carry the user's names."""
+    """Writer of one kernel. Symbols are numbered in order of appearance; with `hints` they carry user names."""
 
     def __init__(self, hints: bool) -> None:
         self.hints = hints
@@ -193,8 +193,8 @@ def identity(kernel: Kernel) -> str:
 
 @lru_cache(maxsize=128)  # a kernel is looked for in several caches
 def content(kernel: Kernel) -> str:
-    """A digest that two recorded kernels share exactly when the same text is generated from them: names count, and lines of the
-    user's, but for those that call operators.
+    """Digest that two recorded kernels share exactly if the same text is generated from them: names count, and the user
+    lines, except those of operator calls.
     """
     text = KernelText(hints=True)
     shown = text.kernel(kernel)
@@ -211,7 +211,7 @@ def content(kernel: Kernel) -> str:
 
 
 def _lines(block: ir.Block) -> Iterator[ir.Stmt]:
-    """The statements that tell of the user's lines: those by which values are combined too."""
+    """Statements that carry user lines, including those that combine values."""
     for stmt in walk(block):
         if not isinstance(stmt, ir.Comment):
             yield stmt

@@ -9,7 +9,10 @@ from gpuop.ir.types import Shape
 
 WIDTHS = (256, 128, 64)  # columns of a group, widest first: neighbours in memory are neighbours in the group
 GROUP = 256  # threads of a group whose grid is narrower than that
-SMALL, MOST_LAYERS = 32, 64  # threads of a layer, of which a group has several then; and CUDA's bound of these
+SMALL, MOST_LAYERS = (
+    32,
+    64,
+)  # threads of a small layer: a group takes several; CUDA limit of these
 SURPLUS = 8  # at most one thread in so many is added by rounding a row up, if a width allows it
 
 

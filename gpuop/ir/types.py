@@ -23,13 +23,13 @@ SMALL_TENSOR = 4  # more elements than this make a big tensor, handled element b
 
 
 def is_integer(value: object) -> TypeGuard[int | np.integer[Any]]:
-    """Whether it is an integer of Python's or NumPy's; truth values are none."""
+    """True for a Python or NumPy integer; truth values are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """A scalar type, of which there is one object: NumPy's name, OpenCL's name, NumPy's kind letter, size in bits."""
+    """A scalar type, one object each: NumPy name, OpenCL name, NumPy kind letter, size in bits."""
 
     name: str
     c: str
@@ -126,7 +126,9 @@ class Type:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """C's rank order, without promotion to int below it: floating beats integer, wide beats narrow, unsigned wins ties."""
+    """Common type by C rank, without promotion to int below it: floating beats integer, wide beats narrow, unsigned wins
+    ties.
+    """
     return a if a is b or RANKS[a] >= RANKS[b] else b
 
 

@@ -22,14 +22,14 @@ made = count()  # numbers what is made, in its order
 
 
 class LeafSource(ABC):
-    """Where the value of a leaf comes from: what is asked of every kind.
+    """Source of the value of a leaf: the interface of every kind.
 
     Attributes:
-        role: of the leaf in a graph: "constant", "parameter" or "sensor".
-        version: how often the value has been set; None where it cannot be.
-        borrowed: whether it is in memory of another library's, which may change.
-        layout: how it lies there; None: as in memory of gpuop's own.
-        dynamic: whether no kernel is to know the extents of its grid, as others follow.
+        role: role of the leaf in a graph: "constant", "parameter" or "sensor".
+        version: number of times that the value was set; None if it cannot be set.
+        borrowed: True in memory of another library, which may change.
+        layout: layout in that memory; None: that of gpuop memory.
+        dynamic: True if kernels must not know the extents of its grid, because other extents will follow.
     """
 
     role: ClassVar[str] = "constant"
@@ -48,10 +48,10 @@ class LeafSource(ABC):
         return False
 
     def buffer(self, device: Any) -> Any | None:
-        """A device's handle of memory that has the value; None where there is none yet.
+        """Device buffer with the value; None if there is none yet.
 
         Raises:
-            DeviceError: it is in memory that this device cannot use.
+            DeviceError: the value is in memory that this device cannot use.
         """
         return None
 

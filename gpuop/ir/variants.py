@@ -42,10 +42,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Variants(Launchable):
-    """What stands for the kernel of a call until a plan is made; no plan launches it.
+    """Placeholder for the kernel of a call until a plan is made; no plan launches it.
 
     Attributes:
-        variants: the first of those that suit a target is what runs where nothing is known of them.
+        variants: without measurements, the first that suits a target runs.
     """
 
     variants: tuple[Variant, ...]

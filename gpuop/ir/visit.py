@@ -92,7 +92,7 @@ def updated(block: ir.Block) -> set[ir.Array | ir.FieldParam]:
 
 
 def effects(block: ir.Block) -> ir.Effect:
-    """What the statements of a block do besides giving values to variables and memory of their own thread's."""
+    """Side effects of the statements of a block, besides assignments to variables and memory of the own thread."""
     found = ir.Effect.NONE
     for stmt in walk(block):
         if stmt.effect is not ir.Effect.NONE:
@@ -106,7 +106,7 @@ def bound(block: ir.Block) -> set[ir.Var | ir.Array]:
 
 
 def bound_by(stmt: ir.Stmt) -> ir.Var | ir.Array | None:
-    """What a statement makes itself, not in its blocks."""
+    """Symbols that a statement itself defines, without its blocks."""
     match stmt:
         case ir.Let() | ir.For() | ir.Atomic() | ir.Collective():
             return stmt.var
@@ -127,7 +127,7 @@ def changed(block: ir.Block) -> set[ir.Var | ir.Array]:
 
 
 def written_by(stmt: ir.Stmt) -> Symbol | None:
-    """What already exists and a statement changes itself, not in its blocks: a variable or memory."""
+    """Existing variable or memory that a statement itself changes, without its blocks."""
     match stmt:
         case ir.Assign():
             return stmt.var
@@ -176,7 +176,7 @@ def loop_values(loop: ir.For) -> range | None:
 
 
 def times(stmt: ir.Stmt) -> int | None:
-    """How often the blocks of a statement run; None where that is not known."""
+    """Number of executions of the blocks of a statement; None if unknown."""
     if isinstance(stmt, ir.While):
         return None
     if not isinstance(stmt, ir.For):
@@ -196,7 +196,7 @@ def leaving(body: ir.Block) -> Iterator[ir.Break | ir.Continue]:
 
 
 def changes(cond: ir.Expr, turn: ir.Block) -> bool:
-    """Whether a loop's condition may come out otherwise after a turn, by what the turn assigns or what other threads do."""
+    """Return whether a loop condition may differ after an iteration, through its assignments or through other threads."""
     assigned = {stmt.var for stmt in walk(turn) if isinstance(stmt, ir.Assign)}
     made = {stmt.var: stmt.value for stmt in turn if isinstance(stmt, ir.Let)}
     waiting, seen = [cond], set[ir.Var]()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from gpuop.base.cache.disk_memo import KeptOnDisk
+from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.lru import BoundedCache
 from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
 from gpuop.ir.kernel import Kernel
@@ -90,7 +90,7 @@ def _read(facts: list[Any]) -> _OpenRange:
     return _OpenRange(tuple(least), tuple(most), None if per_thread is None else Shape(per_thread))
 
 
-RANGES = KeptOnDisk("range", _written, _read)
+RANGES = DiskMemo("range", _written, _read)
 _ranges: BoundedCache[object, _OpenRange] = BoundedCache(KEPT)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from gpuop.base.cache.disk_memo import KeptOnDisk
+from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.config import config
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
@@ -14,10 +14,10 @@ from gpuop.passes import PIPELINE, lowering, unscheduled
 from gpuop.passes.schedules import METHODS, choice
 
 V = TypeVar("V")
-SUITED = KeptOnDisk[bool]("suited", bool, bool)
+SUITED = DiskMemo[bool]("suited", bool, bool)
 
 
-def made_before(kept: KeptOnDisk[V], kernel: Kernel, target: Target, make: Callable[[], V]) -> V:
+def made_before(kept: DiskMemo[V], kernel: Kernel, target: Target, make: Callable[[], V]) -> V:
     """A value of a recorded kernel: from disk, unless somebody wants to see what passes do, or has changed what they are."""
     steps, methods, settings = lowering()
     if config.debug or config.verify or (steps, methods) != (PIPELINE, METHODS):

@@ -17,7 +17,7 @@ from gpuop.base.errors import SemanticError, described
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
-LEFT = re.compile(r"\.[0-9a-f]{32}")  # the end of a file's name while it is written
+LEFT = re.compile(r"\.[0-9a-f]{32}")  # suffix of the name of a file being written
 
 
 def named(path: object) -> str:
@@ -33,7 +33,7 @@ def named(path: object) -> str:
 
 
 def private_folder(folder: pathlib.Path) -> None:
-    """Make a folder, and those that it is in, which others cannot write whatever the umask is; OSError where that fails."""
+    """Make a folder and its parents, writable by nobody else whatever the umask is; OSError on failure."""
     for each in (*reversed(folder.parents), folder):
         if not each.exists():
             each.mkdir(mode=0o700, exist_ok=True)
@@ -41,12 +41,12 @@ def private_folder(folder: pathlib.Path) -> None:
 
 @contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write in the place of another: who reads it, or finds it after a crash, has the old or the new one.
+    """File that replaces another one when complete: readers, and users after a crash, see the old or the new one.
 
-    What writers of the same file have left that were killed is removed.
+    Files left by killed writers of the same file are removed.
 
     Args:
-        durable: it is on the disk when this ends.
+        durable: flush to disk before returning.
     """
     target = os.path.realpath(named(path))
     folder, name = os.path.split(target)
@@ -72,7 +72,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
 
 
 def _created(path: str) -> IO[bytes]:
-    """A new file, locked as long as it is open: a sign that its writer lives."""
+    """New file, locked while it is open as a sign that its writer lives."""
     while True:
         file = open(path, "xb")  # noqa: SIM115 - who asked for it closes it
         with suppress(OSError):  # there are file systems without locks
@@ -88,12 +88,12 @@ def _clean(folder: str, start: str) -> None:
         for name in os.listdir(folder):
             if name.startswith(start) and LEFT.fullmatch(name, len(start)):
                 with suppress(OSError), open(os.path.join(folder, name), "rb") as left:
-                    lock(left)  # an error where its writer lives
+                    lock(left)  # fails while its writer lives
                     os.unlink(left.name)
 
 
 def _sync_folder(folder: str) -> None:
-    """Have the new name on the disk too, where folders can be opened."""
+    """Flush the new name to disk too, where folders can be opened."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

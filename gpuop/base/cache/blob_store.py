@@ -14,12 +14,12 @@ DIGEST = 32
 
 
 def key(*parts: str) -> str:
-    """A file name for what the parts determine."""
+    """File name determined by the parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def load(name: str) -> bytes | None:
-    """The stored bytes; None when there are none, or when the file is damaged, or is what was stored by another name."""
+    """Stored bytes; None if there are none, the file is damaged, or it was stored under another name."""
     try:
         data = (config.cache / name[:2] / name).read_bytes()
     except OSError:
@@ -29,7 +29,7 @@ def load(name: str) -> bytes | None:
 
 
 def store(name: str, body: bytes) -> None:
-    """Store bytes: written beside the file and moved into place, so that no reader sees half of them."""
+    """Store bytes atomically: no reader sees a part of them."""
     file: Path = config.cache / name[:2] / name
     with suppress(OSError):  # a cache that cannot be written is no error
         private_folder(file.parent)
@@ -38,5 +38,5 @@ def store(name: str, body: bytes) -> None:
 
 
 def _digest(name: str, body: bytes) -> bytes:
-    """Of the name too: files that were restored or copied may be in the places of others."""
+    """Digest of name and content: restored or copied files may have the wrong name."""
     return hashlib.sha256(name.encode() + b"\0" + body).digest()

@@ -19,42 +19,46 @@ from gpuop.base.config import IMPORTED
 from gpuop.base.errors import PACKAGE
 
 V = TypeVar("V")
-MAKERS = ("base", "ir", "fusion", "passes", "codegen")  # folders of gpuop that all that is kept is made by
-SETTLED = 2.0  # seconds that a file must be older than gpuop's import: clocks of files are coarse, and importing takes a while
+MAKERS = ("base", "ir", "fusion", "passes", "codegen")  # folders of gpuop whose code computes the cached values
+SETTLED = (
+    2.0  # seconds by which a file must predate the import of gpuop: file clocks are coarse, and importing takes a while
+)
 
 
 @dataclass(frozen=True)
-class KeptOnDisk(Generic[V]):
-    """Values of one kind.
+class DiskMemo(Generic[V]):
+    """Cached values of one kind.
 
-    An entry says which files have made it, and stands for no others, as those of a checkout change: these write theirs over it.
+    An entry names the code that computed it and is valid for that code only; other code overwrites it.
 
     Attributes:
         kind: a name.
-        written, read: a value as JSON has it, and back.
+        written, read: conversions of a value to JSON and back.
     """
 
     kind: str
     written: Callable[[V], Any]
     read: Callable[[Any], V]
 
-    def find(self, of: Sequence[str], make: Callable[[], V]) -> V:
-        """What was made of these, by `make` where nobody has."""
+    def find(self, inputs: Sequence[str], make: Callable[[], V]) -> V:
+        """Value for these inputs, computed by `make` on a miss."""
         maker = makers()
         if maker is None:
             return make()
-        name, head = blob_store.key(self.kind, *of), f"{maker}\n".encode()
-        found = blob_store.load(name)
-        if found is not None and found.startswith(head):
-            return self.read(json.loads(found[len(head) :]))
-        made = make()
-        blob_store.store(name, head + json.dumps(self.written(made)).encode())
-        return made
+        name, head = blob_store.key(self.kind, *inputs), f"{maker}\n".encode()
+        blob = blob_store.load(name)
+        if blob is not None and blob.startswith(head):
+            return self.read(json.loads(blob[len(head) :]))
+        value = make()
+        blob_store.store(name, head + json.dumps(self.written(value)).encode())
+        return value
 
 
 @once
 def makers() -> str | None:
-    """A digest of the files that make what is kept; None where they are not there, or may not be those that were imported."""
+    """Digest of the source files whose code computes the values; None if they are missing, or may differ from the imported
+    ones.
+    """
     digest = hashlib.sha256(f"{sys.version}\0{np.__version__}".encode())
     for folder in MAKERS:
         names = glob("**/*.py" if folder else "*.py", root_dir=os.path.join(PACKAGE, folder), recursive=True)
@@ -69,7 +73,7 @@ def makers() -> str | None:
 
 
 def _settled(path: str) -> bytes | None:
-    """A file as it was when it was imported; None where that is not known."""
+    """Contents of a file as it was at import; None if unknown."""
     try:
         with open(path, "rb", buffering=0) as file:
             status = os.fstat(file.fileno())

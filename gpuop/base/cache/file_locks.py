@@ -6,16 +6,16 @@ import errno
 import sys
 from typing import IO, Any
 
-if sys.platform == "win32":  # pragma: no cover - which has no `fcntl`
+if sys.platform == "win32":  # pragma: no cover - Windows has no `fcntl`
     import msvcrt
 
-    BEYOND = 1 << 30  # a byte that no file of these has: others may read what is locked
+    BEYOND = 1 << 30  # a byte beyond the end of these files: locked bytes cannot be read by others
 
     def lock(file: IO[Any]) -> None:
-        """Lock a file, which nobody else has locked.
+        """Lock a file that nobody else has locked.
 
         Raises:
-            BlockingIOError: another one has.
+            BlockingIOError: it is locked.
             OSError: there are no locks here.
         """
         at = file.tell()
@@ -34,10 +34,10 @@ else:
         fcntl = None  # type: ignore[assignment]
 
     def lock(file: IO[Any]) -> None:
-        """Lock a file, which nobody else has locked.
+        """Lock a file that nobody else has locked.
 
         Raises:
-            BlockingIOError: another one has.
+            BlockingIOError: it is locked.
             OSError: there are no locks here.
         """
         if fcntl is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuop.base.cache.disk_memo import KeptOnDisk
+from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.errors import Loc
 from gpuop.codegen.c.dialect import Source
 from gpuop.ir.nodes import FieldParam
@@ -44,4 +44,4 @@ def _read(facts: list[Any]) -> Source:
     )
 
 
-SOURCES = KeptOnDisk("source", _written, _read)
+SOURCES = DiskMemo("source", _written, _read)

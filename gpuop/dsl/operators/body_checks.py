@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from gpuop.base.errors import Loc, SemanticError
-from gpuop.dsl.operators.definite_assignment import counted
+from gpuop.dsl.operators.definite_assignment import has_static_elements
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.ir.analysis.size import MOST_NESTED, deepest
 from gpuop.ir.analysis.uniform import Uniformity
@@ -21,7 +21,7 @@ PARTS = "complex numbers have two, which `with _forEachTensorElement(f):` goes t
 
 
 def check_nesting(body: Block) -> None:
-    """Branches of a chain are in one another too, each in the `_else` of the one before.
+    """Check the depth of blocks. The branches of a chain count as nested, each in the `_else` of the one before.
 
     Raises:
         SemanticError: blocks are nested deeper than compilers take.
@@ -36,7 +36,7 @@ def check_nesting(body: Block) -> None:
 
 
 def check_barriers(kernel: Kernel) -> None:
-    """Every thread of a work-group must come to the same barriers.
+    """Check that every thread of a work-group reaches the same barriers.
 
     Raises:
         SemanticError: at a barrier under a condition, or in a loop, that may differ between them.
@@ -57,14 +57,16 @@ def check_barriers(kernel: Kernel) -> None:
             )
 
 
-def check_alike(body: Block, domain: Domain, group: Sequence[Extent], alike: Sequence[tuple[Expr, Loc | None]]) -> None:
-    """What a whole work-group does at one place must have one place.
+def check_uniform(
+    body: Block, domain: Domain, group: Sequence[Extent], uniform: Sequence[tuple[Expr, Loc | None]]
+) -> None:
+    """Check that a collective access of a work-group has one position.
 
     Raises:
-        SemanticError: it may differ between threads.
+        SemanticError: the position may differ between threads.
     """
-    uniformity = Uniformity(body, domain, group) if alike else None
-    for place, loc in alike:
+    uniformity = Uniformity(body, domain, group) if uniform else None
+    for place, loc in uniform:
         if uniformity is not None and uniformity.varies(place):
             raise SemanticError(
                 "the whole work-group loads one tile, and `at=` or `element=` may differ between its threads: give the first point "
@@ -74,7 +76,7 @@ def check_alike(body: Block, domain: Domain, group: Sequence[Extent], alike: Seq
 
 
 def _word(stmt: Barrier | Collective) -> str:
-    """What the user has written."""
+    """Builtin in the user's text."""
     if stmt.word:
         return f"{stmt.word}(…)"
     assert isinstance(stmt, Barrier)
@@ -88,18 +90,18 @@ def _described(cause: Stmt) -> tuple[str, str]:
 
 
 def check_cover(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
-    """Refuse an output of which threads write too little, and that has no default to show that this is meant.
+    """Refuse an output with unwritten points and no `default=` to allow them.
 
     Args:
-        covered: whether every thread writes its own point on every path.
+        covered: every thread writes its own point on every path.
     """
     writes = [s for s in walk(kernel.body) if target(s) is slot.param]
     own = [w for w in writes if isinstance(w, Write)]
     if len(own) < len(writes):
         return
-    if not covered and counted(kernel.body, slot.param):
-        given = {w.element.value if isinstance(w.element, Const) else None for w in own}
-        missing = sorted(set(range(slot.param.type.planes)) - given) if None not in given else []
+    if not covered and has_static_elements(kernel.body, slot.param):
+        written = {w.element.value if isinstance(w.element, Const) else None for w in own}
+        missing = sorted(set(range(slot.param.type.planes)) - written) if None not in written else []
         if missing:
             raise SemanticError(
                 f"{slot.shown} has tensors of {slot.param.type.planes} elements, and element {missing[0]} is never written; "
@@ -113,8 +115,8 @@ def check_cover(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
             writes[0].loc,
         )
     here = tuple(Index("global", axis) for axis in kernel.domain.axes)
-    shape, known = slot.param.type.field_shape, all(isinstance(n, int) for n in kernel.group or ())
-    if known and len(here) == len(shape) and all(w.point == here for w in own):
+    shape, resolved = slot.param.type.field_shape, all(isinstance(n, int) for n in kernel.group or ())
+    if resolved and len(here) == len(shape) and all(w.point == here for w in own):
         threads = kernel.launched.shape
         if any(n < extent for n, extent in zip(threads, shape, strict=True)):
             extents, grid = ("×".join(map(str, s)) for s in (shape, threads))
@@ -126,10 +128,10 @@ def check_cover(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
 
 
 def check_races(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
-    """Refuse writes of which it is certain that several threads compete for one place.
+    """Refuse writes in which several threads are certain to compete for one place.
 
     Args:
-        covered: whether every thread writes its own point on every path.
+        covered: every thread writes its own point on every path.
     """
     writes = [s for s in walk(kernel.body) if isinstance(s, (Write, Atomic)) and target(s) is slot.param]
     own = [w for w in writes if isinstance(w, Write) and w.point is None]
@@ -151,26 +153,26 @@ def check_races(kernel: Kernel, slot: OutputSlot, covered: bool) -> None:
 def _check_meeting(
     kernel: Kernel, slot: OutputSlot, covered: bool, own: Sequence[Stmt], elsewhere: Sequence[Stmt]
 ) -> None:
-    """Writes at own points and at computed ones are for different targets, or must be known never to meet."""
+    """Check that writes at own points and at computed ones are for different targets, or known not to meet."""
     if not covered and slot.default is not None:
         return
     paths = {id(stmt): path for stmt, path in _branches(kernel.body, {})}
-    for mine, other in product(own, elsewhere):
-        a, b = paths[id(mine)], paths[id(other)]
+    for own_write, other in product(own, elsewhere):
+        a, b = paths[id(own_write)], paths[id(other)]
         if any(a[choice] != b[choice] for choice in a.keys() & b.keys()):
             continue
         advice = (
             "write computed places to another output" if covered else "give the output a `default=` if they never meet"
         )
         raise SemanticError(
-            f"{slot.shown} is written at the thread's own point ({mine.loc}) and at computed ones: "
+            f"{slot.shown} is written at the thread's own point ({own_write.loc}) and at computed ones: "
             f"two threads may write one place, in any order; {advice}",
             other.loc,
         )
 
 
 def _check_neighbours(kernel: Kernel, slot: OutputSlot) -> None:
-    """Where every thread writes its own point, and nobody waits, others read it in no certain order."""
+    """Refuse reads of other points where every thread writes its own point without a barrier: their order is undefined."""
     here = tuple(Index("global", axis) for axis in kernel.domain.axes)
     if kernel.domain.threads <= 1 or any(isinstance(stmt, Barrier) for stmt in walk(kernel.body)):
         return

@@ -11,21 +11,23 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL
 from gpuop.ir.visit import loop_values, walk
 
-Elements = frozenset[int | ir.Var]  # of a tensor, by number; a loop's counter stands for the element that a turn writes
+Elements = frozenset[int | ir.Var]  # element numbers of a tensor; a loop counter represents the element of an iteration
 NONE: Elements = frozenset()
 
 
 def covers(block: ir.Block, field: ir.FieldParam, domain: Domain) -> bool:
-    """Whether every path through the block writes every element of the thread's own tensor."""
+    """Return whether every path through the block writes every element of the own tensor."""
     whole = _whole(field, domain)
     return any(
-        _Paths(field, domain, flag).block(block, Reached(NONE), _Leaving()).surely >= whole
+        _Paths(field, domain, flag).block(block, Reached(NONE), _Leaving()).on_all_paths >= whole
         for flag in (None, *_flags(block))
     )
 
 
-def counted(block: ir.Block, field: ir.FieldParam) -> bool:
-    """Whether an output is only written at own points, and at elements that are known, or counted by loops whose turns are."""
+def has_static_elements(block: ir.Block, field: ir.FieldParam) -> bool:
+    """Return whether an output is only written at own points, and at elements that are constant or counters of loops with
+    known iterations.
+    """
     counters = {stmt.var for stmt in walk(block) if isinstance(stmt, ir.For) and loop_values(stmt) is not None}
     return all(
         stmt.point is None and (stmt.element is None or _element(stmt.element, counters))
@@ -39,15 +41,15 @@ def _element(element: ir.Expr, counters: set[ir.Var]) -> bool:
 
 
 def _whole(field: ir.FieldParam, domain: Domain) -> Elements:
-    """All elements; where threads have one each, it is number 0."""
+    """All elements; number 0 where threads have one each."""
     return frozenset(range(field.type.planes if domain.elements == 1 else 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What every path to a statement has written: paths on which a flag has not been raised, and those on which it has been.
+    """Elements written on every path to a statement: on paths with the flag down, and on those with it up.
 
-    None where no path comes so.
+    None if there is no such path.
     """
 
     down: Elements | None = None
@@ -57,14 +59,14 @@ class Reached:
         return Reached(*(None if written is None else change(written) for written in (self.down, self.up)))
 
     def __and__(self, other: Reached) -> Reached:
-        """What these paths and others have written."""
+        """Elements written on these paths and on others."""
         return Reached(_both(self.down, other.down), _both(self.up, other.up))
 
     @property
-    def surely(self) -> Elements:
-        """What all of the paths have written."""
-        found = _both(self.down, self.up)
-        return NONE if found is None else found
+    def on_all_paths(self) -> Elements:
+        """Elements written on all paths."""
+        common = _both(self.down, self.up)
+        return NONE if common is None else common
 
 
 def _both(left: Elements | None, right: Elements | None) -> Elements | None:
@@ -90,7 +92,7 @@ def _flags(block: ir.Block) -> Iterator[ir.Var]:
 
 @dataclass(slots=True)
 class _Leaving:
-    """What has been written where a turn of a loop is left."""
+    """Elements written where an iteration of a loop is left."""
 
     breaks: Reached = Reached()
     continues: Reached = Reached()
@@ -101,7 +103,7 @@ class _Paths:
     """Follows the paths through a body.
 
     Attributes:
-        flag: the one that conditions are told apart by; None: none.
+        flag: the variable that distinguishes paths; None: none.
     """
 
     field: ir.FieldParam
@@ -109,16 +111,16 @@ class _Paths:
     flag: ir.Var | None
 
     def block(self, block: Iterable[ir.Stmt], at: Reached, leaving: _Leaving) -> Reached:
-        """What is written at the end of a block, of which statements of any other kind are taken to write nothing."""
-        negated: set[ir.Var] = set()  # names of `not flag` that hold still
+        """Elements written at the end of a block; statements of any other kind count as writing nothing."""
+        negated: set[ir.Var] = set()  # names that still equal `not flag`
         for stmt in block:
             match stmt:
                 case ir.Write(field=written, point=None) if written is self.field:
-                    new = _of_write(stmt, self.domain)
+                    new = _elements_of(stmt, self.domain)
                     at = at.map(lambda done, new=new: done | new)  # type: ignore[misc]
                 case ir.Assign(var=var) if var is self.flag:
                     at = Reached(None, _both(at.down, at.up))
-                case ir.Let(var=var, value=ir.Apply(op="not", args=(ir.Ref(var=of),))) if of is self.flag:
+                case ir.Let(var=var, value=ir.Apply(op="not", args=(ir.Ref(var=source),))) if source is self.flag:
                     negated.add(var)
                     continue
                 case ir.If():
@@ -149,7 +151,7 @@ class _Paths:
         return self.block(stmt.then, then, leaving) & self.block(stmt.orelse, orelse, leaving)
 
     def _loop(self, loop: ir.For | ir.While, at: Reached) -> Reached:
-        """What is written behind a loop, whose turns begin as the first does or as one ends."""
+        """Elements written after a loop, whose iterations begin as the first does or as one ends."""
         begin = at
         while True:
             leaving = _Leaving()
@@ -168,7 +170,7 @@ class _Paths:
         return breaks & end.map(lambda done: done - {var} | frozenset(values if var in done else ()))
 
 
-def _of_write(write: ir.Write, domain: Domain) -> Elements:
+def _elements_of(write: ir.Write, domain: Domain) -> Elements:
     field, element = write.field, write.element
     if domain.elements > 1:
         own = element == ir.Index("global", "element") and field.type.planes <= domain.elements

@@ -31,14 +31,14 @@ def most(place: Affine) -> int:
     return place.number + sum(times * (digit.radix - 1) for digit, times in digits.items())
 
 
-def reaches_all(kernel: Kernel, known: Mapping[Var, Expr], point: Sequence[Expr], grid: Sequence[int]) -> bool:
-    """Whether the threads' places are, together, all points of a grid.
+def reaches_all(kernel: Kernel, values: Mapping[Var, Expr], point: Sequence[Expr], grid: Sequence[int]) -> bool:
+    """Return whether the positions of all threads are all points of a grid.
 
     Args:
-        known: the values of variables that do not change.
-        point: a place, of each thread.
+        values: the values of immutable variables.
+        point: the position of each thread.
     """
-    reader, whole = _Reader(kernel, known), number(0)
+    reader, whole = _Reader(kernel, values), number(0)
     for expr, extent in zip(point, grid, strict=True):
         place = reader.read(expr)
         if place is None or most(place) >= extent:
@@ -53,13 +53,13 @@ def reaches_all(kernel: Kernel, known: Mapping[Var, Expr], point: Sequence[Expr]
 
 
 def _independent(place: Affine) -> bool:
-    """Whether the digits have all combinations of their values among the threads."""
+    """True if the threads have all combinations of digit values."""
     digits = sorted(place.parts)
     return all(b.step % (a.step * a.radix) == 0 for a, b in pairwise(digits))
 
 
 def _counts(place: Affine, points: int) -> bool:
-    """Whether each number below so many is the sum for some values of the digits."""
+    """True if the sums of digits are all numbers below this one."""
     reached = 1
     for times, radix in sorted((times, digit.radix) for digit, times in place.parts.items()):
         if times != reached:
@@ -73,7 +73,7 @@ class _Reader:
         self.kernel, self.known = kernel, known
 
     def read(self, expr: Expr) -> Affine | None:
-        """A number as digits, each times a number above 0, and one that is not below 0; None where it is something else."""
+        """Number as digits, each times a positive factor, plus a number that is not negative; None if it has another form."""
         return affine(expr, self._leaf, _merged, ("add", "mul"))
 
     def _leaf(self, expr: Expr) -> Affine | None:
@@ -96,12 +96,12 @@ class _Reader:
 
 
 def _part(op: str, x: Affine, n: int) -> Affine | None:
-    """The quotient by a number, or the remainder, where each digit goes into one of them, or divides between the two."""
+    """Quotient by a number, or remainder, if each digit goes into one of them, or splits between the two."""
     if n < 1:
         return None
     high, low = dict[Digit, int](), dict[Digit, int]()
     for digit, times in x.parts.items():
-        lower = n // times if n % times == 0 else 0  # so many of its values are below n
+        lower = n // times if n % times == 0 else 0  # number of its values below n
         if times % n == 0:
             high[digit] = times // n
         elif lower and digit.radix % lower == 0:
@@ -116,7 +116,7 @@ def _part(op: str, x: Affine, n: int) -> Affine | None:
 
 
 def _merged(place: Affine) -> Affine | None:
-    """Neighbouring digits become one; None where int may not hold the sum, or something is below 0."""
+    """Digits with neighbours merged; None if an int may not hold the sum, or a term is negative."""
     done: dict[Digit, int] = {}
     last: Digit | None = None
     for digit in sorted(place.parts):
@@ -127,5 +127,5 @@ def _merged(place: Affine) -> Affine | None:
             times = done.pop(last)
             digit = Digit(last.step, last.radix * digit.radix)
         done[digit], last = times, digit
-    found = Affine(done, place.low, place.high)
-    return found if found.number >= 0 and most(found) <= 2**31 - 1 else None
+    result = Affine(done, place.low, place.high)
+    return result if result.number >= 0 and most(result) <= 2**31 - 1 else None

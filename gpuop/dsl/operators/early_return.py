@@ -14,7 +14,7 @@ from gpuop.ir.visit import expressions, map_blocks, walk
 
 
 def without_returns(recorder: Recorder) -> Block:
-    """The statements of a body that was recorded."""
+    """Statements of a recorded body, with returns replaced by conditions."""
     body = tuple(recorder.scopes[0].statements)
     if recorder.returned is None:
         return body
@@ -25,7 +25,7 @@ def without_returns(recorder: Recorder) -> Block:
 
 
 def _without(block: Iterable[Stmt], var: Var) -> Block:
-    """The statements but for assignments to a variable that is never read, and without branches that have nothing else."""
+    """Statements without assignments to a variable that is never read, and without branches left empty by that."""
     out: list[Stmt] = []
     for stmt in block:
         stmt = map_blocks(stmt, lambda inner: _without(inner, var))
@@ -39,53 +39,55 @@ def _without(block: Iterable[Stmt], var: Var) -> Block:
 
 
 class _Returning:
-    """Attributes:
-    returned: the variable that says that a thread has nothing more to do; `_return()` is an assignment to it, and leaves a loop.
+    """Rewriter of returns.
+
+    Attributes:
+        returned: flag of threads that are done; `_return()` assigns it, and leaves a loop.
     """
 
     def __init__(self, returned: Var) -> None:
         self.returned = returned
 
     def block(self, block: Block) -> Block:
-        """Statements outside of loops, in which those that come after a return depend on it."""
+        """Statements outside of loops; those after a return become conditional."""
         out: list[Stmt] = []
         for k, stmt in enumerate(block):
-            found = next(self.returns((stmt,)), None)
-            if found is None:
+            first_return = next(self.returns((stmt,)), None)
+            if first_return is None:
                 out.append(stmt)
                 continue
-            if found is stmt:  # what comes behind it was put there for paths that do not return here
+            if first_return is stmt:  # the statements after it were moved there for paths that do not return here
                 out.append(stmt)
                 break
             rest = block[k + 1 :]
-            if isinstance(stmt, If) and (self.ends(stmt.then) or self.ends(stmt.orelse)):
-                out.append(self.apart(stmt, rest))
+            if isinstance(stmt, If) and (self.ends_by_return(stmt.then) or self.ends_by_return(stmt.orelse)):
+                out.append(self.split(stmt, rest))
             else:
-                out.append(map_blocks(stmt, self.turn if isinstance(stmt, (For, While)) else self.block))
+                out.append(map_blocks(stmt, self.loop_body if isinstance(stmt, (For, While)) else self.block))
                 if rest:
-                    test = collector(out, found.loc).apply("not", Ref(self.returned))
-                    out.append(If(test, self.block(rest), (), found.loc))
+                    test = collector(out, first_return.loc).apply("not", Ref(self.returned))
+                    out.append(If(test, self.block(rest), (), first_return.loc))
             break
         return tuple(out)
 
-    def apart(self, stmt: If, rest: Block) -> If:
-        """A condition of which one branch ends by a return: what follows belongs to the other one."""
-        if self.ends(stmt.then):
+    def split(self, stmt: If, rest: Block) -> If:
+        """Conditional with one branch that ends_by_return by a return: the rest moves into the other branch."""
+        if self.ends_by_return(stmt.then):
             return replace(stmt, orelse=self.block((*stmt.orelse, *rest)))
         return replace(stmt, then=self.block((*stmt.then, *rest)))
 
-    def turn(self, block: Block) -> Block:
-        """Statements of a loop, which a return leaves; it leaves the loops around it too."""
+    def loop_body(self, block: Block) -> Block:
+        """Statements of a loop. A return leaves it, and the loops around it."""
         out: list[Stmt] = []
         for stmt in block:
-            out.append(map_blocks(stmt, self.turn))
-            found = next(self.returns((stmt,)), None)
-            if isinstance(stmt, (For, While)) and found is not None:
-                out.append(If(Ref(self.returned), (Break(found.loc),), (), found.loc))
+            out.append(map_blocks(stmt, self.loop_body))
+            first_return = next(self.returns((stmt,)), None)
+            if isinstance(stmt, (For, While)) and first_return is not None:
+                out.append(If(Ref(self.returned), (Break(first_return.loc),), (), first_return.loc))
         return tuple(out)
 
-    def ends(self, block: Block) -> bool:
-        """Whether a block ends by a return, and has no other."""
+    def ends_by_return(self, block: Block) -> bool:
+        """True if a block ends_by_return by a return, and has no other."""
         return bool(block) and [*self.returns(block)] == [block[-1]]
 
     def returns(self, block: Block) -> Iterator[Stmt]:

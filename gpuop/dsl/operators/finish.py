@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.base.errors import SemanticError
-from gpuop.dsl.operators.body_checks import check_alike, check_barriers, check_cover, check_nesting, check_races, target
+from gpuop.dsl.operators.body_checks import (
+    check_barriers,
+    check_cover,
+    check_nesting,
+    check_races,
+    check_uniform,
+    target,
+)
 from gpuop.dsl.operators.definite_assignment import covers
 from gpuop.dsl.operators.early_return import without_returns
 from gpuop.dsl.operators.write_coverage import writes_all
@@ -26,18 +33,18 @@ from gpuop.passes.resolve_target import is_open
 
 
 def finish(recorder: Recorder, precision: str) -> Kernel:
-    """The kernel that was recorded, as exact as is asked for.
+    """Kernel of a recording, in a precision mode.
 
     Raises:
-        SemanticError: an output is not written, or not on every path; threads do not come to barriers together, or read
-            what surplus threads would have written.
+        SemanticError: an output is not written, or not on every path; threads do not reach barriers together, or read
+            local memory that only tail threads would have written.
     """
     recorder.check_pending()
-    begins = (stmt for updated in recorder.updated.values() for stmt in updated.prologue())
-    ends = (stmt for updated in recorder.updated.values() for stmt in updated.epilogue())
-    body, domain = _element_axis(recorder, (*recorder.shared, *begins, *without_returns(recorder), *ends))
+    before = (stmt for updated in recorder.updated.values() for stmt in updated.prologue())
+    after = (stmt for updated in recorder.updated.values() for stmt in updated.epilogue())
+    body, domain = _element_axis(recorder, (*recorder.shared, *before, *without_returns(recorder), *after))
     check_nesting(body)
-    check_alike(body, domain, recorder.work_group, recorder.uniform)
+    check_uniform(body, domain, recorder.work_group, recorder.uniform)
     body = _Elements(body, recorder.volatile).copy()
     group = recorder.work_group if recorder.group or _knows_groups(body) else None
     kernel = Kernel(
@@ -53,7 +60,7 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
         looked=recorder.looked,
     )
     check_barriers(kernel)
-    if not is_open(kernel):  # else when it is known for which target
+    if not is_open(kernel):  # otherwise once the target is known
         check_tiles(kernel)
     outputs = []
     for slot in recorder.outputs:
@@ -64,11 +71,11 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
 
 
 def _knows_groups(body: ir.Block) -> bool:
-    """Whether the result may depend on the shape of the work-groups."""
+    """True if the result may depend on the shape of the work-groups."""
     waits = any(isinstance(s, (ir.Barrier, ir.Collective)) for s in walk(body))
     shared = any(isinstance(s, ir.Declare) and s.array.space == "local" for s in walk(body))
-    known = (isinstance(e, ir.Index) and e.kind not in ("global", "global_size") for e in expressions(body))
-    return waits or shared or any(known)
+    positions = (isinstance(e, ir.Index) and e.kind not in ("global", "global_size") for e in expressions(body))
+    return waits or shared or any(positions)
 
 
 def _element_axis(recorder: Recorder, body: ir.Block) -> tuple[ir.Block, Domain]:
@@ -79,13 +86,13 @@ def _element_axis(recorder: Recorder, body: ir.Block) -> tuple[ir.Block, Domain]
         return body, domain
     assert isinstance(loop.stop, ir.Const)
     if any(isinstance(stmt, ir.Write) and stmt.element != ir.Ref(loop.var) for stmt in walk(loop.body)):
-        return body, domain  # two turns may write one place, and the last of them wins
+        return body, domain  # two iterations may write one place, and the last one wins
     inner = Copier(loop.body, {loop.var: ir.Index("global", "element")}).copy()
     return inner, Domain(domain.shape, int(loop.stop.value))
 
 
 class _Elements(Copier):
-    """Element 0 of a scalar tensor is the whole tensor; memory becomes volatile where the user wants it."""
+    """Copier that makes element 0 of a scalar tensor the whole tensor, and memory volatile on request."""
 
     def __init__(self, body: ir.Block, volatile: set[ir.Var | ir.Array]) -> None:
         super().__init__(body)
@@ -130,21 +137,21 @@ def _settle(recorder: Recorder, slot: OutputSlot, kernel: Kernel) -> tuple[ir.Bl
     if slot.default is None:
         check_cover(kernel, slot, covered)
     first = next((n for n, stmt in enumerate(body) if _is_read(stmt, field)), len(body))
-    known = covers(body[:first], field, domain)  # what is read is there
+    written_before = covers(body[:first], field, domain)  # reads see written values
     if not all(_is_own(w, domain) for w in writes):
-        if known or writes_all(replace(kernel, body=body[:first]), field):
+        if written_before or writes_all(replace(kernel, body=body[:first]), field):
             return body, Output(field)
         counts = any(isinstance(write, ir.Atomic) for write in writes)
         return body, Output(field, _filled(slot), complete=slot.default is None and not counts)
     if first < len(body):
-        return body, Output(field, None if known else _filled(slot))
+        return body, Output(field, None if written_before else _filled(slot))
     if len(writes) == 1 and writes[0] in body and covered:
         return body, Output(field)
     return _one_write(body, slot, domain), Output(field)
 
 
 def _filled(slot: OutputSlot) -> float:
-    """What all memory of an output holds before the threads write."""
+    """Initial value of all memory of an output."""
     fill = _default(slot)
     if not uniform(fill):
         raise SemanticError(
@@ -159,7 +166,7 @@ def _default(slot: OutputSlot) -> Fill:
 
 
 def _is_read(stmt: ir.Stmt, field: ir.FieldParam) -> bool:
-    """Whether a statement reads an output, of which threads see what others have written."""
+    """True if a statement reads an output, in which threads see the writes of others."""
     return any(isinstance(s, ir.Atomic) and s.op == "read" and s.memory is field for s in walk((stmt,)))
 
 

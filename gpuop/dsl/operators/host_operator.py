@@ -45,7 +45,7 @@ def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> 
     written = [slot.param for slot in slots_of(types, None)]
     shapes = tuple(tuple(f.type.array_shape) for f in fields)
     run = Checked(function, name, shapes, types, isinstance(outputs, (tuple, list)), here())
-    identity = f"host {id(function)} {name} {types} {shapes}"  # whatever knows it keeps the function alive
+    identity = f"host {id(function)} {name} {types} {shapes}"  # the kernel with this key keeps the function alive
     results = results_of(
         _kernel(run, fields, written), identity, tuple(services.above.own(f.node) for f in fields), run.loc, types
     )
@@ -56,7 +56,7 @@ def name_of_function(kind: str, function: Callable[..., Any], fields: Sequence[A
     """The name of a function of arrays.
 
     Raises:
-        SemanticError: it is no function, or is given what is no Field.
+        SemanticError: it is no function, or an argument is no Field.
     """
     if not callable(function):
         raise SemanticError(f"a {kind.title()}Operator wants a function of arrays, not {described(function)}")
@@ -83,7 +83,7 @@ class Checked:
     """The function, whose results are arrays of the declared types or an error at the line of the HostOperator.
 
     Attributes:
-        shapes: of the arrays that it gets.
+        shapes: shapes of its array arguments.
     """
 
     function: Callable[..., Any]
@@ -117,11 +117,11 @@ class Checked:
                 f"whose arrays have shape {tuple(kind.array_shape)}",
                 self.loc,
             )
-        wanted = kind.array_dtype
-        if not np.can_cast(array.dtype, wanted, "same_kind"):
+        expected = kind.array_dtype
+        if not np.can_cast(array.dtype, expected, "same_kind"):
             raise SemanticError(
                 f"host operator `{self.name}` returns {array.dtype.name}, and its output is a {kind} field; "
-                f'convert it, with `.astype("{wanted.name}")`',
+                f'convert it, with `.astype("{expected.name}")`',
                 self.loc,
             )
-        return array.astype(wanted, copy=False)
+        return array.astype(expected, copy=False)

@@ -127,9 +127,9 @@ def _values(extents: tuple[Extent, ...]) -> Iterator[tuple[int, ...]]:
         yield tuple(int(n) for n in values)
 
 
-def _facts(known: Known) -> Iterator[str]:
-    """The facts of targets that an expression is computed of."""
-    match known:
+def _facts(expr: Known) -> Iterator[str]:
+    """Names of the target facts in an expression."""
+    match expr:
         case Fact(name=name):
             yield name
         case Formula(args=args):

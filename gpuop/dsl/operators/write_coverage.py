@@ -18,16 +18,16 @@ from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.visit import expressions, loop_values, walk
 from gpuop.passes.simplify import simplify
 
-Key = tuple[str, str] | ir.Var  # (kind, axis) of a thread's position, or a counter
+Key = tuple[str, str] | ir.Var  # (kind, axis) of a thread position, or a counter
 
 
 def writes_all(kernel: Kernel, field: ir.FieldParam) -> bool:
-    """Whether every element of every point of an output is certain to be written."""
+    """Return whether every element of every point of an output is certain to be written."""
     if not kernel.domain.threads or any(
         isinstance(s, ir.Atomic) and s.op != "read" and s.memory is field for s in walk(kernel.body)
     ):
         return False
-    if any(not isinstance(n, int) for n in kernel.group or ()):  # extents that only the target decides
+    if any(not isinstance(n, int) for n in kernel.group or ()):  # extents that depend on the target
         return False
     return _covers(kernel, field) or (_divides(kernel) and _covers(_plain(kernel, field), field))
 
@@ -43,16 +43,16 @@ def _divides(kernel: Kernel) -> bool:
 
 
 def _plain(kernel: Kernel, field: ir.FieldParam) -> Kernel:
-    """The kernel without what ranges show to be in vain, such as what `//` does to negative numbers."""
+    """Kernel without operations that value ranges show to be redundant, such as the part of `//` for negative numbers."""
     return simplify(replace(kernel, outputs=(Output(field),)))
 
 
 class _Coverage:
-    """Walks a body.
+    """Walker over a body.
 
     Attributes:
-        counters: of loops, the values that each takes; all threads of an axis together, where it is `shared` among them.
-        elements: those of the tensor that are written at every point.
+        counters: values of each loop counter; those of all threads of an axis together if it is `shared` among them.
+        elements: tensor elements written at every point.
     """
 
     def __init__(self, kernel: Kernel, field: ir.FieldParam) -> None:
@@ -63,7 +63,7 @@ class _Coverage:
         self.elements: frozenset[int] = frozenset()
 
     def block(self, block: ir.Block, fixed: dict[Key, int]) -> None:
-        """Find what a block writes for sure; a statement of any other kind is taken to write nothing."""
+        """Collect the certain writes of a block; a statement of any other kind counts as writing nothing."""
         for stmt in block:
             match stmt:
                 case ir.Let(var=var, value=value) if not var.mutable:
@@ -81,7 +81,7 @@ class _Coverage:
                         self.block(body, fixed)
 
     def _strided(self, loop: ir.For) -> range | None:
-        """What threads go over together that begin at their own positions and go on by their number."""
+        """Range of a grid-stride loop, whose threads start at their positions and step by their number."""
         stop, step = self._place(loop.stop), self._place(loop.step)
         match loop.start:
             case ir.Index(kind="global" | "local" as kind, axis=axis, offset=0) if (
@@ -99,26 +99,28 @@ class _Coverage:
             point = tuple(ir.Index("global", axis) for axis in self.kernel.domain.axes) if shape else ()
         if len(point) != len(shape):
             return
-        wanted: list[tuple[ir.Expr, int]] = list(zip(point, shape, strict=True))
+        targets: list[tuple[ir.Expr, int]] = list(zip(point, shape, strict=True))
         done = frozenset(range(planes))
         if isinstance(write.element, ir.Const):
             done = frozenset({int(write.element.value)})
         elif write.element is not None:
-            wanted.append((write.element, planes))
-        places = [self._place(expr) for expr, _ in wanted]
+            targets.append((write.element, planes))
+        places = [self._place(expr) for expr, _ in targets]
         parts = [key for place in places if place is not None for key in place.parts]
         keys = [*parts, *(self.shared[key] for key in parts if key in self.shared)]
-        known = len(set(keys)) == len(keys) and not set(keys) & set(fixed)
-        reached = all(place is not None and self._spans(place, n) for place, (_, n) in zip(places, wanted, strict=True))
-        if known and reached and all(self._together(axis, keys, fixed) for axis in ir.AXES):
+        independent = len(set(keys)) == len(keys) and not set(keys) & set(fixed)
+        reached = all(
+            place is not None and self._spans(place, n) for place, (_, n) in zip(places, targets, strict=True)
+        )
+        if independent and reached and all(self._together(axis, keys, fixed) for axis in ir.AXES):
             self.elements |= done
-        elif not fixed and self.kernel.domain.elements == 1 and len(wanted) == len(shape):
+        elif not fixed and self.kernel.domain.elements == 1 and len(targets) == len(shape):
             self.elements |= done if reaches_all(self.kernel, self.known, point, shape) else frozenset()
 
     # --- coordinates ------------------------------------------------------------------------------------------------
 
     def _place(self, expr: ir.Expr) -> Affine | None:
-        """What a coordinate is made of: keys, and a number; None where that is not understood."""
+        """Coordinate as a sum of keys and a number; None if it is not understood."""
         return affine(expr, self._leaf)
 
     def _leaf(self, expr: ir.Expr) -> Affine | None:
@@ -135,7 +137,7 @@ class _Coverage:
         return None
 
     def _equalities(self, cond: ir.Expr) -> dict[Key, int] | None:
-        """The positions that a condition fixes, if that is all that it asks for."""
+        """Positions fixed by a condition, if it has no other terms."""
         match cond:
             case ir.Ref(var=var) if var in self.known:
                 return self._equalities(self.known[var])
@@ -153,7 +155,7 @@ class _Coverage:
     # --- threads ----------------------------------------------------------------------------------------------------
 
     def _spans(self, place: Affine, extent: int) -> bool:
-        """Whether the values of a coordinate reach from the first point of an axis to its last, without gaps."""
+        """True if the values of a coordinate reach from the first point of an axis to its last, without gaps."""
         low, reached = place.number, 1
         for key, times in sorted(place.parts.items(), key=lambda part: abs(part[1])):
             width = abs(times) * (len(self._values(key)) - 1)
@@ -163,7 +165,7 @@ class _Coverage:
         return low <= 0 and extent <= low + reached
 
     def _values(self, key: Key) -> range:
-        """What is counted: numbers from 0 on."""
+        """Range of a key, from 0 on."""
         if isinstance(key, ir.Var):
             return range(len(self.counters[key]))
         kind, axis = key
@@ -171,21 +173,21 @@ class _Coverage:
         return range({"global": threads, "group": -(-threads // size), "local": size}[kind])
 
     def _axis(self, axis: str) -> tuple[int, int]:
-        """The threads of an axis that run, and of them those of a group."""
+        """Threads that run along an axis, and those of a group."""
         size = self.kernel.work_group[ir.AXES.index(axis)] if axis != "element" else 1
         return self.kernel.launched.extent(axis), size
 
     def _together(self, axis: str, keys: Sequence[Key], fixed: dict[Key, int]) -> bool:
-        """Whether there is a thread for all that the keys of an axis may be while others are fixed."""
+        """True if a thread exists for every combination of the free keys of an axis, with others fixed."""
         threads, size = self._axis(axis)
         free = {key[0] for key in keys if isinstance(key, tuple) and key[1] == axis}
-        held = {key[0]: at for key, at in fixed.items() if isinstance(key, tuple) and key[1] == axis}
-        if free == {"global"} or "global" in held:
-            return len(free) + len(held) == 1 and 0 <= held.get("global", 0) < threads
+        pinned = {key[0]: at for key, at in fixed.items() if isinstance(key, tuple) and key[1] == axis}
+        if free == {"global"} or "global" in pinned:
+            return len(free) + len(pinned) == 1 and 0 <= pinned.get("global", 0) < threads
         groups = (
-            range(-(-threads // size)) if "group" in free else range(held.get("group", 0), held.get("group", 0) + 1)
+            range(-(-threads // size)) if "group" in free else range(pinned.get("group", 0), pinned.get("group", 0) + 1)
         )
-        own = range(size) if "local" in free else range(held.get("local", 0), held.get("local", 0) + 1)
+        own = range(size) if "local" in free else range(pinned.get("local", 0), pinned.get("local", 0) + 1)
         inside = groups[0] >= 0 and own[0] >= 0 and own[-1] < size
         return "global" not in free and inside and groups[-1] * size + own[-1] < threads
 

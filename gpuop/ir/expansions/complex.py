@@ -159,7 +159,7 @@ def argument(x: Complex) -> Real:
 
 @_complex("Exp", 1, "eˣ")
 def exponential(x: Complex) -> Complex:
-    """What overflows is the product: of a large exponential parts are left for behind it (as in FreeBSD's msun, k_expf.c)."""
+    """The product overflows, so parts of a large exponential are kept for after it (as in FreeBSD msun, k_expf.c)."""
     limit, part = LARGE[x[0].type.dtype.c]
     large = x[0] > limit
     size = large.chosen(x[0] - 2.0 * part, x[0]).of("exp")
@@ -189,7 +189,7 @@ def square_root(x: Complex) -> Complex:
     real, imaginary = x[0] * scale, abs(x[1])
     root = ((abs(real) + real.of("hypot", imaginary * scale)) * 0.5).of("sqrt")
     root = root * back
-    other = root.equals(0.0).chosen(0.0, imaginary / (root * 2.0))  # of what may be too small to be scaled
+    other = root.equals(0.0).chosen(0.0, imaginary / (root * 2.0))  # for values that may be too small to scale
     infinite = imaginary.equals(math.inf)
     root, other = infinite.chosen(imaginary, root), infinite.chosen(imaginary, other)
     right = real >= 0.0

@@ -65,7 +65,7 @@ def power(b: Builder, x: Expr, y: Expr) -> Expr:
 
 
 def _product(b: Builder, x: Expr, factors: int) -> Expr:
-    """Of so many times x, by squaring."""
+    """Power of x with this exponent, by squaring."""
     if factors < 2:
         return x if factors else b.cast(constant(1, x.type.dtype), x.type)
     half = _product(b, x, factors // 2)

@@ -138,7 +138,9 @@ def _whole(b: Builder, x: Expr) -> Expr:
     alone=(2,),
 )
 def select(b: Builder, x: Expr, y: Expr, condition: Expr) -> Expr:
-    """OpenCL's order, `_where`'s backwards; of an unsigned vector the most significant bit decides."""
+    """Select in the argument order of OpenCL, the reverse of `_where`; for an unsigned vector the most significant bit
+    decides.
+    """
     given = condition.type
     if given.kind == "f":
         raise SemanticError(
