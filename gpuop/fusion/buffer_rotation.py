@@ -1,8 +1,10 @@
-"""States that take the values of others: buffers change places, and nothing is copied.
+"""Buffer rotation: states take the values of others by exchanging buffers, without copies.
 
-A state moves to the buffer of what it takes, and what is made anew at each step to one that a state has left. So buffers rotate
-along delay lines and in rings. Launches are bound once for each way in which values lie in buffers; where there would be too
-many of these, some states take a copy, which is made anew.
+A state moves to the buffer of its next value, and a value that is computed at each step to a buffer that a state has left. So
+buffers rotate along delay lines and in rings. Launches are bound once for each assignment of values to buffers; if there are
+too many, some states take a copy, which is computed at each step.
+
+    a.next = b, b.next = x    step 0: a in 0, b in 1, x in 2    step 1: a in 1, b in 2, x in 0
 """
 
 from __future__ import annotations
@@ -12,17 +14,17 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Any, Generic, TypeVar
 
-MOST = 24  # steps after which all values are to be in the same buffers again
+MOST = 24  # the longest period, in steps
 Key = TypeVar("Key", bound=Hashable)
-Places = dict[int, int]  # values, each with the one whose buffer, at first, it is in
+Places = dict[int, int]  # for each value the one whose initial buffer it is in
 
 
 def rotation(nexts: Mapping[int, int], anew: Collection[int]) -> tuple[list[Places], int]:
-    """Where values are after 0, 1, 2 … steps, and which of these follows the last one.
+    """The places of values after 0, 1, 2 … steps, and the number of the step that follows the last one.
 
     Args:
-        nexts: states, each with what it takes.
-        anew: which of those values are no states of these, and made anew at each step; others stay where they are.
+        nexts: states, each with its next value.
+        anew: next values that are no states and are computed at each step; the others keep their buffers.
     """
     pools = {line.start: [v for v in line.depth if v in nexts] for line in _lines(nexts) if line.start in anew}
     place = {v: v for v in (*nexts, *nexts.values())}
@@ -36,7 +38,7 @@ def rotation(nexts: Mapping[int, int], anew: Collection[int]) -> tuple[list[Plac
 
 
 def _moved(place: Places, nexts: Mapping[int, int], pools: Mapping[int, list[int]]) -> Places:
-    """Where values are a step later: of the buffers that states leave, one is for what is made anew, the others rest."""
+    """The places of values a step later: a computed value takes one of the buffers that states leave."""
     moved = place | {state: place[value] for state, value in nexts.items()}
     for value, states in pools.items():
         moved[value] = min({place[state] for state in states} - {moved[state] for state in states})
@@ -45,12 +47,12 @@ def _moved(place: Places, nexts: Mapping[int, int], pools: Mapping[int, list[int
 
 @dataclass
 class _Line(Generic[Key]):
-    """States that take one another's values.
+    """A chain or ring of states that take one another's values.
 
     Attributes:
-        start: the value, of no state, that comes to all of them; in a ring, one of its states.
-        ring: how many states take turns; 0: none.
-        depth: how many steps later than the first ones, or than a ring's start, each state has a value.
+        start: the value, of no state, at the start of a chain; in a ring, one of its states.
+        ring: the number of states in a ring; 0 for a chain.
+        depth: for each state the number of steps until a value from the start reaches it.
     """
 
     start: Key
@@ -59,7 +61,7 @@ class _Line(Generic[Key]):
 
 
 def _lines(nexts: Mapping[Key, Key]) -> list[_Line[Key]]:
-    lines: dict[Key, _Line[Key]] = {}  # by what is in them
+    lines: dict[Key, _Line[Key]] = {}  # by member
     for state in nexts:
         path, at = dict[Key, int](), state
         while at in nexts and at not in lines and at not in path:
@@ -74,18 +76,18 @@ def _lines(nexts: Mapping[Key, Key]) -> list[_Line[Key]]:
 
 
 def copying(nexts: Mapping[Any, Any], nbytes: Mapping[Any, int]) -> set[Any]:
-    """The states that have to take a copy, so that values are in few buffers in turn; the small rather than the large ones.
+    """The states that must take a copy, so that the period stays short; small ones rather than large ones.
 
     Args:
-        nexts: states, each with what it takes.
-        nbytes: of the states.
+        nexts: states, each with its next value.
+        nbytes: the sizes of the states.
     """
     period, copied, lines = 2, set[Any](), _lines(nexts)
     while lines:
         lines.sort(key=lambda line: sum(nbytes.get(v, 0) for v in line.depth))
         line = lines.pop()
         deepest = max(line.depth.values())
-        length = line.ring or deepest + 2  # of a line of states, with the value that comes to it
+        length = line.ring or deepest + 2  # a chain has the start besides its states
         if lcm(period, length) <= MOST >= deepest:
             period = lcm(period, length)
             continue

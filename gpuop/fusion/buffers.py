@@ -1,4 +1,4 @@
-"""Which values share memory: a buffer is free again after the last kernel that reads it."""
+"""Buffer allocation by liveness: values share memory, and a buffer is free again after the last kernel that reads it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpuop.ir.values import Leaf
 
 @dataclass(frozen=True)
 class Allocation:
-    """Buffers of a plan.
+    """The buffers of a plan.
 
     Attributes:
-        of: the buffer of each value that a kernel writes, by number; none where it is written over a state.
+        of: the number of the buffer of each value that a kernel writes; values written over states have none.
         kinds: the type of each buffer.
     """
 
@@ -28,13 +28,13 @@ class Allocation:
 
 
 def nbytes_of(plan: Plan) -> int:
-    """What is worked on: leaves that are not passed by value, and what is written; an iteration's own turns take more."""
+    """The bytes of a plan's leaves and written values; the states that an iteration keeps are not included."""
     leaves = (node for node in plan.program.leaves.values() if not (isinstance(node, Leaf) and node.by_value))
     return sum(node.type.nbytes for node in leaves) + allocation(plan).nbytes
 
 
 def allocation(plan: Plan) -> Allocation:
-    """Give values buffers in the order of the launches; those that outlive a step's launches have some of their own."""
+    """Allocate buffers in the order of launches; values that outlive the launches of a step have buffers of their own."""
     types, own = plan.program.types, set(plan.program.wanted) | _lasting(plan)
     over = {value for launch in plan.launches for value, _ in launch.over}
     last = {value: n for n, launch in enumerate(plan.launches) for value in (*launch.inputs, *launch.outputs)}
@@ -62,12 +62,12 @@ def allocation(plan: Plan) -> Allocation:
 
 
 def _lasting(plan: Plan) -> set[int]:
-    """What is read after other launches ran again: by what runs more often than they do, or when the next step begins."""
+    """The values that are read after later launches have run again: by more frequent launches, or when the next step begins."""
     kept = {value for launch in plan.launches if launch.rate is not Rate.EVERY_STEP for value in launch.outputs}
     found = {v for launch in plan.launches if launch.rate is not Rate.ONCE for v in launch.inputs if v in kept}
     return found | {v for launch in plan.launches if launch.over for v in launch.inputs}
 
 
 def _layout(kind: FieldType) -> object:
-    """What must be equal for two values to share a buffer."""
+    """The key of a buffer's layout: equal for values that can share it."""
     return kind.storage, kind.planes, kind.field_shape.points

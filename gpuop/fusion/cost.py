@@ -1,4 +1,4 @@
-"""What a kernel costs: operations of a thread, and the bytes that fusing saves or recomputing adds."""
+"""The cost model of kernels: operations of a thread, and bytes that fusion saves or recomputation adds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpuop.passes.resolve_target import resolve_target
 
 LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
 BALANCE = 10.0  # operations that a device does while it moves a byte
-TURNS = 16  # that a loop whose bounds are not known is taken to make
-WEIGHTS = {"div": 4.0, "mod": 4.0, "sqrt": 4.0}  # additions that an operation of several cycles takes as long as
-FUNCTION = 20.0  # additions that a mathematical function takes as long as
-READ = 2.0  # additions that a load and its address take as long as
+ITERATIONS = 16  # the assumed iterations of a loop with unknown bounds
+WEIGHTS = {"div": 4.0, "mod": 4.0, "sqrt": 4.0}  # cost of operations of several cycles, in additions
+FUNCTION = 20.0  # cost of a mathematical function, in additions
+READ = 2.0  # cost of a load and its address, in additions
 
 
 def amount(nbytes: float) -> str:
@@ -29,23 +29,23 @@ def amount(nbytes: float) -> str:
 
 
 def saving(nbytes: float) -> str:
-    """What a device gains by bytes that it need not move, in operations that it does meanwhile; or what more of them cost."""
+    """The gain of moving fewer bytes, or the cost of moving more, in operations of the same time, as text."""
     worth = f"{amount(abs(nbytes))} (worth {abs(nbytes) * BALANCE:.3g} operations)"
     return f"saves {worth}" if nbytes >= 0 else f"costs {worth}"
 
 
 def work(kernel: Kernel) -> float:
-    """Operations of a thread, weighted; both branches of conditions count, of `_codegenIf` that of a generic target."""
+    """The weighted operations of a thread; both branches of conditions count, for `_codegenIf` that of a generic target."""
     return _block(resolve_target(kernel).body, _weight)
 
 
 def arithmetic(kernel: Kernel) -> float:
-    """The same where what is read is near: a read counts as one operation."""
+    """The weighted operations of a thread whose reads hit caches: a read counts as one operation."""
     return _block(resolve_target(kernel).body, lambda e: float(e.type.lanes) if isinstance(e, Read) else _weight(e))
 
 
 def taps(readers: Sequence[tuple[Kernel, FieldParam]]) -> float:
-    """How often a thread reads a field, in all of these kernels together; the same place counts once."""
+    """The number of reads of a field by a thread, in all of these kernels together; equal places count once."""
     places = Places(_turns)
     taken: dict[object, float] = {}
     for kernel, field in readers:
@@ -74,7 +74,7 @@ def _weight(expr: Expr) -> float:
 
 
 def is_shift(expr: Apply) -> bool:
-    """Whether an integer is divided by a power of two."""
+    """Return whether an expression divides an integer by a power of two."""
     match expr:
         case Apply(op="div" | "mod", args=(_, Const(value=n))) if expr.type.integer:
             return n > 0 and int(n).bit_count() == 1
@@ -83,4 +83,4 @@ def is_shift(expr: Apply) -> bool:
 
 def _turns(stmt: Stmt) -> float:
     known = times(stmt)
-    return TURNS if known is None else known
+    return ITERATIONS if known is None else known

@@ -20,7 +20,7 @@ from gpuop.ir.visit import expressions, values, walk, written_by
 
 @dataclass(frozen=True)
 class AccessPattern:
-    """Which fields a kernel reads (`gathers`) or writes (`scatters`) elsewhere than at its threads' own points.
+    """The fields that a kernel reads (`gathers`) or writes (`scatters`) at other points than its threads' own.
 
     Each has the line of the first such access.
     """
@@ -33,7 +33,7 @@ _patterns: WeakKeys[Op, AccessPattern] = WeakKeys()
 
 
 def is_local(domain: Domain, access: Read | Write) -> bool:
-    """Whether a thread touches only what belongs to its own point (and its own element)."""
+    """Return whether an access is to the thread's own point (and its own element)."""
     if access.point is not None:
         return False
     if domain.elements > 1:
@@ -50,7 +50,7 @@ def access_of(op: Op) -> AccessPattern:
 
 @lru_cache(maxsize=256)
 def access_pattern(kernel: Kernel) -> AccessPattern:
-    """How a kernel touches its fields."""
+    """The access pattern of a kernel."""
     access = AccessPattern({}, {})
     for stmt in walk(kernel.body):
         memory = written_by(stmt)
@@ -90,7 +90,7 @@ def needs_other_threads(producer: Op, consumer: Op, value: int) -> str | None:
 
 
 def _reads_own(kernel: Kernel, param: FieldParam) -> bool:
-    """Whether a kernel reads a field only where its threads are, outside the grid as they may be."""
+    """Return whether a kernel reads a field only at its threads' points, even if these are outside the grid."""
     own = tuple(Index("global", axis) for axis in kernel.domain.axes)
     return all(e.point == own for e in expressions(kernel.body) if isinstance(e, Read) and e.field is param)
 

@@ -1,4 +1,4 @@
-"""Pruning: an operator without the outputs that nobody reads, what only they need, and inputs that it then reads in vain."""
+"""Elimination of dead outputs: an operator without unread outputs, their statements, and inputs that it then does not read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT = 4096
 
 @dataclass(frozen=True)
 class Pruned:
-    """A kernel with less, its identity, and the positions of the inputs and outputs that it still has."""
+    """A pruned kernel, its identity, and the positions of the inputs and outputs that it still has."""
 
     kernel: Kernel
     identity: str
@@ -28,11 +28,11 @@ _known: BoundedCache[tuple[str, frozenset[int]], Pruned | None] = BoundedCache(K
 
 
 def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
-    """A kernel without the outputs that are not needed and the inputs that are not used; None where nothing is in vain.
+    """A kernel without outputs that are not needed and inputs that are not used; None if there are none.
 
     Args:
-        name: its identity.
-        needed: positions of outputs.
+        name: identity of the kernel.
+        needed: positions of the needed outputs.
     """
     return _known.find((name, needed), lambda: _prune(kernel, needed))
 

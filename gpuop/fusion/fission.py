@@ -1,8 +1,8 @@
-"""Which values go through memory although two operators could be one kernel: where the one would lose its vectors to the other.
+"""Kernel fission: a kernel is cut if one operator would keep the others from vectors.
 
-An operator whose threads have arrays, or loops whose turns differ, runs point by point on a CPU, and so does whatever is fused
-with it. Where that includes reads of neighbours, which vectors share, the kernel's predicted time is compared with those of its
-two parts. It goes by what CPUs have in common, not by what was measured on one, so that plans are the same on all of them.
+An operator whose threads have arrays, or loops of different lengths, runs point by point on a CPU, and so do operators that
+are fused with it. If these read neighbours, which vectors share, the predicted time of the kernel is compared with those of its
+two parts. Predictions are for a typical CPU, not for a measured one, so that plans are the same on all CPUs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from gpuop.ir.target import Target
 from gpuop.passes.coarsening_factor import is_small
 from gpuop.passes.vectorization_legality import obstacle
 
-SLOWER = 1.05  # times as long as apart, from which on a kernel is cut
+SLOWER = 1.05  # the least ratio of fused to separate time from which a kernel is cut
 _obstacles: WeakKeys[Op, str] = WeakKeys()
 
 
 def obstacle_of(op: Op) -> str:
-    """Why an operator's points are not put in vectors; empty where they may be."""
+    """The reason why an operator's points are not put in vectors; empty if they are."""
     if op not in _obstacles:
         _obstacles[op] = obstacle(op.fusible.body) if is_plain(op) else ""
     return _obstacles[op]
@@ -38,10 +38,10 @@ def obstacle_of(op: Op) -> str:
 
 @dataclass(frozen=True)
 class Severing:
-    """Looks for values to sever.
+    """Finds the values to cut kernels at.
 
     Attributes:
-        whole: the kernel of some operators.
+        whole: returns the kernel of some operators.
     """
 
     program: Program
@@ -49,7 +49,7 @@ class Severing:
     whole: Callable[[Sequence[Op]], Piece]
 
     def severed(self, pieces: Iterable[Piece]) -> Severed:
-        """Who is to be in another kernel than what it reads, of those that are in one of these."""
+        """The pairs of operators of these pieces, producer and reader, to be in different kernels, with reasons."""
         target = self.limits.target
         if target is None or target.vector_length == 1 or not self.limits.has_stages or self.limits.pin is not None:
             return {}
@@ -77,7 +77,7 @@ class Severing:
         return {(maker[value], op.number): reason for op, value in _crossing(before, after)}
 
     def _parts(self, ops: Sequence[Op], odd: Sequence[Op]) -> tuple[list[Op], list[Op]]:
-        """What comes before the operators that have no vectors, and the rest; cut where less goes through memory."""
+        """The operators before those without vectors, and the rest; cut where fewer bytes go through memory."""
         import networkx as nx
 
         behind = {number for layer in nx.bfs_layers(network_of(ops), [op.number for op in odd]) for number in layer}
@@ -99,7 +99,7 @@ class Severing:
 
 
 def _crossing(before: Iterable[Op], after: Iterable[Op]) -> Iterator[tuple[Op, int]]:
-    """The operators that read what is made before, and these values."""
+    """Pairs of an operator of the second part and a value of the first that it reads."""
     made = {value for op in before for value in op.outputs}
     return ((op, value) for op in after for value in dict.fromkeys(op.inputs) if value in made)
 
@@ -111,6 +111,6 @@ def _reads_neighbours(op: Op) -> bool:
 
 
 def _predicted(kernel: Launchable, target: Target) -> float:
-    """Operations that a CPU does in the time of a kernel."""
+    """The predicted time of a kernel, in operations of a CPU."""
     assert isinstance(kernel, Kernel)
     return predicted(kernel, target)

@@ -1,10 +1,9 @@
-"""Which states take their next values in place.
+"""In-place updates of states.
 
-A kernel that makes nothing but next values can wait until the next step begins. Then it may write them over the states, unless
-it reads a state at other points than a thread's own, or another kernel that waits, or another state, needs what it would
-overwrite. It has two buffers too where no schedule would suit it otherwise: threads that overlap must not overwrite what they
-read, and what a schedule gains is more than a buffer is worth. What begins as a state (`inout=`) is meant to be written over it,
-whatever is read and written.
+A kernel that computes only next values can wait until the next step begins. It may then write them over the states, unless it
+reads a state at other points than a thread's own, or another waiting kernel, or another state, needs the old value. It keeps
+two buffers too if no schedule suits the kernel in place: threads that overlap must not overwrite their inputs, and a schedule
+gains more than a buffer saves. An output that starts from a state (`inout=`) is always written over it.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ Over = dict[int, int]  # next values, each with the state that it is written ove
 
 
 def in_place(launches: Sequence[PlannedLaunch], program: Program, target: Target | None) -> list[PlannedLaunch]:
-    """The launches; last those that wait for the next step, in the order in which they can run then.
+    """Order launches: those that wait for the next step come last, in the order in which they can run then.
 
     Args:
-        target: what schedules are chosen for, if there are any.
+        target: the target of schedules; None if there are none.
     """
     assert program.cycle is not None
     counts = Counter((*program.wanted, *(v for launch in launches for v in launch.inputs)))
@@ -51,7 +50,7 @@ def in_place(launches: Sequence[PlannedLaunch], program: Program, target: Target
 
 
 def _over(launch: PlannedLaunch, targets: Mapping[int, int]) -> Over:
-    """The next values that a kernel can write over their states; none where it cannot wait."""
+    """The next values that a kernel can write over their states; none if it cannot wait."""
     kernel = launch.kernel
     if (
         launch.rate is not Rate.EVERY_STEP
@@ -60,7 +59,7 @@ def _over(launch: PlannedLaunch, targets: Mapping[int, int]) -> Over:
     ):
         return {}
     if kernel.intermediates or effects(kernel.body) & Effect.HOST:
-        return {}  # stages compute points of neighbours, from states that these would have overwritten
+        return {}  # stages compute points of neighbours, from states that the neighbours would overwrite
     access = access_pattern(kernel)
     made = zip(launch.outputs, kernel.outputs, strict=True)
     return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(launch, targets[v]), access)}
@@ -79,7 +78,7 @@ def _param(launch: PlannedLaunch, value: int) -> FieldParam | None:
 
 
 def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: AccessPattern) -> bool:
-    """Whether a thread reads of a state only what it overwrites, once it has read everything."""
+    """Return whether a thread reads only those points of a state that it overwrites, before it writes."""
     if state is None:
         return True
     if output.param in kernel.replaced:
@@ -91,7 +90,7 @@ def _is_own(kernel: Kernel, output: Output, state: FieldParam | None, access: Ac
 
 
 def _ordered(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> list[int]:
-    """Kernels in an order in which each state is read before it is overwritten; one of each circle does not wait."""
+    """Kernels in an order in which each state is read before it is overwritten; one kernel of each cycle does not wait."""
     before = _before(launches, waiting)
     after: dict[int, list[int]] = {n: [] for n in waiting}
     for n, readers in before.items():
@@ -111,7 +110,7 @@ def _ordered(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> 
 
 
 def _before(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> dict[int, set[int]]:
-    """The kernels that read what another one overwrites."""
+    """For each kernel the others that read a state which it overwrites."""
     writer = {state: n for n, over in waiting.items() for state in over.values()}
     before: dict[int, set[int]] = {n: set() for n in waiting}
     for n in waiting:
@@ -129,7 +128,7 @@ def _of_circle(before: Mapping[int, set[int]]) -> int:
 
 
 def _written_over(launch: PlannedLaunch, over: Over) -> PlannedLaunch:
-    """The launch, whose kernel writes over states after everything else."""
+    """A launch whose kernel writes over states after all other statements."""
     kernel = launch.kernel
     assert isinstance(kernel, Kernel)
     made = zip(launch.outputs, kernel.outputs, strict=True)

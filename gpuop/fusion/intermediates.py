@@ -1,7 +1,7 @@
-"""Which values become intermediates of a kernel: those that neighbours need and a schedule keeps near, instead of in memory.
+"""Intermediates of a kernel: values that neighbours need and a schedule keeps in local memory or caches.
 
-`needs_other_threads` tells that a consumer reads a producer's value at other points. Where these are at constant distances, the
-two may be stages of one kernel (`ir/analysis/stages.py`), if the device has methods for such kernels.
+`needs_other_threads` says that a consumer reads a producer's value at other points. If these are at constant distances, the
+two may be stages of one kernel (`ir/analysis/stages.py`), if the device has schedules for such kernels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gpuop.ir.analysis.footprints import Surrounding, footprints
 from gpuop.ir.nodes import FieldParam, Write
 from gpuop.ir.visit import effects
 
-MOST_REACH = 32  # points along an axis; what is read farther away is mostly computed anew for other groups of points
+MOST_REACH = 32  # points along an axis; values farther away are mostly recomputed for other groups of points
 
 _footprints: WeakKeys[Op, dict[FieldParam, Surrounding | None]] = WeakKeys()
 _plain: WeakKeys[Op, bool] = WeakKeys()  # each merge asks all operators of both groups
@@ -29,7 +29,7 @@ def footprints_of(op: Op) -> dict[FieldParam, Surrounding | None]:
 
 
 def unstaged(groups: Groups, producer: Op, consumer: Op, value: int) -> str | None:
-    """Why a value that a consumer reads at other points cannot be an intermediate, empty where none can; None where it can."""
+    """The reason why a value that a consumer reads at other points cannot be an intermediate, "" if none can; None if it can."""
     if not groups.limits.has_stages:
         return ""
     if value in groups.unstaged:
@@ -52,7 +52,7 @@ def unstaged(groups: Groups, producer: Op, consumer: Op, value: int) -> str | No
 
 
 def is_plain(op: Op) -> bool:
-    """Whether threads of an operator compute their own points, and nothing else that anybody notices."""
+    """Return whether threads of an operator only compute their own points, without effects."""
     if op in _plain:
         return _plain[op]
     kernel = op.fusible
@@ -62,7 +62,7 @@ def is_plain(op: Op) -> bool:
 
 
 def staged(ops: Sequence[Op]) -> list[int]:
-    """Of the operators of one kernel, the values that others read at other points, in the order in which they are made."""
+    """The values of a kernel's operators that others of them read at other points, in the order of computation."""
     maker = {value: op for op in ops for value in op.outputs}
     read = {
         value
@@ -74,7 +74,7 @@ def staged(ops: Sequence[Op]) -> list[int]:
 
 
 def reach(ops: Iterable[Op]) -> int:
-    """How many points away the values of one kernel's operators lie that one of its results is computed from."""
+    """The greatest distance in points from a result of a kernel to a value of its operators that it depends on."""
     far: dict[int, int] = {}
     for op in sorted(ops, key=lambda each: each.number):
         known = [v for v in op.inputs if v in far]

@@ -1,4 +1,4 @@
-"""A program that is repeated, in the place of a kernel: what one turn makes of the states is what the next one gets."""
+"""Iteration: a repeated program in the place of a kernel. The results of one iteration are the states of the next."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
 from gpuop.ir.kernel import Kernel, Launchable
 
-CACHED = 10 << 20  # bytes of states of which a CPU's last cache holds two turns'
+CACHED = 10 << 20  # bytes of states that the last-level cache of a CPU holds twice
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A program, and which input of the iteration each of its leaves is."""
+    """A program, and the position among the inputs of the iteration for each of its leaves."""
 
     program: Program
     given: dict[int, int]
@@ -26,18 +26,18 @@ class Part:
         return _plan_of(self.program, limits)
 
     def twice(self, states: int) -> Part:
-        """Two turns as one, where the first inputs are so many states."""
+        """Two iterations as one; the first `states` inputs are the states."""
         return _twice(self, states)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Iteration(Launchable):
-    """Turns of a program. Its inputs are the states, as many as it has outputs, then what the program takes besides.
+    """A repeated program. Its inputs are the states, as many as it has outputs, then other inputs of the program.
 
     Attributes:
-        turn: wants the next value of each state.
-        until: wants one value, which ends the iteration when it is true; looked at after every `every` turns.
-        times: the most turns; None: no limit.
+        turn: the program of one iteration, whose results are the next values of the states.
+        until: a program of one value, which ends the iteration when it is true; it runs after every `every` iterations.
+        times: the most iterations; None: no limit.
     """
 
     unfusible: ClassVar[str] = "repeats kernels of its own"
@@ -51,7 +51,7 @@ class Iteration(Launchable):
         return any(op.kernel.acts for part in parts(self) for op in part.program.ops)
 
     def together(self, limits: Limits) -> tuple[Part, int]:
-        """What is launched at once, and how many turns that is: two, where no more kernels do two than one.
+        """The part to launch, and its number of iterations: two if they take no more kernels than one.
 
         The states between the turns are intermediates then, which a schedule keeps near.
         """
@@ -67,7 +67,7 @@ class Iteration(Launchable):
         return (both, 2) if len(both.plan(limits).launches) <= len(single.launches) else one
 
     def _moves_little(self, limits: Limits) -> bool:
-        """Whether CPUs compute for longer than they move states: these stay in caches, or are bytes."""
+        """Return whether CPUs compute for longer than they move states: these fit into caches, or are bytes."""
         target = limits.target
         if target is None or target.device != "cpu":
             return False
@@ -117,8 +117,7 @@ def kernels(plan: Plan) -> Iterator[Kernel]:
 
 
 def launches(plan: Plan, where: str = "") -> int:
-    """How many kernels a plan launches, at most, or how many functions it calls; of iterations that only a condition ends, a turn
-    counts.
+    """The most kernels that a plan launches, or functions that it calls; without `times` an iteration counts once.
 
     Args:
         where: as of Launchable.

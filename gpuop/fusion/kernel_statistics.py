@@ -1,4 +1,4 @@
-"""What a kernel asks of a thread, for people: its arithmetic, and an estimate of its registers."""
+"""Statistics of kernels for reports: arithmetic per thread, and an estimate of registers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Live = frozenset[Var]
 
 @dataclass(frozen=True)
 class Operations:
-    """Operations of a thread; not `exact` where a loop with computed bounds was counted as one turn."""
+    """The operations of a thread; not `exact` if a loop with computed bounds was counted as one iteration."""
 
     count: int
     exact: bool
@@ -37,11 +37,11 @@ def before(kernel: Kernel, end: object) -> Kernel:
     return kernel
 
 
-@lru_cache(maxsize=128)  # asked for whenever a plan is explained
+@lru_cache(maxsize=128)  # every explanation of a plan needs it
 def operations(kernel: Kernel) -> Operations:
     """The arithmetic that users wrote: operators and functions on each component of a vector; not addresses and borders.
 
-    Both branches of a condition count; loops count as often as they turn, where that is known; stages count once.
+    Both branches of a condition count; loops count by their iterations, if known; stages count once.
     """
     counted = [_counted(before(each, lower_fields).body) for each in stages(kernel)]
     return Operations(sum(c.count for c in counted), all(c.exact for c in counted))
@@ -63,7 +63,7 @@ def _lanes(expr: Expr) -> int:
 
 
 def points_of_thread(kernel: Kernel, target: Target) -> PointsPerThread:
-    """How many points a thread handles there, and why not more."""
+    """The number of points of a thread on a target, and the reason why there are not more."""
     return points_per_thread(replace(before(kernel, widen), target=target))
 
 
@@ -98,7 +98,7 @@ class _Liveness:
         self.most = 0
 
     def block(self, block: Block, after: Live) -> Live:
-        """What is needed before the block, given what is needed after it."""
+        """The live variables before the block, from those after it."""
         live, size = set(after), sum(map(_size, after))
         for stmt in reversed(block):
             if blocks(stmt):

@@ -1,4 +1,4 @@
-"""One launch of a plan."""
+"""A launch of a plan."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gpuop.ir.kernel import Kernel, Launchable
 
 @dataclass(frozen=True, eq=False)
 class PlannedLaunch:
-    """A kernel launch: the values its parameters stand for, and the operators it was made of.
+    """A kernel launch: the kernel, the values of its parameters, and its operators.
 
     Attributes:
-        rate: when it has to run.
-        over: next values that it writes over states, with these. If there are any, it runs when the next step begins.
+        rate: when it must run.
+        over: next values that it writes over states, with the states. If there are any, it runs when the next step begins.
     """
 
     kernel: Launchable
@@ -27,13 +27,13 @@ class PlannedLaunch:
 
     @property
     def begun(self) -> dict[int, int]:
-        """The outputs that begin as inputs do, by these."""
+        """The outputs that start from inputs, with these."""
         begun = zip(self.outputs, self.kernel.outputs, strict=True)
         return {v: self.inputs[self.kernel.inputs.index(o.initial)] for v, o in begun if o.initial is not None}
 
     @property
     def replaced(self) -> dict[int, int]:
-        """Those of them that may have the memory of the inputs."""
+        """The outputs of `begun` that may share the memory of the inputs."""
         if not isinstance(self.kernel, Kernel):
             return {}
         params = dict(zip(self.kernel.written, self.outputs, strict=True))

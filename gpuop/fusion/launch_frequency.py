@@ -1,4 +1,4 @@
-"""How often values change: what does not from step to step is computed once, and stays out of kernels that run at every step."""
+"""Launch frequency: values that do not change from step to step are computed once, outside of kernels of every step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuop.ir.kernel import Launchable
 
 
 class Rate(IntEnum):
-    """When a kernel has to run: once, when a parameter that it depends on is set, or at every step."""
+    """The rate of a kernel: it runs once, when a parameter that it depends on is set, or at every step."""
 
     ONCE = 0
     SET = 1
@@ -20,7 +20,7 @@ class Rate(IntEnum):
 
 
 class Rates:
-    """The rates of a program's values, by number: those of its leaves, and those of what kernels make of them."""
+    """The rates of a program's values, by number: of its leaves, and of results of kernels."""
 
     def __init__(self, program: Program) -> None:
         cycle = program.cycle
@@ -29,16 +29,16 @@ class Rates:
             self.of |= dict.fromkeys(cycle.settable, Rate.SET) | dict.fromkeys(cycle.changing, Rate.EVERY_STEP)
 
     def add(self, kernel: Launchable, inputs: Iterable[int], outputs: Iterable[int]) -> Rate:
-        """The rate of a kernel, whose producers have been added."""
+        """Add a kernel after its producers; return its rate."""
         rate = Rate.EVERY_STEP if kernel.acts else max((self.of.get(v, Rate.ONCE) for v in inputs), default=Rate.ONCE)
         self.of.update(dict.fromkeys(outputs, rate))
         return rate
 
 
 class Invariant:
-    """Operators whose values are the same at every step; none where a program is evaluated once.
+    """The operators whose values are the same at every step; none if a program is evaluated once.
 
-    A kernel that runs at every step takes them in only where computing them there costs less than reading them.
+    They join a kernel that runs at every step only if computing them there costs less than reading them.
     """
 
     def __init__(self, program: Program, groups: Groups) -> None:
@@ -53,11 +53,11 @@ class Invariant:
             self.numbers.clear()
 
     def differ(self, producer: Op, readers: Iterable[Op]) -> bool:
-        """Whether values that are always the same are read at every step."""
+        """Return whether invariant values of the producer are read at every step."""
         return producer.number in self.numbers and any(op.number not in self.numbers for op in readers)
 
     def refuse(self, a: int, b: int) -> str | None:
-        """Why groups a and b should not become one kernel, which would compute at every step what is always the same."""
+        """The reason why groups a and b, one of them invariant, should not become one kernel; None if they may."""
         if not self.numbers or self._vary(a) == self._vary(b):
             return None
         ops = {op.number: op for group in (a, b) for op in self.groups.members[group]}

@@ -1,8 +1,7 @@
-"""Why two groups of operators cannot become one kernel: `refusals`, asked from top to bottom; `explain` says the first sentence.
+"""Legality of fusion: the rules in `refusals`, in order; `explain` shows the sentence of the first one that refuses.
 
-A refusal leaves both in kernels of their own, and what passes between them goes through memory. A new rule is a function and
-its name in that list. It then keeps producers from consumers, operators that read the same from one another, and values from
-being recomputed where they are read.
+A refusal leaves both groups in kernels of their own, and values between them go through memory. A new rule is a function and
+its name in that list. Rules apply to producers and consumers, to operators that read the same value, and to recomputation.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from gpuop.fusion.intermediates import MOST_REACH, is_plain, reach, unstaged
 from gpuop.fusion.tail_threads import unfit
 from gpuop.ir.analysis.size import MOST_STATEMENTS
 
-MAX_OPERATORS = 2048  # compilers take longer than they save beyond that
+MAX_OPERATORS = 2048  # beyond this compilation takes longer than fusion saves
 Refusal = Callable[[Groups, int, int], str | None]
 
 
 def refuse(groups: Groups, a: int, b: int, recomputed: bool = False) -> str | None:
-    """Why groups a and b cannot become one kernel.
+    """The reason why groups a and b cannot become one kernel; None if they can.
 
     Args:
-        recomputed: whether a value of the one is rather computed again by the other, which takes nothing else from it.
+        recomputed: True if one group recomputes a value of the other, and takes nothing else from it.
     """
     for rule in refusals:
         if not (recomputed and rule in OF_WHOLE_KERNELS):
@@ -36,14 +35,14 @@ def refuse(groups: Groups, a: int, b: int, recomputed: bool = False) -> str | No
 def without_body(groups: Groups, a: int, b: int) -> str | None:
     """Functions of the host, iterations and compiled kernels have no statements to fuse."""
     for group in (a, b):
-        kernel = groups.members[group][0].kernel  # alone in its group, as this refuses
+        kernel = groups.members[group][0].kernel  # alone in its group, because of this rule
         if kernel.unfusible:
             return f"`{kernel.name}` {kernel.unfusible}"
     return None
 
 
 def too_large(groups: Groups, a: int, b: int) -> str | None:
-    """Compilers would take long for the fused kernel, longer than fusing saves."""
+    """Compilation of the fused kernel would take longer than fusion saves."""
     count = len(groups.members[a]) + len(groups.members[b])
     if count > MAX_OPERATORS:
         return f"together they would be {count} operators, more than {MAX_OPERATORS}"
@@ -55,7 +54,7 @@ def too_large(groups: Groups, a: int, b: int) -> str | None:
 def too_many_arguments(groups: Groups, a: int, b: int) -> str | None:
     """The device passes a kernel no more than `Limits.arguments`."""
     most = groups.limits.arguments
-    if groups.owed[a] + groups.owed[b] <= most:  # wanted values are arguments whatever is fused
+    if groups.owed[a] + groups.owed[b] <= most:  # wanted values are arguments in any case
         inputs, exports = groups.interface(a, b)
         if groups.arguments((*inputs, *exports)) <= most:
             return None
@@ -99,9 +98,7 @@ def unfit_for_surplus_threads(groups: Groups, a: int, b: int) -> str | None:
 
 
 def not_in_registers(groups: Groups, a: int, b: int) -> str | None:
-    """A fused kernel takes all that passes between the two from registers, where only a thread's own values are, or from
-    intermediates.
-    """
+    """Values between the two must pass in registers, which hold only a thread's own values, or in intermediates."""
     for producer, consumer, value in groups.edges(a, b):
         reason = needs_other_threads(producer, consumer, value)
         kept = unstaged(groups, producer, consumer, value) if reason is not None else None
@@ -127,7 +124,7 @@ def unfit_for_stages(groups: Groups, a: int, b: int) -> str | None:
 
 
 def slower_together(groups: Groups, a: int, b: int) -> str | None:
-    """It was predicted that one kernel takes longer than two."""
+    """One kernel is predicted to take longer than two."""
     if not groups.severed:
         return None
     pairs = ((op.number, n) for op in groups.members[a] for n in groups.severed.get(op.number, ()) if groups.of[n] == b)
@@ -153,7 +150,7 @@ refusals: tuple[Refusal, ...] = (
     slower_together,
     detour,
 )
-OF_WHOLE_KERNELS = {  # what holds of a value's kernel, but not of its copy, for which `recompute.py` has bounds of its own
+OF_WHOLE_KERNELS = {  # rules of whole kernels; for a recomputed copy `recompute.py` has limits of its own
     too_large,
     too_many_arguments,
     different_work_groups,

@@ -1,4 +1,4 @@
-"""Programs that were numbered before: a graph of calls is known by its shape, without being numbered again."""
+"""Cache of numbered programs, by the shape of a graph of calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_KEPT, MOST_CALLS = 1024, 64  # longer ones are mostly new
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """What running a plan takes of a program: its key, its leaves by their values, and the wanted values."""
+    """The parts of a program that a run of its plan needs: its key, its leaves by value, and the wanted values."""
 
     key: Any
     leaves: dict[int, Node]
@@ -25,19 +25,19 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramShape:
-    """Calls with their inputs by numbers.
+    """The shape of a graph: calls with their inputs by number.
 
     Attributes:
-        told: equal for graphs that are numbered alike.
-        leaves: in the order in which they are met.
+        key: equal for graphs with equal numbering.
+        leaves: the leaves in the order of the walk.
     """
 
-    told: tuple[Any, ...]
+    key: tuple[Any, ...]
     leaves: list[Node]
 
     def numbered(self) -> Numbered | None:
-        """The program of this shape, if there was one."""
-        found = _known.get(self.told)
+        """The program of this shape, if it is cached."""
+        found = _known.get(self.key)
         if found is None:
             return None
         key, places, wanted = found
@@ -45,22 +45,22 @@ class ProgramShape:
 
     def keep(self, what: Program) -> None:
         place = {node: n for n, node in enumerate(self.leaves)}
-        _known[self.told] = what.key, tuple((v, place[node]) for v, node in what.leaves.items()), what.wanted
+        _known[self.key] = what.key, tuple((v, place[node]) for v, node in what.leaves.items()), what.wanted
 
 
 _known: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...]]] = BoundedCache(MOST_KEPT)
 
 
 def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[Node] = ()) -> ProgramShape | None:
-    """The shape of a graph; None where more than that decides: dynamic extents, layouts of others' memory.
+    """The shape of a graph; None if more than the shape matters: dynamic extents, layouts of borrowed memory.
 
-    Values in `given` count as leaves, also where their call is needed for another output.
+    Values in `given` count as leaves, even if their call is needed for another output.
     """
     if len(needed) > MOST_CALLS:
         return None
     numbers: dict[Node, int] = {}
     leaves: list[Node] = []
-    told: list[Any] = []
+    key: list[Any] = []
     following = count()
 
     def number(node: Node) -> int:
@@ -68,19 +68,19 @@ def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[No
         if found is None:
             found = numbers[node] = next(following)
             leaves.append(node)
-            told.append((found, node.type, isinstance(node, Leaf) and node.by_value))
+            key.append((found, node.type, isinstance(node, Leaf) and node.by_value))
         return found
 
     for call in needed:
         kernel = call.kernel
         if kernel.has_dynamic:
             return None
-        told.append((call.identity, *map(number, call.inputs)))
+        key.append((call.identity, *map(number, call.inputs)))
         for index in range(len(kernel.outputs)):
-            made = next(following)  # also of an output that is given, so that it matters which one is
+            made = next(following)  # also for outputs in `given`, so that the shape tells which ones they are
             if Result(call, index) not in given:
                 numbers[Result(call, index)] = made
-    told.append(tuple(map(number, wanted)))
+    key.append(tuple(map(number, wanted)))
     if any(isinstance(node, Leaf) and (node.source.dynamic or node.source.layout is not None) for node in leaves):
         return None
-    return ProgramShape(tuple(told), leaves)
+    return ProgramShape(tuple(key), leaves)

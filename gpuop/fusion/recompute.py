@@ -27,18 +27,18 @@ from gpuop.passes.inline import fits, inline, is_pure
 from gpuop.passes.scalarize import by_element, element_reads
 from gpuop.passes.simplify import simplify
 
-MAX_CHAIN = 64  # operators that are computed at one read, so that the text stays readable
-MOST_RECOMPUTED = MOST_STATEMENTS // 2  # of a kernel that computes what it reads
+MAX_CHAIN = 64  # operators that one read computes; more would make the text unreadable
+MOST_RECOMPUTED = MOST_STATEMENTS // 2  # statements of a kernel that recomputes its inputs
 ALONE = 2**13  # operations that one thread does in the time of a launch
 BUSY = 2**18  # threads that keep a device busy
-CHEAP = 6.0  # operations, a read among them, that take no longer than to read what they make
-NEIGHBOUR = 10.0  # operations that a read takes which neighbours do too: 5×5 sums, added up, take CPUs 57 ms, apart 15
-UNIFORM = 8.0  # times less is what operations on values that all threads share cost
+CHEAP = 6.0  # operations, a read among them, that take no longer than a read of their result
+NEIGHBOUR = 10.0  # cost of a read that neighbours repeat: fused 5×5 sums of sums take CPUs 57 ms, separate ones 15
+UNIFORM = 8.0  # operations on values that all threads share cost so many times less
 
 
 @dataclass(frozen=True)
 class Chain:
-    """What computes a value: one kernel, the values it reads, and the operators it was made of."""
+    """The computation of a value: one kernel, the values that it reads, and its operators."""
 
     kernel: Kernel
     inputs: tuple[int, ...]
@@ -46,23 +46,23 @@ class Chain:
 
 
 class Recomputing:
-    """Decides once for every value that some reader needs from other threads whether readers compute it for themselves."""
+    """Decides, once for every value that a reader needs from other threads, whether readers recompute it."""
 
     def __init__(self, program: Program, groups: Groups, steady: Invariant) -> None:
         self.types, self.dynamic, self.steady = program.types, program.dynamic, steady
         self.groups = groups
         self.level = _levels(program)
-        # by value: what computes it, or the cost argument against recomputing it
+        # by value: its chain, or the reason against recomputing it
         self.chains: dict[int, Chain | str] = {}
-        # by value: why some reader cannot compute it for itself, being too large with it, or by a rule
+        # by value: the reason why a reader cannot recompute it: its size, or a rule
         self.large: dict[int, str] = {}
         self.refused: dict[int, str] = {}
-        # by value: some of its readers on another grid, and the operators that need it from memory because of those
+        # by value: some readers on another grid, and the operators that read it from memory because of those
         self.gathered: dict[int, tuple[Op, ...]] = {}
         self.waiting: dict[int, set[int]] = {}
 
     def apply(self, op: Op) -> Op:
-        """The operator, computing for itself what is cheap enough."""
+        """The operator, with inputs recomputed that are cheap enough."""
         tried: set[int] = set()
         while True:
             value = next((v for v in op.inputs if v not in tried and self.is_apart(op, v)), None)
@@ -77,7 +77,7 @@ class Recomputing:
                     op = new
 
     def _is_large(self, op: Op, value: int, chain: Chain) -> bool:
-        """Whether the text of a chain at all reads of a value would be too long."""
+        """Return whether the text of a chain at all reads of a value would be too long."""
         params = set(_params(op, value))
         reads = sum(isinstance(e, Read) and e.field in params for e in expressions(op.fusible.body))
         whole = self.groups.size[op.number] + reads * size(chain.kernel.body)
@@ -97,7 +97,7 @@ class Recomputing:
         return reason is not None
 
     def is_apart(self, op: Op, value: int) -> bool:
-        """Whether an operator would read a value from memory, though its maker has it in registers."""
+        """Return whether an operator would read a value from memory, though its producer has it in registers."""
         maker = self.groups.maker.get(value)
         if maker is None or maker.kernel.unfusible or op.kernel.unfusible:
             return False
@@ -134,7 +134,7 @@ class Recomputing:
         return read <= 2 * written and all(map(self._in_memory, made))
 
     def _in_memory(self, value: int) -> bool:
-        """Whether some reader has a value from memory: all have where its maker has no registers to take it from."""
+        """Return whether a reader takes a value from memory; all do if its producer cannot pass it in registers."""
         maker, users = self.groups.maker[value], self.groups.using[value].values()
         if maker.kernel.unfusible:
             return True
@@ -148,7 +148,7 @@ class Recomputing:
         )
 
     def reason(self, value: int) -> str:
-        """Why a value is not recomputed, where that was a question of cost or size, or a rule forbids it; else empty."""
+        """The reason why a value is not recomputed, if cost, size or a rule forbids it; else empty."""
         found = self.chains.get(value, "")
         return found if isinstance(found, str) else self.large.get(value) or self.refused.get(value, "")
 
@@ -173,7 +173,7 @@ class Recomputing:
         if not all(fits(reader, param, kernel) for reader, param in _reading(apart, value)):
             return ""
         if staged and (access_pattern(kernel).gathers or work(kernel) > CHEAP):
-            return ""  # it is rather an intermediate of one kernel with its readers: each thread computes its own once then
+            return ""  # better an intermediate of one kernel with its readers, which each thread computes once
         made = kernel
         if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
             made = by_element(kernel) or kernel
@@ -198,18 +198,18 @@ class Recomputing:
         return Chain(kernel, inputs, tuple(ops))
 
     def _unshared(self, kernel: Kernel, readers: list[Op]) -> float:
-        """What reads of neighbours cost more in work-groups that share work than in a kernel whose schedule shares these reads."""
+        """The extra cost of neighbour reads in work-groups that share work, against a kernel whose schedule shares these reads."""
         if all(op.fusible.group is None for op in readers):
             return 0.0
         return NEIGHBOUR * kernel.domain.threads * sum(taps([(kernel, f)]) for f in access_pattern(kernel).gathers)
 
     def _given(self, value: int, kernel: Kernel) -> int:
-        """The bytes that a kernel reads of an input: threads of tensor elements share what has none."""
+        """The bytes that a kernel reads of an input; threads of the elements of a point share an input without elements."""
         kind = self.types[value]
         return kind.nbytes * (kernel.domain.elements if kind.planes == 1 else 1)
 
     def _crowded(self, kernel: Kernel, cost: float, value: int, readers: list[Op]) -> str:
-        """Why few threads would have to do for long what many do at once; empty where they would not."""
+        """The reason against giving few threads the work of many; empty if there is none."""
         for op in readers:
             operations = cost * taps(_reading([op], value))
             threads = op.kernel.grid.threads
@@ -221,31 +221,31 @@ class Recomputing:
         return ""
 
     def _endless(self, kernel: Kernel, readers: list[Op]) -> str:
-        """Why one thread should do what takes as long as its values say, and not each of many; empty where it need not."""
+        """The reason against repeating a loop of unknown length in many threads; empty if there is none."""
         threads = max((op.kernel.grid.threads for op in readers), default=kernel.domain.threads)
         if kernel.domain.threads == threads or all(times(stmt) is not None for stmt in walk(kernel.body)):
             return ""
         return f"each of {threads} threads would run the loop of `{kernel.name}`, whose turns are not known"
 
     def _together(self, readers: Sequence[Op]) -> list[list[Op]]:
-        """The readers of a value as the kernels that they can be joined to, where each place is read once."""
+        """The readers of a value, grouped by the kernels that they can join, in which each point is read once."""
         kernels: dict[object, list[Op]] = {}
         for op in readers:
             kernels.setdefault(self._place(op), []).append(op)
         return list(kernels.values())
 
     def _is_read_beside(self, value: int, ops: Sequence[Op]) -> bool:
-        """Whether an operator that these can be joined to reads a value already."""
+        """Return whether an operator that these can join reads a value already."""
         users = self.groups.using.get(value, {}).values()
         others = (user for user in users if not user.kernel.unfusible and user not in ops)
         return any(self._place(user) == self._place(ops[0]) for user in others)
 
     def _place(self, op: Op) -> object:
-        """What operators have in common that one kernel can do side by side."""
+        """The key of operators that one kernel can run side by side."""
         return op.kernel.grid, op.fusible.group, self.level[op.number]
 
     def _slice(self, value: int) -> list[Op]:
-        """The operators of the maker's group that the value needs, producers first; of too long a chain a part."""
+        """The operators of the producer's group that the value needs, producers first; part of a chain that is too long."""
         import networkx as nx
 
         network, of, last = self.groups.network, self.groups.of, self.groups.maker[value].number
@@ -258,7 +258,7 @@ class Recomputing:
 
 
 def _levels(program: Program) -> dict[int, int]:
-    """How often other threads' values are needed on the way to an operator: those of one level can be one kernel."""
+    """The level of each operator: the number of cross-thread reads before it. Operators of one level can be one kernel."""
     level: dict[int, int] = {}
     for op in program.ops:
         made = program.network.pred[op.number].items()
@@ -268,7 +268,7 @@ def _levels(program: Program) -> dict[int, int]:
 
 
 def _is_between(maker: Op, op: Op, values: Sequence[int]) -> bool:
-    """Whether one of the values goes from one kernel to another, if it is not recomputed."""
+    """Return whether one of the values goes from one kernel to another, if it is not recomputed."""
     return bool(maker.kernel.unfusible or op.kernel.unfusible or any(needs_other_threads(maker, op, v) for v in values))
 
 
@@ -277,7 +277,7 @@ def _params(op: Op, value: int) -> list[FieldParam]:
 
 
 def _gathers(ops: Sequence[Op]) -> bool:
-    """Whether operators of one kernel read at other points what none of them makes."""
+    """Return whether operators of one kernel read, at other points, values that none of them computes."""
     made = {value for op in ops for value in op.outputs}
     read = ((op, p, v) for op in ops for p, v in zip(op.fusible.inputs, op.inputs, strict=True))
     return any(v not in made and p in access_of(op).gathers for op, p, v in read)
@@ -288,7 +288,7 @@ def _reading(ops: Sequence[Op], value: int) -> list[tuple[Kernel, FieldParam]]:
 
 
 def composed(op: Op, value: int, chain: Chain, dynamic: bool) -> Op:
-    """An operator that computes a value itself, which may be dynamic, wherever it reads it."""
+    """An operator that recomputes a value, which may be dynamic, at each read."""
     kernel = op.fusible
     for param in _params(op, value):
         kernel = inline(kernel, param, chain.kernel, dynamic)

@@ -1,4 +1,4 @@
-"""Kernels that keep more values than a thread has registers are split again, where the least has to go through memory."""
+"""Splitting by register pressure: kernels that need too many registers are cut where the fewest bytes go through memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.types import FieldType
 
-Range = tuple[int, int, int]  # first and last position to cut at, and the amount that counts there
+Range = tuple[int, int, int]  # first and last position to cut at, and the amount there
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Operators that are one kernel, and that kernel with the values of its parameters."""
+    """The operators of one kernel, the kernel, and the values of its parameters."""
 
     ops: tuple[Op, ...]
     kernel: Launchable
@@ -27,7 +27,7 @@ class Piece:
 
 
 class Splitting:
-    """Splits kernels; `apart` are the operators that this separates, (one, other, shared value, why)."""
+    """Splits kernels; `apart` has the separated operators: (one, other, shared value, reason)."""
 
     def __init__(self, groups: Groups, types: Mapping[int, FieldType]) -> None:
         self.groups, self.types = groups, types
@@ -35,12 +35,12 @@ class Splitting:
         self.apart: list[tuple[Op, Op, int, str]] = []
 
     def whole(self, ops: Sequence[Op]) -> Piece:
-        """The one kernel that a group's operators are, if it has the registers."""
+        """The kernel of a whole group, before it is split."""
         part = tuple(sorted(ops, key=lambda op: op.number))
         return Piece(part, *splice(part, self.groups.needed(part)))
 
     def pieces(self, whole: Piece) -> list[Piece]:
-        """The kernels that one becomes, in the order of their launches."""
+        """Split a kernel; return the parts in the order of their launches."""
         pending, done = [whole], list[Piece]()
         while pending:
             piece = pending.pop()
@@ -54,10 +54,10 @@ class Splitting:
         return done
 
     def _excess(self, piece: Piece) -> int:
-        """The registers of a kernel, if they are too many and it can be split."""
+        """The registers of a kernel if they are too many and it can be split, else 0."""
         if self.most is None or len(piece.ops) < 2 or not isinstance(piece.kernel, Kernel):
             return 0
-        few = values_kept(piece.kernel) <= self.most // 2  # which need no closer look
+        few = values_kept(piece.kernel) <= self.most // 2  # far from the limit: skip the exact count
         need = 0 if few else registers(piece.kernel)
         return need if need > self.most else 0
 
@@ -73,7 +73,7 @@ class Splitting:
                     self.apart.append((one, op, value, reason if value in made else f"both read it, but {reason}"))
 
     def _cut(self, ops: Sequence[Op]) -> tuple[list[Op], list[Op]] | None:
-        """Two parts, the first of which needs nothing of the second; None where either would have too many arguments."""
+        """Two parts, the first of which needs nothing of the second; None if either would have too many arguments."""
         order = _ordered(ops)
         moved, first, second = self._sides(order)
         most, middle = self.groups.limits.arguments, len(order) / 2
@@ -85,7 +85,7 @@ class Splitting:
         return order[:least], order[least:]
 
     def _sides(self, order: Sequence[Op]) -> tuple[list[int], list[int], list[int]]:
-        """For each place to cut at: the bytes that moves, and the arguments of the one side and of the other."""
+        """For each position of a cut the bytes that it moves, and the arguments of both sides."""
         moved: list[Range] = []
         first: list[Range] = []
         second: list[Range] = []
@@ -104,7 +104,7 @@ class Splitting:
 
 
 def _sums(end: int, ranges: Sequence[Range]) -> list[int]:
-    """For each position up to the end, the sum of the amounts whose ranges it is in."""
+    """For each position up to the end, the sum of the amounts whose ranges contain it."""
     changes = [0] * (end + 2)
     for first, last, amount in ranges:
         changes[first] += amount
@@ -113,9 +113,9 @@ def _sums(end: int, ranges: Sequence[Range]) -> list[int]:
 
 
 def _ordered(ops: Sequence[Op]) -> list[Op]:
-    """Producers first, each as late as may be, and part by part: what belongs together is side by side.
+    """Operators, producers first, each as late as possible, one connected part after another.
 
-    Parts share no values but what they read from memory.
+    Parts share only values that they read from memory.
     """
     import networkx as nx
 

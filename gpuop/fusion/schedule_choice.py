@@ -1,4 +1,4 @@
-"""How kernels of a plan run on its target, as far as planning needs it."""
+"""Schedules of the kernels of a plan on its target, as far as planning needs them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from gpuop.passes.schedules.common.method import Method, Parameters
 
 
 def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:
-    """How a kernel runs there; None where each thread computes its own points."""
+    """The schedule of a kernel on a target; None if each thread computes its own points."""
     return choice(unscheduled(kernel, target))
 
 
 def pin_refusal(kernel: Kernel, target: Target) -> str:
-    """Why the schedule that is pinned does not suit a kernel there; empty where it does, or none is pinned."""
+    """The reason why the pinned schedule does not suit a kernel on a target; empty if it does, or none is pinned."""
     return unpinned(unscheduled(kernel, target)) if kernel.pin is not None else ""
 
 
 def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout], dynamic: Collection[int]) -> set[int]:
-    """The values that should not be intermediates of a kernel that no schedule of the target suits; none where one does.
+    """The values that should not be intermediates of a kernel that no schedule of the target suits; none if one does.
 
-    They are those of one level of its stages, which are the fewest bytes; of equal ones the middle, so that it takes few rounds.
+    They are those of the level of stages with the fewest bytes; of equal levels the middle one, which takes the fewest rounds.
     """
     kernel = piece.kernel
     if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
@@ -49,7 +49,7 @@ def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout], dyna
 
 
 def placed(kernel: Kernel, piece: Piece, layouts: Mapping[int, Layout], dynamic: Collection[int]) -> Kernel:
-    """The kernel of a piece, knowing which values are dynamic, and the layouts of those that do not lie as gpuop's own do."""
+    """The kernel of a piece, with its dynamic values, and the layouts of values in borrowed memory."""
     values = list(zip((*kernel.inputs, *kernel.written), (*piece.inputs, *piece.outputs), strict=True))
     elsewhere = tuple((param, layouts[value]) for param, value in values if value in layouts)
     open_ = frozenset(param for param, value in values if value in dynamic)

@@ -1,4 +1,4 @@
-"""One kernel from many: bodies one after another, where a consumer's read of a producer's value becomes that value."""
+"""Splicing: one kernel from many bodies in sequence, in which a consumer's read of a producer's value becomes that value."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ class _Splicer(Copier):
 
 
 class _BarrierRegions:
-    """The statements of all operators, barrier region by barrier region. Operators that need nothing of one another wait
-    together, side by side: what they read at one place is one value then, and nothing of it is kept beyond a barrier.
+    """The statements of all operators by barrier regions. Independent operators share barriers side by side: a read of the
+    same point is one value then, which does not live across a barrier.
     """
 
     def __init__(self) -> None:
         self.regions: list[list[tuple[Op, Stmt | None]]] = [[]]
-        self.barriers: list[dict[str, Barrier]] = []  # the barriers behind each region but the last, by fence
+        self.barriers: list[dict[str, Barrier]] = []  # the barriers after each region but the last, by fence
 
     def add(self, op: Op, body: Block, first: int) -> int:
-        """Put an operator's statements into regions from the first on; the number of the last one."""
+        """Add an operator's statements to regions, from number `first` on; return the number of the last one."""
         self.regions[first].append((op, None))
         for stmt in body:
             if not isinstance(stmt, Barrier):
@@ -81,14 +81,14 @@ class _BarrierRegions:
         return first
 
     def body(self) -> Block:
-        """All of them, with the name of an operator before its statements."""
+        """All statements, with the name of an operator before its own."""
         out: list[Stmt] = []
-        told: Op | None = None
+        current: Op | None = None
         for region, barriers in zip(self.regions, [*self.barriers, {}], strict=True):
             for op, stmt in region:
-                if op is not told:
+                if op is not current:
                     out.append(Comment(op.label, op.loc))
-                    told = op
+                    current = op
                 if stmt is not None:
                     out.append(stmt)
             out += barriers.values()
@@ -96,7 +96,7 @@ class _BarrierRegions:
 
 
 def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, ...], tuple[int, ...]]:
-    """Fuse operators, given producers first.
+    """Fuse operators in the order of their arguments, producers first.
 
     Args:
         needed: the values that must be written to memory.

@@ -1,7 +1,6 @@
-"""Whether the surplus threads of another operator's whole work-groups may run an operator as well.
+"""Tail threads: threads outside of the grid, which complete the work-groups of one operator and run fused operators too.
 
-What they write at their own points is dropped, and what they read there is the nearest point's; nothing else may depend on
-their being outside the grid.
+Writes at their own points are dropped, and reads there give the nearest point; nothing else may depend on their position.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _hazards: WeakKeys[Op, Hazard | None] = WeakKeys()
 
 
 def unfit(ops: Iterable[Op]) -> str | None:
-    """Why operators cannot share a kernel, if one of them runs in whole work-groups."""
+    """The reason why operators cannot share a kernel, if one of them runs in whole work-groups; None if they can."""
     ops = tuple(ops)
     whole = next((op for op in ops if op.fusible.whole), None)
     if whole is None:
@@ -45,7 +44,7 @@ def _hazard(op: Op) -> Hazard | None:
 
 
 def _first(kernel: Kernel) -> Hazard | None:
-    """What surplus threads must not do, and its line."""
+    """The first statement that tail threads must not run, and its line."""
     for stmt in walk(kernel.body):
         inside = (_expression(e) for value in values(stmt) for e in walk_expr(value))
         hazard = _statement(stmt) or next(filter(None, inside), "")

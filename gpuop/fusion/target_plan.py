@@ -1,4 +1,4 @@
-"""A plan as it is for a target: what only other targets need of it is left out."""
+"""The plan for a target, without branches and launches for other targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuop.passes.resolve_target import for_target
 
 
 def plan_for(plan: Plan, target: Target) -> Plan:
-    """The plan with one branch of each `_codegenIf`, without inputs and kernels that are then in vain.
+    """The plan with one branch of each `_codegenIf`, without inputs and kernels that are then unused.
 
     Raises:
         SemanticError: a table has no entry for the target.

@@ -1,8 +1,8 @@
-"""Kernels that write big tensors point by point as kernels on elements, where what they share values with runs on elements.
+"""Kernels on points that write big tensors as kernels on elements, to fuse with others that run on elements.
 
-Operators fuse on one grid of threads. A body that computes something and then writes each element, in a loop or one after
-another, means the same with a thread for each element; what these would all compute is computed once again in the end
-(`fusion/thread_per_point.py`).
+Operators fuse on one grid of threads. A body that computes values and then writes each element, in a loop or one after
+another, has the same meaning with a thread for each element. `fusion/thread_per_point.py` undoes this in the end where
+elements share work.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ _known: BoundedCache[str, Kernel | None] = BoundedCache(KEPT)
 
 
 def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
-    """The program, with more operators on elements, and their numbers: those that then take values from, or give them to,
-    others there in registers.
-    """
+    """The program with more operators on elements, and their numbers: those that can then share registers with others."""
     ops = {op.number: op for op in program.ops}
     maker = {value: op.number for op in program.ops for value in op.outputs}
     near: dict[int, list[tuple[int, int, int]]] = {}
@@ -64,7 +62,7 @@ def _changed(op: Op) -> Op | None:
 
 
 def on_elements(kernel: Kernel) -> Kernel | None:
-    """The kernel with a thread for each element of its tensors; None where elements are not written once by each point."""
+    """The kernel with a thread for each element of its tensors; None unless each point writes every element once."""
     planes = {output.param.type.planes for output in kernel.outputs}
     count = max(planes)
     filled = any(output.fill is not None for output in kernel.outputs)
@@ -75,12 +73,12 @@ def on_elements(kernel: Kernel) -> Kernel | None:
 
 
 def is_plain(kernel: Kernel) -> bool:
-    """Whether threads do nothing but read, compute and write what is theirs, whichever they are."""
+    """Return whether threads only read, compute and write, without effects and work-groups."""
     return not effects(kernel.body) and kernel.group is None and not kernel.whole
 
 
 class _Spread:
-    """Turns of loops over elements, and writes of one element after another, as what one thread does."""
+    """Converts loops over elements, and writes of single elements, to the statements of one thread."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -109,7 +107,7 @@ class _Spread:
         return True
 
     def _kept(self, write: Write) -> Expr:
-        """What is written, whatever is assigned later."""
+        """The written value, unaffected by later assignments."""
         if not isinstance(write.value, Ref) or not write.value.var.mutable:
             return write.value
         kept = replace(write.value.var, mutable=False)
@@ -117,7 +115,7 @@ class _Spread:
         return Ref(kept)
 
     def _turns(self, loop: For) -> bool:
-        """Take a loop over all elements, each turn of which writes its own and leaves nothing to the next."""
+        """Convert a loop over all elements whose iterations write their own element and are independent; False for others."""
         writes = [stmt for stmt in walk(loop.body) if isinstance(stmt, Write)]
         own = all(w in loop.body and w.point is None and w.element == Ref(loop.var) for w in writes)
         fields = [w.field for w in writes]

@@ -1,4 +1,4 @@
-"""A thread for each element, where elements share much: a thread for each point, which does what they share once."""
+"""Kernels on elements that share much work as kernels on points: a thread computes the shared part once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gpuop.passes.scalarize import ELEMENT
 
 
 def shared_once(kernel: Kernel) -> Kernel:
-    """The kernel with a loop over the elements of a point after what they share, where that is more than each one adds.
+    """The kernel with a loop over the elements of a point after their shared statements, if these are more than each one adds.
 
-    Where elements only pick one of several values, the loop is expanded, and nothing is picked.
+    If elements only select one of several values, the loop is expanded, and nothing is selected.
     """
     shifted = any(isinstance(e, ir.Index) and e.axis == "element" and e.offset for e in expressions(kernel.body))
     if kernel.domain.elements == 1 or shifted or not is_plain(kernel):
@@ -39,7 +39,7 @@ def shared_once(kernel: Kernel) -> Kernel:
 
 
 def _varying(body: ir.Block) -> set[int]:
-    """The positions of the statements that are not the same for all elements."""
+    """The positions of the statements that differ between elements."""
     touched = [bound((stmt,)) | changed((stmt,)) for stmt in body]
     taken = [{_symbol(e) for e in expressions((stmt,))} for stmt in body]
     symbols: set[object] = {ELEMENT}
@@ -65,13 +65,13 @@ def _symbol(expr: ir.Expr) -> object:
         case ir.Const() | TargetConst() | ir.Index() | ir.Stride() | ir.Argument() | ir.Load():
             return None
         case ir.Apply() | ir.Cast() | ir.Bits() | ir.Lane() | ir.Pack() | ir.Read():
-            return None  # its operands are asked about as well
+            return None  # the walk visits its operands too
         case _:
             ir.assert_never(expr)
 
 
 def _part(body: ir.Block, kept: list[bool]) -> ir.Block:
-    """Some of the statements, each operator's under its name."""
+    """Some of the statements, with the names of their operators."""
     out: list[ir.Stmt] = []
     name: ir.Comment | None = None
     for stmt, keep in zip(body, kept, strict=True):
@@ -84,7 +84,7 @@ def _part(body: ir.Block, kept: list[bool]) -> ir.Block:
 
 
 class _ElementTurn(Copier):
-    """What a thread does for its element, as a turn of a loop."""
+    """Copies the statements of an element as the body of a loop."""
 
     def __init__(self, block: ir.Block, turn: ir.Var, count: int) -> None:
         super().__init__(block)

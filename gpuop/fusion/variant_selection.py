@@ -1,4 +1,4 @@
-"""What is decided for a device before planning, or after it, by what was measured there: variants of operators, and schedules."""
+"""Selection by measurements on a device: variants of operators before planning, schedules after it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gpuop.ir.variants import Variant, Variants, shown
 
 
 class Choices(ABC):
-    """Whoever knows what was measured on a device, or on those of a target."""
+    """The source of choices that were measured on a device, or on devices of a target."""
 
     target: Target
 
     @abstractmethod
     def variant(self, call: Variants, given: Sequence[Node | None]) -> Variant:
-        """The variant that runs.
+        """Return the variant that runs.
 
         Args:
             given: the inputs of the call, where they come from outside of the program.
@@ -29,12 +29,12 @@ class Choices(ABC):
 
     @abstractmethod
     def pin(self, kernel: Kernel) -> Pin | None:
-        """The schedule that was measured to be best for a kernel of a plan; None where none was."""
+        """Return the schedule that was measured to be the fastest for a kernel of a plan; None if none was measured."""
 
 
 @dataclass(frozen=True)
 class First(Choices):
-    """Nothing was measured."""
+    """The choices without measurements: the first variant that fits the target."""
 
     target: Target
 
@@ -46,7 +46,7 @@ class First(Choices):
 
 
 def settled(program: Program, choices: Choices) -> Program:
-    """The program with one kernel for each operator that was recorded several times."""
+    """The program with one selected variant for each operator."""
     if not any(isinstance(op.kernel, Variants) for op in program.ops):
         return program
     return replace(program, ops=needed_ops([_settled(op, program, choices) for op in program.ops], program.wanted))

@@ -1,1 +1,1 @@
-"""What a plan says of itself: text, data, counts and costs."""
+"""Reports of plans: text, data, counts and costs."""

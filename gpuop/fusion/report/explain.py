@@ -29,8 +29,8 @@ METHODS = {
     "recomputed": "recomputed where it is read",
 }
 
-CLEARLY = 1.05  # of a predicted time: less is no difference
-MOST_IN_ORDER = 12  # operators of a line; of more, those of one place are told of once
+CLEARLY = 1.05  # the least ratio of predicted times that counts as a difference
+MOST_IN_ORDER = 12  # operators of a line; in longer lists each place occurs once
 
 WHEN = {
     "once": "computed once: nothing that it depends on changes",
@@ -94,19 +94,19 @@ def _text(facts: Facts, steps: bool) -> str:
 
 
 def _totals(predicted: Facts) -> str:
-    """What is predicted of all kernels, and of one for each operator."""
+    """The predicted times of all kernels, and of a kernel for each operator."""
     apart = f"{predicted['unfused_ms']:.3g} ms in {_count(predicted['unfused_kernel_count'], 'kernel')}"
     less = ", which is less: `optimize=False` is that, and `profile` measures both" if _is_slower(predicted) else ""
     return f"predicted: {predicted['ms']:.3g} ms in all; with a kernel for each operator {apart}{less}"
 
 
 def _is_slower(predicted: Facts) -> bool:
-    """Whether what is fused is predicted to take longer, by more than a prediction knows."""
+    """Return whether the fused plan is predicted to take longer, by more than the error of predictions."""
     return bool(predicted["ms"] > CLEARLY * predicted["unfused_ms"])
 
 
 def _all_kernels(facts: Facts) -> Iterator[Facts]:
-    """What a plan launches and calls, with what its iterations do."""
+    """The launches and calls of a plan, with those within iterations."""
     for each in facts["kernels"]:
         yield each
         if each["repeats"]:
@@ -114,7 +114,7 @@ def _all_kernels(facts: Facts) -> Iterator[Facts]:
 
 
 def _kind(kernel: Facts) -> str:
-    """What a launch is: kernels are the ones that are counted as such."""
+    """The kind of a launch; only kernels count as kernels."""
     if kernel["repeats"]:
         return "iteration"
     return "kernel" if not kernel["where"] else "host function" if kernel["host"] else "library call"
@@ -125,7 +125,7 @@ def _taking(states: list[Facts]) -> str:
 
 
 def _apart(pairs: list[Facts]) -> list[str]:
-    """A line for each pair of operators, those that are alike together."""
+    """A line for each pair of operators; equal pairs are counted."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for pair in pairs:
         alike.setdefault((pair["producer"], pair["consumer"], pair["reason"]), []).append(pair["bytes"])
@@ -136,7 +136,7 @@ def _apart(pairs: list[Facts]) -> list[str]:
 
 
 def _turns(repeats: Facts) -> str:
-    """How often an iteration repeats the kernels below it."""
+    """The number of times that an iteration repeats the kernels below it, as text."""
     times, every = repeats["times"], repeats["every"]
     pairs = ", two at a time" if repeats["together"] == 2 else ""
     if every is None:
@@ -225,7 +225,7 @@ def _names(values: list[Facts]) -> str:
 
 
 def _operators(operators: list[Facts]) -> list[str]:
-    """A line for each method, and for each part that was put beside others."""
+    """A line for each method of fusion, and for each part beside others."""
     lines: dict[tuple[str, int | None], list[str]] = {}
     for op in operators:
         chosen = ", ".join(filter(None, (op["variant"], op["precision"] if op["precision"] != EXACT else "")))

@@ -78,12 +78,12 @@ def kernels_of(plan: Plan, device: str) -> Network:
 
 
 def _device(kernel: Launchable, device: str) -> str:
-    """Where it runs: Python functions run on the host, also those that get the device's arrays."""
+    """The device of a kernel; Python functions run on the host, even those that get device arrays."""
     return "host" if kernel.where else device
 
 
 def _reads(op: Op, value: int) -> Reads:
-    """Which points of a value a thread of an operator reads."""
+    """The points of a value that a thread of an operator reads."""
     if op.kernel.unfusible:
         return {"kind": "whole"}
     params = [param for param, v in zip(op.kernel.inputs, op.inputs, strict=True) if v == value]

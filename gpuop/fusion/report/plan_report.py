@@ -26,9 +26,9 @@ from gpuop.passes.dynamic_extents import opened
 from gpuop.passes.resolve_target import resolve_target
 
 Facts = dict[str, Any]
-Names = Mapping[int, str]  # of values
+Names = Mapping[int, str]  # the names of values
 Made = Mapping[int, int]  # values, by the kernels that make them
-LEAST_EXTENT = 8  # that is told of as a number of a kernel: less are no extents of images
+LEAST_EXTENT = 8  # smaller numbers of a kernel are not reported as extents
 EFFORT = ("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin", "not_taken")
 
 RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.EVERY_STEP: "at every step"}
@@ -40,7 +40,7 @@ def report(
     target: Target | None = None,
     device: DeviceFacts | None = None,
 ) -> Facts:
-    """What `explain` says, of numbers, texts, lists and dictionaries; equal for equal programs.
+    """The data of `explain`: numbers, texts, lists and dictionaries; equal for equal programs.
 
     Args:
         labels: names of values, before those of the program.
@@ -77,7 +77,7 @@ def report(
 
 
 def _predicted(plan: Plan, target: Target | None, device: DeviceFacts | None) -> Prediction | None:
-    """What `prediction.totals` says; null without a device."""
+    """The result of `prediction.totals`; null without a device."""
     return totals(plan, target, device) if target is not None and device is not None else None
 
 
@@ -148,7 +148,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
 
 
 def _effort(kernel: Launchable, target: Target | None) -> Facts:
-    """What a thread does; all null for host functions and iterations.
+    """The work of a thread; all null for host functions and iterations.
 
     Returns:
         operations (of a thread) and operations_exact (false if a loop with computed bounds counted once),
@@ -182,7 +182,7 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
 
 
 def _dynamic(kernel: Launchable, launch: PlannedLaunch, target: Target | None) -> Facts | None:
-    """How a kernel of dynamic fields is compiled.
+    """The compilation of a kernel of dynamic fields.
 
     Returns:
         null without a target or such fields, else {extents (those that it gets as arguments), reason (why it is compiled for each
@@ -202,14 +202,14 @@ def _dynamic(kernel: Launchable, launch: PlannedLaunch, target: Target | None) -
 
 
 def _extents_within(kernel: Kernel) -> list[int]:
-    """The numbers of a kernel that are extents of its dynamic fields, or places next to their ends, whyever they are."""
+    """The constants of a kernel that equal extents of its dynamic fields, or positions next to their ends."""
     extents = {n for param in kernel.dynamic for n in param.type.field_shape if n >= LEAST_EXTENT}
     numbers = {e.value for e in expressions(kernel.body) if isinstance(e, Const) and e.type.kind in "iu"}
     return sorted(int(n) for n in numbers if not extents.isdisjoint((n, n + 1)))
 
 
 def moved_bytes(plan: Plan, launch: PlannedLaunch) -> int:
-    """What a kernel reads and writes; an iteration's kernels at every turn that is allowed, at one where any number is."""
+    """The bytes that a kernel reads and writes; in an iteration for all `times`, or once without `times`."""
     if isinstance(launch.kernel, Iteration):
         kernel, times = launch.kernel, launch.kernel.times or 1
         part, count = kernel.together(plan.limits)
@@ -273,12 +273,12 @@ def _operator(op: Op, method: str, part: int | None) -> Facts:
 
 
 def recomputed(launch: PlannedLaunch) -> list[Op]:
-    """The operators whose values this kernel computes where it reads them, each once."""
+    """The operators that this kernel recomputes, each once."""
     return list({op.number: op for each in launch.ops for op in each.recomputed}.values())
 
 
 def parts(launch: PlannedLaunch) -> dict[int, int]:
-    """The part of a kernel that each operator is in: those that values in registers connect are one part."""
+    """The part of a kernel that each operator is in: parts are connected by values in registers."""
     import networkx as nx
 
     connected = nx.weakly_connected_components(network_of(launch.ops))

@@ -21,7 +21,7 @@ from gpuop.passes.resolve_target import resolve_target
 from gpuop.passes.schedules import METHODS, NOTHING, PLAIN, choice, unpinned
 from gpuop.passes.schedules.common.method import Parameters
 
-MOST_UNFUSED = 32  # operators of a plan that is compared with one of as many kernels
+MOST_UNFUSED = 32  # operators of a plan that is compared with its unfused form
 Prediction = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
 
 
 def told(kernel: Launchable, target: Target, facts: DeviceFacts) -> list[Prediction] | None:
-    """The predictions of what is launched: of what a library does, one; None where there is none."""
+    """The predictions of a launch, a single one for a library; None if there is none."""
     if isinstance(kernel, DeviceFunction) and kernel.cost is not None:
         return [{"method": "library", "ms": 1e3 * of_library(kernel, target, facts)}]
     return predictions(resolve_target(kernel), target, facts) if isinstance(kernel, Kernel) else None
@@ -55,7 +55,7 @@ def _alternatives(
         return ((PLAIN, NOTHING, kernel),)
     chosen = scheduled(kernel, target)
     ready = unscheduled(kernel, target)
-    pins = [replace(ready, pin=Pin(method.name)) for method in METHODS]  # who pins one may do so where grids are small
+    pins = [replace(ready, pin=Pin(method.name)) for method in METHODS]  # users may pin a schedule even for small grids
     suits = {found[0].name: found[1] for pin in pins if not unpinned(pin) and (found := choice(pin))}
     name, given = (PLAIN, NOTHING) if chosen is None else (chosen[0].name, chosen[1])
     others = {each: best for each, best in suits.items() if each != name} | ({PLAIN: NOTHING} if chosen else {})
@@ -64,7 +64,7 @@ def _alternatives(
 
 
 def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFacts) -> float:
-    """The seconds that what a plan launches should take, of an iteration all its turns; 0 where that is not known."""
+    """The predicted seconds of a launch, of all iterations if it is an iteration; 0 if unknown."""
     if isinstance(kernel, Kernel):
         return duration(resolve_target(kernel), target, facts)
     if isinstance(kernel, DeviceFunction):
@@ -77,7 +77,7 @@ def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFa
 
 
 def totals(made: Plan, target: Target, facts: DeviceFacts) -> Prediction | None:
-    """What all launches of a plan should take, and its operators as kernels of their own: {ms, unfused_ms, unfused_kernel_count}.
+    """The predicted times of all launches, and of a kernel for each operator: {ms, unfused_ms, unfused_kernel_count}.
 
     None where that is not known, where nothing was fused, and where so many kernels would be lowered for it that it takes long.
     """

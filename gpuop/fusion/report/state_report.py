@@ -1,4 +1,4 @@
-"""What a plan says of a graph's states: what they take next, and whether that is copied."""
+"""The states of a graph in reports of its plan: their next values, and how they take them."""
 
 from __future__ import annotations
 

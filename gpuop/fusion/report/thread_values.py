@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from gpuop.fusion.cost import TURNS
+from gpuop.fusion.cost import ITERATIONS
 from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.visit import blocks, loop_values, operands, times, walk, walk_expr
@@ -160,7 +160,7 @@ class ThreadValues:
     def _turns(self, stmt: ir.Stmt) -> float:
         """Where bounds are not known a guess; in loops of which that is so its root, as searches are seldom long in all turns."""
         known = self._known_turns(stmt)
-        return float(TURNS**0.5**self.guessed) if known is None else known
+        return float(ITERATIONS**0.5**self.guessed) if known is None else known
 
     def _known_turns(self, stmt: ir.Stmt) -> float | None:
         known = times(stmt)
