@@ -47,9 +47,9 @@ _sources: BoundedCache[Any, Source] = BoundedCache(SOURCES_KEPT)
 
 
 def target_named(name: str) -> Target:
-    """ "opencl", "opencl:cpu", "cuda", or an architecture as "cuda:sm_75" or "sm_75".
+    """Target by name: "opencl", "opencl:cpu", "cuda", or an architecture such as "cuda:sm_75" or "sm_75".
 
-    Vectors of "opencl:cpu" are where PoCL's are right and fast: on other drivers they are too.
+    "opencl:cpu" uses vectors where they are correct and fast on PoCL: there they are so on other drivers too.
 
     Raises:
         SemanticError: there is no such target.
@@ -116,7 +116,7 @@ def _printed(lowered: Kernel, target: Target) -> Source:
 
 
 def _refuse_doubles(kernel: Kernel, target: Target) -> None:
-    """DeviceError at the user's line; what `_codegenIf` leaves out on this target is not there any more."""
+    """Raise DeviceError at the user line; the branches that `_codegenIf` excludes are gone already."""
     stored = any(param.type.storage is DOUBLE for param in (*kernel.inputs, *kernel.written))
     lines = [stmt.loc for stmt in walk(kernel.body) for e in values(stmt) if _has_double(e)]
     if stored or lines:

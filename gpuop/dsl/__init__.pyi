@@ -1171,7 +1171,7 @@ def _tanh(x: Operand, /) -> Value:
 def _tanpi(x: Operand, /) -> Value:
     "OpenCL's tanpi: tan(πx). Error of float: 6 ULP, of double: 6 ULP."
 _target: Targets
-'What is known of the device that code is generated for: constants that `_codegenIf` decides on.\n\n`.backend` ("opencl", "cuda" or "reference"), `.architecture` (90 for sm_90, 0 but for CUDA), `.device` ("gpu" or "cpu"),\n`.simd_width`, `.local_memory_bytes`, `.has_fp16`, `.has_fp64`, `.has_arrays` (libraries get its memory as arrays), and\n`.choose(table)`. They combine with numbers and texts.'
+'Facts of the device that code is generated for: constants for `_codegenIf`.\n\n`.backend` ("opencl", "cuda" or "reference"), `.architecture` (90 for sm_90, 0 but for CUDA), `.device` ("gpu" or "cpu"),\n`.simd_width`, `.local_memory_bytes`, `.has_fp16`, `.has_fp64`, `.has_arrays` (libraries get its memory as arrays), and\n`.choose(table)`. They combine with numbers and texts.'
 _tensorElement: Value
 'The element of the innermost `_forEachTensorElement`, else of the thread, else 0.'
 _tensorElements: Value

@@ -74,7 +74,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
 def _created(path: str) -> IO[bytes]:
     """New file, locked while it is open as a sign that its writer lives."""
     while True:
-        file = open(path, "xb")  # noqa: SIM115 - who asked for it closes it
+        file = open(path, "xb")  # noqa: SIM115 - the caller closes it
         with suppress(OSError):  # there are file systems without locks
             lock(file)
         if os.path.exists(path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NEW = {  # of what was there, which is y; of floats NaN is no number, and -0 is less than 0
+NEW = {  # by the old value y; for floats NaN is ignored, and -0 is less than 0
     "add": "y + x",
     "min": "x < y || y != y || (x == y && signbit(x)) ? x : y",
     "max": "x > y || y != y || (x == y && !signbit(x)) ? x : y",

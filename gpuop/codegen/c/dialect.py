@@ -19,7 +19,7 @@ from gpuop.ir.types import HALF, FieldType
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one language differs from C.
+    """The differences of a language from C.
 
     Attributes:
         kernel: the qualifiers of an entry point, with `{threads}` of a work-group, and behind a comma `Kernel.resident`; and with
@@ -28,33 +28,33 @@ class Dialect:
         restrict: the qualifier of pointers to memory that no other argument points to.
         types: C names of scalar types that are spelled differently.
         position: the text of a thread constant, by kind and dimension (0 columns, 1 rows, 2 layers × elements).
-        suffix: of integer literals, by OpenCL's type name.
+        suffix: the suffix of integer literals, by OpenCL type name.
         special: infinity and NaN of float and double.
         calls: operators ("nan"), or those of a type ("nan ushort"), that are spelled differently, with `{0}` for operands, or
             `{ints[0]}`.
-        crowded, forked: calls in the place of those, in kernels of many extremes of integers, and of large trees of them.
-        conversions: those between two types ("float uint") that are spelled differently, with `{x}`; and half's bits.
+        crowded, forked: replacements of these calls in kernels with many integer extremes, and with large trees of them.
+        conversions: those between two types ("float uint") that are spelled differently, with `{x}`; and the bits of half.
         saturate: a saturating conversion, with `{type} {x} {low} {high}`.
         clips: those between two types of integers ("int uchar") that are spelled differently, with `{x}`.
         load_half, store_half, round_half, bits: the forms of half access and of reinterpretation.
         helpers: functions that are printed before the kernel when their name occurs in it.
         head: the first lines of every source.
         unroll: the pragma before a loop.
-        rolled: the one before a loop that is to stay as it is; "" where compilers leave such loops alone.
-        local, constant: the qualifiers of memory that is not a thread's own.
+        rolled: the pragma before a loop that must not be unrolled; "" if compilers leave such loops alone.
+        local, constant: the qualifiers of local and of constant memory.
         barrier: a barrier, by the memory that it orders.
         atomics: an atomic operation ("add"), or that of a type ("add float") or a type and memory ("add float local"), with
             `{p}` for the pointer and `{0}` for operands.
-        most_groups: along rows and along layers; None where there is no limit. Beyond it all are counted along columns.
+        most_groups: limit of groups along rows and along layers, None without one; beyond it all are numbered along columns.
         shuffles: those of `SHUFFLES`, with `{0}` for the value, `{1}` for the lane or the distance and `{n}` for the lanes.
         wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
-        wide_kernel: the qualifiers of an entry point whose threads are not to be lanes; "" for those of others.
-        int_position: what says of a position along a row, `{place}`, that it is an int, for compilers that ask, or that compute
-            wrongly otherwise (`position_multiples.py`); "" for others.
-        fixed_group: the qualifier that says a work-group's extents, along (columns, rows, layers × elements).
+        wide_kernel: the qualifiers of an entry point whose threads must not be vectorized; "" for the usual ones.
+        int_position: a statement that a column position, `{place}`, is an int, for compilers that gain by it or compute wrongly
+            without it (`position_multiples.py`); "" for others.
+        fixed_group: the qualifier of fixed work-group extents, along (columns, rows, layers × elements).
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
-        long: how printf's conversions spell the size of 64-bit integers.
+        long: the size of 64-bit integers in printf conversions.
     """
 
     name: str
@@ -119,17 +119,17 @@ ATOMICS_OF_64_BITS = "atomic operations of 64 bits"
 
 @dataclass(frozen=True)
 class Source:
-    """Generated text and what a backend needs to launch it.
+    """Generated text with everything that a backend needs to launch it.
 
     Attributes:
         entry: the name of the kernel function.
         threads, group: along (columns, rows, layers × elements); threads are rounded up to whole groups.
         arguments: the parameters in order, the first `inputs` of them read; a by-value field is as many scalars as it has planes.
-        fills: what outputs hold before the launch, by position among the arguments.
-        lines: the user's line behind a line of the text (counted from 1).
+        fills: the initial values of outputs, by position among the arguments.
+        lines: the user line of a line of the text (counted from 1).
         needs: features of a device: "double", and ATOMICS_OF_64_BITS.
-        shared: what stands before the kernel, and may stand before others too; nothing where that has tables of the kernel's own.
-        extents: what follows the arguments: extents that the text does not know.
+        shared: text before the kernel that other kernels may share; empty if it has tables of this kernel.
+        extents: extents that the text does not contain, passed after the arguments.
     """
 
     entry: str
@@ -146,7 +146,7 @@ class Source:
 
     @cached_property
     def direct(self) -> bool:
-        """Whether it is passed buffers alone, one for each argument."""
+        """True if it is passed buffers alone, one for each argument."""
         return not self.extents and not any(param.by_value for param in self.arguments)
 
     @property
@@ -171,7 +171,7 @@ class Source:
         return "\n".join(f"{n:4d}  {line}" for n, line in enumerate(self.text.splitlines(), 1))
 
     def flattened(self, arguments: Sequence[Any], buffer: Callable[[Any], Any]) -> tuple[list[Any], list[int]]:
-        """What is passed, number by number, and where each argument begins; `buffer` gives what buffers are passed as."""
+        """Passed numbers, one by one, and the position of each argument; `buffer` converts a buffer."""
         if self.direct:
             return list(map(buffer, arguments)), list(range(len(arguments)))
         flat: list[Any] = []
@@ -189,13 +189,13 @@ class Source:
         return [(buffer, kind, value) for buffer, kind, value in found if kind.nbytes]
 
     def user_lines(self, log: str) -> list[str]:
-        """The user's lines behind the line numbers that a compiler's log names."""
+        """User lines of the line numbers in a compiler log."""
         numbers = {int(n) for n in re.findall(r"[:(](\d+)[:)]", log)}
         locs = {self.lines[n]: None for n in sorted(numbers) if n in self.lines}
         return [f"{loc}\n      {loc.text}" for loc in locs]
 
     def refused(self, device: str, log: str) -> CompileError:
-        """What to raise when a device's compiler does not take the text."""
+        """Error for a text that the device compiler rejects."""
         users = self.user_lines(log)
         behind = "\n  your lines behind it:\n    " + "\n    ".join(users) if users else ""
         return CompileError(
@@ -204,6 +204,6 @@ class Source:
 
 
 def scalars_of(param: FieldParam, values: Sequence[Any]) -> list[Any]:
-    """What a by-value argument is passed as."""
+    """Scalars that a by-value argument is passed as."""
     kind = np.float32 if param.type.storage is HALF else param.type.storage.numpy.type
     return [kind(value) for value in values]

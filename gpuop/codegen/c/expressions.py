@@ -30,8 +30,8 @@ class Expressions:
         self.calls = dialect.calls
         self.names = Names(dialect)
         self.doubles = False
-        self.types: set[str] = set()  # that are not the language's own
-        self.threads: dict[str, str] = {}  # what axes are called whose threads are no points
+        self.types: set[str] = set()  # distinct from those of the language
+        self.threads: dict[str, str] = {}  # names of axes whose threads are not points
         self.flat: set[ir.FieldParam] = set()  # fields whose points are counted along one axis
         self.streamed: set[ir.FieldParam] = set()  # outputs whose vectors are written past the caches
 
@@ -149,7 +149,7 @@ class Expressions:
     def saturate(self, cast: ir.Cast, source: Type) -> str:
         """A conversion that clamps to the integers that both types have.
 
-        Narrow integers are clamped as int: NVIDIA's OpenCL packs pairs of 16 bits, and loses some of them on the way.
+        Narrow integers are clamped as int: the NVIDIA OpenCL compiler packs pairs of 16 bits, and loses some of them.
         """
         source = Type(DTYPES["int"]) if source.integer and source.dtype.bits < 32 else source
         clip = self.dialect.clips.get(f"{source.dtype.c} {cast.type.dtype.c}")
@@ -216,7 +216,7 @@ def shortest(value: np.float32) -> str:
 
 
 def contains(wanted: DType, given: DType) -> bool:
-    """Whether every value of an integer or bool type is one of the wanted type."""
+    """Return whether the target type holds every value of an integer or bool type."""
     if given.kind == "b":
         return True
     a, b = np.iinfo(given.numpy), np.iinfo(wanted.numpy)

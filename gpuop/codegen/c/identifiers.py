@@ -44,11 +44,11 @@ def comment(text: str) -> str:
 
 
 class Names:
-    """Turns symbols into identifiers: the user's hints, made unique in order of appearance."""
+    """Identifiers of symbols: the names of the user, made unique in order of appearance."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self.taken = {*WORDS, *OPS, *DTYPES, *dialect.helpers, *dialect.words}
-        self.taken |= {index_name(Index(kind, axis)) for kind in INDEX_NAMES for axis in AXES}
+        self.reserved = {*WORDS, *OPS, *DTYPES, *dialect.helpers, *dialect.words}
+        self.reserved |= {index_name(Index(kind, axis)) for kind in INDEX_NAMES for axis in AXES}
         self.names: dict[Var | Array | FieldParam, str] = {}
         self.used: dict[str, int] = {}
 
@@ -58,13 +58,13 @@ class Names:
         return self.names[symbol]
 
     def fresh(self, hint: str, facts: Iterable[str] = ()) -> str:
-        """A new identifier like the hint; those of its facts are taken with it."""
+        """A new identifier like the hint; those of its facts are reserved with it."""
         base = re.sub(r"\W", "_", hint, flags=re.ASCII).strip("_") or "t"
         base = f"f{base}" if base[0].isdigit() else f"t_{base}" if FAMILIES.fullmatch(base) else base
         name, number = base, self.used.get(base, 0)
-        while not self.taken.isdisjoint(taking := {name, *(f"{name}_{fact}" for fact in facts)}):
+        while not self.reserved.isdisjoint(identifiers := {name, *(f"{name}_{fact}" for fact in facts)}):
             number += 1
             name = f"{base}_{number}"
         self.used[base] = number
-        self.taken |= taking
+        self.reserved |= identifiers
         return name

@@ -35,18 +35,19 @@ def expanded(block: Block) -> Iterator[Expr]:
 
 
 def is_extreme(expr: Expr) -> bool:
-    """Whether it is the least or the greatest of integers."""
+    """True for a minimum or maximum of integers."""
     return isinstance(expr, Apply) and expr.op in ("min", "max") and expr.type.integer
 
 
 def is_clamp(expr: Apply) -> bool:
-    """Whether it holds an integer on one side of a number. No network has such, and the choice that stands for extremes there
-    is wrong of it: Intel's compiler lost the last turns of loops that it unrolled and whose rows were held inside."""
+    """True for a clamp of an integer on one side by a number. No network has one, and the select that replaces extremes is
+    miscompiled there: the Intel compiler lost the last iterations of unrolled loops with clamped row indices.
+    """
     return is_extreme(expr) and any(isinstance(a, Const) for a in expr.args)
 
 
 def _forks(body: Block, extremes: list[Expr]) -> int:
-    """How many extremes are of two that are only there for them."""
+    """Number of extremes of two extremes that have no other use."""
     uses = Counter(e.var for e in expressions(body) if isinstance(e, Ref))
     own: set[Var] = {s.var for s in walk(body) if isinstance(s, Let) and is_extreme(s.value) and uses[s.var] == 1}
     return sum(all(is_extreme(a) or (isinstance(a, Ref) and a.var in own) for a in e.args) for e in extremes)  # type: ignore[union-attr]

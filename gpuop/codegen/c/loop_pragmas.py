@@ -15,10 +15,10 @@ from gpuop.ir.visit import blocks, loop_values, walk
 LEAST_OWN, MOST_OWN = (
     256,
     640,
-)  # bytes of a thread's arrays: less is compiled soon, and more than that never is in registers
-SOME_TURNS = 8
+)  # bytes of the arrays of a thread: fewer compile fast, and more are never in registers
+SOME_ITERATIONS = 8
 # statements, counted in each turn, that compilers may write out: of arrays of the largest size that is in registers, and beyond
-MOST_TURNS, FEW_TURNS = 1536, 128
+MOST_ITERATIONS, FEW_ITERATIONS = 1536, 128
 
 
 def rolled(kernel: Kernel) -> set[Var]:
@@ -27,7 +27,7 @@ def rolled(kernel: Kernel) -> set[Var]:
     own = sum(array.nbytes for array in arrays if array.space == "private")
     if own < LEAST_OWN:
         return set()
-    most = MOST_TURNS if own <= MOST_OWN else FEW_TURNS
+    most = MOST_ITERATIONS if own <= MOST_OWN else FEW_ITERATIONS
     return {loop.var for loop in _around_loops(kernel.body) if loop.unroll == 1 and _statements((loop,)) > most}
 
 
@@ -38,14 +38,14 @@ def _around_loops(block: Block) -> Iterator[For]:
 
 
 def _statements(block: Block) -> int:
-    return sum(1 + sum(map(_statements, blocks(stmt))) * _turns(stmt) for stmt in block)
+    return sum(1 + sum(map(_statements, blocks(stmt))) * _iterations(stmt) for stmt in block)
 
 
-def _turns(stmt: Stmt) -> int:
-    """How often a loop turns: where it begins or ends at a value, as if that were 0, and where both do, a few times."""
+def _iterations(stmt: Stmt) -> int:
+    """Number of iterations of a loop: unknown bounds count as 0 on one side, and as a few iterations on both."""
     if not isinstance(stmt, For):
         return 1
     known = loop_values(stmt)
     if known is not None:
         return len(known)
-    return max((SOME_TURNS, *(abs(int(end.value)) for end in (stmt.start, stmt.stop) if isinstance(end, Const))))
+    return max((SOME_ITERATIONS, *(abs(int(end.value)) for end in (stmt.start, stmt.stop) if isinstance(end, Const))))

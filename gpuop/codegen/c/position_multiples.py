@@ -11,7 +11,7 @@ from gpuop.ir.visit import expressions, operands, walk
 
 
 def multiplies_columns(body: Block) -> bool:
-    """Whether an integer is made by a product, or a sum of two, of what is computed of a thread's column."""
+    """Return whether an integer is a product, or the sum of two values, of a thread's column."""
     made: set[Var] = set()
     before = -1
     while before != (before := len(made)):
@@ -23,7 +23,7 @@ def multiplies_columns(body: Block) -> bool:
                     sources = (start, step)
                 case _:
                     continue
-            if any(_of_column(e, made) for e in sources):
+            if any(_depends_on_column(e, made) for e in sources):
                 made.add(var)
     return any(_multiplies(e, made) for e in expressions(body))
 
@@ -31,12 +31,12 @@ def multiplies_columns(body: Block) -> bool:
 def _multiplies(expr: Expr, made: set[Var]) -> bool:
     if not isinstance(expr, Apply) or not expr.type.integer:
         return False
-    of_column = [_of_column(e, made) for e in expr.args]
+    of_column = [_depends_on_column(e, made) for e in expr.args]
     return any(of_column) if expr.op in ("mul", "shl") else all(of_column) and expr.op in ("add", "sub")
 
 
-def _of_column(expr: Expr, made: set[Var]) -> bool:
-    """Whether it is computed of the thread's column, without a look at memory."""
+def _depends_on_column(expr: Expr, made: set[Var]) -> bool:
+    """Return whether it is computed from the column without reading memory."""
     match expr:
         case Index(kind="global" | "local", axis="column"):
             return True
@@ -44,4 +44,4 @@ def _of_column(expr: Expr, made: set[Var]) -> bool:
             return var in made
         case Load() | Read():
             return False
-    return any(_of_column(e, made) for e in operands(expr))
+    return any(_depends_on_column(e, made) for e in operands(expr))

@@ -97,7 +97,7 @@ class Printer(Statements):
         )
 
     def shared(self) -> tuple[str, ...]:
-        """What stands before the kernel, whichever it is: the first lines, and the helpers that it calls."""
+        """Text before any kernel: the first lines, and the helpers that it calls."""
         called = {*re.findall(r"(\w+)[(<]", "\n".join(self.lines)), *self.e.types}
         helpers = dict.fromkeys(f"\n{text.strip()}" for name, text in self.dialect.helpers.items() if name in called)
         return self.dialect.head, *helpers
@@ -126,7 +126,7 @@ class Printer(Statements):
 
     @property
     def per_thread(self) -> tuple[int, ...]:
-        """How many points along each axis a thread has that is launched for extents which are arguments."""
+        """Points per thread along each axis, if extents are arguments."""
         return (
             self.kernel.per_thread if self.extents and self.kernel.per_thread else (1,) * len(self.kernel.domain.shape)
         )
@@ -134,7 +134,7 @@ class Printer(Statements):
     # --- signature and prolog -----------------------------------------------------------------------------------
 
     def runs_alone(self) -> bool:
-        """Whether a thread has vectors of its own, or is not to be in one with others."""
+        """True if a thread has vectors of its own, or must not be vectorized with others."""
         body = self.kernel.body
         wide = any(isinstance(s, Wide) for s in walk(body)) or any(e.type.lanes > 1 for e in expressions(body))
         return wide or scatters(self.kernel)
@@ -167,7 +167,7 @@ class Printer(Statements):
     def field(self, param: FieldParam) -> None:
         """The layout of a field, as constants named after it."""
         name, kind, layout = self.e.names.of(param), param.type, self.kernel.layout(param)
-        if param in self.e.flat and self.kernel.points is not None:  # of the user's shape, not as it is counted
+        if param in self.e.flat and self.kernel.points is not None:  # in the shape for users, not in the folded one
             kind = kind.replace(field_shape=self.kernel.points)
             layout = planar(kind)
         grid = kind.field_shape
@@ -194,7 +194,7 @@ class Printer(Statements):
         self.put(1, f"const {number} {', '.join(f'{name}_{what} = {n}' for what, n in strides)};")
 
     def threads(self) -> None:
-        """The thread grid and this thread's place in it."""
+        """Thread grid, and the position of this thread."""
         domain = self.kernel.domain
         axes = domain.axes
         self.put(1, "// threads")
@@ -224,10 +224,10 @@ class Printer(Statements):
                 "const int _tensorElement = "
                 f"(int){self.place('global', 2)}{' % _tensorElements' if 'layer' in axes else ''};",
             )
-        self.of_groups()
+        self.group_positions()
 
     def multiplied(self) -> bool:
-        """Whether the compiler makes vectors of threads that compute multiples of their columns."""
+        """True if the compiler vectorizes threads that compute multiples of their columns."""
         target = self.kernel.target
         if not self.dialect.int_position or (target is not None and not target.makes_lanes):
             return False
@@ -237,14 +237,14 @@ class Printer(Statements):
         self.put(1, self.dialect.int_position.format(place=self.dialect.position[kind][0]))
 
     def threads_along(self, axis: str) -> str:
-        """How many threads there are along an axis."""
+        """Number of threads along an axis."""
         along = self.kernel.domain.axes.index(axis)
         if not self.extents or not self.named[None][along]:
             return str(self.kernel.domain.extent(axis))
         return f"({self.shape(None)[along]} - 1) / {self.per_thread[along]} + 1"
 
-    def of_groups(self) -> None:
-        """This thread's place in its work-group, and that of its group, as far as they are used."""
+    def group_positions(self) -> None:
+        """Position of this thread in its work-group, and of its group, as far as they are used."""
         wanted = {e for e in expressions(self.kernel.body) if isinstance(e, Index)}
         for axis in self.kernel.domain.axes:
             for kind in ("local", "group"):
@@ -292,7 +292,7 @@ def open_strides(extents: list[str], together: int) -> list[str]:
 
 
 def bytes_of(kind: FieldType) -> FieldType:
-    """The user's type of a field of words."""
+    """Public type of a field of packed words."""
     *rows, columns = kind.field_shape
     return kind.replace(field_shape=Shape(*rows, columns * LANES), dtype="uint8")
 

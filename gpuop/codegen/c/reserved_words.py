@@ -33,7 +33,7 @@ memory_order_relaxed memory_order_acquire memory_order_release memory_order_acq_
 memory_scope_work_item memory_scope_sub_group memory_scope_work_group memory_scope_device memory_scope_all_svm_devices
 memory_scope_all_devices
 """
-# Limits, constants and flags. What C's and CUDA's headers define is here too, as nvcc includes them.
+# Limits, constants and flags. Definitions of the C and CUDA headers are included, because nvcc includes these headers.
 MACROS = """
 CHAR_BIT CHAR_MAX CHAR_MIN SCHAR_MAX SCHAR_MIN UCHAR_MAX SHRT_MAX SHRT_MIN USHRT_MAX INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN
 ULONG_MAX LLONG_MAX LLONG_MIN ULLONG_MAX SIZE_MAX MAXFLOAT HUGE_VAL HUGE_VALF HUGE_VALL INFINITY NAN NULL FP_ILOGB0 FP_ILOGBNAN

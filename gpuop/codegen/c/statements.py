@@ -34,7 +34,7 @@ class Statements:
             self.locs[len(self.lines)] = loc
 
     def block(self, block: ir.Block, depth: int) -> None:
-        titles: list[str] = []  # of operators whose statements were all drawn into those of the next
+        titles: list[str] = []  # of operators whose statements were all inlined into the next
         for stmt in block:
             if isinstance(stmt, ir.Comment):
                 titles.append(stmt.text)
@@ -108,7 +108,7 @@ class Statements:
         return f"{{{', '.join(parts)}}}"
 
     def element(self, value: Number, dtype: DType) -> str:
-        """A literal; NaN and infinity are computed, because C's names of them initialise no constant memory."""
+        """A literal; NaN and infinity are computed, because their C names cannot initialise constant memory."""
         if math.isfinite(value):
             return self.e.literal(constant(value, dtype))
         over_zero = 0.0 if math.isnan(value) else math.copysign(1, value)
@@ -208,5 +208,7 @@ class Statements:
 
 
 def _octal(c: str) -> str:
-    """A character that C's source does not have, as its bytes; the codes have three digits, so that none can follow."""
+    """Character outside of the C source set, as octal escapes of its bytes; three digits each, so that no digit can extend
+    one.
+    """
     return CONTROLS.get(c) or "".join(f"\\{byte:03o}" for byte in c.encode())

@@ -86,7 +86,7 @@ uint halves_{op}(uint x, uint y)
 """
 REMQUO_DOUBLE = REMQUO.replace("remquo_bits", "remquo_bits_double").replace("float", "double")
 
-# Intel's compiler dies of many `min` and `max` of integers that need one another, as sorting networks have,
+# The Intel compiler crashes on many `min` and `max` of integers that need one another, as sorting networks have,
 # and of choices, unless a pair of them makes the same comparison; in a large tree no pair does.
 EXTREMES = {"min": "lesser", "max": "greater"}
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
@@ -137,20 +137,20 @@ OPENCL = Dialect(
         "double inf": "(double)INFINITY",
     },
     calls={
-        # NVIDIA's compiler inverts what compares such an extreme of 16 bits
+        # the NVIDIA compiler inverts comparisons of such a 16-bit extreme
         **{f"{op} {c}": f"({c}){op}({{ints[0]}}, {{ints[1]}})" for op in ("max", "min") for c in ("short", "ushort")},
         "loaded": "{0}",
-        "abs": "(int)abs({0})",  # which gives an unsigned integer
+        "abs": "(int)abs({0})",  # the result is an unsigned integer
         "nan ushort": "nan((uint){0})",
-        "native_sqrt": "sqrt({0})",  # of 14 bits where they are not exact, as quotients are
-        "rsqrt": "(1.0f / sqrt({0}))",  # Intel's own has other last bits in vectors, which wide grids have
+        "native_sqrt": "sqrt({0})",  # quotients of 14 bits where they are inexact
+        "rsqrt": "(1.0f / sqrt({0}))",  # the Intel function has other last bits in vectors, as on wide grids
         "remquo_bits double": "remquo_bits_double({0}, {1})",
     },
     crowded=CROWDED,
     forked=FORKED,
     conversions={
         **saturation.CONVERSIONS,
-        # NVIDIA's compiler decides `(short)(-x) > 0` as if -x could not overflow; this keeps the conversion
+        # the NVIDIA compiler decides `(short)(-x) > 0` as if -x could not overflow; this keeps the conversion
         "wrap uint char": "convert_char((int)({x}))",
         "wrap uint short": "convert_short((int)({x}))",
         "double half": "round_double({x})",
@@ -203,15 +203,15 @@ OPENCL = Dialect(
 
 CPU = replace(
     OPENCL,
-    wide={  # of any alignment; what would only fill the caches goes past them
+    wide={  # any alignment; "stream" bypasses the caches
         "load": "vstore{n}(vload{n}(0, {pointer}), 0, {lanes})",
         "store": "vstore{n}(vload{n}(0, {lanes}), 0, {pointer})",
         "load half": "vstore{n}(vload_half{n}(0, {pointer}), 0, {lanes})",
         "store half": "vstore_half{n}(vload{n}(0, {lanes}), 0, {pointer})",
         "stream": "stream_{type}{n}(vload{n}(0, {lanes}), {pointer})",
     },
-    # Intel's compiler makes lanes of threads: it loses what these do with lanes of their own, and scatters what they store
+    # the Intel compiler vectorizes threads: it miscompiles vectors of a thread, and scatters their stores
     wide_kernel="__kernel {group}__attribute__((intel_reqd_sub_group_size(1))) void",
-    # Intel's compiler gathers and scatters at places that are this number by itself, as it could have been made shorter
+    # the Intel compiler gathers and scatters at this number as such, because it could be a narrowed one
     int_position="__builtin_assume({place} < 0x7fffffff);",
 )

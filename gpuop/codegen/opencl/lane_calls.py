@@ -110,7 +110,7 @@ def name_in_vectors(op: str, n: int) -> str:
 
 
 def called_alone(op: str, n: int, args: Sequence[tuple[DType, str]]) -> str:
-    """What scalar code calls in the place of the function of scalars; "" where that gives the same bits.
+    """Replacement of a scalar function in scalar code; "" if the scalar function gives the same bits.
 
     Args:
         n: the length of the vectors whose bits are wanted; kernels that compute with doubles have none.

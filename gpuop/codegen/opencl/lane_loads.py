@@ -27,7 +27,7 @@ def _picked(kind: str, ahead: Sequence[int], neighbours: Neighbours, low: int, h
         first = min(first, high - width + 1)
         return f"{neighbours(width, first)}.s{_digits(k - first for k in ahead)}"
     width //= 2
-    second = first + span - width  # of two vectors that overlap, the other one
+    second = first + span - width  # the other one of two overlapping vectors
     both = f"({kind}{2 * width})({neighbours(width, first)}, {neighbours(width, second)})"
     return f"({both}).s{_digits(k - first if k < first + width else k - second + width for k in ahead)}"
 

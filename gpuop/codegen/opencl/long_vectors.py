@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gpuop.ir.types import CHAR, INT, SHORT, UCHAR, UINT, USHORT
 
-LONGEST = 16  # lanes of OpenCL's own vectors
+LONGEST = 16  # lanes of OpenCL vectors
 LENGTHS = (32, 64)
 KINDS = tuple(dtype.c for dtype in (CHAR, UCHAR, SHORT, USHORT, INT, UINT))
 TYPE = """

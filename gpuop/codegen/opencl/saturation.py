@@ -35,12 +35,12 @@ def _function(given: DType, wanted: DType, n: int) -> str:
 
 
 def _clamped(number: str, given: DType, wanted: DType, n: int) -> str:
-    """Where the greatest integer is no float, it is chosen of what is beyond the greatest float below it."""
+    """Clamp to a greatest integer that is no float: chosen for everything beyond the greatest float below it."""
     info, kind, suffix = np.iinfo(wanted.numpy), given.numpy.type, "" if given.bits == 64 else "f"
     rounded = float(kind(info.max))
     beyond = rounded > info.max
     high = float(np.nextafter(kind(rounded), kind(0))) if beyond else rounded
-    narrow = "int" if wanted.bits < 32 else wanted.c  # which compilers have instructions for
+    narrow = "int" if wanted.bits < 32 else wanted.c  # conversions with instructions
     least, most = f"{float(info.min)!r}{suffix}", f"{high!r}{suffix}"
     inside = f"clamp({number}, {least}, {most})" if info.min else f"min({number}, {most})"
     if n > 1:

@@ -160,7 +160,7 @@ HELPERS = {
     **{
         name: text
         for c in SIZES
-        if c != "half"  # whose vectors are floats
+        if c != "half"  # halves: their vectors are floats
         for n in (*LENGTHS, *(LONG if c in KINDS else ()))
         for name, text in (_neighbours(c, n) | _stream(c, n)).items()
     },

@@ -19,7 +19,7 @@ from gpuop.ir.ops import CALL, MIRRORED, OPS
 from gpuop.ir.types import BOOL, FLOAT, HALF, DType, Type
 
 EXTREMES = ("min", "max")
-SHIFTS = ("shl", "shr")  # of a vector by a scalar, but not of a scalar by a vector
+SHIFTS = ("shl", "shr")  # vector by scalar, but not scalar by vector
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
 
 HALVES = {
@@ -80,7 +80,7 @@ HELPERS = {
 
 
 def scalar(dtype: DType) -> str:
-    """What a lane is in registers."""
+    """Register type of a lane."""
     return "int" if dtype is BOOL else "float" if dtype is HALF else dtype.c
 
 
@@ -134,7 +134,7 @@ class VectorExpressions(Expressions):
             return f"nan(convert_uint{n}({self.text(args[0])}))", CALL
         if expr.op == "remquo_bits":
             return f"{expr.op}{'_double' * (kind.c == 'double')}{n}({', '.join(map(self.text, args))})", CALL
-        if expr.op == "abs":  # which gives unsigned integers
+        if expr.op == "abs":  # the result is unsigned
             return f"as_{self.type(expr.type)}(abs({self.text(args[0])}))", CALL
         if expr.op in self.dialect.calls:
             return self.dialect.calls[expr.op].format(*map(self.text, args)), CALL
@@ -152,7 +152,7 @@ class VectorExpressions(Expressions):
 
     def infix(self, expr: Apply) -> tuple[str, int]:
         kind, op = expr.args[0].type.dtype, expr.op
-        row = OPS[MIRRORED.get(op, op) if kind is BOOL else op]  # of true bools all bits are set, which is -1
+        row = OPS[MIRRORED.get(op, op) if kind is BOOL else op]  # a true bool has all bits set, which is -1
         if row.prec == PREFIX:
             inner = self.text(expr.args[0], PREFIX)
             return row.text.format(f"({inner})" if inner.startswith(("-", "~", "!")) else inner), PREFIX

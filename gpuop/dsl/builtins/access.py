@@ -121,7 +121,7 @@ def _of_element(
 def _read_back(
     recorder: Recorder, out: Operand, place: tuple[Operand, ...], one: bool, border: Any, dims: Mapping[str, Operand]
 ) -> Value:
-    """What an output holds now: what this thread has written, and others of its work-group before `_syncThreadsGlobal()`."""
+    """Current value of an output: the writes of this thread, and those of its work-group before `_syncThreadsGlobal()`."""
     slot = _output(recorder, out)
     kind, build = slot.param.type, recorder.build
     if not one and kind.planes > SMALL_TENSOR:

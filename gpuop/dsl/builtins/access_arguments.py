@@ -37,7 +37,7 @@ def _field(recorder: Recorder, field: Operand) -> FieldParam:
 def _updated(
     recorder: Recorder, field: Operand, point: tuple[Operand, ...], dims: Mapping[str, Operand]
 ) -> UpdatedField | OutputSlot | None:
-    """The field, if the operator updates it at the thread's own point; the output that it is, where that is anywhere."""
+    """The field, if the operator updates it at own points; its output, if it updates it anywhere."""
     updated = recorder.updated.get(field.node) if isinstance(field, FieldLike) else None
     if updated is None:
         return None
@@ -102,7 +102,7 @@ def _shown(recorder: Recorder, param: FieldParam) -> str:
 def _point(
     recorder: Recorder, param: FieldParam, kind: FieldType, point: tuple[Operand, ...], verb: str, border: str = "fill"
 ) -> tuple[Expr, ...] | None:
-    """Explicit coordinates, or None for the thread's own point."""
+    """Explicit coordinates, or None for the own point."""
     name, grid = _shown(recorder, param), kind.field_shape
     if not point:
         check_own(recorder, name, kind, verb)

@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, tuple[str, int, str, str]] = {
 
 @dataclass(frozen=True)
 class Pointer:
-    """What `_pointerTo` gives: an element of memory."""
+    """Result of `_pointerTo`: an element of memory."""
 
     memory: Var | Array | FieldParam
     type: Type
@@ -90,7 +90,7 @@ def _operand(name: str, value: Operand, kind: Type) -> Expr:
 
 
 def _private(recorder: Recorder, op: str, memory: Var | Array, index: tuple[Expr, ...], args: list[Expr]) -> Value:
-    """Of a thread's own memory no other thread knows: read, compute, write."""
+    """Read, compute and write private memory, which no other thread sees."""
     build, name = recorder.build, assigned_name(caller()) or "old"
     held = Ref(memory) if isinstance(memory, Var) else Load(memory, index, memory.type)
     old = recorder.declare(Var(name, memory.type), held)
@@ -112,7 +112,7 @@ def _bits(build: Builder, x: Expr) -> Expr:
 
 
 def _extreme(build: Builder, op: str, old: Expr, x: Expr) -> Expr:
-    """As shared memory is updated: in whatever order threads come, the last one leaves the same."""
+    """Update of shared memory by a minimum or maximum: independent of the order of threads."""
     sign = build.apply("lt" if op == "min" else "ge", _bits(build, x), 0)
     tied = build.apply("and", build.apply("eq", x, old), sign)
     wins = build.apply("or", build.apply("lt" if op == "min" else "gt", x, old), tied)

@@ -28,7 +28,7 @@ def _made(word: str, kind: str, value: Expr, over: Any, **more: Any) -> Value:
 
 
 def _parts(recorder: Recorder, word: str, over: Any) -> Extent | str:
-    """What the threads are that do it together."""
+    """Threads of the collective operation."""
     if over is None:
         return ""
     if isinstance(over, str):
@@ -63,7 +63,7 @@ def _as_given(value: Value, truth: bool) -> Value:
 
 
 def _summed(op: Any, given: Expr, truth: bool) -> tuple[Expr, bool]:
-    """Sums and products of truth values are integers, as Python's are."""
+    """Sums and products of truth values are integers, as in Python."""
     if truth and op in ("add", "mul"):
         return current().build.cast(given, given.type.of(INT)), False
     return given, truth
@@ -72,26 +72,26 @@ def _summed(op: Any, given: Expr, truth: bool) -> tuple[Expr, bool]:
 def _reduceGroup(
     value: Operand, op: Any, *, identity: Operand | None = None, broadcast: bool = True, over: Any = None
 ) -> Value:
-    """What an operation makes of the values of all threads of the work-group, or of each part of it.
+    """Reduction of the values of all threads of the work-group, or of each part of it.
 
     All threads of the work-group come here together. Values are combined in an order that depends on the number of threads
     alone, so floats have the same bits on all devices. Threads that the grid has not are left out: a group that the grid
-    cuts has fewer threads, which are numbered anew, without gaps, in row-major order; with `whole_groups=True` of
-    `_localThreads` too, though these surplus threads run.
+    cuts has fewer threads, which are renumbered without gaps, in row-major order; with `whole_groups=True` of
+    `_localThreads` too, though these tail threads run.
 
     Args:
-        value: a scalar or a vector, which is combined component by component; of it the result's type is. Sums and products
+        value: a scalar or a vector, which is combined component by component. The result has its type; sums and products
             of bools are ints.
-        op: "add", "mul", "min" and "max" (NaN where a value is NaN, as NumPy's), "fmin" and "fmax" (which leave NaN out), "and",
+        op: "add", "mul", "min" and "max" (NaN where a value is NaN, as in NumPy), "fmin" and "fmax" (which leave NaN out), "and",
             "or", "xor"; or a function of two values that uses nothing else, and that is associative and commutative.
-        identity: what changes no value, if it is to be written down; it is not needed.
+        identity: the neutral element, optional.
         broadcast: whether all threads get the result, or the first one of each part; then the others keep their value.
         over: None for the whole work-group; "layer", "row" or "column" for the threads along that axis, so "column" is a reduction
             for each row of threads; or how many threads, in row-major order, make a part: a divisor of the work-group's. A
             group that the grid cuts has the parts of a whole one, with the threads that are left in each, numbered anew there.
 
     Raises:
-        SemanticError: an unknown operation, a function that uses other values of the kernel's, parts that do not divide the
+        SemanticError: an unknown operation, a function that uses other kernel values, parts that do not divide the
             work-group; or, when the body ends, a condition around it that may differ between threads.
     """
     word = "_reduceGroup"
@@ -108,7 +108,7 @@ def _reduceGroup(
 def _scanGroup(
     value: Operand, op: Any, *, inclusive: bool = True, identity: Operand | None = None, over: Any = None
 ) -> Value:
-    """What an operation makes of the values of the threads up to this one, in row-major order: prefix sums and their like.
+    """Prefix reduction (such as a prefix sum) of the values of the threads up to this one, in row-major order.
 
     All threads of the work-group come here together. The order of combining is the same on all devices.
 
@@ -116,7 +116,7 @@ def _scanGroup(
         value, op, over: as `_reduceGroup` takes them. Values are combined in the order of threads, so a function need not be
             commutative.
         inclusive: whether the thread's own value is among them.
-        identity: what the first thread gets where it is not; named operations have one.
+        identity: the result of the first thread otherwise; named operations have one.
 
     Raises:
         SemanticError: as `_reduceGroup`; a function without `identity=` where `inclusive` is False.
@@ -132,7 +132,7 @@ def _scanGroup(
 
 
 def _anyGroup(value: Operand, *, over: Any = None) -> Value:
-    """Whether a condition holds for any thread of the work-group, or of each part of it; all threads come here together.
+    """Return whether a condition holds for any thread of the work-group, or of each part of it; all threads come here together.
 
     Args:
         value: a bool, or a number, which holds where it is not 0.
@@ -142,7 +142,8 @@ def _anyGroup(value: Operand, *, over: Any = None) -> Value:
 
 
 def _allGroup(value: Operand, *, over: Any = None) -> Value:
-    """Whether a condition holds for all threads of the work-group, or of each part of it; all threads come here together.
+    """Return whether a condition holds for all threads of the work-group, or of each part of it; all threads come here
+    together.
 
     Args:
         value: a bool, or a number, which holds where it is not 0.
@@ -198,7 +199,7 @@ def _broadcastGroup(value: Operand, thread: Operand = 0, *, over: Any = None) ->
 
 
 def _selectGroup(value: Operand, k: Operand, *, over: Any = None) -> Value:
-    """The value that has `k` others before it in NumPy's order, of all threads of the work-group or of each part of it.
+    """The value with `k` others before it in NumPy order, of all threads of the work-group or of each part of it.
 
     The least is 0, and NaN comes last. All threads come here together; each compares its value with all others.
 

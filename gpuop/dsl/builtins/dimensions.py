@@ -55,7 +55,7 @@ def _dim(of: Any) -> Value:
 
 
 def own_places(recorder: Recorder) -> tuple[Expr, ...]:
-    """The thread's own position along each dimension of its grid."""
+    """Own position along each dimension of the thread grid."""
     first = _leading(_grid(recorder))
     own = recorder.own_point()
     if not first:
@@ -83,7 +83,7 @@ def folded_point(recorder: Recorder, kind: FieldType, at: Sequence[Expr], border
 
 
 def _nameless(recorder: Recorder, make: Callable[[], Made]) -> Made:
-    """What a function records, of which nothing is what the user's line names."""
+    """Record a function whose statements the user's line does not name."""
     naming, recorder.naming = recorder.naming, False
     try:
         return make()
@@ -135,14 +135,14 @@ def _leading(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def coordinates(kind: FieldType) -> str:
-    """What the coordinates of a field are called."""
+    """Names of the coordinates of a field."""
     count = len(kind.field_shape)
     names = kind.names[:count] or (GRID_AXES[3 - count :] if count <= 3 else [f"i{n}" for n in range(count)])
     return ", ".join(name or f"i{n}" for n, name in enumerate(names))
 
 
 def check_own(recorder: Recorder, name: str, kind: FieldType, verb: str) -> None:
-    """Refuse a field that has no point of each thread's own."""
+    """Refuse a field without an own point of each thread."""
     grid, threads = kind.field_shape, recorder.domain.shape if recorder.grid is None else recorder.grid
     if grid and grid != threads:
         raise _mismatch(recorder, name, grid, threads, verb)
@@ -155,7 +155,7 @@ def check_own(recorder: Recorder, name: str, kind: FieldType, verb: str) -> None
 
 
 def _mismatch(recorder: Recorder, name: str, grid: Shape, threads: Shape, verb: str) -> SemanticError:
-    """The error where a field has no point of a thread's own."""
+    """Error for a field without an own point of a thread."""
     extents, advice = "×".join(map(str, grid)), f"give coordinates to {verb} at"
     if (*threads, *recorder.tensor) == grid:
         advice = f"a tensor's shape follows the grid's, so write `_globalThreads({', '.join(map(str, grid))})`"
@@ -251,13 +251,13 @@ def displaced(
 
 
 def _own_at(recorder: Recorder, name: str, kind: FieldType, axis: int) -> Value:
-    """The thread's own position along a field's dimension: by its number, or by its name where both have names."""
+    """Own position along a dimension of a field: by number, or by name if both have names."""
     by_names = kind.names and kind.names[axis] and recorder.names and recorder.names[axis]
     return _own_along(recorder, name, kind, axis) if by_names else Value(own_places(recorder)[axis])
 
 
 def _own_along(recorder: Recorder, name: str, kind: FieldType, axis: int) -> Value:
-    """The thread's own position along a field's dimension: that of the name, or, where threads have none there, of the number."""
+    """Own position along a dimension of a field: that of the name, or, if threads have none there, of the number."""
     dimension, nameless = kind.names[axis], not recorder.names or not recorder.names[min(axis, len(recorder.names) - 1)]
     if nameless and kind.field_shape == _grid(recorder):
         return Value(own_places(recorder)[axis])

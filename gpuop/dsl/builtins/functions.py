@@ -131,13 +131,13 @@ def _logical(name: str, *args: Operand) -> Any:
 
 
 def _and(*values: Operand) -> Any:
-    """C's `a && b && …` as a bool, of two values or more or of a list of them; all are computed."""
+    """C `a && b && …` as a bool, of two values or more or of a list of them; all are computed."""
     given = listed("_and", values)
     return reduce(partial(_logical, "both"), given if len(given) > 1 else (*given, True))
 
 
 def _or(*values: Operand) -> Any:
-    """C's `a || b || …` as a bool, of two values or more or of a list of them; all are computed."""
+    """C `a || b || …` as a bool, of two values or more or of a list of them; all are computed."""
     given = listed("_or", values)
     return reduce(partial(_logical, "either"), given if len(given) > 1 else (*given, False))
 
@@ -156,7 +156,7 @@ def _added(a: Operand, b: Operand) -> Any:
 
 
 def _not(a: Operand) -> Any:
-    """C's `!a` as a bool."""
+    """C `!a` as a bool."""
     return _logical("not", a)
 
 

@@ -33,7 +33,7 @@ def _extreme(first: Value, a: Value, b: Value) -> Value:
     return _where(first | (a != a) if a.type.kind == "f" else first, a, b)
 
 
-# what a monoid makes of two recorded values
+# operation of a monoid on two recorded values
 OPERATIONS: dict[str, Function] = {
     "add": operator.add,
     "mul": operator.mul,
@@ -45,11 +45,11 @@ OPERATIONS: dict[str, Function] = {
     "or": operator.or_,
     "xor": operator.xor,
 }
-ORDERED = (Let, Assign, If, For, While, Break, Continue)  # what a function of two values may record
+ORDERED = (Let, Assign, If, For, While, Break, Continue)  # statements that a function of two values may record
 
 
 def combination(word: str, op: Any, kind: Type) -> Combination:
-    """What is recorded of a named operation, or of a function of two values."""
+    """Recorded form of a named operation, or of a function of two values."""
     recorder = current(f"`{word}`")
     if isinstance(op, str) and op not in OPERATIONS:
         raise SemanticError(
@@ -85,7 +85,7 @@ def _check_alone(word: str, made: Combination) -> None:
 
 
 def identity_of(word: str, op: Any, kind: Type, identity: Operand) -> Expr:
-    """What the first thread has before it."""
+    """Value before the first thread."""
     if identity is not None:
         return convert(identity, kind)
     if not isinstance(op, str):

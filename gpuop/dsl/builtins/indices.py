@@ -20,7 +20,7 @@ from gpuop.ir.expansions.registry import expand
 from gpuop.ir.nodes import Apply, Cast, Const, Expr, Index, Ref, Var
 from gpuop.ir.types import INT, LONG, DType, FieldType, Type
 
-EXTENTS = {"global": "global_size", "local": "local_size", "group": "group_count"}  # of what positions count
+EXTENTS = {"global": "global_size", "local": "local_size", "group": "group_count"}  # extents that positions count
 Extents = Sequence[int | Expr]
 
 
@@ -97,7 +97,7 @@ def _unravel(at: Operand, dims: Any) -> tuple[Value, ...]:
         inner.insert(0, parts.pop())
         extents.pop()
     if inner:
-        recorder.idle = True  # what the index was made of may have no other use
+        recorder.idle = True  # the operands of the index may have no other use
         index = _linear(recorder, parts, index.type.dtype)
     places = [coordinate(recorder, index, extents, k, natural) for k in range(len(extents))]
     return tuple(map(Value, (*places, *inner)))
@@ -164,7 +164,7 @@ def _integer(value: Operand, what: str) -> Expr:
 
 
 def _extents(recorder: Recorder, dims: Any) -> list[int | Expr]:
-    """Extents as Python's integers where they are known; of an empty grid they may be 0."""
+    """Extents as Python integers where known; those of an empty grid may be 0."""
     given = dims.type if isinstance(dims, FieldLike) else dims
     grid = given.field_shape if isinstance(given, FieldType) else given.shape if isinstance(given, Dims) else given
     if isinstance(grid, str) or not isinstance(grid, (Iterable, int, np.integer)) or isinstance(grid, Value):
@@ -183,7 +183,7 @@ def _extent_of(position: Index) -> Index:
 
 
 def _counts(recorder: Recorder, position: Index, extent: int | Expr) -> bool:
-    """Whether an extent is that of a position."""
+    """True if an extent is that of a position."""
     whose = _extent_of(position)
     return extent in (whose, launch_constant(recorder, whose))
 

@@ -26,7 +26,7 @@ from gpuop.ir.visit import Copier, changes, leaving, map_blocks
 
 
 def _several(bound: Any) -> bool:
-    """Whether there is an extent, or a bound, for each of some dimensions."""
+    """True if there is an extent, or a bound, for each of several dimensions."""
     return isinstance(bound, (tuple, list)) or (isinstance(bound, np.ndarray) and bound.ndim > 0)
 
 
@@ -97,8 +97,8 @@ def _bound(value: Operand) -> Expr:
     return expr
 
 
-def _turns(unroll: Any) -> int:
-    """How many turns of a loop become one; 0: all."""
+def _unroll_factor(unroll: Any) -> int:
+    """Unroll factor: number of iterations that become one; 0: all."""
     if isinstance(unroll, (bool, np.bool_)):
         return 0 if unroll else 1
     if not is_integer(unroll) or unroll < 1:
@@ -140,7 +140,7 @@ class _for(BlockContext):
         if isinstance(unroll, TargetExpression):
             self.unroll = extent(unroll, "`unroll=`", int, bool)
         else:
-            self.unroll = _turns(unroll)
+            self.unroll = _unroll_factor(unroll)
         super().__init__(self.word)
 
     def opens(self) -> Any:
@@ -152,7 +152,7 @@ class _for(BlockContext):
         return counters[: self.counted] if self.several else counters[0]
 
     def _names(self) -> Sequence[str]:
-        """What the user calls the counters."""
+        """User names of the counters."""
         assert self.frame is not None
         if not self.recorder.naming:
             return ("",) * len(self.axes)
@@ -177,7 +177,7 @@ class _for(BlockContext):
 
 
 class side_by_side(_for):
-    """A loop of gpuop's own whose turns, so many in whatever order, are lanes of a CPU's vectors (`passes/vectorize.py`).
+    """Loop of the library whose iterations, in any order, may be lanes of CPU vectors (`passes/loop_vectorization.py`).
 
     Its block has names, loops and elements of the thread's own arrays that the counter is the last place of.
     """
@@ -197,7 +197,7 @@ def _marking(block: Block, left: Var) -> Block:
 
 
 def _elements(shape: Any) -> int:
-    """How many elements a tensor of this shape has."""
+    """Number of elements of a tensor of this shape."""
     if isinstance(shape, FieldLike):
         return shape.type.planes
     if isinstance(shape, Value):

@@ -44,7 +44,7 @@ class LocalVariable(Variable):
 
     @property
     def expr(self) -> Expr:
-        """What the memory holds now."""
+        """Current value in memory."""
         build = in_scope(self._array).build
         return build.pack(
             [build.bind(Load(self._array, self._place(k), self._array.type)) for k in range(self.type.lanes)]
@@ -120,7 +120,7 @@ def _symbol(name: str, declared: Any) -> Any:
 
 
 def shown(given: Any) -> str:
-    """What the user gave, in words."""
+    """User argument in words."""
     if isinstance(given, Variable):
         return f"the variable `{given.hint}`"
     if isinstance(given, ArrayVariable):
@@ -131,7 +131,7 @@ def shown(given: Any) -> str:
 
 
 def _initial(recorder: Recorder, declared: Any) -> bool:
-    """Whether a variable starts as zero, as it does unless it is told otherwise."""
+    """True if a variable starts as zero, the default."""
     if isinstance(declared, ArrayVariable):
         return True
     last = recorder.scope.statements[-1]
@@ -208,7 +208,7 @@ def constants_of(values: Any) -> NDArray[Any]:
         raise SemanticError(f"{_MADE_OF}, not of {shown(values)}; read Fields with `_readTensor`")
     try:
         table = np.asarray(values)
-    except ValueError:  # NumPy's message does not name the cause
+    except ValueError:  # the NumPy message does not name the cause
         raise SemanticError("a constant table is made of lists of one length") from None
     except UnsupportedError:
         raise SemanticError(f"{_MADE_OF}, not of recorded values") from None

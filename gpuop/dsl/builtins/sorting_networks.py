@@ -70,7 +70,7 @@ OF_LISTS["select"] = selected
 
 
 def _ordered(word: str, given: Sequence[Any], network: Sequence[Exchange], places: Sequence[int]) -> list[Value]:
-    """What lies at some places behind a network."""
+    """Values at some positions after a network."""
 
     def exchanged() -> tuple[Any, ...]:
         held: list[Any] = alike(word, type_rules.arithmetic, given)
@@ -98,7 +98,7 @@ def wanted(network: Sequence[Exchange], places: Sequence[int]) -> list[tuple[Exc
 
 
 def cost(network: Sequence[Exchange], place: int) -> int:
-    """How many minima and maxima a selection takes."""
+    """Number of minima and maxima of a selection."""
     return sum(low + high for _, low, high in wanted(network, [place]))
 
 
@@ -129,8 +129,8 @@ def selection(count: int, k: int) -> Network:
 
 
 def forgetting(count: int, k: int) -> Network:
-    """Of as many values as may hold the wanted one, drop the least and the greatest, take another one, and so on."""
-    below, above = k, count - 1 - k  # how many are to be dropped
+    """Selection that drops the least and the greatest of the candidates, takes another value, and so on."""
+    below, above = k, count - 1 - k  # number of dropped values
     live = list(range(max(below, above) + 2))[:count]
     made = list[Exchange]()
     for new in range(len(live), 2 * count):

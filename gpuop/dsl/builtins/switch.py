@@ -16,9 +16,7 @@ from gpuop.ir.build import Number, collector, literal
 from gpuop.ir.nodes import Assign, Block, Expr, If, Ref, Stmt
 from gpuop.ir.types import Type
 
-Case = tuple[
-    list[Stmt], tuple[Expr | Number, ...], bool
-]  # what is recorded of it, its values, whether they are several
+Case = tuple[list[Stmt], tuple[Expr | Number, ...], bool]  # its statements, its values, and a flag for several values
 
 
 def _switch(index: Operand, *cases: Any) -> Any:
@@ -53,7 +51,7 @@ def _switch(index: Operand, *cases: Any) -> Any:
 
 
 def _recorded(recorder: Recorder, case: Any) -> Case:
-    """What a case does and gives."""
+    """Statements and results of a case."""
     if not callable(case):
         return [], (atom(case),), False
     recorder.push(Scope("_switch", here()))

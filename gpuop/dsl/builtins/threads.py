@@ -68,13 +68,13 @@ def _localThreads(*shape: Any, whole_groups: bool = False, groups: Any = None) -
     The number of threads is rounded up to whole groups. Surplus threads, beyond the grid, run nothing but barriers.
 
     Args:
-        whole_groups: let surplus threads run too, so that groups at the edges load whole tiles: what they read follows the
+        whole_groups: let tail threads run too, so that groups at the edges load whole tiles: what they read follows the
             borders, at their own points too, and what they write outside is dropped.
         groups: how many work-groups there are along each axis, a Shape or a number; then the thread grid is theirs, and there is
             no `_globalThreads`.
 
     Raises:
-        SemanticError: when the body ends, without `whole_groups`, if threads read local memory that only surplus threads
+        SemanticError: when the body ends, without `whole_groups`, if threads read local memory that only tail threads
             would have written.
     """
     recorder = _first("_localThreads")

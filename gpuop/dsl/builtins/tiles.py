@@ -53,7 +53,7 @@ class Tile(ArrayVariable):
         return _folded(list(map(self._place, indices, self._extents, self._halo)), _around(self._extents, self._halo))
 
     def _place(self, index: Operand, extent: Extent, halo: int) -> Expr:
-        """Where an index along an axis lies in memory."""
+        """Position of an index along an axis in memory."""
         low, high = -halo, extent + halo if isinstance(extent, int) else np.inf
         if isinstance(index, (int, np.integer)) and not low <= index < high:
             around = f", and its halo {halo}" if halo else ""
@@ -246,7 +246,7 @@ def _there(recorder: Recorder) -> tuple[Count, Count]:
 
 
 def _have(recorder: Recorder, axis: str) -> Count:
-    """How many threads a work-group has along an axis; where the grid ends, surplus ones may not run."""
+    """Number of threads of a work-group along an axis; tail threads at the edge of the grid may not run."""
     size, extent = _count(recorder.work_group[AXES.index(axis)]), recorder.domain.extent(axis)
     if recorder.whole or (isinstance(size, int) and extent % size == 0):
         return size

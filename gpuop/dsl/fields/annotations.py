@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 class HasArray(Protocol):
-    """NumPy's arrays and scalars, arrays of other libraries in the memory of the host, and Fields."""
+    """NumPy arrays and scalars, host arrays of other libraries, and Fields."""
 
     def __array__(self) -> Any:
         """NumPy's array of the values."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ArrayFacts:
-    """Attributes of NumPy's arrays, with their meaning."""
+    """Attributes of NumPy arrays, with the same meaning."""
 
     __slots__ = ()
 
@@ -32,12 +32,12 @@ class ArrayFacts:
 
     @property
     def ndim(self) -> int:
-        """How many axes the array has: the grid's and the tensor's."""
+        """Number of axes of the array: those of the grid and of the tensor."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many values the array has."""
+        """Number of values of the array."""
         return self.shape.points
 
     @property

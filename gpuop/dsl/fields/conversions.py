@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Conversions:
-    """Conversions to Python's numbers evaluate, and take 0D scalars only; the others give fields."""
+    """Conversions to Python numbers evaluate, and take 0D scalars only; the others give fields."""
 
     __slots__ = ()
 

@@ -17,7 +17,7 @@ Copied = TypeVar("Copied", bound="Copying")
 
 
 class Copying:
-    """What `copy` and `pickle` ask of a field."""
+    """Hooks of `copy` and `pickle`."""
 
     __slots__ = ()
     node: Node

@@ -43,7 +43,7 @@ class Lending:
                 if copy is False:
                     raise BufferError("the values are on a GPU, and `copy=False` leaves them there")
                 return field.numpy().__dlpack__()
-            if stream is UNSAID and dl_device is not UNSAID:  # as NumPy asks, which could not say what is wrong
+            if stream is UNSAID and dl_device is not UNSAID:  # a call by NumPy, which could not report the fault
                 raise BufferError(
                     "the values are on a GPU, where NumPy cannot read them: `field.numpy()`, or "
                     '`np.from_dlpack(field, device="cpu")`, copies them'
@@ -60,6 +60,6 @@ class Lending:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """As `__dlpack__`; AttributeError where the values are not in a CUDA device's memory."""
+        """As `__dlpack__`; AttributeError if the values are not in the memory of a CUDA device."""
         facts: dict[str, Any] = services.above.export(cast("Field", self)).__cuda_array_interface__
         return facts

@@ -188,7 +188,7 @@ def fromfunction(function: Callable[..., ArrayLike], field_type: FieldType) -> F
 
 
 def is_big_tensor(x: Any) -> bool:
-    """Whether there are more than 4 elements in a tensor: kernels read and write big ones element by element.
+    """Return whether a tensor has more than 4 elements: kernels read and write big ones element by element.
 
     Args:
         x: a tensor Shape (or what makes one), a FieldType or a Field; of complex64 each number counts twice.

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 # The type of a field, and its numbers, which are made when they are asked for
 Made = tuple[FieldType, Callable[[], Array]]
 Making = Callable[[Array], Made]
-NUMERIC = "biufc"  # NumPy's kinds of numbers
+NUMERIC = "biufc"  # NumPy kinds of numbers
 WORDS = {"U": "text", "S": "bytes", "M": "dates", "m": "time spans", "V": "records"}
 
 
@@ -38,8 +38,8 @@ class Placeholder(Arithmetic[Any]):
     position: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    device: bool = False  # whether its array is on a device
-    dynamic: bool = False  # whether its extents change from call to call
+    device: bool = False  # True if its array is on a device
+    dynamic: bool = False  # True if its extents change from call to call
 
     @property
     def ndim(self) -> int:
@@ -69,7 +69,7 @@ REMEDIES = {
 
 
 def remedy(value: Any) -> str:
-    """What to do with an array of a library whose arrays are no memory, as an end of a message; empty for anything else."""
+    """Advice about an array of a library whose arrays are not memory, for the end of a message; empty for anything else."""
     found = REMEDIES.get(type(value).__module__.partition(".")[0]) if hasattr(value, "shape") else None
     return f": {found}" if found else ""
 
@@ -78,7 +78,7 @@ HOST = (1, 3)  # DLPack's devices whose memory NumPy can read: the CPU's, and th
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether this is an array of another library in a device's memory."""
+    """True for an array of another library in device memory."""
     if isinstance(value, Placeholder):
         return value.device
     if isinstance(value, (np.ndarray, np.generic, FieldLike)):
@@ -90,14 +90,14 @@ def is_device_array(value: Any) -> bool:
 
 
 def is_array(value: Any) -> bool:
-    """Whether this is an array of NumPy's or of another library."""
+    """True for an array of NumPy or of another library."""
     if isinstance(value, np.ndarray):
         return True
     return (hasattr(type(value), "__dlpack__") and not isinstance(value, FieldLike)) or is_device_array(value)
 
 
 def numbers(value: ArrayLike) -> Array:
-    """A NumPy array of what the user gave, in NumPy's dtype; an array of objects for Python integers beyond all of its dtypes."""
+    """NumPy array of user data, in its NumPy dtype; an array of objects for Python integers beyond all dtypes."""
     if isinstance(value, FieldLike):
         raise SemanticError(
             "this is a Field already, use it as it is; its type is in `.type`, its values come with `.numpy()`"
@@ -149,14 +149,14 @@ OF_ARRAYS = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__
 
 
 def is_dtyped(value: ArrayLike) -> bool:
-    """Whether the user chose a dtype: that of Python's numbers, and of lists of them, follows from their values."""
+    """True if the user chose a dtype: that of Python numbers, and of lists of them, follows from their values."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     return isinstance(value, DTYPED) or any(hasattr(value, name) for name in OF_ARRAYS)
 
 
 def _is_huge(array: Array) -> bool:
-    """Whether these floats may be integers that NumPy has no common dtype of, such as -1 and 2**63."""
+    """True if these floats may be integers without a common NumPy dtype, such as -1 and 2**63."""
     return array.dtype.kind == "f" and array.size > 0 and bool(np.abs(array).max() >= 2**63)
 
 
@@ -195,7 +195,7 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
 
 
 def as_field(array: Array, order: Any, dtype: Any, copy: bool = True, dims: Any = "") -> Made:
-    """What an array becomes; only its shape and dtype are looked at before its numbers are asked for."""
+    """Field of an array; only shape and dtype are used before its numbers are needed."""
     if not isinstance(order, (int, np.integer)) or order < 0:
         raise SemanticError(f"a tensor_order is 0, 1 or 2, or more, not {order!r}")
     if array.ndim < order:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Layouts:
-    """NumPy's methods of the same names; docs/reference/numpy.md has the functions, and what becomes of a tensor's axes."""
+    """NumPy methods of the same names; docs/reference/numpy.md has the functions, and the effect on tensor axes."""
 
     __slots__ = ()
 

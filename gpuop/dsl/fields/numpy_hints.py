@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _CHANGE = "a Field's values do not change; `gp.updated(f, index, values)` makes a new one"
 _KNOWN = "its result is for the host: give it `f.numpy()`"
-WAYS = {  # by NumPy's name of the function
+WAYS = {  # by NumPy name
     "linalg.eig": "`np.linalg.eigh` is for symmetric matrices", "linalg.eigvals": "`np.linalg.eigvalsh` is for symmetric ones",
     "kron": "`np.multiply.outer(a, b)` has all products; transpose and reshape it",
     "cov": "`np.tensordot(d, d, (1, 1)) / (n - 1)` of `d = f - f.mean(axis=1, keepdims=True)`",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Ordered:
-    """NumPy's methods of the same names; docs/reference/numpy.md has the functions."""
+    """NumPy methods of the same names; docs/reference/numpy.md has the functions."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Ordered:
         return self._in_order("cumprod", axis)
 
     def searchsorted(self, v: Any, side: str = "left") -> Field:
-        """Where values go in the field, which is a row in order, so that it stays so: how many of it are less.
+        """Insertion positions of values into the field, a sorted row: the number of its values that are less.
 
         Args:
             v: a Field, an array or a number.
@@ -63,7 +63,7 @@ class Ordered:
         return self._in_order("searchsorted", v, side)
 
     def argsort(self, axis: int | None = -1) -> Field:
-        """Where the values along an axis stand that are in order; those that are equal keep theirs, and NaN comes last.
+        """Indices that sort the values along an axis; equal values keep their order, and NaN comes last.
 
         Args:
             axis: an axis of `array_shape`, or None for all values in row-major order, which gives a grid of one dimension.

@@ -64,17 +64,17 @@ class Reductions:
         return self._reduce("max", axis, options)
 
     def any(self, axis: Axes = None, **options: Any) -> Field:
-        """Whether a value is not 0; bool."""
+        """Return whether any value is not 0; bool."""
         return self._reduce("any", axis, options)
 
     def all(self, axis: Axes = None, **options: Any) -> Field:
-        """Whether all values are not 0, as in `until=lambda new, old: (new == old).all()`; bool."""
+        """Return whether all values are not 0, as in `until=lambda new, old: (new == old).all()`; bool."""
         return self._reduce("all", axis, options)
 
     def argmin(self, axis: int | None = None, **options: Any) -> Field:
-        """Where the first least value (or NaN) is, along an axis or in the flattened array; int64."""
+        """Index of the first least value (or NaN), along an axis or in the flattened array; int64."""
         return self._reduce("argmin", axis, options)
 
     def argmax(self, axis: int | None = None, **options: Any) -> Field:
-        """Where the first greatest value (or NaN) is, along an axis or in the flattened array; int64."""
+        """Index of the first greatest value (or NaN), along an axis or in the flattened array; int64."""
         return self._reduce("argmax", axis, options)

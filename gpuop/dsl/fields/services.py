@@ -30,7 +30,7 @@ class Services(Protocol):
         ...
 
     def buffer(self, field: Field) -> Any:
-        """The evaluated field's buffer on the device in use, a handle of the device's: `gpuop/engine/evaluate.py: buffer`."""
+        """The evaluated field's buffer on the current device, a device handle: `gpuop/engine/evaluate.py: buffer`."""
         ...
 
     def source(self, fields: Sequence[Field], target: str | None, form: str) -> str:
@@ -41,17 +41,17 @@ class Services(Protocol):
         """A node with the values of an array in a device's memory, and its type: `gpuop/engine/interop.py: adopt`.
 
         Args:
-            make: how such an array, if it were NumPy's, would become a field.
+            make: conversion of such an array to a field, if it were a NumPy array.
             copy: False lets the node use the array's own memory.
         """
         ...
 
     def export(self, field: Field) -> Any:
-        """What has `__dlpack__`, or is NumPy's array, of an evaluated field: `gpuop/engine/interop.py: export`."""
+        """Object with `__dlpack__`, or NumPy array, of an evaluated field: `gpuop/engine/interop.py: export`."""
         ...
 
     def own(self, node: Node) -> Node:
-        """The node, or a copy where its memory is another library's: `gpuop/engine/interop.py: own`."""
+        """The node, or a copy if its memory is that of another library: `gpuop/engine/interop.py: own`."""
         ...
 
     def set_next(self, state: Field, value: Any) -> None:
