@@ -120,6 +120,54 @@ def test_calls_are_traced_once(monkeypatch):
     assert len(traced) == 7
 
 
+OTHER_INDEXES = [
+    ([*range(1, 20)], [*range(4, 33)]),
+    ([3, 1, 40, 3], [[7, 2, 1000], [2, -5, 11]]),
+    (7, 1000),
+]
+
+
+@pytest.mark.parametrize("index", OTHER_INDEXES, ids=["in a row", "of any shape", "a number"])
+@pytest.mark.parametrize("name", [*STATISTICS, "histogram", "labeled_comprehension"])
+def test_other_indexes_compile_nothing(name, index, monkeypatch):
+    """Labels, and how many there are, are arguments of the kernels; bits are those of the labels as constants."""
+    calls = {
+        "histogram": lambda v, labels, index: ndimage.histogram(v, -50, 50, 5, labels, index),
+        "labeled_comprehension": lambda v, labels, index: ndimage.labeled_comprehension(
+            v, labels, index, np.sum, float, 0
+        ),
+    }
+    measure = calls.get(name, getattr(ndimage, name))
+    traced: list[Any] = []
+    made = Pipeline._traced
+    monkeypatch.setattr(Pipeline, "_traced", lambda self, returned: traced.append(self) or made(self, returned))
+    with gp.use_device("reference"):
+        measure(VALUES, LABELS, index[0])
+        traced.clear()
+        second = measure(VALUES, LABELS, index[1])
+        assert not traced
+        of_fields = measure(gp.ScalarField(VALUES), gp.ScalarField(LABELS), index[1])
+        for one, other in zip(*((m if name == "extrema" else (m,)) for m in (second, of_fields)), strict=True):
+            rows = one if name == "histogram" and np.ndim(one) else [one]
+            bins = [np.zeros(5) if row is None else row for row in np.ravel(rows)] if name == "histogram" else one
+            np.testing.assert_array_equal(
+                np.ravel(bins), np.ravel(other.numpy() if isinstance(other, gp.Field) else other)
+            )
+
+
+def test_more_objects_compile_nothing(monkeypatch):
+    traced: list[Any] = []
+    made = Pipeline._traced
+    monkeypatch.setattr(Pipeline, "_traced", lambda self, returned: traced.append(self) or made(self, returned))
+    with gp.use_device("reference"):
+        ndimage.find_objects(np.minimum(LABELS, 20))
+        traced.clear()
+        for most in (19, 30):
+            few = np.minimum(LABELS, most)
+            assert ndimage.find_objects(few) == scipy.ndimage.find_objects(few)
+        assert not traced
+
+
 def test_extremes_of_any_numbers():
     numbers = np.array([np.nan, 3, -np.inf, -0.0, 2**63, -5])
     labels = [1, 1, 2, 3, 4, 4]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, is_dataclass
+from dataclasses import astuple, is_dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,8 @@ from gpuop.engine.interop import library_of, numpy_dtype
 from gpuop.engine.jit.array_arguments import an_array, as_field
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, refuse_swapped
+from gpuop.lib.ndimage.measure.label_groups import LabelIndex
+from gpuop.lib.ndimage.measure.open_index import OpenIndex, opened, rows_of
 
 TO_HOST = ("get", "cpu", "copy_to_host")  # methods of CuPy's arrays, PyTorch's and Numba's
 Measure = Callable[..., Any]  # of fields and constants: a field, or a tuple of fields
@@ -26,20 +28,42 @@ def measured(measure: Measure, input: Any, beside: Any, *constants: Any) -> Any:
     """What a function makes of a field, and of another one or None: of arrays numbers and arrays, those of their library.
 
     Args:
-        constants: further arguments; those of a dataclass are told apart by what they hold, which is plain.
+        constants: further arguments; those of a dataclass are told apart by what they hold, which is plain. Results by a
+            `LabelIndex` have its shape.
     """
+    made, index = of_groups(measure, input, beside, *constants)
+    if is_lazy(input, beside):
+        return made
+    several = isinstance(made, tuple)
+    rows = [_number(each if index is None else rows_of(each, index)) for each in (made if several else (made,))]
+    return tuple(rows) if several else rows[0]
+
+
+def of_groups(measure: Measure, input: Any, beside: Any, *constants: Any) -> tuple[Any, LabelIndex | None]:
+    """As `measured`, with results of all groups and the index by which `rows_of` cuts them; None where they are cut."""
     one, other = (as_array(given) for given in (input, beside))
-    if any(isinstance(given, (Field, Placeholder)) for given in (one, other)):
-        return measure(as_field(one), None if other is None else as_field(other), *constants)
-    told = tuple((type(c), astuple(c)) if is_dataclass(c) and not isinstance(c, type) else c for c in constants)
-    made = _run(measure)(one, other, told)
-    return tuple(map(_number, made)) if isinstance(made, tuple) else _number(made)
+    if is_lazy(one, other):
+        return measure(as_field(one), None if other is None else as_field(other), *constants), None
+    index = next((c for c in constants if isinstance(c, LabelIndex)), None)
+    open_index = opened(index, other) if index is not None and type(one) is np.ndarray else None
+    if open_index is None:
+        return _run(measure)(one, other, tuple(map(_told, constants))), None
+    told = tuple(_told(open_index[0] if c is index else c) for c in constants)
+    return _run(measure)(one, other, told, open_index[1]), index
+
+
+def _told(constant: Any) -> Any:
+    """A constant as plain values."""
+    plain = is_dataclass(constant) and not isinstance(constant, type)
+    return (type(constant), astuple(constant)) if plain else constant
 
 
 @lru_cache
 def _run(measure: Measure) -> Pipeline:
-    def of_fields(one: Any, other: Any, constants: tuple[Any, ...]) -> Any:
-        given = (c[0](*c[1]) if isinstance(c, tuple) and c and isinstance(c[0], type) else c for c in constants)
+    def of_fields(one: Any, other: Any, constants: tuple[Any, ...], numbers: Any = None) -> Any:
+        given = [c[0](*c[1]) if isinstance(c, tuple) and c and isinstance(c[0], type) else c for c in constants]
+        if numbers is not None:
+            given = [replace(c, numbers=as_field(numbers)) if isinstance(c, OpenIndex) else c for c in given]
         return measure(as_field(one), None if other is None else as_field(other), *given)
 
     of_fields.__name__ = of_fields.__qualname__ = measure.__name__.strip("_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -71,6 +71,40 @@ class LabelIndex:
         values = self.values or [0.0]
         return isinstance(values[0], int) and values[-1] - values[0] == len(values) - 1
 
+    def mask(self, labels: Field) -> Field:
+        """Which points are measured, where the index is one number or none."""
+        return labels > 0 if self.values is None else labels == self.values[0]
+
+    def place_of(self, labels: Field) -> Field:
+        """The number of each point's group: int32, or NOWHERE."""
+        return _place_of(labels, self)
+
+    def cut(self, made: Field) -> Field:
+        """Results of all groups as those of the index."""
+        places, behind = self.places, made.type.array_shape[1:]
+        whole = places == list(range(len(places)))
+        made = made[: len(places)] if whole else take(made, np.array(places, np.int64), 0)
+        return reshape(made, (*(self.shape or ()), *behind))
+
+
+class GroupIndex(Protocol):
+    """What groups ask of an index."""
+
+    @property
+    def shape(self) -> tuple[int, ...] | None: ...
+
+    @property
+    def room(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    def mask(self, labels: Field) -> Field: ...
+
+    def place_of(self, labels: Field) -> Field: ...
+
+    def cut(self, made: Field) -> Field: ...
+
 
 def room_of(count: int) -> int:
     """A number of groups that holds so many, the same for similar ones, so that kernels are compiled once."""
@@ -110,7 +144,7 @@ class LabelGroups:
         single: whether there is one group, so that results are numbers.
     """
 
-    def __init__(self, values: Field, labels: Field | None, index: LabelIndex) -> None:
+    def __init__(self, values: Field, labels: Field | None, index: GroupIndex) -> None:
         if values.tensor_shape:
             raise UnsupportedError("measurements are of scalars: take an element of the tensors, as in `f[..., 0]`")
         self.index, self.single = index, labels is None or index.shape is None
@@ -126,14 +160,14 @@ class LabelGroups:
         """Of one group: which points it has, None if all."""
         if self.labels is None:
             return None
-        return self.labels > 0 if self.index.values is None else self.labels == self.index.values[0]
+        return self.index.mask(self.labels)
 
     @property
     def places(self) -> Field:
         """The number of each point's group: int32, or NOWHERE."""
         if self.labels is None:
             return filled(self.values.type.replace(dtype="int32"), 0)
-        return _place_of(self.labels, self.index)
+        return self.index.place_of(self.labels)
 
     @property
     def bins(self) -> Bins:
@@ -145,10 +179,7 @@ class LabelGroups:
             made = where(present, made, missing)
         if self.single:
             return made[0]
-        places, behind = self.index.places, made.type.array_shape[1:]
-        whole = places == list(range(len(places)))
-        made = made[: len(places)] if whole else take(made, np.array(places, np.int64), 0)
-        return reshape(made, (*(self.index.shape or ()), *behind))
+        return self.index.cut(made)
 
 
 def _broadcast(values: Field, labels: Field) -> tuple[Field, Field]:

@@ -17,7 +17,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.interop import numpy_dtype
 from gpuop.ir.axis_limit import check_axes
 from gpuop.ir.types import FieldType
-from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, parted, shape_of, values_of
+from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, of_groups, parted, shape_of, values_of
 from gpuop.lib.ndimage.measure.label_groups import NOWHERE, LabelGroups, LabelIndex, index_of, room_of
 from gpuop.ops.elementwise.algebra import astype, where
 from gpuop.ops.layout.gather import Place, Reading, apart, gathered, own_place
@@ -102,11 +102,11 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
 
 def _values_and_places(input: Any, labels: Any, chosen: LabelIndex) -> list[tuple[Any, Any]]:
     """Of each label its points' values, and their numbers in row-major order."""
-    order, values, counts = measured(_by_group, input, labels, chosen)
+    (order, values, counts), _ = of_groups(_by_group, input, labels, chosen)
     if any(isinstance(given, Field) for given in (input, labels)):
         order, values = values_of(order), values_of(values)
     ends = np.cumsum(values_of(counts)).tolist()
-    return list(zip(parted(values, ends), parted(order, ends), strict=True))
+    return list(zip(parted(values, ends), parted(order, ends), strict=True))[-chosen.count :]  # room comes first
 
 
 def labeled_comprehension(

@@ -1,0 +1,86 @@
+"""An index of labels whose numbers are an argument: measurements with other labels, and with more, run the same kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gpuop.dsl as k
+from gpuop.dsl.fields.field import Field
+from gpuop.engine.interop import numpy_dtype
+from gpuop.lib.ndimage.measure.label_groups import NOWHERE, LabelIndex
+from gpuop.ops.elementwise.algebra import astype
+from gpuop.ops.layout.gather import Place, Reading, gathered
+from gpuop.ops.sort.search import found
+
+
+@dataclass(frozen=True)
+class OpenIndex:
+    """As a `LabelIndex`, but for its numbers.
+
+    Attributes:
+        room: number of groups, those of the labels last.
+        single: whether the index is one number.
+        whole: whether the labels follow one another.
+        numbers: the labels in order, the first one as often as it takes to fill the room; of a whole index the first and last.
+    """
+
+    room: int
+    single: bool
+    whole: bool
+    numbers: Field | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """None where the index is one number."""
+        return None if self.single else ()
+
+    @property
+    def count(self) -> int:
+        return self.room
+
+    def mask(self, labels: Field) -> Field:
+        """Which points have the label of an index of one number."""
+        assert self.numbers is not None
+        return astype(labels, "int64") == self.numbers[0]
+
+    def place_of(self, labels: Field) -> Field:
+        """The number of each point's group: int32, or NOWHERE."""
+        assert self.numbers is not None
+        numbers, last = self.numbers, self.room - 1
+
+        def group(at: Place, read: Reading) -> Any:
+            own = k._convert(read.at(labels, at), "int64")
+            if self.whole:
+                inside = (own >= k._readTensor(numbers, 0)) & (own <= k._readTensor(numbers, 1))
+                return k._where(inside, last - k._convert_int(k._readTensor(numbers, 1) - own), NOWHERE)
+            place = found(last, lambda n: k._readTensor(numbers, n + 1) <= own)
+            return k._where(k._readTensor(numbers, place) == own, place, NOWHERE)
+
+        return gathered("group", labels.type.replace(dtype="int32"), [labels, numbers], group, (self.whole, self.room))
+
+    def cut(self, made: Field) -> Field:
+        """Results of all groups: `rows_of` takes those of the index."""
+        return made
+
+
+def opened(index: LabelIndex, labels: Any) -> tuple[OpenIndex, np.ndarray[Any, Any]] | None:
+    """The open index and its numbers; None for labels and numbers that are no NumPy integers which int64 holds."""
+    values = index.values
+    if type(labels) is not np.ndarray or values is None or not values or np.dtype(index.dtype).kind != "i":
+        return None
+    if numpy_dtype(labels).kind not in "iu" or numpy_dtype(labels) == np.uint64:
+        return None
+    single = index.shape is None
+    numbers = [values[0], values[-1]] if index.whole else [values[0]] * (index.room - len(values)) + values
+    return OpenIndex(index.room, single, index.whole, None), np.array(numbers, np.int64)
+
+
+def rows_of(made: Any, index: LabelIndex) -> Any:
+    """Of NumPy's results of all groups those of the index."""
+    if index.shape is None:
+        return made
+    places = np.array(index.places, np.int64) + (index.room - index.count)
+    return made[places].reshape(*index.shape, *made.shape[1:])
