@@ -1,6 +1,6 @@
-"""Which values are other threads' work: what a kernel reads or writes elsewhere than at each thread's own point.
+"""Cross-thread dependences: reads and writes of a kernel at other points than each thread's own.
 
-This keeps two operators apart, but is no refusal: a value that other threads make can be computed again where it is read
+They keep two operators in separate kernels, but are no refusals: a value of other threads can be recomputed where it is read
 (`recompute.py`).
 """
 

@@ -90,7 +90,7 @@ class Groups:
         return inputs, frozenset(v for v in exports if v in self.wanted or outside(v))
 
     def arguments(self, values: Collection[int]) -> int:
-        """What a kernel that reads and writes these values is passed, in units of `Limits.arguments`."""
+        """The arguments of a kernel that reads and writes these values, in units of `Limits.arguments`."""
         return len(values) + sum(self.words[v] - 1 for v in self.words.keys() & values)
 
     def edges(self, a: int, b: int) -> Iterator[tuple[Op, Op, int]]:
@@ -151,12 +151,12 @@ class Groups:
         return {v for v in made if v in self.wanted or not self.using.get(v, {}).keys() <= inside}
 
     def are_apart(self, a: Op, b: Op) -> bool:
-        """Whether two operators are in different groups, both alive."""
+        """Return whether two operators are in different groups, both alive."""
         first, second = self.of[a.number], self.of[b.number]
         return first != second and first in self.members and second in self.members
 
     def has_stages(self, a: int, b: int) -> bool:
-        """Whether operators of the fused kernel would read values of others at other points."""
+        """Return whether operators of the fused kernel would read values of others at other points."""
         return bool(self.staged & {a, b}) or any(needs_other_threads(*e) is not None for e in self.edges(a, b))
 
     def merge(self, a: int, b: int) -> None:
@@ -179,5 +179,5 @@ class Groups:
 
 
 def _is_shaped(kernel: Launchable) -> bool:
-    """Whether what it computes depends on its work-groups, so that these have one shape."""
+    """Return whether a kernel has work-groups of a fixed shape."""
     return isinstance(kernel, Kernel) and kernel.group is not None

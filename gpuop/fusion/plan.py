@@ -61,8 +61,7 @@ def plan(
     """Fuse what the rules allow and the costs advise, split what a device has no room for, and order the kernels.
 
     Args:
-        layouts: of the values that do not lie in memory as gpuop's own do, besides leaves in others' memory: schedules may not
-            be for them.
+        layouts: layouts of values in the caller's memory, besides those of borrowed leaves; some schedules do not take them.
     """
     layouts = {**layouts, **program.layouts}
     program = settled(program, limits.choices)
@@ -79,10 +78,10 @@ def plan(
 def _kernels(
     program: Program, limits: Limits, layouts: Mapping[int, Layout], optimize: bool
 ) -> tuple[list[Piece], tuple[Apart, ...]]:
-    """What becomes a kernel, in the order of launches, and what is left apart.
+    """The kernels in the order of launches, and the pairs that are not fused.
 
-    Where no schedule suits a kernel with intermediates, it is cut at those that are the fewest bytes, and where an operator keeps
-    others from having vectors, before that; then all is fused anew.
+    If no schedule suits a kernel with intermediates, it is cut at those with the fewest bytes; if an operator keeps others
+    from vectors, it is cut before that operator. Then everything is fused again.
     """
     memory: set[int] = set()  # values that are no intermediates
     severed: Severed = {}

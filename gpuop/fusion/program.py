@@ -42,12 +42,12 @@ class Op:
 
     @property
     def updates(self) -> bool:
-        """Whether an output begins as an input does, which is copied as it lies."""
+        """True if an output starts from an input, which is copied with its layout."""
         return any(output.initial is not None for kernel, _ in _recorded(self) for output in kernel.outputs)
 
     @property
     def precision(self) -> str:
-        """How exactly it computes; what runs on the host, and what repeats others, does nothing itself."""
+        """The precision of the kernel; host functions and iterations are exact, as they compute nothing themselves."""
         return self.kernel.precision if isinstance(self.kernel, Kernel) else EXACT
 
     @property
@@ -69,12 +69,12 @@ Network = Any  # a networkx.DiGraph; networkx is imported with the first plan
 
 @dataclass(frozen=True)
 class Cycle:
-    """How a program that is evaluated at every step of a ComputeGraph goes on from one step to the next.
+    """The cycle of a program that is evaluated at every step of a ComputeGraph.
 
     Attributes:
         changing: leaves that change from step to step: states and sensors.
         settable: leaves that change when they are set: parameters.
-        nexts: states, each with the value that it takes next.
+        nexts: states, each with its next value.
     """
 
     changing: frozenset[int]
@@ -87,7 +87,7 @@ class Program:
     """Values are numbers: leaves and results alike. `key` is equal for programs that compute the same.
 
     Attributes:
-        cycle: None for what is evaluated once.
+        cycle: None for a program that is evaluated once.
         dynamic: values of which no kernel is to know the extents: arguments of pipelines and operators, and what is made of them.
     """
 

@@ -1,6 +1,6 @@
-"""Which values are computed where they are read instead of going through memory: when the operations cost less than the bytes.
+"""Recomputation: a value is computed at each read instead of going through memory, if the operations cost less than the bytes.
 
-This answers `needs_other_threads` alone: a consumer that computes its producer's value itself needs no other thread for it.
+This answers `needs_other_threads` alone: a consumer that recomputes its producer's value needs no other thread for it.
 Refusals stand.
 """
 
@@ -104,8 +104,8 @@ class Recomputing:
         return needs_other_threads(maker, op, value) is not None or self._late(op, value)
 
     def _late(self, op: Op, value: int) -> bool:
-        """Whether an operator also needs, through another grid, a result of the same value: where both are fused with its
-        maker, the value goes through memory anyway.
+        """Return whether an operator also needs, through another grid, a result of the same value, which then goes through
+        memory anyway, even if both are fused with its producer.
         """
         if value not in self.gathered:
             maker, users = self.groups.maker[value], self.groups.using[value].values()
@@ -121,8 +121,8 @@ class Recomputing:
         return op.number in waiting
 
     def is_late(self, op: Op) -> bool:
-        """Whether an operator is rather computed with its readers: all need other threads' values, and what it reads itself goes
-        through memory to such threads anyway.
+        """Return whether an operator should be computed with its readers: all need values of other threads, and its own inputs
+        go through memory to such threads anyway.
         """
         uses = [(user, value) for value in op.outputs for user in self.groups.using.get(value, {}).values()]
         made = [value for value in dict.fromkeys(op.inputs) if value in self.groups.maker]

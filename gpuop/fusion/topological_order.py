@@ -33,7 +33,7 @@ class Order:
         self.place = {node: at for at, node in enumerate(network)}
 
     def detour(self, a: int, b: int) -> bool:
-        """Whether a path between the two, in whichever direction there may be one, passes another node."""
+        """Return whether a path between the two, in either direction, passes another node."""
         a, b = sorted((a, b), key=self.place.__getitem__)
         graph = self.graph
         if graph.out_degree(a) <= graph.in_degree(b):  # search from the end with fewer neighbours
@@ -41,7 +41,7 @@ class Order:
         return any(graph.has_edge(a, node) for node in self._reached(b, graph.predecessors, a, b))
 
     def leads(self, a: int, b: int) -> bool:
-        """Whether there is a path from a to b."""
+        """Return whether there is a path from a to b."""
         return self.place[a] < self.place[b] and (self.graph.has_edge(a, b) or self.detour(a, b))
 
     def _reached(self, start: int, near: Callable[[int], Iterator[int]], a: int, b: int) -> Iterator[int]:
@@ -49,7 +49,7 @@ class Order:
         import networkx as nx
 
         place, low, high = self.place, self.place[a], self.place[b]
-        if not any(low < place[n] < high for n in near(start)):  # as mostly
+        if not any(low < place[n] < high for n in near(start)):  # the usual case
             return iter(())
         edges = nx.generic_bfs_edges(self.graph, start, lambda node: (n for n in near(node) if low < place[n] < high))
         return (node for _, node in edges)

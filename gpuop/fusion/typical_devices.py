@@ -1,6 +1,6 @@
-"""How long kernels take on a device that is typical of its kind, in operations that it does meanwhile.
+"""The predicted time of kernels on a typical CPU or GPU, in operations of the same time.
 
-What is decided by these times is decided alike on all devices of a kind, where none is at hand, and on each run.
+Decisions by these times are the same on all devices of a kind, without a device, and on each run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PREDICTED = DiskMemo[float]("predicted", float, float)
 
 
 def _facts(moved: float, kinds: Mapping[str, float], function: float) -> DeviceFacts:
-    """Of a kind that does so many operations while it moves a byte, and takes so many for other things."""
+    """The model of a kind of device, in operations: the time to move a byte, of kinds of work, and of a function."""
 
     def seconds(kind: str) -> float:
         op, _, dtype = kind.partition(" ")
@@ -40,12 +40,12 @@ FACTS: Mapping[str, DeviceFacts] = {
 
 
 def predicted(kernel: Kernel, target: Target) -> float:
-    """Operations that such a device does in the time of a kernel; infinitely many where no schedule keeps its intermediates."""
+    """The time of a kernel on a typical device, in operations; infinite if no schedule keeps its intermediates."""
     return _predicted(kernel, target, config.generating)
 
 
 def least(kernel: Kernel, target: Target) -> float:
-    """What a kernel takes at least: to move its bytes."""
+    """The least time of a kernel: a launch, and the time to move its bytes."""
     facts = FACTS[target.device]
     return facts.launch + facts.moving(moved(kernel))
 

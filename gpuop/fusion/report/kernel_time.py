@@ -1,4 +1,4 @@
-"""How long a kernel should take: to move its bytes, and for what its threads do, by how long the device takes for each.
+"""The predicted time of a kernel, from its bytes, the work of its threads and the speed of the device.
 
 The model is the roofline of Williams, Waterman and Patterson (CACM 2009), rounded where its two sides meet, as neither hides the
 other wholly. What threads do is counted in the kernel that will run, so a method needs no model of its own.
@@ -28,11 +28,11 @@ SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two
 LINE = {"cpu": 64, "gpu": 32}  # bytes that memory gives at once
 LOADS = {"cpu": 1.0, "gpu": 3.0}  # operations that an access to near memory takes as long as
 CROWDED = {"cpu": 1.2, "gpu": 1.0}  # times as long as measured alone, operations take among others
-ALONE = (NEIGHBOUR, ATOMIC)  # what is measured as it occurs
-SCALAR = 0.5  # of an operation on a vector's lanes, what one takes that is common to them
+ALONE = (NEIGHBOUR, ATOMIC)  # kinds whose measured times need no correction for other operations
+SCALAR = 0.5  # cost of an operation that all lanes of a vector share, relative to one of the lanes
 WAITS = 32.0  # and a barrier
 LIBRARY = {"cpu": 6.0, "gpu": 1.0}  # times as long as a kernel's, operations of a library's transform take
-DEPTH = 8  # of a CPU's operations that wait for one another
+DEPTH = 8  # length of dependent chains on a CPU, in operations
 
 
 def duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:

@@ -1,4 +1,4 @@
-"""What is known of the integers of a lowered kernel: how they differ between threads, and which are part of addresses."""
+"""Analysis of the integers of a lowered kernel: their strides between threads, and their part in addresses."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ COMPARISONS = ("lt", "le", "gt", "ge")
 
 
 class ThreadValues:
-    """Learns from statements in the order of the text.
+    """The facts about values, from statements in the order of the text.
 
     Attributes:
-        strides: how much greater an integer of the next thread is; what is not here differs in no known way.
-        sums: of integers, another one and what is added to it.
-        runs: how often a value changes.
-        extents: what integers are less than, that begin at 0.
-        positions: what is computed of positions and counters alone.
-        comparisons: what values are compared, by the variables that say which is less.
+        strides: the difference of an integer to that of the next thread; unknown for others.
+        sums: integers that are another one plus a constant.
+        runs: the number of times that a value changes.
+        extents: the exclusive upper bounds of integers from 0 on.
+        positions: values that depend on positions and counters alone.
+        comparisons: the compared values, by the variable of the result.
         constants: the numbers that vectors have in all lanes.
-        counted: the counters of loops that are expanded, and sums with them.
-        guessed: how many loops around whose bounds are not known.
+        counted: counters of expanded loops, and sums with them.
+        guessed: the number of enclosing loops with unknown bounds.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -44,7 +44,7 @@ class ThreadValues:
     # --- learning ---------------------------------------------------------------------------------------------------
 
     def note(self, stmt: ir.Stmt, runs: float) -> None:
-        if isinstance(stmt, (ir.For, ir.While)):  # what a turn leaves for the next one changes at each
+        if isinstance(stmt, (ir.For, ir.While)):  # loop-carried values change in each iteration
             turns = runs * self.turns(stmt)
             carried = (inner.var for block in blocks(stmt) for inner in walk(block) if isinstance(inner, ir.Assign))
             self.runs |= {var: max(turns, self.runs.get(var, 0.0)) for var in carried}
@@ -91,7 +91,7 @@ class ThreadValues:
     # --- what is known ----------------------------------------------------------------------------------------------
 
     def stride(self, expr: ir.Expr) -> int | None:
-        """How much greater the next thread's value is; None where that is not known, or no number."""
+        """The difference of a value to that of the next thread; None if it is unknown."""
         inner = operands(expr)
         match expr:
             case ir.Ref(var=var):
@@ -112,13 +112,13 @@ class ThreadValues:
         return 0 if all(self.stride(e) == 0 for e in inner) else None
 
     def varying(self, expr: ir.Expr, runs: float) -> float:
-        """How often an expression is computed: compilers take it out of loops that it does not depend on."""
+        """The number of times that an expression is computed: compilers hoist it out of loops that it does not depend on."""
         return min(
             runs, max((self.runs.get(e.var, runs) for e in walk_expr(expr) if isinstance(e, ir.Ref)), default=1.0)
         )
 
     def is_offset(self, expr: ir.Expr) -> bool:
-        """Whether an integer is a sum with the counter of a loop that is expanded, and so part of an address."""
+        """Return whether an integer is a sum with the counter of an expanded loop, and so part of an address."""
         sums = isinstance(expr, ir.Apply) and expr.op in ("add", "sub", "mul") and expr.type.integer
         return sums and self.is_counted(operands(expr))
 
@@ -126,7 +126,7 @@ class ThreadValues:
         return any(isinstance(e, ir.Ref) and e.var in self.counted for e in atoms)
 
     def is_extreme(self, expr: ir.Apply) -> bool:
-        """Whether the lesser or the greater of two values is chosen."""
+        """Return whether an expression is the minimum or the maximum of two values."""
         match expr:
             case ir.Apply(op="choose", args=(ir.Ref(var=var), *chosen)):
                 return self.comparisons.get(var) == self.each(chosen)
@@ -145,20 +145,20 @@ class ThreadValues:
         )
 
     def turns(self, stmt: ir.Stmt) -> float:
-        """How often the blocks of a statement run. A loop that threads may leave ends at any turn: the geometric mean counts."""
+        """The number of times that the blocks of a statement run; for a loop with breaks the geometric mean of 1 and all."""
         turns = self._turns(stmt)
         return math.sqrt(turns) if isinstance(stmt, ir.For) and _is_left(stmt.body) else turns
 
     @contextmanager
     def inside(self, stmt: ir.Stmt) -> Iterator[None]:
-        """While the blocks of a statement are looked at."""
+        """Count an enclosing loop with unknown bounds during a walk of its blocks."""
         more = isinstance(stmt, (ir.For, ir.While)) and self._known_turns(stmt) is None
         self.guessed += more
         yield
         self.guessed -= more
 
     def _turns(self, stmt: ir.Stmt) -> float:
-        """Where bounds are not known a guess; in loops of which that is so its root, as searches are seldom long in all turns."""
+        """The iterations of a loop; a guess if bounds are unknown, and its root within such loops, as few searches are long."""
         known = self._known_turns(stmt)
         return float(ITERATIONS**0.5**self.guessed) if known is None else known
 
@@ -176,7 +176,7 @@ class ThreadValues:
         return known
 
     def sum(self, expr: ir.Expr) -> tuple[ir.Expr | None, int]:
-        """An integer and what is added to it."""
+        """An integer as another one plus a constant."""
         if isinstance(expr, ir.Const):
             return None, int(expr.value)
         if isinstance(expr, ir.Ref) and expr.var in self.sums:
@@ -186,9 +186,9 @@ class ThreadValues:
         return expr, 0
 
     def share(self, cond: ir.Expr) -> float:
-        """Of the threads, and of the turns of their loops, those that a condition lets in."""
+        """The share of threads, and of iterations of their loops, that fulfil a condition."""
         if isinstance(cond, ir.Ref) and cond.var.mutable and cond.var.temporary:
-            return 0.0  # what a pass has threads look for
+            return 0.0  # a flag of a pass, seldom set
         value = self.positions.get(cond.var) if isinstance(cond, ir.Ref) else None
         if isinstance(value, ir.Apply) and value.op == "eq":
             return 0.0  # a row or a column of many
@@ -198,7 +198,7 @@ class ThreadValues:
         return 1.0
 
     def extent(self, expr: ir.Expr) -> int | None:
-        """What an integer is less than, that begins at 0."""
+        """The exclusive upper bound of an integer from 0 on; None if it is unknown."""
         match expr:
             case ir.Const(value=value) if expr.type.integer:
                 return int(value) + 1
@@ -216,6 +216,6 @@ class ThreadValues:
 
 
 def _is_left(block: ir.Block) -> bool:
-    """Whether something in the body of a loop ends that loop."""
+    """Return whether the body of a loop has a break."""
     inner = (each for stmt in block if not isinstance(stmt, (ir.For, ir.While)) for each in blocks(stmt))
     return any(isinstance(stmt, ir.Break) for stmt in block) or any(map(_is_left, inner))

@@ -1,4 +1,4 @@
-"""What the threads of a kernel do, counted in the form that is printed: operations, functions, and accesses of memory."""
+"""The workload of a kernel's threads, counted in the printable form: operations, functions and memory accesses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ from gpuop.ir.visit import blocks, operands, values, walk, walk_expr
 from gpuop.passes.regions.guard_domain import guard_domain
 
 OPERATION, ACCESS, NEIGHBOUR, FAR, ATOMIC, BARRIER = "operation", "access", "neighbour", "far", "atomic", "barrier"
-VECTOR = (
-    "vector operation"  # of a lane of a vector that gpuop has written, where a CPU's compiler might have made others
-)
-SLOW = {"div", "mod", "sqrt", "fmod", "native_divide"}  # of floats, beside functions within an error bound
-WEIGHTS = {"div": 8.0, "mod": 8.0}  # operations that those of integers take as long as
+VECTOR = "vector operation"  # of a lane of an explicit vector, which a CPU compiler leaves as it is
+SLOW = {
+    "div",
+    "mod",
+    "sqrt",
+    "fmod",
+    "native_divide",
+}  # slow operations of floats, besides functions with an error bound
+WEIGHTS = {"div": 8.0, "mod": 8.0}  # cost of integer division and remainder, in additions
 MASK = 32  # bits of what a comparison in vectors leaves, where nothing narrower is with it
 WIDE = 4.0  # neighbouring elements that one access of a GPU takes
 NARROW = 3.0  # times as long as floats, elements of fewer bits take that a CPU gathers
@@ -35,11 +39,11 @@ Counts = defaultdict[str, float]
 
 @dataclass(frozen=True)
 class Workload:
-    """What one thread does.
+    """The work of one thread.
 
     Attributes:
-        threads: how many do it.
-        vectors: whether it computes in vectors, so that a compiler makes none of threads.
+        threads: the number of threads.
+        vectors: True if it computes in vectors, so that a compiler does not vectorize over threads.
         lanes: by kind, for each lane of a vector, or where it differs between threads: OPERATION, ACCESS (of memory that lies
             near, or beside that of the next thread), NEIGHBOUR (of a place that is computed), FAR (of one in another line than
             that of the next thread), ATOMIC, BARRIER, or an operator and its type.
@@ -53,7 +57,7 @@ class Workload:
 
 
 def workload(kernel: Kernel, target: Target) -> Workload:
-    """Of a recorded kernel as it runs on a target, its schedule included; kept, as plans are explained more than once."""
+    """The workload of a recorded kernel on a target, with its schedule; cached, as plans are explained more than once."""
     return _workload(kernel, target, config.generating)
 
 
@@ -90,7 +94,7 @@ class _Count:
                         self.block(inner, runs * turns)
 
     def branches(self, stmt: ir.If, runs: float) -> None:
-        """Of two branches by a position, the one that is less: the other one is for edges."""
+        """Count the cheaper of two branches on a position; the other one is for edges."""
         if not (stmt.orelse and self.known.is_position(stmt.cond)):
             for inner in (stmt.then, stmt.orelse):
                 self.block(inner, runs * self.known.share(stmt.cond))
@@ -149,7 +153,7 @@ class _Count:
                 self.access(memory, index, value.type.lanes, runs)
             case ir.Wide(array=array):
                 self.lanes[ACCESS] += array.elements * runs / WIDE
-            case ir.Atomic(op="read", memory=memory, index=index):  # of an output: no other thread waits
+            case ir.Atomic(op="read", memory=memory, index=index):  # a read of an output: no other thread waits
                 self.access(memory, index, 1, runs)
             case ir.Atomic(memory=memory):
                 self.lanes[ATOMIC if isinstance(memory, ir.FieldParam) else ACCESS] += runs
@@ -158,7 +162,7 @@ class _Count:
 
 
 def _bits(expr: ir.Expr) -> int:
-    """Of the widest element of a vector that an operation has to do with; what is true or false is as wide as the others."""
+    """The bits of the widest operand or result of an operation on vectors; a bool is as wide as the others."""
     kinds = {e.type.dtype for e in (expr, *operands(expr))} - {BOOL}
     return max((dtype.bits for dtype in kinds), default=MASK)
 
