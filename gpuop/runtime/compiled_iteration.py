@@ -43,9 +43,9 @@ class CompiledIteration:
         self.count = count
         self.bodies = {turns: prepare(part.plan(limits)) for turns, part in self.parts.items()}
         self.until = prepare(kernel.until.plan(limits)) if kernel.until is not None else None
-        known = kernel.times is not None and kernel.until is None
+        counted = kernel.times is not None and kernel.until is None
         self.places = StatePlaces(
-            len(kernel.outputs), self.parts, self.launched() if known else islice(self.launched(), 1)
+            len(kernel.outputs), self.parts, self.launched() if counted else islice(self.launched(), 1)
         )
 
     def through(self, backend: Backend, each: Callable[[Any], CompiledPlan]) -> CompiledIteration:
@@ -98,19 +98,19 @@ class StatePlaces:
 
     def step(self, place: Place, turns: int) -> tuple[Place, dict[int, int]]:
         """Return the assignment after some iterations, and the buffers of the states that they compute."""
-        found = self.steps.get((place, turns))
-        if found is None:
-            found = self.steps[place, turns] = self._step(self.parts[turns], place)
-        return found
+        result = self.steps.get((place, turns))
+        if result is None:
+            result = self.steps[place, turns] = self._step(self.parts[turns], place)
+        return result
 
     def _step(self, part: Part, place: Place) -> tuple[Place, dict[int, int]]:
-        taken, made = set(place), dict[int, int]()
+        used, buffers = set(place), dict[int, int]()
         for value in part.program.wanted:
-            if value not in part.given and value not in made:
+            if value not in part.given and value not in buffers:
                 of_kind = count(self.kinds.index(part.program.types[value]), len(self.kinds))
-                made[value] = next(number for number in of_kind if number not in taken)
-                taken.add(made[value])
-        return tuple(place[part.given[v]] if v in part.given else made[v] for v in part.program.wanted), made
+                buffers[value] = next(number for number in of_kind if number not in used)
+                used.add(buffers[value])
+        return tuple(place[part.given[v]] if v in part.given else buffers[v] for v in part.program.wanted), buffers
 
 
 class _Bound:
@@ -119,7 +119,7 @@ class _Bound:
     def __init__(self, turns: CompiledIteration, arguments: list[Argument]) -> None:
         self.turns, self.kernel, self.backend = turns, turns.kernel, turns.backend
         self.places = turns.places
-        self.given, self.outputs = arguments[: len(self.kernel.inputs)], arguments[len(self.kernel.inputs) :]
+        self.inputs, self.outputs = arguments[: len(self.kernel.inputs)], arguments[len(self.kernel.inputs) :]
         self.types = [param.type for param in self.kernel.written]
         self.memory = {turns: self._memory(turns) for turns in self.turns.bodies}
         if self.turns.until is not None:
@@ -134,21 +134,21 @@ class _Bound:
         assert prepared is not None
         nexts = self.turns.parts[turns].program.wanted if turns else ()
         types = prepared.plan.program.types
-        made = (v for step in prepared.plan.launches for v in step.outputs if v not in nexts)
-        return {v: self.backend.empty(types[v]) for v in made}
+        own = (v for step in prepared.plan.launches for v in step.outputs if v not in nexts)
+        return {v: self.backend.empty(types[v]) for v in own}
 
     def _written(self) -> dict[int, Argument]:
         """Return the buffers that are outputs: those that the last iteration writes if it is known, otherwise the first ones."""
         parts = self.turns.parts.values()
-        known = self.kernel.times is not None and self.kernel.until is None
-        if not known and any(v in part.given for part in parts for v in part.program.wanted):
+        counted = self.kernel.times is not None and self.kernel.until is None
+        if not counted and any(v in part.given for part in parts for v in part.program.wanted):
             return {}  # one state may end in the output of another one
         pairs = zip(reversed(self.places.last), reversed(self.outputs), strict=True)
         return {number: output for number, output in pairs if number >= 0}
 
     def _buffer(self, number: int) -> Argument:
         if number < 0:
-            return self.given[~number]
+            return self.inputs[~number]
         if number not in self.buffers:
             self.buffers[number] = self.backend.empty(self.places.kind(number))
         return self.buffers[number]
@@ -157,7 +157,7 @@ class _Bound:
 
     def adjust(self, position: int, scalars: Argument) -> None:
         """Set a by-value argument of later runs."""
-        self.given[position] = scalars
+        self.inputs[position] = scalars
         self.launches.clear()
         self.tests.clear()
 
@@ -165,34 +165,34 @@ class _Bound:
         """Run all iterations. If their number is known, the last one writes the outputs."""
         self.place, launched, until = self.places.first, self.turns.launched(), self.kernel.until
         looking = None if until is None else self.kernel.every // self.turns.count
-        while taken := self._take(islice(launched, looking)):
-            if until is None or (taken == self.kernel.every and self._ends(self.place)):
+        while count := self._take(islice(launched, looking)):
+            if until is None or (count == self.kernel.every and self._ends(self.place)):
                 break
         self._deliver(self.place)
 
     def _take(self, launched: Iterable[int]) -> int:
         """Launch, and return the number of iterations."""
-        taken = 0
+        count = 0
 
         def launches() -> Iterator[list[Callable[[], Any]]]:
-            nonlocal taken
+            nonlocal count
             for turns in launched:
                 yield self.launches.find((self.place, turns), partial(self._turn, self.place, turns))
-                self.place, taken = self.places.step(self.place, turns)[0], taken + turns
+                self.place, count = self.places.step(self.place, turns)[0], count + turns
 
         self.backend.launch(chain.from_iterable(launches()))
-        return taken
+        return count
 
     def _turn(self, place: Place, turns: int) -> list[Callable[[], Any]]:
         """Return the launches of a part with the states in these buffers."""
-        made = {value: self._buffer(number) for value, number in self.places.step(place, turns)[1].items()}
-        return self._bound(self.turns.bodies[turns], self.turns.parts[turns], place, self.memory[turns] | made)
+        buffers = {value: self._buffer(number) for value, number in self.places.step(place, turns)[1].items()}
+        return self._bound(self.turns.bodies[turns], self.turns.parts[turns], place, self.memory[turns] | buffers)
 
     def _bound(
-        self, prepared: CompiledPlan, part: Part, place: Place, made: Mapping[int, Argument]
+        self, prepared: CompiledPlan, part: Part, place: Place, buffers: Mapping[int, Argument]
     ) -> list[Callable[[], Any]]:
-        states = [*map(self._buffer, place), *self.given[len(place) :]]
-        values = {v: states[position] for v, position in part.given.items()} | dict(made)
+        states = [*map(self._buffer, place), *self.inputs[len(place) :]]
+        values = {v: states[position] for v, position in part.given.items()} | dict(buffers)
         return [part for number in range(len(prepared.plan.launches)) for part in prepared.bind(number, values).parts]
 
     def _ends(self, place: Place) -> bool:

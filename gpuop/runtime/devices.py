@@ -64,9 +64,9 @@ def examined() -> list[Device]:
     return _examined([*discover(), *reference_gpus()])
 
 
-def _examined(found: list[tuple[Device, Any]]) -> list[Device]:
+def _examined(candidates: list[tuple[Device, Any]]) -> list[Device]:
     out = []
-    for device, _ in found:
+    for device, _ in candidates:
         if device.problem is None:
             try:
                 opened = open_device(device.name)
@@ -107,9 +107,9 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
         if device.problem is not None:
             raise DeviceError(f"{name}: {device.problem}")
         return _opened_once(device.name, opener, checked)
-    found = [device for device, _ in discover()]
-    names = ", ".join(n for device in found if device.problem is None for n in (device.name, *device.aliases))
-    missing = "".join(f"; not {device.name}: {device.problem}" for device in found if device.problem is not None)
+    all_devices = [device for device, _ in discover()]
+    names = ", ".join(n for device in all_devices if device.problem is None for n in (device.name, *device.aliases))
+    missing = "".join(f"; not {device.name}: {device.problem}" for device in all_devices if device.problem is not None)
     raise DeviceError(f"there is no device {name!r}; found: {names}{missing}")
 
 
@@ -164,9 +164,9 @@ def _brief(failed: DeviceError) -> str:
 def current() -> Backend:
     """Return the device in use: of `use_device`, else `set_device`, else GPUOP_DEVICE, else the first that works."""
     checked = config.debug > 0
-    chosen = _chosen.get()
-    if chosen:
-        return _opened(*chosen[-1])
+    choices = _chosen.get()
+    if choices:
+        return _opened(*choices[-1])
     if _everywhere:
         return _opened(_everywhere[-1], checked)
     if config.device:
@@ -229,18 +229,18 @@ def set_device(name: str | Backend | None) -> None:
     Raises:
         DeviceError: there is no such device, or it fails the self-test; then the choice is as it was.
     """
-    chosen = [] if name is None else [name]
-    for each in chosen:
+    choice = [] if name is None else [name]
+    for each in choice:
         _opened(each, config.debug > 0)
-    _everywhere[:] = chosen
+    _everywhere[:] = choice
 
 
 def _opened(name: str | Backend, checked: bool) -> Backend:
     if isinstance(name, Backend):
         return in_use(name)
-    known = _open.get(_key(name, checked))
-    if known is not None and known.name == name and not isinstance(known, _Inherited):
-        return in_use(known)
+    device = _open.get(_key(name, checked))
+    if device is not None and device.name == name and not isinstance(device, _Inherited):
+        return in_use(device)
     return open_device(name, checked)
 
 

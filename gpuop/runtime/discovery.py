@@ -60,16 +60,16 @@ def opencl_devices() -> list[tuple[Device, Any]]:
                 None,
             )
         ]
-    found, seen = [], set()
+    devices, kinds = [], set()
     for number, (platform, device) in enumerate(sorted(listed, key=_rank)):
         kind = "gpu" if _is_gpu(device) else "cpu"
-        alias = () if kind in seen else (f"opencl:{kind}",)
-        seen.add(kind)
+        alias = () if kind in kinds else (f"opencl:{kind}",)
+        kinds.add(kind)
         name = f"opencl:{number}"
-        found.append(
+        devices.append(
             (Device(name, f"{device.name.strip()} ({platform})", None, alias), partial(OpenCL, name, platform, device))
         )
-    return found
+    return devices
 
 
 def reference_gpus() -> list[tuple[Device, Any]]:

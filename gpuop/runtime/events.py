@@ -114,7 +114,7 @@ class _Waiter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._events: deque[tuple[int, ref[Event]]] = deque()
-        self._asked: dict[int, list[Callable[[], None]]] = {}  # by event number
+        self._callbacks: dict[int, list[Callable[[], None]]] = {}  # by event number
         self._thread: threading.Thread | None = None
 
     def add(self, event: Event) -> None:
@@ -128,7 +128,7 @@ class _Waiter:
         """Call `tell` once an event is done."""
         with self._lock:
             if not event.done:
-                self._asked.setdefault(event._number, []).append(tell)
+                self._callbacks.setdefault(event._number, []).append(tell)
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._serve, name="gpuop waits for a queue")
                     self._thread.start()  # no daemon: it must not be in a driver after the interpreter has ended
@@ -138,7 +138,7 @@ class _Waiter:
     def _serve(self) -> None:
         while True:
             with self._lock:
-                if not self._asked:
+                if not self._callbacks:
                     self._thread = None
                     return
                 number, event = self._events[0][0], self._events[0][1]()
@@ -148,8 +148,8 @@ class _Waiter:
                 del event
             with self._lock:
                 self._events.popleft()
-                told = self._asked.pop(number, [])
-            for tell in told:
+                callbacks = self._callbacks.pop(number, [])
+            for tell in callbacks:
                 tell()
 
 

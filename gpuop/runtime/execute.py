@@ -57,8 +57,8 @@ class Prepared:
         )
         # chains of operators make many equal kernels
         kernels = {content(step.kernel): step.kernel for step in plan.launches if isinstance(step.kernel, Kernel)}
-        known = dict(zip(kernels, backend.compile_all(list(kernels.values())), strict=True))
-        self.programs = [self._compiled(step, known) for step in plan.launches]
+        compiled = dict(zip(kernels, backend.compile_all(list(kernels.values())), strict=True))
+        self.programs = [self._compiled(step, compiled) for step in plan.launches]
         wanted = set(plan.program.wanted)
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
@@ -67,7 +67,7 @@ class Prepared:
         self.once = sum(step.rate is Rate.ONCE for step in plan.launches)
         computed = {v for step in plan.launches for v in step.outputs if step.rate is not Rate.ONCE}
         self.replaced = [  # outputs that reuse the memory of dead values
-            {v: given for v, given in step.replaced.items() if given in computed and given in done}
+            {v: source for v, source in step.replaced.items() if source in computed and source in done}
             for step, done in zip(plan.launches, self.done, strict=True)
         ]
 
@@ -86,10 +86,10 @@ class Prepared:
         other.programs = [p.through(backend, each) if isinstance(p, CompiledIteration) else p for p in self.programs]
         return other
 
-    def _compiled(self, step: PlannedLaunch, known: Mapping[Any, Any]) -> Any:
+    def _compiled(self, step: PlannedLaunch, compiled: Mapping[Any, Any]) -> Any:
         match step.kernel:
             case Kernel() as kernel:
-                return known[content(kernel)]
+                return compiled[content(kernel)]
             case Iteration() as kernel:
                 return CompiledIteration(
                     self.backend, kernel, self.plan.limits, lambda plan: Prepared(self.backend, plan)
@@ -116,8 +116,8 @@ class Prepared:
     def _beginnings(self, number: int, values: Mapping[int, Argument]) -> list[Part]:
         """Return copies of the initial values of outputs, if these lie in other memory."""
         types, begun = self.plan.program.types, self.begun[number].items()
-        pairs = [(v, values[v], values[given]) for v, given in begun if values[v] is not values[given]]
-        return [partial(self.backend.copy, types[v], given, buffer) for v, buffer, given in pairs]
+        pairs = [(v, values[v], values[initial]) for v, initial in begun if values[v] is not values[initial]]
+        return [partial(self.backend.copy, types[v], initial, buffer) for v, buffer, initial in pairs]
 
     def upload(self, value: int, buffer: Buffer, planes: Array) -> Part:
         """Return a part that copies a frame of a sensor to a buffer."""
@@ -167,15 +167,15 @@ class Prepared:
 
 def _bind_host(kernel: HostFunction, arguments: list[Argument], backend: Backend) -> Launch:
     """Return a launch of a host function, between a download and an upload; it waits for its inputs."""
-    given = arguments[: len(kernel.inputs)]
+    inputs = arguments[: len(kernel.inputs)]
 
     def run() -> None:
         note_launch(kernel.name, kernel.where)
-        results = kernel.run([download(p.type, a, backend) for p, a in zip(kernel.inputs, given, strict=True)])
-        for param, buffer, array in zip(kernel.written, arguments[len(given) :], results, strict=True):
+        results = kernel.run([download(p.type, a, backend) for p, a in zip(kernel.inputs, inputs, strict=True)])
+        for param, buffer, array in zip(kernel.written, arguments[len(inputs) :], results, strict=True):
             backend.write(buffer, planes_of(param.type, array))
 
-    return Launch((run,), given.__setitem__)
+    return Launch((run,), inputs.__setitem__)
 
 
 def _bind_library(kernel: DeviceFunction, arguments: list[Argument], backend: Backend) -> Launch:

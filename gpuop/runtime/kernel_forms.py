@@ -44,13 +44,13 @@ def shown(source: Source, form: str, target: Target, backend: Backend | None) ->
         where = backend.name
         make = partial(resources, backend.context, backend.device, backend.options, source.text, source.entry)
     else:
-        found = backend.name if backend else target
-        raise SemanticError(f"what kernels take is known of OpenCL's devices and of CUDA's targets, not of {found}")
+        name = backend.name if backend else target
+        raise SemanticError(f"what kernels take is known of OpenCL's devices and of CUDA's targets, not of {name}")
     try:
-        made = patiently((form, where, source.text), make, where, source.name)
+        text = patiently((form, where, source.text), make, where, source.name)
     except RuntimeError as refused:
         raise source.refused(where, str(refused)) from None
-    return f"// {source.name} on {where}\n{made.strip()}\n"
+    return f"// {source.name} on {where}\n{text.strip()}\n"
 
 
 # --- of CUDA ------------------------------------------------------------------------------------------------------------

@@ -44,10 +44,10 @@ def queue(
     if priority not in PRIORITIES:
         raise SemanticError(f'the priority of a queue is "high", "normal" or "low", not {priority!r}')
     events: list[Event] = []
-    for given in after if isinstance(after, (list, tuple, set, frozenset)) else (after,):
-        if not isinstance(given, Event):
-            raise SemanticError(f"`after=` takes Events, which `gp.submit` and `fetch` give, not {described(given)}")
-        events.append(given)
+    for event in after if isinstance(after, (list, tuple, set, frozenset)) else (after,):
+        if not isinstance(event, Event):
+            raise SemanticError(f"`after=` takes Events, which `gp.submit` and `fetch` give, not {described(event)}")
+        events.append(event)
     return _inside(name, priority, events)
 
 

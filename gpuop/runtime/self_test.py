@@ -103,9 +103,9 @@ def _wrong_wait(backend: Backend) -> str:
 
 def _run(backend: Backend, kernel: Kernel, kind: FieldType, planes: Any) -> Any:
     """Return the planes of the output, of this type, of a kernel with one input."""
-    given, made = backend.upload(kernel.inputs[0].type, planes), backend.empty(kind)
-    backend.bind(backend.compile(kernel), (given, made)).run()
-    return backend.download(kind, made)
+    source, result = backend.upload(kernel.inputs[0].type, planes), backend.empty(kind)
+    backend.bind(backend.compile(kernel), (source, result)).run()
+    return backend.download(kind, result)
 
 
 def _halving() -> Kernel:

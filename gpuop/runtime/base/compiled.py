@@ -75,13 +75,13 @@ class CompilingBackend(Backend):
     def compile_all(self, kernels: Sequence[Kernel]) -> list[CompiledProgram]:
         wanted = [self._generated(kernel) for kernel in kernels]
         with _building:
-            found = {key: self.programs.get(key) for key, _ in wanted}
-            new = {key: program for key, program in wanted if found[key] is None}
+            programs = {key: self.programs.get(key) for key, _ in wanted}
+            new = {key: program for key, program in wanted if programs[key] is None}
             codes = self._codes([program.source for program in new.values() if math.prod(program.source.threads)])
             for key, program in new.items():
                 code = codes.get(program.source.identity)
-                found[key] = self.programs[key] = replace(program, code=code)
-        return [cast(CompiledProgram, found[key]) for key, _ in wanted]
+                programs[key] = self.programs[key] = replace(program, code=code)
+        return [cast(CompiledProgram, programs[key]) for key, _ in wanted]
 
     def _generated(self, kernel: Kernel) -> tuple[str, CompiledProgram]:
         """Return the cache key (text and assertions), and the program to compile."""
@@ -107,8 +107,8 @@ class CompilingBackend(Backend):
         missing = {source.text: source for source in sources if source.extents and open_[source.text] is None}
         codes: dict[str, Any] = {}
         for program in self.kept_programs.texts([*closed, *missing.values()]):
-            made = self._built(program)
-            codes |= {source.identity: code for source, code in zip(program.sources, made, strict=True)}
+            built = self._built(program)
+            codes |= {source.identity: code for source, code in zip(program.sources, built, strict=True)}
         for text, source in missing.items():
             open_[text] = self.codes[text] = codes[source.identity]
         return codes | {source.identity: open_[source.text] for source in sources if source.extents}
@@ -117,11 +117,11 @@ class CompilingBackend(Backend):
         if len(program.sources) == 1:
             return self.build(program, None)
         try:
-            made = self.build(program, None)
+            codes = self.build(program, None)
         except CompileError:  # compile each alone: the message must have the user's lines
             return [self.build(ProgramText.of(source), None)[0] for source in program.sources]
         self.kept_programs.note(program)
-        return made
+        return codes
 
     def load(self, source: Source, binary: bytes | None) -> CompiledProgram:
         self.groups.check_types(source.entry, source.needs - self.features)

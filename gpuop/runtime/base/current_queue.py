@@ -29,11 +29,11 @@ def twin(queue: Queue) -> Queue:
 def queue_of(device: Backend, key: Key) -> Backend:
     """Return a queue of a device; it is created on first use."""
     main = device.main
-    found = main.queues.get(key)
-    if found is None:
-        made = main.another(key[1])
-        made.queue_name = key[0]
-        found = main.queues.setdefault(key, made)  # another thread may have been first
+    queue = main.queues.get(key)
+    if queue is None:
+        new = main.another(key[1])
+        new.queue_name = key[0]
+        queue = main.queues.setdefault(key, new)  # another thread may have been first
         if main.alone is None:
             main.alone = main.record()  # from now on values have marks of their own
-    return found
+    return queue

@@ -106,12 +106,12 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
 # --- given ------------------------------------------------------------------------------------------------------------
 
 # exported memory, and the function to call when the consumer is done; by address
-_given: dict[int, tuple[Any, Callable[[], None]]] = {}
+_exported: dict[int, tuple[Any, Callable[[], None]]] = {}
 
 
-def _release(address: int, given: Any = _given, ends: Callable[[], bool] = sys.is_finalizing) -> None:
+def _release(address: int, exported: Any = _exported, ends: Callable[[], bool] = sys.is_finalizing) -> None:
     if not ends():  # at exit no consumer is left
-        _, done = given.pop(address)
+        _, done = exported.pop(address)
         done()
 
 
@@ -144,14 +144,14 @@ def give(memory: DLPackMemory, done: Callable[[], None]) -> Any:
         done: called when the memory is not needed any more, by the consumer or because there is none.
     """
     rank = len(memory.shape)
-    held = ctypes.create_string_buffer(_MANAGED.size + 16 * rank)
-    address = ctypes.addressof(held)
+    block = ctypes.create_string_buffer(_MANAGED.size + 16 * rank)
+    address = ctypes.addressof(block)
     shape = address + _MANAGED.size
     dtype = memory.dtype
     _MANAGED.pack_into(
-        held, 0, memory.address, *memory.device, rank, CODES[dtype.kind], 8 * dtype.itemsize, 1, shape, shape + 8 * rank, 0, 0,
+        block, 0, memory.address, *memory.device, rank, CODES[dtype.kind], 8 * dtype.itemsize, 1, shape, shape + 8 * rank, 0, 0,
         _deleter_address,
     )  # fmt: skip
-    struct.pack_into(f"{2 * rank}q", held, _MANAGED.size, *memory.shape, *memory.strides)
-    _given[address] = (held, memory.owner), done
+    struct.pack_into(f"{2 * rank}q", block, _MANAGED.size, *memory.shape, *memory.strides)
+    _exported[address] = (block, memory.owner), done
     return _raw.PyCapsule_New(address, NAME, _abandoned)

@@ -44,10 +44,10 @@ def missing() -> str | None:
     """Return what CUDA lacks on this machine, with the remedy; None if there is a device."""
     for module, package in (("pycuda", "pycuda"), ("cuda.bindings", "cuda-bindings")):
         try:
-            found = importlib.util.find_spec(module)
+            spec = importlib.util.find_spec(module)
         except ModuleNotFoundError:
-            found = None
-        if found is None:
+            spec = None
+        if spec is None:
             return (
                 f"{package} is not installed; `pip install '.[cuda]'` in gpuop's checkout brings what CUDA needs "
                 "beside the driver"
@@ -239,9 +239,9 @@ class Cuda(CudaCopies):
     def take(self, buffer: Buffer, owner: Backend, mark: Any) -> Buffer:
         if owner is self:
             return buffer
-        taken = Taken(super().take(buffer, owner, mark))
-        self.memory.retire_after(taken, taken.owner)
-        return taken
+        shared = Taken(super().take(buffer, owner, mark))
+        self.memory.retire_after(shared, shared.owner)
+        return shared
 
     def keep(self, owner: Any) -> None:
         self.memory.retire(owner)
@@ -250,10 +250,10 @@ class Cuda(CudaCopies):
 def _architecture(capability: int) -> tuple[str, str]:
     """Return the architecture and the output: machine code, or PTX if the compiler is older than the device."""
     name = f"sm_{capability}"
-    known = [int(a[3:]) for a in architectures()]
-    if capability in known or not known:
+    numbers = [int(a[3:]) for a in architectures()]
+    if capability in numbers or not numbers:
         return name, "cubin"
-    older = [a for a in known if a < capability]
+    older = [a for a in numbers if a < capability]
     if not older:
         return name, "cubin"
     best = older[-1]

@@ -153,7 +153,7 @@ def kernel_launch(
     """
     flat, starts = source.flattened(arguments, int)
     values = Arguments(flat)
-    kept = (values, arguments, function)
+    owners = (values, arguments, function)
     buffers = [None if p.by_value else int(a) for p, a in zip(source.arguments, arguments, strict=True)]
     fills = _fills_of(source, arguments)
     changed: list[Callable[[], None]] = []
@@ -165,10 +165,10 @@ def kernel_launch(
             tell()
 
     return KernelLaunch(
-        _parts(memory, source, kept, fills, timed),
+        _parts(memory, source, owners, fills, timed),
         adjust,
         partial(_node, memory, function, size_of(source.threads, source.group), values.address),
-        kept,
+        owners,
         fills,
         frozenset(b for b in buffers[: source.inputs] if b is not None),
         frozenset(b for b in buffers[source.inputs :] if b is not None),
@@ -177,13 +177,13 @@ def kernel_launch(
 
 
 def _parts(
-    memory: CudaMemory, source: Source, kept: Sequence[Any], fills: Sequence[Fill], timed: bool
+    memory: CudaMemory, source: Source, owners: Sequence[Any], fills: Sequence[Fill], timed: bool
 ) -> tuple[Part, ...]:
-    values, _, function = kept
+    values, _, function = owners
     word, address = ctypes.c_uint, ctypes.c_void_p
     launch = alone("cuLaunchKernel", address, *[word] * 7, address, address, address)
     sizes = (*size_of(source.threads, source.group), 0)
-    enqueue = keeping(kept, partial(launch, int(function.handle), *sizes, memory.handle, values.address, None))
+    enqueue = keeping(owners, partial(launch, int(function.handle), *sizes, memory.handle, values.address, None))
     before: list[Part] = [partial(_fill, memory, fill) for fill in fills]
     if config.debug:
         before.append(partial(note_launch, source.entry, f"{source.threads} in groups of {source.group}"))

@@ -182,8 +182,8 @@ class CudaMemory:
         props.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         props.location.id = ordinal
         pool = returned(cu.cuMemPoolCreate(props))
-        kept = cu.cuuint64_t(2**64 - 1)
-        returned(cu.cuMemPoolSetAttribute(pool, kinds.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, kept))
+        threshold = cu.cuuint64_t(2**64 - 1)
+        returned(cu.cuMemPoolSetAttribute(pool, kinds.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, threshold))
         return pool
 
     # --- copies -------------------------------------------------------------------------------------------------
@@ -285,10 +285,10 @@ class CudaMemory:
         if not self.let_go:
             return
         with self.retiring, suppress(IndexError):  # a signal handler was here meanwhile
-            known = repeat(self.let_go.popleft, len(self.let_go))
+            ended = repeat(self.let_go.popleft, len(self.let_go))
             owners: list[Any] = []
             self.retire(owners)
-            owners.extend(map(self.owners.pop, map(CALL, known)))
+            owners.extend(map(self.owners.pop, map(CALL, ended)))
 
     def _release(self) -> None:
         """Release retired objects whose marks are reached."""

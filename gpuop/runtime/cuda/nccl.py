@@ -41,8 +41,8 @@ def _function(name: str, *arguments: Any) -> Callable[..., None]:
     function = library[name]
     function.argtypes = arguments
 
-    def call(*given: Any) -> None:
-        status = function(*given)
+    def call(*arguments: Any) -> None:
+        status = function(*arguments)
         if status:
             raise DeviceError(f"NCCL: {name}: {library.ncclGetErrorString(status).decode()}")
 
@@ -51,9 +51,9 @@ def _function(name: str, *arguments: Any) -> Callable[..., None]:
 
 def new_id() -> bytes:
     """Return the id by which the ranks of a communicator find one another."""
-    made = _Id()
-    _function("ncclGetUniqueId", ctypes.POINTER(_Id))(ctypes.byref(made))
-    return bytes(made)
+    result = _Id()
+    _function("ncclGetUniqueId", ctypes.POINTER(_Id))(ctypes.byref(result))
+    return bytes(result)
 
 
 class Nccl:
@@ -69,12 +69,12 @@ class Nccl:
     """
 
     def __init__(self, memory: CudaMemory, ranks: int, rank: int, name: bytes) -> None:
-        self.memory, made, number = memory, ctypes.c_void_p(), ctypes.c_int
+        self.memory, comm, number = memory, ctypes.c_void_p(), ctypes.c_int
         handle, size = ctypes.c_void_p, ctypes.c_size_t
         start = _function("ncclCommInitRank", ctypes.POINTER(handle), number, _Id, number)
         with memory.active():
-            start(ctypes.byref(made), ranks, _Id.from_buffer_copy(name), rank)
-        self._handle = made.value
+            start(ctypes.byref(comm), ranks, _Id.from_buffer_copy(name), rank)
+        self._handle = comm.value
         self._begin, self._end = _function("ncclGroupStart"), _function("ncclGroupEnd")
         self._send = _function("ncclSend", handle, size, number, number, handle, handle)
         self._receive = _function("ncclRecv", handle, size, number, number, handle, handle)

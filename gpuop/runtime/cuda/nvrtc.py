@@ -53,13 +53,11 @@ def architectures() -> tuple[str, ...]:
 
 
 def _refusal(architecture: str) -> str:
-    known = architectures()
-    if not known:
+    supported = architectures()
+    if not supported:
         return "CUDA needs NVRTC, which is not installed: `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
-    older = "; `pip install nvidia-cuda-nvrtc-cu12` brings one for older GPUs" if "sm_70" not in known else ""
-    return (
-        f"NVRTC does not compile for {architecture}, and there is no nvcc that does; it knows {', '.join(known)}{older}"
-    )
+    older = "; `pip install nvidia-cuda-nvrtc-cu12` brings one for older GPUs" if "sm_70" not in supported else ""
+    return f"NVRTC does not compile for {architecture}, and there is no nvcc that does; it knows {', '.join(supported)}{older}"
 
 
 # --- NVRTC ----------------------------------------------------------------------------------------------------------
@@ -70,22 +68,22 @@ def _compilers() -> dict[str, ctypes.CDLL]:
     """Return the newest library that compiles for an architecture."""
     from ctypes.util import find_library
 
-    found: dict[str, ctypes.CDLL] = {}
+    libraries: dict[str, ctypes.CDLL] = {}
     for library in _loaded(in_wheels(PACKAGES, "libnvrtc.so")) or _loaded((*_toolkits(), find_library("nvrtc")))[:1]:
         count = ctypes.c_int()
         library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
         numbers = (ctypes.c_int * count.value)()
         library.nvrtcGetSupportedArchs(numbers)
-        found = {f"sm_{number}": library for number in numbers} | found
-    return found
+        libraries = {f"sm_{number}": library for number in numbers} | libraries
+    return libraries
 
 
 def _loaded(names: Iterable[str | None]) -> list[ctypes.CDLL]:
-    found = []
+    libraries = []
     for name in filter(None, names):
         with suppress(OSError):
-            found.append(ctypes.CDLL(name))
-    return found
+            libraries.append(ctypes.CDLL(name))
+    return libraries
 
 
 def _toolkits() -> Iterator[str]:
@@ -93,12 +91,12 @@ def _toolkits() -> Iterator[str]:
         yield from map(str, sorted(Path("/usr/local").glob(f"cuda*/{folder}/libnvrtc.so*"), reverse=True))
 
 
-def _nvrtc(library: ctypes.CDLL, text: str, architecture: str, kind: str, given: Sequence[str]) -> tuple[bytes, str]:
+def _nvrtc(library: ctypes.CDLL, text: str, architecture: str, kind: str, flags: Sequence[str]) -> tuple[bytes, str]:
     program = ctypes.c_void_p()
     _check(library, library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None))
     try:
         target = architecture if kind == "cubin" else architecture.replace("sm_", "compute_")
-        options = [f"--gpu-architecture={target}".encode(), *(option.encode() for option in given)]
+        options = [f"--gpu-architecture={target}".encode(), *(option.encode() for option in flags)]
         failed = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
         log = _result(library, program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
         if failed:

@@ -47,9 +47,9 @@ class CudaMark:
 
     def seconds_till(self, last: CudaMark) -> float:
         """Return the seconds between two reached marks."""
-        found = ctypes.c_float()
-        self.calls.elapsed(ctypes.byref(found), self.handle, last.handle)
-        return 1e-3 * found.value
+        milliseconds = ctypes.c_float()
+        self.calls.elapsed(ctypes.byref(milliseconds), self.handle, last.handle)
+        return 1e-3 * milliseconds.value
 
 
 class CudaStream:

@@ -98,8 +98,8 @@ class Archive:
         wanted = kind.array_dtype
         order, code, shape, data = self._npy(name)
         if code != wanted.str[1:] or shape != tuple(kind.array_shape):
-            found = NAMES.get(code, order + code)
-            raise Damaged(f"{name} is {found} of shape {shape}, for a {kind} field")
+            dtype = NAMES.get(code, order + code)
+            raise Damaged(f"{name} is {dtype} of shape {shape}, for a {kind} field")
         if len(data) != math.prod(shape) * wanted.itemsize:
             raise Damaged(f"{name} has {len(data)} bytes, for a {kind} field")
         array = np.frombuffer(data, order + code).reshape(shape).astype(wanted)

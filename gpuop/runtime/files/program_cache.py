@@ -26,18 +26,18 @@ class DiskPrograms:
 
     def texts(self, sources: Sequence[Source]) -> Iterator[ProgramText]:
         new: list[Source] = []
-        known: dict[str, list[tuple[Source, str]]] = {}
+        shared: dict[str, list[tuple[Source, str]]] = {}
         for source in sources:
             alone = blob_store.load(self.name(source.text)) is not None
-            found = None if alone else blob_store.load(self._member(source))
-            if found is not None:
-                whole, entry = found.decode().split()
-                known.setdefault(whole, []).append((source, entry))
+            name = None if alone else blob_store.load(self._member(source))
+            if name is not None:
+                whole, entry = name.decode().split()
+                shared.setdefault(whole, []).append((source, entry))
             elif alone or not source.shared:
                 yield ProgramText.of(source)
             else:
                 new.append(source)
-        for whole, members in known.items():
+        for whole, members in shared.items():
             text = blob_store.load(blob_store.key("text", whole))
             if text is None:
                 new += [source for source, _ in members]

@@ -27,8 +27,8 @@ class Item:
 
     def is_not(self, wanted: str) -> Damaged:
         plain = isinstance(self.value, (int, float, str))
-        found = repr(self.value)[:MOST_SHOWN] if plain else described(self.value)
-        return Damaged(f"`{self.place or 'the document'}` is {found}, not {wanted}")
+        text = repr(self.value)[:MOST_SHOWN] if plain else described(self.value)
+        return Damaged(f"`{self.place or 'the document'}` is {text}, not {wanted}")
 
     def text(self) -> str:
         if not isinstance(self.value, str):

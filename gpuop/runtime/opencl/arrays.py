@@ -57,8 +57,8 @@ def mapped_arrays(cl: Any, queue: Any, inputs: Sequence[Memory], outputs: Sequen
             mapped[id(buffer)] = cl.enqueue_map_buffer(
                 queue, buffer, flags, 0, (kind.nbytes,), np.uint8, is_blocking=True
             )[0]
-        found: Array = mapped[id(buffer)]
-        return found
+        array: Array = mapped[id(buffer)]
+        return array
 
     try:
         read = [array_in(kind, memory(kind, buffer), False) for kind, buffer in inputs]

@@ -99,8 +99,8 @@ class OpenCL(CompilingBackend):
                 self.fresh.clear()
 
     def _no_memory(self, kind: FieldType) -> DeviceError:
-        told = f"{kind.nbytes} bytes; the device has {self.total_memory}"
-        return DeviceError(f"{self.name}: no memory for a field of {kind} ({told})")
+        size = f"{kind.nbytes} bytes; the device has {self.total_memory}"
+        return DeviceError(f"{self.name}: no memory for a field of {kind} ({size})")
 
     def empty(self, kind: FieldType) -> Buffer:
         size = max(kind.nbytes, 1)
@@ -180,12 +180,12 @@ class OpenCL(CompilingBackend):
     def _try_arguments(self, source: Source, code: OpenCLCode) -> None:
         """Check the number and kinds of arguments of a bundle's program against its description."""
         nothing = [(0,) * param.type.planes if param.by_value else None for param in source.arguments]
-        given = source.flattened(nothing, lambda buffer: buffer)[0]
+        arguments = source.flattened(nothing, lambda buffer: buffer)[0]
         try:
             kernel = self.cl.Kernel(code.program, code.entry)
-            if kernel.num_args != len(given):
-                raise source.refused(self.name, f"it takes {kernel.num_args} arguments, not {len(given)}")
-            kernel.set_args(*given)
+            if kernel.num_args != len(arguments):
+                raise source.refused(self.name, f"it takes {kernel.num_args} arguments, not {len(arguments)}")
+            kernel.set_args(*arguments)
         except self.cl.Error as wrong:
             raise source.refused(self.name, str(wrong)) from None
         code.idle.append(kernel)
@@ -194,11 +194,11 @@ class OpenCL(CompilingBackend):
         name = self.kept_programs.name(program.text)
         build = partial(self._made, name, program.text)
         try:
-            made = patiently((self.context, name), build, self.name, program.names)
+            result = patiently((self.context, name), build, self.name, program.names)
         except RuntimeError as refused:
             raise program.sources[0].refused(self.name, str(refused)) from None
         self.fresh.append(program.names)
-        return [OpenCLCode(made, entry) for entry in program.entries]
+        return [OpenCLCode(result, entry) for entry in program.entries]
 
     def _made(self, name: str, text: str) -> Any:
         inner, binary = self.cl._cl._Program, None if self.late else blob_store.load(name)

@@ -45,13 +45,13 @@ def device_list() -> list[tuple[str, Any]]:
         platforms = cl.get_platforms()
     except cl.Error:  # no platform at all
         return []
-    found = []
+    devices = []
     for platform in platforms:
         try:
-            found += [(platform.name.strip("\0 "), device) for device in platform.get_devices()]
+            devices += [(platform.name.strip("\0 "), device) for device in platform.get_devices()]
         except cl.Error:
             continue
-    return found
+    return devices
 
 
 def _can_cache() -> bool:

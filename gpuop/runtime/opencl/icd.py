@@ -67,8 +67,8 @@ def load_error(driver: Driver) -> str | None:
 
 
 def _users_choice() -> tuple[str, Path] | None:
-    chosen = ((name, Path(value)) for name in _VARIABLES if (value := os.environ.get(name)))
-    return next(((name, path) for name, path in chosen if not path.name.startswith(_OURS)), None)
+    settings = ((name, Path(value)) for name in _VARIABLES if (value := os.environ.get(name)))
+    return next(((name, path) for name, path in settings if not path.name.startswith(_OURS)), None)
 
 
 def _named() -> Iterator[Driver]:

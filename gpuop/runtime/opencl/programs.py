@@ -65,8 +65,8 @@ def built(device: Any, program: Any, options: list[str]) -> Any:
     import pyopencl as cl
 
     devices = (ctypes.c_void_p * 1)(device.int_ptr)
-    given = ctypes.c_void_p(program.int_ptr), 1, devices, " ".join(options).encode(), None, None
-    status = _library().clBuildProgram(*given)
+    arguments = ctypes.c_void_p(program.int_ptr), 1, devices, " ".join(options).encode(), None, None
+    status = _library().clBuildProgram(*arguments)
     if status:
         log = program.get_build_info(device, cl.program_build_info.LOG).strip("\0")
         why = "" if status == BUILD_FAILURE else f"clBuildProgram gives {status}"
@@ -87,9 +87,9 @@ def resources(context: Any, device: Any, options: list[str], text: str, entry: s
     private, local = of(what.PRIVATE_MEM_SIZE, device), of(what.LOCAL_MEM_SIZE, device)
     most, multiple = of(what.WORK_GROUP_SIZE, device), of(what.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
     log = program.get_build_info(device, cl.program_build_info.LOG).strip("\0\n ")
-    taken = f"{private} bytes of private memory, {local} bytes of local memory"
+    memory = f"{private} bytes of private memory, {local} bytes of local memory"
     groups = f"work-groups of up to {most} threads, best in multiples of {multiple}"
-    return "\n".join([f"{taken}, {groups}", *(f"  {line}" for line in log.splitlines())])
+    return "\n".join([f"{memory}, {groups}", *(f"  {line}" for line in log.splitlines())])
 
 
 def binary_of(program: Any) -> bytes | None:

@@ -42,8 +42,8 @@ AGREEING = 1.5  # a quarter of the times may be at most this many times the leas
 AGAIN = 60.0  # seconds after which a disturbed measurement is repeated
 LEAST = 1e-15  # seconds: clocks may report less
 
-Found = dict[str, Any]
-_known: dict[tuple[str, str], tuple[Found, float]] = {}  # by device and name; and until when it is valid
+Fact = dict[str, Any]
+_facts: dict[tuple[str, str], tuple[Fact, float]] = {}  # by device and name; and until when it is valid
 
 
 def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
@@ -55,73 +55,73 @@ def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
     if backend.interprets:
         return None
     try:
-        base = _found(backend, "base", lambda: _base(backend), anew)
+        base = _fact(backend, "base", lambda: _base(backend), anew)
     except (GpuopError, MemoryError):  # a device with little memory
         return None
-    asked: set[str] = set()
+    renewed: set[str] = set()
 
     def seconds(name: str) -> float:
         if name in base:
             return float(base[name])
-        again = anew and name not in asked
-        asked.add(name)
+        again = anew and name not in renewed
+        renewed.add(name)
         try:
-            return float(_found(backend, name, lambda: _one(backend, name, facts), again)["seconds"])
+            return float(_fact(backend, name, lambda: _one(backend, name, facts), again)["seconds"])
         except (GpuopError, MemoryError):  # a device without doubles
             return (1.0 if name == VECTOR else UNKNOWN) * float(base[OPERATION])
 
-    facts = DeviceFacts(base["launch"], tuple((size, taken) for size, taken in base["copies"]), seconds)
+    facts = DeviceFacts(base["launch"], tuple((size, duration) for size, duration in base["copies"]), seconds)
     return facts
 
 
 def disturbed(backend: Backend) -> bool:
     """Return whether a disturbed measurement of a device is to be repeated."""
-    return any(until < math.inf for (device, _), (_, until) in _known.items() if device == _device(backend))
+    return any(until < math.inf for (device, _), (_, until) in _facts.items() if device == _device(backend))
 
 
 def _device(backend: Backend) -> str:
     return blob_store.key(VERSION, backend.name, repr(backend.target), backend.identity)
 
 
-def _found(backend: Backend, name: str, measure: Callable[[], tuple[Found, bool]], anew: bool) -> Found:
+def _fact(backend: Backend, name: str, measure: Callable[[], tuple[Fact, bool]], anew: bool) -> Fact:
     """Return a fact from memory, from disk, or from a measurement, which is cached if its runs agree."""
     device = _device(backend)
-    known, until = _known.get((device, name), ({}, 0.0))
-    if known and monotonic() < until and not anew:
-        return known
+    fact, until = _facts.get((device, name), ({}, 0.0))
+    if fact and monotonic() < until and not anew:
+        return fact
     key = blob_store.key(device, name)
     stored = None if anew else _read(blob_store.load(key), name)
-    found, agree = (stored, True) if stored is not None else measure()
+    fact, agree = (stored, True) if stored is not None else measure()
     if agree and stored is None:
-        blob_store.store(key, json.dumps(found).encode())
-    _known[device, name] = found, math.inf if agree else monotonic() + AGAIN
-    return found
+        blob_store.store(key, json.dumps(fact).encode())
+    _facts[device, name] = fact, math.inf if agree else monotonic() + AGAIN
+    return fact
 
 
-def _read(stored: bytes | None, name: str) -> Found | None:
+def _read(stored: bytes | None, name: str) -> Fact | None:
     """Return a stored fact if it is valid for this version: times above 0."""
     try:
-        found = json.loads(stored or b"")
-        times = [found["seconds"]] if name != "base" else [found[n] for n in ("launch", OPERATION, NEIGHBOUR)]
+        fact = json.loads(stored or b"")
+        times = [fact["seconds"]] if name != "base" else [fact[n] for n in ("launch", OPERATION, NEIGHBOUR)]
         if name == "base":
-            (first, *others) = found["copies"]
+            (first, *others) = fact["copies"]
             times += [number for size, seconds in (first, *others) for number in (size, seconds)]
-        return found if all(math.isfinite(t) and t > 0 for t in times) else None
+        return fact if all(math.isfinite(t) and t > 0 for t in times) else None
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
-def _base(backend: Backend) -> tuple[Found, bool]:
+def _base(backend: Backend) -> tuple[Fact, bool]:
     sizes, threads = COPIED[backend.target.device], COMPUTED[backend.target.device]
-    made = [copied(1), *map(copied, sizes), chains(threads), taps(threads)]
-    (launch, *copies, arithmetic, near), agree = _seconds(backend, made)
+    kernels = [copied(1), *map(copied, sizes), chains(threads), taps(threads)]
+    (launch, *copies, arithmetic, near), agree = _seconds(backend, kernels)
     operation = max((arithmetic - launch) / threads / OPERATIONS, LEAST)
     neighbour = max((near - launch) / threads / TAPS - ADDRESS * operation, operation)
     moved = [(8 * n, max(seconds - launch, LEAST)) for n, seconds in zip(sizes, copies, strict=True)]
     return {"launch": max(launch, LEAST), "copies": moved, OPERATION: operation, NEIGHBOUR: neighbour}, agree
 
 
-def _one(backend: Backend, name: str, facts: DeviceFacts) -> tuple[Found, bool]:
+def _one(backend: Backend, name: str, facts: DeviceFacts) -> tuple[Fact, bool]:
     """Return the measured fact of an operator row and type, or of an atomic operation, and whether its runs agree."""
     threads = COMPUTED[backend.target.device]
     op, _, dtype = name.partition(" ")
@@ -142,11 +142,11 @@ def _seconds(backend: Backend, timed: Sequence[Kernel]) -> tuple[list[float], bo
     """Return the least time of each kernel, of alternating runs, and whether a quarter of the runs were about as short."""
     measuring = backend.measuring()
     bound = [_bound(measuring, each) for each in timed]
-    taken: list[list[float]] = [[] for _ in bound]
+    runs: list[list[float]] = [[] for _ in bound]
     for _ in range(ROUNDS + 1):
-        for (launch, _buffers), times in zip(bound, taken, strict=True):
+        for (launch, _buffers), times in zip(bound, runs, strict=True):
             times.append(run_once(measuring, launch))
-    ordered = [sorted(times[1:]) for times in taken]  # the first run compiles and touches memory
+    ordered = [sorted(times[1:]) for times in runs]  # the first run compiles and touches memory
     return [times[0] for times in ordered], all(times[ROUNDS // 4] <= AGREEING * times[0] for times in ordered)
 
 
@@ -158,13 +158,13 @@ def run_once(backend: Backend, launch: Launch) -> float:
     backend.launch(launch.parts, ran)
     backend.synchronize()
     passed, events = perf_counter() - start, [each for each in ran if each is not None]
-    taken = backend.seconds(events) if events else None
-    return passed if taken is None else taken
+    measured = backend.seconds(events) if events else None
+    return passed if measured is None else measured
 
 
 def _bound(backend: Backend, timed: Kernel) -> tuple[Launch, tuple[Buffer, Buffer]]:
     """Return a launch, and its memory, which must live as long."""
-    given = timed.inputs[0].type
-    planes = np.linspace(0, 1, given.field_shape.points).astype(given.storage.numpy)[None]
-    buffers = backend.upload(given, planes), backend.empty(timed.written[0].type)
+    kind = timed.inputs[0].type
+    planes = np.linspace(0, 1, kind.field_shape.points).astype(kind.storage.numpy)[None]
+    buffers = backend.upload(kind, planes), backend.empty(timed.written[0].type)
     return backend.bind(backend.compile(timed), buffers), buffers

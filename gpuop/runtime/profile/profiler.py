@@ -110,9 +110,9 @@ class Profile(NearNames):
         rate = _rate(sum(r.nbytes for r in shared), total)
         cells.append(("all kernels" if self.uploads else "all", f"{total:.4f}", "", "", f"{rate:.3g}", ""))
         lines = [", ".join(row.lines) for row in self.rows]
-        told = [f"{row}  {line}".rstrip() for row, line in zip_longest(table(cells), ["", *lines], fillvalue="")]
+        text = [f"{row}  {line}".rstrip() for row, line in zip_longest(table(cells), ["", *lines], fillvalue="")]
         again = [f"traced again: {self.again}"] if self.again else []
-        return "\n".join([f"{self.device}, {self.steps} steps", *told, *again])
+        return "\n".join([f"{self.device}, {self.steps} steps", *text, *again])
 
     __repr__ = __str__
 
@@ -159,7 +159,10 @@ class _Measured(Noting):
         self.backend.synchronize()
         done, self.runs = self.runs, []
         device = (self.backend.seconds(ran) if ran else None for _, ran, _ in done)
-        return [(n, host if known is None else known) for (n, _, host), known in zip(done, device, strict=True)]
+        return [
+            (n, host if device_time is None else device_time)
+            for (n, _, host), device_time in zip(done, device, strict=True)
+        ]
 
 
 def profile(
@@ -177,7 +180,7 @@ def profile(
     if not is_integer(steps) or steps < 1:
         raise SemanticError(f"profile takes a number of steps, 1 or more, not {steps!r}")
     measured = _Measured(prepared)
-    taken: list[list[float]] = [[] for _ in prepared.plan.launches]
+    times: list[list[float]] = [[] for _ in prepared.plan.launches]
     done = 0
     with through(measured) as run:
         measured.seconds()
@@ -185,11 +188,11 @@ def profile(
         while done < steps and run():
             done += 1
             for number, seconds in measured.seconds():
-                taken[number].append(1e3 * seconds)
+                times[number].append(1e3 * seconds)
     predicted = [
         predicted_ms(launch.kernel, prepared.plan.limits, prepared.backend) for launch in prepared.plan.launches
     ]
-    rows = _rows(prepared.plan, taken, predicted)
+    rows = _rows(prepared.plan, times, predicted)
     return Profile(prepared.backend.name, done, rows, _uploads(prepared.plan, measured.uploads))
 
 
@@ -205,11 +208,11 @@ def predicted_ms(kernel: Launchable, limits: Limits, backend: Backend) -> float:
     return 1e3 * expected(kernel, limits, backend.target, facts) if facts else 0.0
 
 
-def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple[KernelTimes, ...]:
-    medians = [median(each) if each else 0.0 for each in taken]
+def _rows(plan: Plan, times: list[list[float]], predicted: list[float]) -> tuple[KernelTimes, ...]:
+    medians = [median(each) if each else 0.0 for each in times]
     usual = [m for m, step in zip(medians, plan.launches, strict=True) if step.rate is Rate.EVERY_STEP]
     rows = []
-    each_launch = zip(plan.launches, taken, medians, predicted, strict=True)
+    each_launch = zip(plan.launches, times, medians, predicted, strict=True)
     for number, (step, each, middle, milliseconds) in enumerate(each_launch, 1):
         nbytes = moved_bytes(plan, step)
         share = middle / (sum(usual or medians) or 1.0) if step.rate is Rate.EVERY_STEP or not usual else 0.0
@@ -218,9 +221,9 @@ def _rows(plan: Plan, taken: list[list[float]], predicted: list[float]) -> tuple
     return tuple(rows)
 
 
-def _uploads(plan: Plan, taken: Mapping[int, list[float]]) -> tuple[UploadTimes, ...]:
+def _uploads(plan: Plan, times: Mapping[int, list[float]]) -> tuple[UploadTimes, ...]:
     rows = []
-    for value, each in sorted(taken.items()):
+    for value, each in sorted(times.items()):
         middle, nbytes = median(each), plan.program.types[value].nbytes
         name = plan.program.names.get(value, "…")
         rows.append(UploadTimes(name, middle, _spread(each), nbytes, _rate(nbytes, middle)))

@@ -128,8 +128,8 @@ class Timeline(StaysHere):
     @property
     def spans(self) -> tuple[LaunchTime, ...]:
         """All LaunchTimes, with copies and the host, in the order of their starts; waits for unfinished ones."""
-        found = [time for _, time in self._all()] + [time for time, _ in list(self._host)]
-        return tuple(sorted(found, key=lambda time: time.start_ms))
+        times = [time for _, time in self._all()] + [time for time, _ in list(self._host)]
+        return tuple(sorted(times, key=lambda time: time.start_ms))
 
     @property
     def rows(self) -> tuple[KernelSum, ...]:

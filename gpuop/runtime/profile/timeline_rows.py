@@ -95,8 +95,8 @@ def trace_of(spans: Sequence[LaunchTime]) -> dict[str, Any]:
     for span in spans:
         place = {"pid": devices.index(span.device) + 1, "tid": queues.index((span.device, span.queue))}
         times = {"ts": 1e3 * span.start_ms, "dur": 1e3 * span.ms}
-        told = {"operators": ", ".join(span.operators), "lines": ", ".join(span.lines)}
-        events.append({"name": span.name, "cat": span.kind, "ph": "X", **place, **times, "args": told})
+        arguments = {"operators": ", ".join(span.operators), "lines": ", ".join(span.lines)}
+        events.append({"name": span.name, "cat": span.kind, "ph": "X", **place, **times, "args": arguments})
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 

@@ -59,8 +59,8 @@ class ArrayMemory:
             for at, n in zip((np.asarray(p, np.int64) for p in point), grid, strict=True):
                 outside = outside | (at < 0) | (at >= n)
                 where = where * n + BORDERS[read.border].numpy(at, n)
-        chosen = range(len(planes)) if element is None else [inside(element, len(planes))]
-        values = [planes[k, where] for k in chosen]
+        numbers = range(len(planes)) if element is None else [inside(element, len(planes))]
+        values = [planes[k, where] for k in numbers]
         if read.border != "fill" or point is None:
             return values
         assert read.fill is not None
@@ -219,9 +219,9 @@ class ArrayMemory:
             cast(np.ufunc, OPS[op].numpy).at(flat, where[keep], args[0][keep])
             return old
         for thread in np.flatnonzero(keep):
-            at, given = where[thread], [a[thread] for a in args]
+            at, operands = where[thread], [a[thread] for a in args]
             old[thread] = flat[at]
-            flat[at] = updated(op, old[thread], *given)
+            flat[at] = updated(op, old[thread], *operands)
         return old
 
     def flat(self, field: FieldParam, index: Lanes | None, element: Values | None, active: Mask) -> tuple[Values, Mask]:

@@ -149,8 +149,8 @@ class CheckedThreads(Threads):
         """Return the codes of an operation by lane; a choice uses the side it selects, `&` and `|` stop at a side that decides."""
         codes = list(zip(*(self.codes(a) for a in expr.args), strict=True))
         if expr.op == "choose":
-            held = self.lanes(expr.args[0])
-            return [np.maximum(c, np.where(h, a, b)) for h, (c, a, b) in zip(held, codes, strict=True)]
+            conditions = self.lanes(expr.args[0])
+            return [np.maximum(c, np.where(h, a, b)) for h, (c, a, b) in zip(conditions, codes, strict=True)]
         if expr.op in ("and", "or") and expr.type.kind == "b":
             x, y = (self.lanes(a) for a in expr.args)
             settled = expr.op == "or"  # the value of a side that decides

@@ -30,8 +30,8 @@ class CheckedMemory(ArrayMemory):
 
     def first(self, mask: Mask) -> int:
         """Return the first of some threads, in the order of the grid."""
-        found = np.flatnonzero(mask)
-        return int(found[np.argmin(self.number[found])])
+        threads = np.flatnonzero(mask)
+        return int(threads[np.argmin(self.number[threads])])
 
     def outside(self, index: Values, n: int, active: Mask) -> int | None:
         """Return the first thread whose index is not in 0 … n - 1, if there is one."""

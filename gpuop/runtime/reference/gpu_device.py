@@ -67,13 +67,13 @@ class ReferenceGPU(Reference):
 
     def opened(self, kernel: Kernel) -> Kernel:
         """Return a kernel of dynamic fields for a GPU, whose text does not depend on the extents."""
-        found = opened(kernel, self.target) if kernel.dynamic else None
-        if found is None or found.kernel is None:
+        result = opened(kernel, self.target) if kernel.dynamic else None
+        if result is None or result.kernel is None:
             return kernel
-        grids = dict(found.kernel.named)
+        grids = dict(result.kernel.named)
         names = dict.fromkeys(name for each in grids.values() for name in each if name)
-        values = dict(zip(names, found.values, strict=True))
-        return resized(found.kernel, Extents(values, grids), values)
+        values = dict(zip(names, result.values, strict=True))
+        return resized(result.kernel, Extents(values, grids), values)
 
     def bind(self, program: _Program, arguments: Sequence[Argument]) -> Launch:
         recorded, printable = program.recorded, program.printable

@@ -70,10 +70,10 @@ class Touches:
         if not self.any:
             return None
         first, second = self.thread.take(now.cell), self.second.take(now.cell)
-        found = np.where(first != now.thread, first, second)
-        apart = (self.phase.take(now.cell) != now.phase) & (found // now.size == now.thread // now.size)
-        found[apart] = -1
-        return found if (found >= 0).any() else None
+        threads = np.where(first != now.thread, first, second)
+        apart = (self.phase.take(now.cell) != now.phase) & (threads // now.size == now.thread // now.size)
+        threads[apart] = -1
+        return threads if (threads >= 0).any() else None
 
     def holds(self, now: Touch) -> Mask:
         """Return whether a thread is itself one of the two, in this phase."""
@@ -119,19 +119,19 @@ class MemoryHistory:
     def read(self, now: Touch) -> Conflict | None:
         """Record reads. A thread may read its own write of this phase: other writers of the element wrote the same value."""
         others = self.writes.others(now)
-        found = None
+        conflict = None
         if others is not None:
-            found = _first(now, np.where(self.writes.holds(now), -1, others), "reads", "writes")
-        found = found or _first(now, self.updates.others(now), "reads", "changes")
+            conflict = _first(now, np.where(self.writes.holds(now), -1, others), "reads", "writes")
+        conflict = conflict or _first(now, self.updates.others(now), "reads", "changes")
         self.later.append(now)
-        return found
+        return conflict
 
     def update(self, now: Touch) -> Conflict | None:
-        found = _first(now, self.writes.others(now), "changes", "writes")
-        found = found or _first(now, self.readers(now), "changes", "reads")
+        conflict = _first(now, self.writes.others(now), "changes", "writes")
+        conflict = conflict or _first(now, self.readers(now), "changes", "reads")
         self.updates.note(now)
         self.written[now.cell] = True
-        return found
+        return conflict
 
     def write(self, now: Touch, changed: Mask, lost: Mask) -> Conflict | None:
         """Record writes. Equal values are no race: it does not matter which of them is the last.
@@ -140,18 +140,18 @@ class MemoryHistory:
             changed: whether a thread's value differs from the element's value before.
             lost: whether it differs from the element's value after all writes.
         """
-        found = _first(now, self.readers(now), "writes", "reads")
-        found = found or _first(now, self.updates.others(now), "writes", "changes")
+        conflict = _first(now, self.readers(now), "writes", "reads")
+        conflict = conflict or _first(now, self.updates.others(now), "writes", "changes")
         others = self.writes.others(now)
         if others is not None:
-            found = found or _first(now, np.where(changed, others, -1), "writes", "writes")
-        if found is None and lost.any():
+            conflict = conflict or _first(now, np.where(changed, others, -1), "writes", "writes")
+        if conflict is None and lost.any():
             at = int(np.argmax(lost))
             last = np.flatnonzero(now.cell == now.cell[at])[-1]
-            found = Conflict(at, "writes", int(now.thread[last]), "writes")
+            conflict = Conflict(at, "writes", int(now.thread[last]), "writes")
         self.writes.note(now)
         self.written[now.cell] = True
-        return found
+        return conflict
 
 
 class UnorderedHistory(MemoryHistory):
@@ -170,5 +170,5 @@ class UnorderedHistory(MemoryHistory):
 def _first(now: Touch, others: Ints | None, does: str, did: str) -> Conflict | None:
     if others is None:
         return None
-    found = np.flatnonzero(others >= 0)
-    return Conflict(int(found[0]), does, int(others[found[0]]), did) if found.size else None
+    threads = np.flatnonzero(others >= 0)
+    return Conflict(int(threads[0]), does, int(others[threads[0]]), did) if threads.size else None

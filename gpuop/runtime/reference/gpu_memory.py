@@ -130,21 +130,21 @@ class GpuMemory(ArrayMemory):
         self, history: MemoryHistory | None, memory: Memory, flat: Values, cells: Values, value: Values, active: Mask
     ) -> None:
         """Write elements, for active threads."""
-        given = self.all(value)[active].astype(flat.dtype)
+        new = self.all(value)[active].astype(flat.dtype)
         if history is None:
-            flat[cells[active]] = given
+            flat[cells[active]] = new
             return
         now = self.touch(memory, cells, active)
         before = flat.take(now.cell)
-        flat[now.cell] = given
+        flat[now.cell] = new
         after = flat.take(now.cell)
-        self.report_race(history.write(now, differ(before, given), differ(after, given)), memory, now)
+        self.report_race(history.write(now, differ(before, new), differ(after, new)), memory, now)
 
-    def report_race(self, found: Conflict | None, memory: Memory, now: Touch) -> None:
-        if found is not None:
-            place = self.place_in(memory, now.cell[found.at])
-            here, other = self.named(now.thread[found.at]), self.named(found.other)
-            self.report.race(found.does, found.did, memory, place, here, other)
+    def report_race(self, conflict: Conflict | None, memory: Memory, now: Touch) -> None:
+        if conflict is not None:
+            place = self.place_in(memory, now.cell[conflict.at])
+            here, other = self.named(now.thread[conflict.at]), self.named(conflict.other)
+            self.report.race(conflict.does, conflict.did, memory, place, here, other)
 
     def place_in(self, memory: Memory, cell: int) -> int:
         return int(cell) // (self.where.groups if isinstance(memory, Array) else 1)

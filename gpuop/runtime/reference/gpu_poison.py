@@ -27,12 +27,12 @@ class Loads(dict[int, frozenset[ir.Var | ir.Array]]):
     """The variables and arrays that expressions, by identity, depend on."""
 
     def of(self, expr: ir.Expr) -> frozenset[ir.Var | ir.Array]:
-        found = self.get(id(expr))
-        if found is None:
+        result = self.get(id(expr))
+        if result is None:
             refs = {e.var for e in walk_expr(expr) if isinstance(e, ir.Ref)}
             memory = {e.memory for e in walk_expr(expr) if isinstance(e, ir.Load)}
-            found = self[id(expr)] = frozenset(refs | {m for m in memory if isinstance(m, ir.Array)})
-        return found
+            result = self[id(expr)] = frozenset(refs | {m for m in memory if isinstance(m, ir.Array)})
+        return result
 
 
 class PoisonedThreads(Threads):
@@ -156,8 +156,8 @@ class PoisonedThreads(Threads):
                 if array not in self.tainted:
                     return FINE
                 cells = self.memory.cells("reads", array, self.point(index) or [], self.active)
-                found = self.memory.poison[array].reshape(-1).take(cells, mode="clip")
-                return np.asarray(np.where(self.active, found, 0)) if found.any() else FINE
+                codes = self.memory.poison[array].reshape(-1).take(cells, mode="clip")
+                return np.asarray(np.where(self.active, codes, 0)) if codes.any() else FINE
             case ir.Load(index=index):
                 self.use(*index)
                 return FINE
@@ -169,9 +169,9 @@ class PoisonedThreads(Threads):
 
     def sides(self, holds: Mask, then: Any, orelse: Any) -> list[Any]:
         """Return the codes of both sides of a choice, each in the threads that select it."""
-        before, found = self.active, []
+        before, codes = self.active, []
         for test, side in ((holds, then), (~holds, orelse)):
             self.active = before & test
-            found.append(side())
+            codes.append(side())
         self.active = before
-        return found
+        return codes

@@ -45,7 +45,7 @@ class GpuReports:
     def thread(self, where: Positions, at: int) -> str:
         """Return the name of a thread, from its position in its work-group and the group's position."""
         own, group = (
-            ", ".join(f"{axis} {int(found[axis][at])}" for axis in GRID_AXES) for found in (where.local, where.group)
+            ", ".join(f"{axis} {int(place[axis][at])}" for axis in GRID_AXES) for place in (where.local, where.group)
         )
         return f"thread ({own}) of work-group ({group})"
 
@@ -56,9 +56,9 @@ class GpuReports:
         )
 
     def outside_axis(self, does: str, array: Array, index: list[int], axis: int, thread: str) -> NoReturn:
-        shown = "".join(f"[{n}]" for n in index)
+        indices = "".join(f"[{n}]" for n in index)
         self.fail(
-            f"{thread} {does} `{array.hint}{shown}`, outside of {kind(array)}: index {axis} is {index[axis]}, and the extent "
+            f"{thread} {does} `{array.hint}{indices}`, outside of {kind(array)}: index {axis} is {index[axis]}, and the extent "
             f"{array.extents[axis]}"
         )
 

@@ -40,28 +40,28 @@ def run_as_gpu(device: str, kernel: Kernel, fields: dict[FieldParam, NDArray[Any
 
 def _histories(kernel: Kernel, planes: dict[FieldParam, NDArray[Any]]) -> dict[FieldParam, MemoryHistory]:
     """Return the access histories of outputs, and of inputs that share their memory."""
-    found: dict[FieldParam, MemoryHistory] = {}
+    histories: dict[FieldParam, MemoryHistory] = {}
     for output in kernel.outputs:
         memory = planes[output.param]
         initial = output.fill is not None or output.initial is not None
         kind = UnorderedHistory if output.unordered else MemoryHistory
-        history = found[output.param] = kind(memory.size, initial)
+        history = histories[output.param] = kind(memory.size, initial)
         for param in kernel.inputs:
             if not param.by_value and memory.size and np.may_share_memory(memory, planes[param]):
-                found[param] = history
+                histories[param] = history
                 history.complete = True
-    return found
+    return histories
 
 
 class _Lazy(dict[int, bool]):
     """Choices, by identity, with a flag for loads in their sides: C evaluates only the selected side."""
 
     def of(self, expr: Apply) -> bool:
-        found = self.get(id(expr))
-        if found is None:
+        result = self.get(id(expr))
+        if result is None:
             loads = (isinstance(e, Load) for arg in expr.args[1:] for e in walk_expr(arg))
-            found = self[id(expr)] = any(loads)
-        return found
+            result = self[id(expr)] = any(loads)
+        return result
 
 
 class GpuThreads(PoisonedThreads):

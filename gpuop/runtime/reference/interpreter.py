@@ -41,8 +41,8 @@ def run(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]], lowered: bool
 def formatted(text: str, values: Sequence[Any]) -> str:
     """Format as printf of C: like `%` of Python except for %a, which means something else there."""
     conversions = re.findall(r"%(?!%)[-+ #0-9.l]*([a-zA-Z])", text.replace("%%", ""))
-    shown = [value.hex() if letter in "aA" else value for letter, value in zip(conversions, values, strict=True)]
-    return re.sub(r"(%[-+ #0-9]*)(?:\.\d+)?[aA]", r"\1s", text) % tuple(shown)
+    arguments = [value.hex() if letter in "aA" else value for letter, value in zip(conversions, values, strict=True)]
+    return re.sub(r"(%[-+ #0-9]*)(?:\.\d+)?[aA]", r"\1s", text) % tuple(arguments)
 
 
 def _both(mask: Mask | None, turn: Mask | None) -> Mask | None:
@@ -76,12 +76,12 @@ class Threads:
     # --- statements ---------------------------------------------------------------------------------------------
 
     def block(self, block: ir.Block, mask: Mask | None) -> None:
-        known, active = False, mask
+        current, active = False, mask
         before: Mask | None = None
         for stmt in block:
             turn = self.loops[-1].turn if self.loops else None
-            if not known or turn is not before:  # masks are replaced, never changed
-                known, before, active = True, turn, _both(mask, turn)
+            if not current or turn is not before:  # masks are replaced, never changed
+                current, before, active = True, turn, _both(mask, turn)
                 if active is not None and not active.any():
                     return
             self.active = self.all(active)
@@ -235,13 +235,13 @@ class Threads:
 
     def index(self, index: ir.Index) -> NDArray[Any]:
         axis = index.axis
-        found: dict[str, Callable[[], Any]] = {
+        indices: dict[str, Callable[[], Any]] = {
             "global": lambda: self.where.at[axis] + index.offset,
             "local": lambda: self.where.local[axis],
             "group": lambda: self.where.group[axis],
         }
         extent = self.kernel.bounds(index)[0]
-        return np.asarray(found[index.kind]() if index.kind in found else extent, np.int32)
+        return np.asarray(indices[index.kind]() if index.kind in indices else extent, np.int32)
 
     def apply(self, expr: ir.Apply) -> Lanes:
         row, operands, dtype = OPS[expr.op], [self.lanes(a) for a in expr.args], expr.type.dtype

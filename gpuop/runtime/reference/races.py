@@ -54,12 +54,12 @@ class _Last:
 
     def others(self, access: MemoryAccess) -> Ints:
         """Return which of the two is another thread without order to the access: 0, 1, or -1 for neither."""
-        found = np.full(len(access.cell), -1)
+        result = np.full(len(access.cell), -1)
         for k in (1, 0):
             thread, cell = self.thread[k, access.cell], access.cell
             together = (self.group[k, cell] != access.group) | (self.phase[k, cell] == access.phase)
-            found[(thread >= 0) & (thread != access.thread) & together] = k
-        return found
+            result[(thread >= 0) & (thread != access.thread) & together] = k
+        return result
 
     def holds(self, access: MemoryAccess) -> Mask:
         """Return whether a thread is itself one of the two, in this phase."""
@@ -131,10 +131,10 @@ class History:
         if last is None:
             return None
         others = last.others(access)
-        found = np.flatnonzero(others >= 0 if among is None else (others >= 0) & among)
-        if not found.size:
+        threads = np.flatnonzero(others >= 0 if among is None else (others >= 0) & among)
+        if not threads.size:
             return None
-        at = found[np.argmin(access.thread[found])]
+        at = threads[np.argmin(access.thread[threads])]
         cell, k = int(access.cell[at]), others[at]
         one_group = bool(last.group[k, cell] == access.group[at])
         return Race(

@@ -24,7 +24,7 @@ def without_unused(kernel: Kernel) -> Kernel:
     for stmt in reversed(stmts):  # values come after their operands
         if isinstance(stmt, Let) and _binds(stmt) and stmt.var in used:
             _mark(stmt.value, used[stmt.var], used)
-    return replace(kernel, body=_kept(kernel.body, used))
+    return replace(kernel, body=_used_only(kernel.body, used))
 
 
 def _binds(stmt: Stmt) -> bool:
@@ -46,7 +46,7 @@ def _mark(expr: Expr, lanes: set[int], used: Used) -> None:
                 _mark(operand, set(range(operand.type.lanes)), used)
 
 
-def _kept(block: Block, used: Used) -> Block:
+def _used_only(block: Block, used: Used) -> Block:
     out: list[Stmt] = []
     for stmt in block:
         match stmt:
@@ -57,5 +57,5 @@ def _kept(block: Block, used: Used) -> Block:
                 some = tuple(arg if lane in used[var] else nothing for lane, arg in enumerate(args))
                 out.append(replace(stmt, value=Pack(some, type_)))
             case _:
-                out.append(map_blocks(stmt, lambda inner: _kept(inner, used)))
+                out.append(map_blocks(stmt, lambda inner: _used_only(inner, used)))
     return tuple(out)

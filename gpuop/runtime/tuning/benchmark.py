@@ -45,8 +45,8 @@ class Candidate:
     times: list[float] = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = f"{1e3 * self.seconds:.4g} ms" if self.times else "not measured"
-        return f"{self.name or 'as predicted'}: {told}{', ' * bool(self.note)}{self.note}"
+        time = f"{1e3 * self.seconds:.4g} ms" if self.times else "not measured"
+        return f"{self.name or 'as predicted'}: {time}{', ' * bool(self.note)}{self.note}"
 
 
 @dataclass
@@ -93,13 +93,13 @@ class Contest:
 
     def _run(self, backend: Backend, candidate: Candidate, buffers: list[Buffer]) -> None:
         program = backend.compile(for_target(candidate.kernel, backend.target))
-        given = [self.arguments[k] for k in candidate.inputs]
-        candidate.launch = backend.bind(program, [*given, *buffers])
+        inputs = [self.arguments[k] for k in candidate.inputs]
+        candidate.launch = backend.bind(program, [*inputs, *buffers])
         first = run_once(backend, candidate.launch)
-        found = [
+        outputs = [
             array_of(kind, backend.download(kind, buffer)) for kind, buffer in zip(self.outputs, buffers, strict=True)
         ]
-        candidate.note = self.check(candidate, found)
+        candidate.note = self.check(candidate, outputs)
         if candidate.note:
             return
         candidate.times = [first]

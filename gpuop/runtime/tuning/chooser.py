@@ -31,7 +31,7 @@ from gpuop.runtime.tuning.trial_values import value_of
 
 HERE, ANY_DRIVER = (0, 0), (1, 0)  # distances of a device from itself
 _measuring = threading.RLock()  # concurrent measurements would disturb one another
-_made: BoundedCache[Any, Choices] = BoundedCache(64)
+_cache: BoundedCache[Any, Choices] = BoundedCache(64)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_measuring._at_fork_reinit)  # type: ignore[attr-defined]
@@ -41,7 +41,7 @@ def choices_on(backend: Backend) -> Choices:
     """Return the choices for a device: the same object until something is stored, or the mode changes."""
     mode = mode_in_use()
     key = (backend.main, mode if mode.name == FORCE else mode.name, config.tune_store, writes[0])
-    return _made.find(key, lambda: Chooser(backend.target, place_of(backend), backend.main, mode, mode.name))
+    return _cache.find(key, lambda: Chooser(backend.target, place_of(backend), backend.main, mode, mode.name))
 
 
 def limits_on(backend: Backend, pin: Pin | None) -> Limits:
@@ -59,7 +59,7 @@ def _choices_ahead(target: Target) -> Choices:
     mode = mode_in_use()
     if mode.name == NEVER:
         return First(target)
-    return _made.find(
+    return _cache.find(
         (target, config.tune_store, writes[0]), lambda: Chooser(target, place_ahead(target), None, mode, STORED)
     )
 
@@ -82,31 +82,31 @@ class Chooser(Choices):
     def store(self) -> TuneStore:
         return TuneStore(config.tune_store)
 
-    def variant(self, call: Variants, given: Sequence[Node | None]) -> Variant:
+    def variant(self, call: Variants, nodes: Sequence[Node | None]) -> Variant:
         fitting = call.fitting(self.target)
         if len(fitting) == 1:
             return fitting[0]
         key = identity_of(fitting)
-        found = None if self.named == NEVER else self._stored(key, fitting)
-        if self._measures(key, found is not None and found[0] == HERE):
+        choice = None if self.named == NEVER else self._stored(key, fitting)
+        if self._measures(key, choice is not None and choice[0] == HERE):
             with _measuring:
-                measured = self._measured(call, fitting, key, given)
+                measured = self._measured(call, fitting, key, nodes)
             if measured is not None:
                 return measured
-        if found is not None:
-            return found[1]
+        if choice is not None:
+            return choice[1]
         return next((v for v in fitting if self._runs(v.kernel)), fitting[0])
 
     def pin(self, kernel: Kernel) -> Pin | None:
-        if self.named == NEVER or kernel.pin is not None or not self._known(lambda: self.store.has(SCHEDULE), False):
+        if self.named == NEVER or kernel.pin is not None or not self._query(lambda: self.store.has(SCHEDULE), False):
             return None
-        near = self._known(lambda: self.store.of(SCHEDULE, key_of(kernel), self.place), [])
+        near = self._query(lambda: self.store.of(SCHEDULE, key_of(kernel), self.place), [])
         own = [entry for distance, entry in near if distance <= ANY_DRIVER]  # other devices: predictions are better
         return read_pin(own[0].choice) if own else None
 
     # --- what is known ------------------------------------------------------------------------------------------
 
-    def _known(self, ask: Callable[[], Any], otherwise: Any) -> Any:
+    def _query(self, ask: Callable[[], Any], otherwise: Any) -> Any:
         try:
             return ask()
         except GpuopError as failed:
@@ -116,7 +116,7 @@ class Chooser(Choices):
     def _stored(self, key: str, fitting: Sequence[Variant]) -> tuple[tuple[int, int], Variant] | None:
         """Return the choice on the nearest device, and its distance."""
         named = {shown(variant.parameters): variant for variant in fitting}
-        for distance, entry in self._known(lambda: self.store.of(VARIANT, key, self.place), []):
+        for distance, entry in self._query(lambda: self.store.of(VARIANT, key, self.place), []):
             variant = named.get(entry.choice)
             if variant is not None and (distance == HERE or self._runs(variant.kernel)):
                 return distance, variant
@@ -134,27 +134,27 @@ class Chooser(Choices):
 
     # --- measuring ----------------------------------------------------------------------------------------------
 
-    def _measures(self, key: str, known: bool) -> bool:
+    def _measures(self, key: str, measured: bool) -> bool:
         if self.backend is None or self.backend.checked:
             return False
         if self.named == FORCE:
             return (self.place, key) not in self.mode.done
-        return self.named == AUTO and not known
+        return self.named == AUTO and not measured
 
     def _measured(
-        self, call: Variants, fitting: Sequence[Variant], key: str, given: Sequence[Node | None]
+        self, call: Variants, fitting: Sequence[Variant], key: str, nodes: Sequence[Node | None]
     ) -> Variant | None:
         """Measure variants, store the fastest and return it; None if none can be measured, or another thread has measured them."""
         assert self.backend is not None
-        found = self._stored(key, fitting)
-        if not self._measures(key, found is not None and found[0] == HERE):
-            return None if found is None else found[1]
+        choice = self._stored(key, fitting)
+        if not self._measures(key, choice is not None and choice[0] == HERE):
+            return None if choice is None else choice[1]
         candidates = [Candidate(shown(v.parameters), v.kernel, v.inputs) for v in fitting]
         outputs = [param.type for param in call.written]
         self.mode.begin(f"{call.name} on {self.backend.name}: {len(candidates)} variants")
         until = time.monotonic() + (self.mode.seconds or config.tune_seconds)
         try:
-            arguments = [value_of(p, n, self.backend) for p, n in zip(call.inputs, given, strict=True)]
+            arguments = [value_of(p, n, self.backend) for p, n in zip(call.inputs, nodes, strict=True)]
             contest = Contest(self.backend, arguments, outputs, until, self.mode.tell, _Equal(call, outputs))
             winner = contest.winner(candidates)
         except REFUSALS:
@@ -165,9 +165,9 @@ class Chooser(Choices):
         assert winner is not None
         types = ", ".join(str(param.type) for param in call.inputs)
         tried = "\n".join(map(str, candidates))
-        told = (call.name, types, winner.name, winner.seconds, tried, time.time())
-        entry = TunedChoice(VARIANT, key, self.place, *told)
-        self._known(lambda: self.store.put([entry]), 0)
+        facts = (call.name, types, winner.name, winner.seconds, tried, time.time())
+        entry = TunedChoice(VARIANT, key, self.place, *facts)
+        self._query(lambda: self.store.put([entry]), 0)
         self.mode.stored.append(entry)
         return fitting[candidates.index(winner)]
 
@@ -179,11 +179,11 @@ class _Equal:
         self.call, self.kinds = call, kinds
         self.first: tuple[str, list[Array]] | None = None
 
-    def __call__(self, candidate: Candidate, found: list[Array]) -> str:
+    def __call__(self, candidate: Candidate, results: list[Array]) -> str:
         if self.first is None:
-            self.first = candidate.name, found
+            self.first = candidate.name, results
         name, wanted = self.first
-        for kind, a, b in zip(self.kinds, wanted, found, strict=True):
+        for kind, a, b in zip(self.kinds, wanted, results, strict=True):
             differ = alike(kind, a, b)
             if differ:
                 raise SemanticError(

@@ -43,9 +43,9 @@ def read_pin(text: str) -> Pin | None:
     """Return the schedule of a choice; None if predictions choose, or there is no such schedule any more."""
     words = text.split()
     method = " ".join(word for word in words if "=" not in word)
-    known = {each.name: each.parameters for each in METHODS} | {PLAIN: ()}
+    methods = {each.name: each.parameters for each in METHODS} | {PLAIN: ()}
     parameters = [word.partition("=") for word in words if "=" in word]
-    if method not in known or any(name not in known[method] or not n.isdecimal() for name, _, n in parameters):
+    if method not in methods or any(name not in methods[method] or not n.isdecimal() for name, _, n in parameters):
         return None
     return Pin(method, tuple((name, int(n)) for name, _, n in parameters))
 
@@ -70,9 +70,9 @@ def pins_of(kernel: Kernel, target: Target) -> Iterator[Pin]:
     usual = scheduled(for_target(kernel, target), target)
     predicted = None if usual is None else (usual[0].name, usual[1])
     for method in suiting:
-        for given in method.candidates(ready)[:MOST]:
-            if (method.name, given) != predicted:
-                yield Pin(method.name, tuple(sorted(given.items())))
+        for pin in method.candidates(ready)[:MOST]:
+            if (method.name, pin) != predicted:
+                yield Pin(method.name, tuple(sorted(pin.items())))
     if suiting and predicted is not None:
         yield Pin(PLAIN)
 
@@ -94,8 +94,8 @@ def _measured(kernel: Kernel, pins: Sequence[Pin], key: str, backend: Backend, m
     if winner is None or winner.seconds > BETTER * predicted.seconds:
         winner = predicted
     types = ", ".join(str(param.type) for param in kernel.inputs)
-    told = (kernel.name, types, winner.name, winner.seconds, "\n".join(map(str, candidates)), time.time())
-    yield TunedChoice(SCHEDULE, key, place_of(backend), *told)
+    facts = (kernel.name, types, winner.name, winner.seconds, "\n".join(map(str, candidates)), time.time())
+    yield TunedChoice(SCHEDULE, key, place_of(backend), *facts)
 
 
 class _Same:
@@ -104,8 +104,8 @@ class _Same:
     def __init__(self) -> None:
         self.first: list[Array] | None = None
 
-    def __call__(self, candidate: Candidate, found: list[Array]) -> str:
-        self.first = self.first or found
-        pairs = zip(self.first, found, strict=True)
+    def __call__(self, candidate: Candidate, results: list[Array]) -> str:
+        self.first = self.first or results
+        pairs = zip(self.first, results, strict=True)
         same = all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in pairs)
         return "" if same else "skipped: other bits than predicted"

@@ -77,15 +77,15 @@ class TuneStore:
 
     def entries(self) -> list[TunedChoice]:
         """All entries, in the order of their names."""
-        found = (entry for entries in self._by_kernel().values() for entry in entries)
-        return sorted(found, key=lambda e: (e.name, e.types, e.what, str(e.place), e.measured))
+        all_entries = (entry for entries in self._by_kernel().values() for entry in entries)
+        return sorted(all_entries, key=lambda e: (e.name, e.types, e.what, str(e.place), e.measured))
 
     def of(self, what: str, kernel: str, place: DevicePlace) -> list[tuple[tuple[int, int], TunedChoice]]:
         """Return the entries of a kernel for a device, from the nearest device to the farthest, with the distances."""
-        found = self._by_kernel().get((what, kernel), ())
-        near = ((place.distance(entry.place), entry) for entry in found)
-        known = [(distance, entry) for distance, entry in near if distance is not None]
-        return sorted(known, key=lambda each: (each[0], -each[1].measured))
+        entries = self._by_kernel().get((what, kernel), ())
+        near = ((place.distance(entry.place), entry) for entry in entries)
+        distances = [(distance, entry) for distance, entry in near if distance is not None]
+        return sorted(distances, key=lambda each: (each[0], -each[1].measured))
 
     def has(self, what: str) -> bool:
         return any(kind == what for kind, _ in self._by_kernel())
@@ -110,13 +110,13 @@ class TuneStore:
         except OSError as failed:
             raise GpuopError(f"the store of tuned choices {self.path}: {failed.strerror}") from None
         signature = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
-        known = _read.get(self.path)
-        if known is None or known[0] != signature:
-            found: dict[tuple[str, str], list[TunedChoice]] = {}
+        cached = _read.get(self.path)
+        if cached is None or cached[0] != signature:
+            result: dict[tuple[str, str], list[TunedChoice]] = {}
             for entry in self._load():
-                found.setdefault((entry.what, entry.kernel), []).append(entry)
-            _read[self.path] = known = signature, found
-        return known[1]
+                result.setdefault((entry.what, entry.kernel), []).append(entry)
+            _read[self.path] = cached = signature, result
+        return cached[1]
 
     def _load(self) -> list[TunedChoice]:
         with self._open(writing=False) as database:
@@ -168,5 +168,5 @@ def _entry(row: tuple[object, ...]) -> TunedChoice | None:
     if not isinstance(seconds, float) or not isinstance(measured, float) or not math.isfinite(seconds + measured):
         return None
     place = DevicePlace(str(backend), architecture, str(kind), str(device), str(driver))
-    told = (str(name), str(types), str(choice), seconds, str(tried), measured)
-    return TunedChoice(str(what), str(kernel), place, *told)
+    facts = (str(name), str(types), str(choice), seconds, str(tried), measured)
+    return TunedChoice(str(what), str(kernel), place, *facts)
