@@ -448,4 +448,4 @@ def test_devices_are_measured_anew(which, capsys, monkeypatch, tmp_path):
     vectors = re.search(rf"\n    {number} billion in vectors\n", printed)
     assert (vectors is None) == (gp.device(which).target.device == "gpu")
     assert re.search(rf"\n    of float32: exp {number}\n    of float64: exp {number}\n", printed)
-    assert len({name for _, name in device_facts._known} & {"base", "exp float32", "exp float64"}) == 3
+    assert len({name for _, name in device_facts._facts} & {"base", "exp float32", "exp float64"}) == 3

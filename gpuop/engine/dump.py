@@ -18,7 +18,7 @@ from gpuop.ir.target import Target
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.devices import current
-from gpuop.runtime.kernel_forms import shown
+from gpuop.runtime.kernel_forms import kernel_form
 from gpuop.runtime.profile.device_facts import facts_of
 
 
@@ -41,7 +41,7 @@ def source_of(what: Plan, target: str | None, form: str, backend: Backend) -> st
     """Every kernel of a plan, for a target or a device, in a form of FORMS."""
     chosen, found = kernels_for(what, target, backend)
     return SourceText(
-        "\n".join(shown(generate(kernel, chosen), form, chosen, None if target else backend) for kernel in found)
+        "\n".join(kernel_form(generate(kernel, chosen), form, chosen, None if target else backend) for kernel in found)
     )
 
 

@@ -31,19 +31,19 @@ FORKED = (
 _open: dict[str, Backend] = {}
 _failed: dict[str, str] = {}  # reasons of failed devices
 _opening = threading.RLock()
-_found: list[tuple[Device, Any]] | None = None
+_discovered: list[tuple[Device, Any]] | None = None
 _Choice = tuple[str | Backend, bool]  # a device, and whether it is checked
 _chosen: ContextVar[tuple[_Choice, ...]] = ContextVar("devices of gpuop", default=())
-_everywhere: list[str | Backend] = []  # the choice of `set_device`: no device or one
+_process_choice: list[str | Backend] = []  # the choice of `set_device`: no device or one
 _forked = False  # whether the process was forked after drivers were loaded
 
 
 def discover() -> list[tuple[Device, Any]]:
     """Return every device and its opener, best first; the reference is always the last."""
-    global _found
-    if _found is None:
-        _found = [*cuda_devices(), *opencl_devices(), _reference()]
-    return _found
+    global _discovered
+    if _discovered is None:
+        _discovered = [*cuda_devices(), *opencl_devices(), _reference()]
+    return _discovered
 
 
 def _reference() -> tuple[Device, Any]:
@@ -167,8 +167,8 @@ def current() -> Backend:
     choices = _chosen.get()
     if choices:
         return _opened(*choices[-1])
-    if _everywhere:
-        return _opened(_everywhere[-1], checked)
+    if _process_choice:
+        return _opened(_process_choice[-1], checked)
     if config.device:
         try:
             return _opened(config.device, checked)
@@ -232,21 +232,21 @@ def set_device(name: str | Backend | None) -> None:
     choice = [] if name is None else [name]
     for each in choice:
         _opened(each, config.debug > 0)
-    _everywhere[:] = choice
+    _process_choice[:] = choice
 
 
 def _opened(name: str | Backend, checked: bool) -> Backend:
     if isinstance(name, Backend):
         return in_use(name)
     device = _open.get(_key(name, checked))
-    if device is not None and device.name == name and not isinstance(device, _Inherited):
+    if device is not None and device.name == name and not isinstance(device, _ForkedDevice):
         return in_use(device)
     return open_device(name, checked)
 
 
 def usable() -> list[Backend]:
     """Return every queue of the open devices that work in this process."""
-    opened = [device for device in _open.values() if not isinstance(device, _Inherited)]
+    opened = [device for device in _open.values() if not isinstance(device, _ForkedDevice)]
     return [queue for device in opened for queue in (device, *device.queues.values())]
 
 
@@ -269,7 +269,7 @@ for _kind in (Cuda, OpenCL, Reference, ReferenceGPU):
 # --- processes that are forked ----------------------------------------------------------------------------------------
 
 
-class _Inherited(Backend):
+class _ForkedDevice(Backend):
     """An open device in a forked process, where it cannot be used."""
 
     def __getattribute__(self, name: str) -> Any:
@@ -279,21 +279,21 @@ class _Inherited(Backend):
 
 
 def _in_child() -> None:
-    global _found, _forked
+    global _discovered, _forked
     _opening._at_fork_reinit()  # type: ignore[attr-defined]
-    if _found is None:
+    if _discovered is None:
         return
-    _forked = any(device.problem is None and device.name != "reference" for device, _ in _found)
-    _found = [
+    _forked = any(device.problem is None and device.name != "reference" for device, _ in _discovered)
+    _discovered = [
         (device, opener)
         if device.name == "reference" or device.problem is not None
         else (replace(device, problem=FORKED), None)
-        for device, opener in _found
+        for device, opener in _discovered
     ]
     abandon()
     for device in _open.values():
         for backend in () if isinstance(device, Reference) else (*device.queues.values(), device):
-            backend.__class__ = _Inherited  # type: ignore[type-abstract]
+            backend.__class__ = _ForkedDevice  # type: ignore[type-abstract]
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,7 +12,7 @@ from gpuop.base.errors import DeviceError, SemanticError
 from gpuop.codegen.c.dialect import Source
 from gpuop.ir.target import Target
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.base.interruptible import patiently
+from gpuop.runtime.base.interruptible import call_interruptibly
 from gpuop.runtime.cuda.nvrtc import compile_cuda, resource_log
 from gpuop.runtime.opencl.device import OpenCL
 from gpuop.runtime.opencl.programs import resources
@@ -22,7 +22,7 @@ SPILLS = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill 
 SHARED = r"(\d+) bytes smem"
 
 
-def shown(source: Source, form: str, target: Target, backend: Backend | None) -> str:
+def kernel_form(source: Source, form: str, target: Target, backend: Backend | None) -> str:
     """Return a kernel in a form of FORMS.
 
     Args:
@@ -47,7 +47,7 @@ def shown(source: Source, form: str, target: Target, backend: Backend | None) ->
         name = backend.name if backend else target
         raise SemanticError(f"what kernels take is known of OpenCL's devices and of CUDA's targets, not of {name}")
     try:
-        text = patiently((form, where, source.text), make, where, source.name)
+        text = call_interruptibly((form, where, source.text), make, where, source.name)
     except RuntimeError as refused:
         raise source.refused(where, str(refused)) from None
     return f"// {source.name} on {where}\n{text.strip()}\n"

@@ -64,7 +64,7 @@ class CudaOnHost(CompilingBackend, Reference):
         self.groups = GroupLimits(name, self.description, 1024, (1024, 1024, 64), memory)
         self.identity = "|".join([name, HEADER.read_text(encoding="utf-8"), *OPTIONS])
         self.programs, self.codes = WeakValues(), WeakValues()
-        self.kept_programs = DiskPrograms(lambda text: blob_store.key(text, self.identity))
+        self.program_cache = DiskPrograms(lambda text: blob_store.key(text, self.identity))
 
     def empty(self, kind: FieldType) -> Buffer:
         shape = (kind.planes, kind.field_shape.points)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from gpuop.runtime.base.dlpack import CUDA, DLPackMemory
-from gpuop.runtime.cuda.arrays import Borrowed
+from gpuop.runtime.cuda.arrays import ImportedArray
 from gpuop.runtime.cuda.driver import Active
 from gpuop.runtime.cuda.graph import Graph
-from gpuop.runtime.cuda.memory import CudaMemory, Taken
+from gpuop.runtime.cuda.memory import CudaMemory, ForeignBlock
 from gpuop.runtime.cuda.page_locked import lock_pages, page_locked
 from gpuop.runtime.cuda.stream import CudaMark
 
@@ -104,11 +104,11 @@ def memory_of(driver):
 
 
 def borrowed(memory, owner):
-    return Borrowed(memory, DLPackMemory(64, (4,), (1,), np.dtype("f4"), (CUDA, 0), False, owner))
+    return ImportedArray(memory, DLPackMemory(64, (4,), (1,), np.dtype("f4"), (CUDA, 0), False, owner))
 
 
 def taken(memory, owner):
-    made = Taken(owner)
+    made = ForeignBlock(owner)
     memory.retire_after(made, owner)
     return made
 

@@ -34,9 +34,9 @@ def tripled(x, by=1):
 @pytest.fixture
 def everywhere():
     """The process's device, put back."""
-    before = list(devices._everywhere)
+    before = list(devices._process_choice)
     yield gp.set_device
-    devices._everywhere[:] = before
+    devices._process_choice[:] = before
 
 
 def in_threads(*works):
@@ -94,7 +94,7 @@ def test_the_device_of_the_process(everywhere):
     everywhere(gp.device(FIRST))
     assert gp.device().name == FIRST
     everywhere(None)
-    assert not devices._everywhere
+    assert not devices._process_choice
 
 
 def test_threads_of_graphs_have_the_device_of_who_starts_them():

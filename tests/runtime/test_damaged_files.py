@@ -16,7 +16,7 @@ from gpuop.base.cache.file_locks import lock
 from gpuop.base.config import config
 from gpuop.runtime.opencl import icd
 from gpuop.runtime.tuning.store import TuneStore
-from gpuop.scaleout.stream.checkpoint import Journal, locked
+from gpuop.scaleout.stream.checkpoint import Checkpoint, locked
 from tests import nightly, rotation
 
 PROGRAM = """
@@ -124,7 +124,7 @@ def test_notes_of_another_stream_are_told(tmp_path, damage):
     told = json.dumps({"function": "a"}).encode() + b"\n"
     path.write_bytes(DAMAGES[damage](told, random.Random(5)) + b"\n[[\n" + b"[" * 100000 + b"\n")
     with pytest.raises(gp.SemanticError, match="is of another stream, as these differ: "):
-        Journal([str(path)], {"function": "b"}, True, True)
+        Checkpoint([str(path)], {"function": "b"}, True, True)
 
 
 def test_folders_are_nobody_elses(tmp_path, folder):

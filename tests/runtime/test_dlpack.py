@@ -161,7 +161,7 @@ def test_cupys_arrays_are_taken_behind_the_stream_that_their_interface_names(str
 
 
 class OnGpu:
-    """A field's values in a GPU's memory, as `Lent` gives them: whoever takes a capsule is noted."""
+    """A field's values in a GPU's memory, as `ExportedBuffer` gives them: whoever takes a capsule is noted."""
 
     def __init__(self) -> None:
         self.streams: list[object] = []

@@ -188,7 +188,7 @@ def test_a_line_says_what_a_kernel_waits_behind(capsys, monkeypatch):
     go = threading.Event()
     for number, name in enumerate(("slow", "next")):
         with interrupted():
-            interruptible.patiently(number, go.wait, "opencl:7", name)
+            interruptible.call_interruptibly(number, go.wait, "opencl:7", name)
     go.set()
     assert capsys.readouterr().err == (
         "gpuop: opencl:7 has been compiling the kernel `slow` for 0.05 s; Ctrl-C stops waiting\n"

@@ -23,7 +23,7 @@ from gpuop.base.errors import SemanticError
 from gpuop.dsl import *
 from gpuop.fusion.windows.footprint import Footprint
 from gpuop.fusion.windows.gather import window_of
-from gpuop.scaleout.stream.chunking import Chunking, chosen
+from gpuop.scaleout.stream.chunking import Chunking, choose_chunks
 from gpuop.scaleout.stream.stores import written
 
 
@@ -517,17 +517,19 @@ def test_chunks_of_one_shape_and_as_large_as_memory_allows():
             shapes.add(end - begin)
         assert len(shapes) == 1 or c + sum(halo) >= n
     needed = Footprint((1000, 1000, 1000), ((2, 2), (2, 2), (2, 2)), {}, (), ())
-    assert chosen(needed, 8, (1, 1, 1), 1 << 40, 1 << 40).chunk == (1000, 1000, 1000)
-    some = chosen(needed, 8, (64, 64, 64), 1 << 26, 1 << 26)
+    assert choose_chunks(needed, 8, (1, 1, 1), 1 << 40, 1 << 40).chunk == (1000, 1000, 1000)
+    some = choose_chunks(needed, 8, (64, 64, 64), 1 << 26, 1 << 26)
     assert all(c % 64 == 0 or c == 1000 for c in some.chunk) and some.recomputed < 0.2
     windows = [some.needed.window(*some.computed(place)) for place in some.places()]
     assert sum(math.prod(b - a for a, b in window) for window in windows) == round((1 + some.recomputed) * 1000**3)
-    flat = chosen(Footprint((20_000, 30_000), ((2, 2), (2, 2)), {}, (), ()), 12, (1, 1), 1 << 26, 1 << 28)
+    flat = choose_chunks(Footprint((20_000, 30_000), ((2, 2), (2, 2)), {}, (), ()), 12, (1, 1), 1 << 26, 1 << 28)
     assert flat.chunk[1] == 30_000 and flat.recomputed < 0.05  # rows as they lie in files
     assert (
-        chosen(Footprint((1000, 1000), ((0, 0), (2, 2)), {1: "all"}, (), ()), 4, (1, 1), 1 << 20, 1 << 20).chunk[1]
+        choose_chunks(Footprint((1000, 1000), ((0, 0), (2, 2)), {1: "all"}, (), ()), 4, (1, 1), 1 << 20, 1 << 20).chunk[
+            1
+        ]
         == 1000
     )
     wide = Footprint((300, 400, 400), ((7, 7),) * 3, {}, (), ())
-    near, more = (chosen(wide, 14, (1, 1, 1), 1 << 26, most) for most in (1 << 26, 1 << 28))
+    near, more = (choose_chunks(wide, 14, (1, 1, 1), 1 << 26, most) for most in (1 << 26, 1 << 28))
     assert more.recomputed < 0.31 < 0.6 < near.recomputed

@@ -18,12 +18,12 @@ import gpuop as gp
 from gpuop.__main__ import main
 from gpuop.base.config import config
 from gpuop.base.errors import GpuopError
-from gpuop.runtime.tuning.device_signature import DevicePlace
+from gpuop.runtime.tuning.device_signature import DeviceSignature
 from gpuop.runtime.tuning.store import VARIANT, TunedChoice, TuneStore
 
 from .process import ROOT
 
-HERE = DevicePlace("opencl", 0, "cpu", "a CPU", "3.1")
+HERE = DeviceSignature("opencl", 0, "cpu", "a CPU", "3.1")
 ENTRY = TunedChoice(VARIANT, "ab12", HERE, "blurred", "9 float32", "block=8", 0.5, "block=8: 500 ms", 10.0)
 
 OPERATORS = """
@@ -162,7 +162,7 @@ def test_commands(tmp_path: Path, store: TuneStore, capsys: pytest.CaptureFixtur
     assert told.splitlines()[0] == "wrapped on reference: 2 variants"
     assert told.splitlines()[-1].startswith("wrapped (9 float32) on reference reference: turns=1, ")
     shipped = TuneStore(tmp_path / "shipped.sqlite")
-    shipped.put([ENTRY, replace(ENTRY, place=DevicePlace("cuda", 90, "gpu", "H200", "1"), choice="block=32")])
+    shipped.put([ENTRY, replace(ENTRY, place=DeviceSignature("cuda", 90, "gpu", "H200", "1"), choice="block=32")])
     assert tune("merge", str(shipped.path)) == f"{shipped.path}: 2 of 2 entries are new in {store.path}\n"
     assert tune("merge", str(shipped.path)) == f"{shipped.path}: 2 of 2 entries are new in {store.path}\n"
     assert tune("merge", str(file), status=1) == f"gpuop: the store of tuned choices {file}: file is not a database\n"

@@ -21,7 +21,7 @@ from gpuop.ir.variants import Variants, identity_of
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.devices import current
 from gpuop.runtime.tuning.chooser import limits_on
-from gpuop.runtime.tuning.device_signature import DevicePlace, place_of
+from gpuop.runtime.tuning.device_signature import DeviceSignature, signature_of
 from gpuop.runtime.tuning.schedule_choices import key_of
 from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, TunedChoice, TuneStore
 from gpuop.runtime.tuning.trial_values import value_of
@@ -30,7 +30,7 @@ from tests.conformance.compare import same
 rng = np.random.default_rng(3)
 COMPILING = [d.name for d in gp.devices() if d.name != "reference"][:1]
 needs_driver = pytest.mark.skipif(not COMPILING, reason="no OpenCL device")
-UNKNOWN = DevicePlace("cuda", 90, "gpu", "NVIDIA H200", "580")
+UNKNOWN = DeviceSignature("cuda", 90, "gpu", "NVIDIA H200", "580")
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_the_fastest_runs(device: str, store: TuneStore) -> None:
         same(wrapped(f, 3), wanted)
     (entry,) = store.entries()
     assert entry.choice == "turns=1, block=4", entry.tried
-    assert (entry.types, entry.place) == ("40 float32", place_of(current()))
+    assert (entry.types, entry.place) == ("40 float32", signature_of(current()))
     assert "turns=1000, block=4: " in entry.tried and entry.seconds > 0
     assert choice(wrapped(f, 3)) == "turns=1, block=4"
     with gp.tuning("never"):
@@ -189,7 +189,7 @@ def test_representative_data() -> None:
 # --- other devices ------------------------------------------------------------------------------------------------------
 
 
-def entry_of(field: gp.Field, place: DevicePlace, which: str, when: float = 1.0) -> TunedChoice:
+def entry_of(field: gp.Field, place: DeviceSignature, which: str, when: float = 1.0) -> TunedChoice:
     node: Any = field.node
     key = identity_of(node.call.kernel.fitting(current().target))
     return TunedChoice(VARIANT, key, place, "wrapped", "", which, 1.0, "", when)
@@ -201,8 +201,8 @@ def test_the_nearest_device_counts(store: TuneStore) -> None:
         f = wrapped(gp.ScalarField(np.ones(5, "f")), 1)
         store.put([entry_of(f, UNKNOWN, "turns=1, block=4")])
         assert choice(f) == "turns=1000, block=4"
-        here = place_of(backend)
-        old = DevicePlace(here.backend, 0, here.kind, here.device, "an older one")
+        here = signature_of(backend)
+        old = DeviceSignature(here.backend, 0, here.kind, here.device, "an older one")
         store.put([entry_of(f, old, "turns=7, block=4")])
         assert choice(f) == "turns=1000, block=4"
         store.put([entry_of(f, old, "turns=1, block=4")])
@@ -212,11 +212,11 @@ def test_the_nearest_device_counts(store: TuneStore) -> None:
 
 
 def test_distances() -> None:
-    ahead = DevicePlace("cuda", 80, "gpu")
-    others = [UNKNOWN, DevicePlace("cuda", 86, "gpu", "A40", "1"), DevicePlace("opencl", 0, "gpu", "A40", "1")]
+    ahead = DeviceSignature("cuda", 80, "gpu")
+    others = [UNKNOWN, DeviceSignature("cuda", 86, "gpu", "A40", "1"), DeviceSignature("opencl", 0, "gpu", "A40", "1")]
     assert min(others, key=lambda p: ahead.distance(p) or (9, 9)) is others[1]
-    assert ahead.distance(DevicePlace("opencl", 0, "cpu", "A40", "1")) is None
-    ranks = [UNKNOWN.distance(DevicePlace(*near)) for near in (
+    assert ahead.distance(DeviceSignature("opencl", 0, "cpu", "A40", "1")) is None
+    ranks = [UNKNOWN.distance(DeviceSignature(*near)) for near in (
         ("cuda", 90, "gpu", "NVIDIA H200", "580"), ("cuda", 90, "gpu", "NVIDIA H200", "590"),
         ("opencl", 0, "gpu", "NVIDIA H200", "3"), ("cuda", 80, "gpu", "A100", "580"), ("opencl", 0, "gpu", "A100", "3"),
     )]  # fmt: skip
@@ -255,7 +255,7 @@ def test_schedules_are_measured_and_stored(store: TuneStore) -> None:
         assert row.what == SCHEDULE and "as predicted: " in row.tried and "vector rows rows=4: " in row.tried
         kernel = graph.plan.launches[0].kernel
         assert isinstance(kernel, Kernel) and row.kernel == key_of(kernel)
-        for place, pin in ((UNKNOWN, None), (place_of(backend), Pin("plain"))):
+        for place, pin in ((UNKNOWN, None), (signature_of(backend), Pin("plain"))):
             config.tune_store.unlink()
             store.put([TunedChoice(SCHEDULE, row.kernel, place, "", "", "plain", 1.0, "", 1.0)])
             (launch,) = planned(window(f)).launches
@@ -287,7 +287,7 @@ def test_export_is_a_table(store: TuneStore, capsys: pytest.CaptureFixture[str])
     from gpuop.__main__ import main
 
     f = wrapped(gp.ScalarField(np.ones(5, "f")), 1)
-    store.put([entry_of(f, UNKNOWN, "turns=1, block=4"), entry_of(f, place_of(current()), "turns=1000, block=4")])
+    store.put([entry_of(f, UNKNOWN, "turns=1, block=4"), entry_of(f, signature_of(current()), "turns=1000, block=4")])
     assert main(["tune", "export", "--store", str(store.path)]) == 0
     (table,) = json.loads(capsys.readouterr().out)["wrapped"].values()
     assert table["cuda:sm_90"] == {"turns": 1, "block": 4}

@@ -21,7 +21,7 @@ from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.passes.dynamic_extents import Opened
-from gpuop.runtime.base.interruptible import patiently
+from gpuop.runtime.base.interruptible import call_interruptibly
 from gpuop.runtime.cuda.nvrtc import compile_cuda
 from gpuop.runtime.tuning.chooser import limits_for
 
@@ -141,6 +141,6 @@ class Packing:
 def _binary(source: Source, architecture: str, kind: str) -> bytes:
     try:
         given = source.text, architecture, kind
-        return patiently(given, partial(compile_cuda, *given), architecture, source.name)
+        return call_interruptibly(given, partial(compile_cuda, *given), architecture, source.name)
     except RuntimeError as refused:
         raise CompileError(f"NVRTC refused the kernel {source.entry}:\n{refused}", source.numbered()) from None

@@ -53,7 +53,7 @@ class CompilingBackend(Backend):
     suffix: ClassVar[str]
     groups: GroupLimits
     features: frozenset[str]
-    kept_programs: ProgramCache
+    program_cache: ProgramCache
     programs: WeakValues[str, CompiledProgram]  # by identity of the text and its launch
     codes: WeakValues[str, Any]  # the driver's code, by text
 
@@ -106,7 +106,7 @@ class CompilingBackend(Backend):
         closed = [source for source in sources if not source.extents]
         missing = {source.text: source for source in sources if source.extents and open_[source.text] is None}
         codes: dict[str, Any] = {}
-        for program in self.kept_programs.texts([*closed, *missing.values()]):
+        for program in self.program_cache.texts([*closed, *missing.values()]):
             built = self._built(program)
             codes |= {source.identity: code for source, code in zip(program.sources, built, strict=True)}
         for text, source in missing.items():
@@ -120,7 +120,7 @@ class CompilingBackend(Backend):
             codes = self.build(program, None)
         except CompileError:  # compile each alone: the message must have the user's lines
             return [self.build(ProgramText.of(source), None)[0] for source in program.sources]
-        self.kept_programs.note(program)
+        self.program_cache.note(program)
         return codes
 
     def load(self, source: Source, binary: bytes | None) -> CompiledProgram:

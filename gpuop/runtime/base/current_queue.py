@@ -19,7 +19,7 @@ def in_use(device: Backend) -> Backend:
     return device.main if key is None else queue_of(device, key)
 
 
-def twin(queue: Queue) -> Queue:
+def clone_queue(queue: Queue) -> Queue:
     """Return an object that becomes another queue of the device. (`copy.copy` would return the same one, as pickling does.)"""
     other: Queue = object.__new__(type(queue))
     vars(other).update(vars(queue))

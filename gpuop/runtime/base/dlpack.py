@@ -64,15 +64,15 @@ _api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
 _deleter_at = cache(_Deleter)  # each library has one
 
 
-class _Taken:
+class _ImportedMemory:
     """A handle of imported memory; the producer's deleter runs when no reference to it is left."""
 
     __slots__ = ("__weakref__",)
 
 
-def _owner(address: int) -> _Taken:
+def _owner(address: int) -> _ImportedMemory:
     """Return an owner whose finalizer is one C call: an exception that a signal handler raises in a Python destructor is lost."""
-    owner = _Taken()
+    owner = _ImportedMemory()
     (deleter,) = _ADDRESS.unpack(ctypes.string_at(address + _DELETER, _ADDRESS.size))
     if deleter:
         at_end(owner, partial(_deleter_at(deleter), address))

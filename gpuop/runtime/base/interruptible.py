@@ -26,7 +26,7 @@ class _Call:
         self.done = Done()
         self.result: Any = None
         self.error: BaseException | None = None
-        self.told = not kernel
+        self.quiet = not kernel
         threading.Thread(target=self.run, name="gpuop calls a driver", daemon=True).start()
 
     def run(self) -> None:
@@ -40,8 +40,8 @@ class _Call:
 
     def tell(self) -> None:
         """Print a line, once, that the call takes long, with the device's other unfinished kernels: drivers compile one by one."""
-        if not self.told:
-            self.told = True
+        if not self.quiet:
+            self.quiet = True
             before = [
                 c.kernel for c in list(_running.values()) if c.device == self.device and c.kernel and c is not self
             ]
@@ -53,7 +53,7 @@ _starting = threading.Lock()
 _abandoned = False  # whether a parent process loaded the drivers
 
 
-def patiently(
+def call_interruptibly(
     key: Hashable, action: Callable[[], T], device: str = "", kernel: str = "", doing: str = "compiling"
 ) -> T:
     """Run a call and return its result or raise its exception. A signal handler that raises ends the wait at once.

@@ -15,7 +15,7 @@ from gpuop.runtime.cuda.memory import LEGACY, CudaMemory
 MANAGED = 13  # DLDeviceType of memory that host and device share
 
 
-class Borrowed:
+class ImportedArray:
     """Imported memory of another library's array. It is returned when the enqueued work has used it."""
 
     __slots__ = ("__weakref__", "array")
@@ -28,7 +28,7 @@ class Borrowed:
         return self.array.address
 
 
-def borrow(memory: CudaMemory, ordinal: int, array: Any) -> Borrowed:
+def borrow(memory: CudaMemory, ordinal: int, array: Any) -> ImportedArray:
     """Import an array that has `__dlpack__` or `__cuda_array_interface__`; later work waits for its stream.
 
     Raises:
@@ -38,15 +38,15 @@ def borrow(memory: CudaMemory, ordinal: int, array: Any) -> Borrowed:
         if type(array).__module__ == "cupy" and array.device.id == ordinal:
             facts = array.__cuda_array_interface__
             if "stream" in facts:  # DLPack would ask the driver for the device, and create an event
-                return Borrowed(memory, _by_interface(memory, ordinal, array, facts))
+                return ImportedArray(memory, _by_interface(memory, ordinal, array, facts))
         kind, number = map(int, array.__dlpack_device__())
         if kind not in (dlpack.CUDA, MANAGED) or number != ordinal:
             raise DeviceError(f"this array is not on {memory.name}: its DLPack device is {(kind, number)}")
         try:
-            return Borrowed(memory, dlpack.take(array.__dlpack__(stream=memory.handle)))
+            return ImportedArray(memory, dlpack.take(array.__dlpack__(stream=memory.handle)))
         except (BufferError, RuntimeError) as refused:
             raise DeviceError(f"its library does not give this array's memory away: {refused}") from None
-    return Borrowed(memory, _by_interface(memory, ordinal, array, array.__cuda_array_interface__))
+    return ImportedArray(memory, _by_interface(memory, ordinal, array, array.__cuda_array_interface__))
 
 
 def _by_interface(memory: CudaMemory, ordinal: int, array: Any, facts: Mapping[str, Any]) -> dlpack.DLPackMemory:
@@ -61,7 +61,7 @@ def _by_interface(memory: CudaMemory, ordinal: int, array: Any, facts: Mapping[s
     return dlpack.DLPackMemory(address or 0, shape, steps, dtype, (dlpack.CUDA, ordinal), read_only, array)
 
 
-class Lent:
+class ExportedBuffer:
     """A buffer for other libraries: `__dlpack__` and `__cuda_array_interface__`."""
 
     def __init__(self, memory: CudaMemory, array: dlpack.DLPackMemory) -> None:

@@ -13,7 +13,7 @@ from gpuop.ir.layout import planar, strides_of
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
 from gpuop.runtime.base.backend import Buffer, Memory
-from gpuop.runtime.cuda.arrays import Lent
+from gpuop.runtime.cuda.arrays import ExportedBuffer
 from gpuop.runtime.cuda.memory import CudaMemory
 
 
@@ -51,7 +51,7 @@ class _Stream:
 def _array(cupy: Any, memory: CudaMemory, kind: FieldType, buffer: Buffer) -> Any:
     shape, strides = tuple(kind.array_shape), strides_of(kind, planar(kind))
     stored = kind.storage.numpy  # bools are bytes
-    lent = Lent(
+    buffer = ExportedBuffer(
         memory, dlpack.DLPackMemory(int(buffer), shape, strides, stored, (dlpack.CUDA, memory.ordinal), False, buffer)
     )
-    return cupy.from_dlpack(lent).view(kind.array_dtype)
+    return cupy.from_dlpack(buffer).view(kind.array_dtype)

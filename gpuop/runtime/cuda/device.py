@@ -23,17 +23,17 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part
 from gpuop.runtime.base.compiled import CompiledProgram
-from gpuop.runtime.base.current_queue import twin
+from gpuop.runtime.base.current_queue import clone_queue
 from gpuop.runtime.base.device_limits import GroupLimits
-from gpuop.runtime.base.interruptible import patiently
+from gpuop.runtime.base.interruptible import call_interruptibly
 from gpuop.runtime.base.program_text import ProgramText
-from gpuop.runtime.cuda.arrays import Borrowed, Lent, borrow
+from gpuop.runtime.cuda.arrays import ExportedBuffer, ImportedArray, borrow
 from gpuop.runtime.cuda.copies import CudaCopies
 from gpuop.runtime.cuda.cupy_arrays import cupy_arrays
 from gpuop.runtime.cuda.driver import returned
 from gpuop.runtime.cuda.graph import Graph
 from gpuop.runtime.cuda.launch import KernelLaunch, LoadedFunction, Module, fill_outputs, kernel_launch, launch_once
-from gpuop.runtime.cuda.memory import CudaMemory, Taken
+from gpuop.runtime.cuda.memory import CudaMemory, ForeignBlock
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.cuda.nvtx import nvtx_range
 from gpuop.runtime.cuda.stream import CudaMark
@@ -111,7 +111,7 @@ class Cuda(CudaCopies):
         self.memory, self.total_memory = CudaMemory(name, ordinal), int(drv.Device(ordinal).total_memory())
         self.refusals, self.timed, self.measured = (drv.Error,), False, cast("Cuda | None", None)
         self.programs, self.codes = WeakValues(), WeakValues()
-        self.kept_programs = DiskPrograms(self._cache_name)
+        self.program_cache = DiskPrograms(self._cache_name)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -123,12 +123,12 @@ class Cuda(CudaCopies):
         self.write(buffer, planes)
         return buffer
 
-    def borrow(self, array: Any) -> Borrowed:
+    def borrow(self, array: Any) -> ImportedArray:
         return borrow(self.memory, self.ordinal, array)
 
-    def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Lent:
+    def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> ExportedBuffer:
         device = (dlpack.CUDA, self.ordinal)
-        return Lent(
+        return ExportedBuffer(
             self.memory, dlpack.DLPackMemory(int(buffer), shape, strides, np.dtype(dtype), device, False, buffer)
         )
 
@@ -162,7 +162,7 @@ class Cuda(CudaCopies):
         if binary is None:
             try:
                 compiled = partial(compile_cuda, program.text, self.architecture, self.kind)
-                binary = patiently(name, compiled, self.name, program.names)
+                binary = call_interruptibly(name, compiled, self.name, program.names)
             except RuntimeError as refused:
                 raise program.sources[0].refused(self.name, str(refused)) from None
             blob_store.store(name, binary)
@@ -198,7 +198,7 @@ class Cuda(CudaCopies):
 
     def measuring(self) -> Cuda:
         if self.measured is None:
-            other = twin(self)
+            other = clone_queue(self)
             other.timed, other.measured = True, other
             self.measured = other
         return self.measured
@@ -232,14 +232,14 @@ class Cuda(CudaCopies):
             self.memory.stream.follow(mark)
 
     def another(self, priority: str) -> Cuda:
-        other = twin(self)
+        other = clone_queue(self)
         other.memory, other.measured = self.memory.another(priority), None
         return other
 
     def take(self, buffer: Buffer, owner: Backend, mark: Any) -> Buffer:
         if owner is self:
             return buffer
-        shared = Taken(super().take(buffer, owner, mark))
+        shared = ForeignBlock(super().take(buffer, owner, mark))
         self.memory.retire_after(shared, shared.owner)
         return shared
 

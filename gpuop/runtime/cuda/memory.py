@@ -40,7 +40,7 @@ class Block:
         return self.address
 
 
-class Taken:
+class ForeignBlock:
     """Memory of another stream, referred to until the work enqueued here has used it."""
 
     __slots__ = ("__weakref__", "owner")
@@ -64,7 +64,7 @@ class CudaMemory:
     The context is current only during gpuop calls: the user's context is restored afterwards, and none is left
     when the process ends, which PyCUDA would not survive. Launches and copies go to one stream, in order; it waits for the
     legacy default stream, and vice versa. Memory of a stream is freed in its order; another stream that uses it keeps a
-    reference until it is done (`Taken`).
+    reference until it is done (`ForeignBlock`).
     """
 
     def __init__(self, name: str, ordinal: int) -> None:

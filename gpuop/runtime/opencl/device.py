@@ -20,15 +20,15 @@ from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch, Memory, Part, as_device_errors, keeping
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.copy_trace import CopySpan
-from gpuop.runtime.base.current_queue import twin
-from gpuop.runtime.base.interruptible import patiently
+from gpuop.runtime.base.current_queue import clone_queue
+from gpuop.runtime.base.interruptible import call_interruptibly
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.files.program_cache import DiskPrograms
 from gpuop.runtime.opencl.arrays import bring, mapped_arrays, memory_of, new_buffer, reach
 from gpuop.runtime.opencl.discovery import LATE, features_of, groups_of, planned_for, target_of
 from gpuop.runtime.opencl.programs import BoundKernel, OpenCLCode, binary_of, built, finish
-from gpuop.runtime.opencl.queue import KeptOwners, new_queue
+from gpuop.runtime.opencl.queue import OwnersByMark, new_queue
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 
@@ -67,11 +67,11 @@ class OpenCL(CompilingBackend):
         self.options = ["-cl-std=CL1.2", *divide, *quiet]
         self.identity = "|".join([platform, device.name, device.version, device.driver_version, *self.options])
         self.programs, self.codes = WeakValues(), WeakValues()
-        self.kept_programs = DiskPrograms(lambda text: blob_store.key(text, self.identity))
+        self.program_cache = DiskPrograms(lambda text: blob_store.key(text, self.identity))
         self.total_memory = device.global_mem_size
         self.fresh: list[str] = []  # compiled kernels that may not have run yet
         self.late = platform in LATE
-        self.kept = KeptOwners(self.reached)
+        self.kept = OwnersByMark(self.reached)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class OpenCL(CompilingBackend):
         fresh = self.fresh[-1:]
         if fresh:
             kernel = fresh[0] if self.late else ""
-            patiently(what, wait, self.name, kernel, "compiling or running for the first time")
+            call_interruptibly(what, wait, self.name, kernel, "compiling or running for the first time")
             if launched:
                 self.fresh.clear()
 
@@ -191,10 +191,10 @@ class OpenCL(CompilingBackend):
         code.idle.append(kernel)
 
     def build(self, program: ProgramText, binary: bytes | None) -> list[OpenCLCode]:
-        name = self.kept_programs.name(program.text)
+        name = self.program_cache.name(program.text)
         build = partial(self._made, name, program.text)
         try:
-            result = patiently((self.context, name), build, self.name, program.names)
+            result = call_interruptibly((self.context, name), build, self.name, program.names)
         except RuntimeError as refused:
             raise program.sources[0].refused(self.name, str(refused)) from None
         self.fresh.append(program.names)
@@ -291,7 +291,7 @@ class OpenCL(CompilingBackend):
 
     @as_device_errors
     def another(self, priority: str) -> OpenCL:
-        other = twin(self)
+        other = clone_queue(self)
         other.queue = new_queue(self.cl, self.context, self.device, priority)
         return other
 

@@ -18,7 +18,7 @@ def new_queue(cl: Any, context: Any, device: Any, priority: str) -> Any:
     return cl.CommandQueue(context, properties=properties)
 
 
-class KeptOwners:
+class OwnersByMark:
     """Host memory that queues of a device use until marks are reached.
 
     Args:

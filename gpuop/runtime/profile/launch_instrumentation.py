@@ -16,7 +16,7 @@ from gpuop.runtime.execute import Prepared
 Ran = list[Any]  # results of a launch's parts, for `Backend.seconds` and `span`
 
 
-class Noting(Prepared):
+class InstrumentedPlan(Prepared):
     """A compiled plan on the same queue that reports each launch.
 
     Args:

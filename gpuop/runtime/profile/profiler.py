@@ -22,7 +22,7 @@ from gpuop.ir.types import is_integer
 from gpuop.runtime.base.backend import Array, Backend, Buffer, Part
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.profile.device_facts import facts_of
-from gpuop.runtime.profile.launch_instrumentation import Noting, Ran
+from gpuop.runtime.profile.launch_instrumentation import InstrumentedPlan, Ran
 
 HEADS = ("kernel", "ms", "± ms", "predicted", "GB/s", "share")
 
@@ -123,7 +123,7 @@ def table(cells: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
 
 
-class _Measured(Noting):
+class _Measured(InstrumentedPlan):
     """A plan on a device that measures its launches, iterations as a whole.
 
     Attributes:

@@ -23,7 +23,7 @@ from gpuop.ir.text import content
 from gpuop.runtime.base.backend import Backend, Launch, Part
 from gpuop.runtime.compiled_iteration import CompiledIteration
 from gpuop.runtime.execute import Prepared, followers
-from gpuop.runtime.profile.launch_instrumentation import Noting, Ran
+from gpuop.runtime.profile.launch_instrumentation import InstrumentedPlan, Ran
 from gpuop.runtime.profile.profiler import lines_of, predicted_ms
 from gpuop.runtime.profile.timeline_rows import HOST, KernelSum, LaunchTime, table_of, trace_of
 
@@ -213,7 +213,7 @@ def _sum_of(times: list[LaunchTime], note: _Note) -> KernelSum:
 _open: list[Timeline] = []
 
 
-class _Timed(Noting):
+class _Timed(InstrumentedPlan):
     """A plan whose launches are noted in the open timelines; for an iteration, each of its launches."""
 
     def __init__(self, prepared: Prepared) -> None:

@@ -19,7 +19,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.visit import operands, values, walk, written_by
 from gpuop.passes.assertions import failed, thread_of
 from gpuop.runtime.reference.checked_memory import CheckedMemory
-from gpuop.runtime.reference.diagnostics import Findings
+from gpuop.runtime.reference.diagnostics import Diagnostics
 from gpuop.runtime.reference.interpreter import Mask, Threads
 from gpuop.runtime.reference.positions import Positions, chunks
 from gpuop.runtime.reference.races import History, UnorderedOutput
@@ -36,7 +36,7 @@ def run_checked(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]]) -> No
         SemanticError: undefined behaviour, or a failed assertion.
     """
     planes = {p: array.reshape(p.type.planes, -1) for p, array in fields.items()}
-    say = Findings(kernel)
+    say = Diagnostics(kernel)
     touched = {_competing(kernel, stmt) for stmt in walk(kernel.body)} | {o.param for o in kernel.outputs if o.complete}
     free = {o.param for o in kernel.outputs if o.unordered}
     outputs = {p: (UnorderedOutput if p in free else History)(planes[p].size) for p in touched if p is not None}
@@ -69,7 +69,7 @@ class CheckedThreads(Threads):
     around: `_where(a > b, a - b, b - a)` of bytes is right.
 
     Attributes:
-        poison: for each lane of a value the code of its fault, from `Findings.code`, or 0.
+        poison: for each lane of a value the code of its fault, from `Diagnostics.code`, or 0.
     """
 
     memory: CheckedMemory

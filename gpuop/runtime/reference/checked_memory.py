@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuop.ir.nodes import GRID_AXES, Array, FieldParam, Read
 from gpuop.runtime.reference.array_memory import ArrayMemory, Lanes, Mask, Values
-from gpuop.runtime.reference.diagnostics import Findings
+from gpuop.runtime.reference.diagnostics import Diagnostics
 from gpuop.runtime.reference.positions import Positions
 from gpuop.runtime.reference.races import History, LocalHistory, MemoryAccess, Race
 
@@ -20,7 +20,7 @@ class CheckedMemory(ArrayMemory):
         outputs: the outputs of the launch that several threads may access at one place.
     """
 
-    def __init__(self, where: Positions, fields: dict[FieldParam, Values], outputs: Outputs, say: Findings) -> None:
+    def __init__(self, where: Positions, fields: dict[FieldParam, Values], outputs: Outputs, say: Diagnostics) -> None:
         super().__init__(where, fields, say.kernel, lowered=False)
         self.outputs, self.say = outputs, say
         self.threads = say.kernel.launched.threads

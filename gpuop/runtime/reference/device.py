@@ -20,7 +20,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory
 from gpuop.runtime.base.copy_trace import CopySpan
-from gpuop.runtime.base.current_queue import twin
+from gpuop.runtime.base.current_queue import clone_queue
 from gpuop.runtime.base.host_arrays import array_in
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.reference.checked import run_checked
@@ -125,4 +125,4 @@ class Reference(Backend):
         pass
 
     def another(self, priority: str) -> Reference:
-        return twin(self)
+        return clone_queue(self)

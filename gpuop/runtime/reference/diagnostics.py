@@ -13,7 +13,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Apply, Array, FieldParam, Stmt
 from gpuop.passes.assertions import thread_of
 from gpuop.runtime.reference.races import Race
-from gpuop.runtime.reference.wraparound import may_wrap, said
+from gpuop.runtime.reference.wraparound import may_wrap, wraparound_message
 
 DOES = {"reads": "reads {}", "writes": "writes {}", "updates": "changes {} atomically"}
 SKIP = "or leave such threads out with `_if`"
@@ -36,7 +36,7 @@ class Fault:
     args: tuple[NDArray[Any], ...]
 
 
-class Findings:
+class Diagnostics:
     """The diagnostics of a launch. Every method but `runs`, `thread`, `code` and `wrapped` raises a SemanticError.
 
     Attributes:
@@ -154,7 +154,9 @@ class Findings:
         fault = self.faults[code]
         if may_wrap(fault.operation):
             values = [int(each if each.ndim == 0 else each[at]) for each in fault.args]
-            self.fail(f"{self.thread(thread)} of `{fault.name}`: {said(fault.operation, values)}", fault.line)
+            self.fail(
+                f"{self.thread(thread)} of `{fault.name}`: {wraparound_message(fault.operation, values)}", fault.line
+            )
         self.fail(
             f"an integer is divided by 0 in {self.thread(thread)}, and the result, 0, is used; "
             "leave such threads out with `_if`, or choose another value with `_where`",

@@ -37,7 +37,7 @@ def is_masked(expr: Apply) -> bool:
     return expr.op == "and" and any(isinstance(arg, Const) for arg in expr.args)
 
 
-def said(expr: Apply, values: Sequence[int]) -> str:
+def wraparound_message(expr: Apply, values: Sequence[int]) -> str:
     """Return the message, with the values and the remedy."""
     kind, info = Type(expr.type.dtype), np.iinfo(expr.type.dtype.numpy)
     exact = int(EXACT[expr.op](*(np.int64(value) for value in values)))

@@ -50,7 +50,7 @@ class Candidate:
 
 
 @dataclass
-class Contest:
+class Benchmark:
     """Candidates, on a queue of a device with these arguments; `winner` is the fastest, the earlier one of equals.
 
     Attributes:

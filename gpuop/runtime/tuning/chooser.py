@@ -22,8 +22,8 @@ from gpuop.ir.values import Node
 from gpuop.ir.variants import Variant, Variants, identity_of, shown
 from gpuop.passes.resolve_target import for_target
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.benchmark import REFUSALS, Candidate, Contest, alike
-from gpuop.runtime.tuning.device_signature import DevicePlace, place_ahead, place_of
+from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate, alike
+from gpuop.runtime.tuning.device_signature import DeviceSignature, signature_of, target_signature
 from gpuop.runtime.tuning.modes import AUTO, FORCE, NEVER, STORED, Mode, mode_in_use
 from gpuop.runtime.tuning.schedule_choices import key_of, read_pin
 from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, TunedChoice, TuneStore, writes
@@ -41,7 +41,7 @@ def choices_on(backend: Backend) -> Choices:
     """Return the choices for a device: the same object until something is stored, or the mode changes."""
     mode = mode_in_use()
     key = (backend.main, mode if mode.name == FORCE else mode.name, config.tune_store, writes[0])
-    return _cache.find(key, lambda: Chooser(backend.target, place_of(backend), backend.main, mode, mode.name))
+    return _cache.find(key, lambda: Chooser(backend.target, signature_of(backend), backend.main, mode, mode.name))
 
 
 def limits_on(backend: Backend, pin: Pin | None) -> Limits:
@@ -60,7 +60,7 @@ def _choices_ahead(target: Target) -> Choices:
     if mode.name == NEVER:
         return First(target)
     return _cache.find(
-        (target, config.tune_store, writes[0]), lambda: Chooser(target, place_ahead(target), None, mode, STORED)
+        (target, config.tune_store, writes[0]), lambda: Chooser(target, target_signature(target), None, mode, STORED)
     )
 
 
@@ -73,7 +73,7 @@ class Chooser(Choices):
     """
 
     target: Target
-    place: DevicePlace
+    place: DeviceSignature
     backend: Backend | None
     mode: Mode
     named: str
@@ -155,8 +155,8 @@ class Chooser(Choices):
         until = time.monotonic() + (self.mode.seconds or config.tune_seconds)
         try:
             arguments = [value_of(p, n, self.backend) for p, n in zip(call.inputs, nodes, strict=True)]
-            contest = Contest(self.backend, arguments, outputs, until, self.mode.tell, _Equal(call, outputs))
-            winner = contest.winner(candidates)
+            benchmark = Benchmark(self.backend, arguments, outputs, until, self.mode.tell, _Equal(call, outputs))
+            winner = benchmark.winner(candidates)
         except REFUSALS:
             if self.named == FORCE:
                 raise

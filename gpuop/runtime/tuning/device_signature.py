@@ -9,7 +9,7 @@ from gpuop.runtime.base.backend import Backend
 
 
 @dataclass(frozen=True)
-class DevicePlace:
+class DeviceSignature:
     """A device, or the devices of a target.
 
     Attributes:
@@ -23,7 +23,7 @@ class DevicePlace:
     device: str = ""
     driver: str = ""
 
-    def distance(self, other: DevicePlace) -> tuple[int, int] | None:
+    def distance(self, other: DeviceSignature) -> tuple[int, int] | None:
         """Return the distance of a device with choices: (0, 0) for this one; None if its choices do not apply to this one."""
         if self.kind != other.kind:
             return None
@@ -36,12 +36,12 @@ class DevicePlace:
         return f"{name} {self.device}".rstrip()
 
 
-def place_of(backend: Backend) -> DevicePlace:
-    ahead = place_ahead(backend.target)
-    return DevicePlace(ahead.backend, ahead.architecture, ahead.kind, backend.model, backend.identity)
+def signature_of(backend: Backend) -> DeviceSignature:
+    ahead = target_signature(backend.target)
+    return DeviceSignature(ahead.backend, ahead.architecture, ahead.kind, backend.model, backend.identity)
 
 
-def place_ahead(target: Target) -> DevicePlace:
+def target_signature(target: Target) -> DeviceSignature:
     """Return the signature of the devices of a target."""
     kind = "reference" if target.backend == "reference" else target.device
-    return DevicePlace(target.backend, target.architecture, kind)
+    return DeviceSignature(target.backend, target.architecture, kind)

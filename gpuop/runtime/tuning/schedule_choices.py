@@ -21,8 +21,8 @@ from gpuop.passes import unscheduled
 from gpuop.passes.resolve_target import for_target
 from gpuop.passes.schedules import METHODS, PLAIN
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.benchmark import REFUSALS, Candidate, Contest
-from gpuop.runtime.tuning.device_signature import place_of
+from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate
+from gpuop.runtime.tuning.device_signature import signature_of
 from gpuop.runtime.tuning.modes import Mode
 from gpuop.runtime.tuning.store import SCHEDULE, TunedChoice
 from gpuop.runtime.tuning.trial_values import value_of
@@ -86,7 +86,7 @@ def _measured(kernel: Kernel, pins: Sequence[Pin], key: str, backend: Backend, m
     try:
         arguments = [value_of(param, None, backend) for param in kernel.inputs]
         outputs = [param.type for param in kernel.written]
-        winner = Contest(backend, arguments, outputs, until, mode.tell, _Same()).winner(candidates)
+        winner = Benchmark(backend, arguments, outputs, until, mode.tell, _Same()).winner(candidates)
     except REFUSALS as refused:  # no memory for it alone
         mode.tell(f"{kernel.name}: {refused}")
         return
@@ -95,7 +95,7 @@ def _measured(kernel: Kernel, pins: Sequence[Pin], key: str, backend: Backend, m
         winner = predicted
     types = ", ".join(str(param.type) for param in kernel.inputs)
     facts = (kernel.name, types, winner.name, winner.seconds, "\n".join(map(str, candidates)), time.time())
-    yield TunedChoice(SCHEDULE, key, place_of(backend), *facts)
+    yield TunedChoice(SCHEDULE, key, signature_of(backend), *facts)
 
 
 class _Same:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from gpuop.base.cache.atomic_files import private_folder
 from gpuop.base.errors import GpuopError
 from gpuop.base.lru import BoundedCache
-from gpuop.runtime.tuning.device_signature import DevicePlace
+from gpuop.runtime.tuning.device_signature import DeviceSignature
 
 VERSION = 1
 PATIENCE = 30.0  # seconds to wait for other writers
@@ -46,7 +46,7 @@ class TunedChoice:
 
     what: str
     kernel: str
-    place: DevicePlace
+    place: DeviceSignature
     name: str
     types: str
     choice: str
@@ -80,7 +80,7 @@ class TuneStore:
         all_entries = (entry for entries in self._by_kernel().values() for entry in entries)
         return sorted(all_entries, key=lambda e: (e.name, e.types, e.what, str(e.place), e.measured))
 
-    def of(self, what: str, kernel: str, place: DevicePlace) -> list[tuple[tuple[int, int], TunedChoice]]:
+    def of(self, what: str, kernel: str, place: DeviceSignature) -> list[tuple[tuple[int, int], TunedChoice]]:
         """Return the entries of a kernel for a device, from the nearest device to the farthest, with the distances."""
         entries = self._by_kernel().get((what, kernel), ())
         near = ((place.distance(entry.place), entry) for entry in entries)
@@ -167,6 +167,6 @@ def _entry(row: tuple[object, ...]) -> TunedChoice | None:
         return None
     if not isinstance(seconds, float) or not isinstance(measured, float) or not math.isfinite(seconds + measured):
         return None
-    place = DevicePlace(str(backend), architecture, str(kind), str(device), str(driver))
+    place = DeviceSignature(str(backend), architecture, str(kind), str(device), str(driver))
     facts = (str(name), str(types), str(choice), seconds, str(tried), measured)
     return TunedChoice(str(what), str(kernel), place, *facts)

@@ -25,11 +25,11 @@ from gpuop.scaleout.dask.block_program import (
     block_of,
     blocks_of,
     joined,
-    known_after,
     parts_and_blocks_of,
     parts_in,
     parts_of,
     piece_of,
+    results_after,
 )
 from gpuop.scaleout.dask.sliced_source import SlicedSource
 
@@ -61,14 +61,14 @@ class BlockMap:
 
     Attributes:
         program: the program of the blocks.
-        given: the arguments by name; the first one has the chunks of the results.
+        arguments: by name; the first one has the chunks of the results.
         images: the chunks of the image axes.
         chunks: the chunks of the grid's axes.
         cut: whether blocks are parts of the grid; otherwise each image is computed as a whole.
     """
 
     program: BlockProgram
-    given: Mapping[str, BlockArgument]
+    arguments: Mapping[str, BlockArgument]
     images: tuple[Chunks, ...]
     chunks: tuple[Chunks, ...]
     cut: bool
@@ -85,7 +85,7 @@ class BlockMap:
 
     @cached_property
     def name(self) -> str:
-        keys = [given.array.name for given in self.given.values()]
+        keys = [argument.array.name for argument in self.arguments.values()]
         return f"{self.program.pipeline.name}-{tokenize(self.program, keys, self.images, self.chunks)}"
 
     @property
@@ -112,18 +112,18 @@ class BlockMap:
     def results(self) -> list[Any]:
         """Return the Dask arrays of the results, with the image axes in front."""
         name, tasks, kinds = self.name, self.tasks(), self.program.footprint.results
-        arrays = [given.array for given in self.given.values()]
+        arrays = [argument.array for argument in self.arguments.values()]
         whole = HighLevelGraph.from_collections(name, tasks, dependencies=arrays)
         if self._is_single:
             return [self._array(whole, name, kinds[0])]
-        found = []
+        split_arrays = []
         for number, kind in enumerate(kinds):
             own = f"{name}-{number}"
-            layers = {**whole.layers, own: dict(self._taken(own, number, kind))}
-            found.append(
+            layers = {**whole.layers, own: dict(self._selections(own, number, kind))}
+            split_arrays.append(
                 self._array(HighLevelGraph(layers, {**whole.dependencies, own: {name}}), f"{name}-{number}", kind)
             )
-        return found
+        return split_arrays
 
     @property
     def _is_single(self) -> bool:
@@ -131,7 +131,7 @@ class BlockMap:
         kinds = self.program.footprint.results
         return len(kinds) == 1 and (self.parted(kinds[0]) or not self.cut)
 
-    def _taken(self, name: str, number: int, kind: FieldType) -> Iterator[tuple[Key, Any]]:
+    def _selections(self, name: str, number: int, kind: FieldType) -> Iterator[tuple[Key, Any]]:
         """Return the tasks that select one of several results; one of another grid is in the first block."""
         axes = len(self.chunks_of(kind)) - len(self.images)
         for image in np.ndindex(*map(len, self.images)):
@@ -144,7 +144,7 @@ class BlockMap:
                     yield (name, *image, *at), (getitem, (self.name, *image, *block), number)
 
     def _array(self, graph: Any, name: str, kind: FieldType) -> Any:
-        chunks, first = self.chunks_of(kind), next(iter(self.given.values())).array
+        chunks, first = self.chunks_of(kind), next(iter(self.arguments.values())).array
         meta = np.empty_like(first._meta, shape=(0,) * len(chunks), dtype=kind.array_dtype)
         return da.Array(graph, name, chunks, meta=meta)
 
@@ -158,17 +158,17 @@ class BlockMap:
         several = (any(map(self.parted, footprint.results)) and not self.at_once) or not self.cut
         more = (0,) * (len(self.chunks_of(footprint.results[0])) - len(self.images) - len(self.counts))
         for image in np.ndindex(*map(len, self.images)):
-            known = None
+            earlier = None
             for stage in range(len(footprint.stages) if self.cut else 0):
-                known = self._stage(tasks, image, stage, known, cutting)
+                earlier = self._stage(tasks, image, stage, earlier, cutting)
             for block in np.ndindex(*self.counts) if several else [(0,) * len(self.counts)]:
                 place, lists = self._block(image, block, cutting)
                 key = (name, *image, *block, *more) if self._is_single else (name, *image, *block)
                 task = block_of if self._is_single else blocks_of
-                tasks[key] = (task, f"{name}-program", place, known, *lists)
+                tasks[key] = (task, f"{name}-program", place, earlier, *lists)
         return tasks
 
-    def _stage(self, tasks: dict[Any, Any], image: Chunks, stage: int, known: Key | None, cutting: _Cutting) -> Key:
+    def _stage(self, tasks: dict[Any, Any], image: Chunks, stage: int, earlier: Key | None, cutting: _Cutting) -> Key:
         """Return the key of the results of all stages so far: the root of a tree over the blocks."""
         name = f"{self.name}-stage{stage}"
         level: list[Key] = []
@@ -177,10 +177,10 @@ class BlockMap:
             level.append((name, *image, *block))
             if self.at_once and stage == len(self.program.footprint.stages) - 1:
                 both = (f"{self.name}-both", *image, *block)
-                tasks[both] = (parts_and_blocks_of, f"{self.name}-program", place, known, *lists)
+                tasks[both] = (parts_and_blocks_of, f"{self.name}-program", place, earlier, *lists)
                 tasks[level[-1]] = (parts_in, both)
             else:
-                tasks[level[-1]] = (parts_of, f"{self.name}-program", place, stage, known, *lists)
+                tasks[level[-1]] = (parts_of, f"{self.name}-program", place, stage, earlier, *lists)
         height = 0
         while len(level) > 1:
             height += 1
@@ -188,7 +188,7 @@ class BlockMap:
             level = [(f"{name}-joined{height}", *image, k) for k in range(len(groups))]
             tasks |= {key: (joined, group) for key, group in zip(level, groups, strict=True)}
         root = (f"{name}-known", *image)
-        tasks[root] = (known_after, f"{self.name}-program", level[0], known)
+        tasks[root] = (results_after, f"{self.name}-program", level[0], earlier)
         return root
 
     def _block(self, image: Chunks, block: Chunks, cutting: _Cutting) -> tuple[BlockPlace, list[list[Any]]]:
@@ -196,50 +196,50 @@ class BlockMap:
         ends = self.blocks.at(block)
         images = tuple(chunks[k] for chunks, k in zip(self.images, image, strict=True))
         lists, shapes, places = list[list[Any]](), [], []
-        for given in self.given.values():
-            front, at = (images, image) if given.counted else ((), ())
-            own = given.array.shape[len(front) :]
-            if given.cut and self.cut:
-                if given.source is None:
-                    found = list(self._pieces(given, at, block, cutting))
+        for argument in self.arguments.values():
+            front, at = (images, image) if argument.counted else ((), ())
+            own = argument.array.shape[len(front) :]
+            if argument.cut and self.cut:
+                if argument.source is None:
+                    located = list(self._pieces(argument, at, block, cutting))
                 else:
-                    found = list(self._read(given, given.source, at, ends))
+                    located = list(self._read(argument, argument.source, at, ends))
                 shapes.append((*front, *(each.points for each in ends), *own[len(ends) :]))
             else:
-                found = [((given.array.name, *at, *(0,) * len(own)), ())]
+                located = [((argument.array.name, *at, *(0,) * len(own)), ())]
                 shapes.append((*front, *own))
-            lists.append([piece for piece, _ in found])
-            places.append(tuple(there for _, there in found))
+            lists.append([piece for piece, _ in located])
+            places.append(tuple(there for _, there in located))
         start, stop = (tuple(each.computed[k] for each in ends) for k in (0, 1))
         first, last = (tuple(each.wanted[k] for each in ends) for k in (0, 1))
         return BlockPlace(start if self.cut else None, stop, first, last, images, tuple(shapes), tuple(places)), lists
 
     def _read(
-        self, given: BlockArgument, source: SlicedSource, image: Chunks, ends: Sequence[AxisBlock]
+        self, argument: BlockArgument, source: SlicedSource, image: Chunks, ends: Sequence[AxisBlock]
     ) -> Iterator[tuple[Any, Slices]]:
         """Return the read of a window, with its place there; several parts if it wraps around the grid."""
         starts = (self.starts[axis][k : k + 2] for axis, k in enumerate(image))
         front = tuple(slice(*each) for each in starts)
-        behind = tuple(slice(0, n) for n in given.array.shape[len(front) + len(ends) :])
+        behind = tuple(slice(0, n) for n in argument.array.shape[len(front) + len(ends) :])
         windows = (pieces(*each.window, n) for each, n in zip(ends, self.program.footprint.grid, strict=True))
         for along in product(*windows):
-            taken = tuple(slice(first, last) for _, first, last in along)
+            window = tuple(slice(first, last) for _, first, last in along)
             there = tuple(slice(at, at + last - first) for at, first, last in along)
-            yield source.part((*front, *taken, *behind)), ((ALL,) * len(image) + there)
+            yield source.part((*front, *window, *behind)), ((ALL,) * len(image) + there)
 
     def _pieces(
-        self, given: BlockArgument, image: Chunks, block: Chunks, cutting: _Cutting
+        self, argument: BlockArgument, image: Chunks, block: Chunks, cutting: _Cutting
     ) -> Iterator[tuple[Key, Slices]]:
         """Return the keys of a window's pieces, each with its place in the window."""
         front = (ALL,) * len(image)
-        tensor = given.array.ndim - len(image) - len(block)
+        tensor = argument.array.ndim - len(image) - len(block)
         for along in product(*(self.blocks.needed[axis][k] for axis, k in enumerate(block))):
-            key = (given.array.name, *image, *(piece.chunk for piece in along), *(0,) * tensor)
+            key = (argument.array.name, *image, *(piece.chunk for piece in along), *(0,) * tensor)
             there = (*front, *(piece.there for piece in along))
             extents = [chunks[piece.chunk] for chunks, piece in zip(self.chunks, along, strict=True)]
-            taken = tuple(piece.places for piece in along)
-            all_of_it = all((s.start, s.stop) == (0, n) for s, n in zip(taken, extents, strict=True))
-            yield (key if all_of_it else cutting.key(key, (*front, *taken))), there
+            inner = tuple(piece.places for piece in along)
+            all_of_it = all((s.start, s.stop) == (0, n) for s, n in zip(inner, extents, strict=True))
+            yield (key if all_of_it else cutting.key(key, (*front, *inner))), there
 
 
 class _Cutting:
@@ -247,11 +247,11 @@ class _Cutting:
 
     def __init__(self, name: str, tasks: dict[Any, Any]) -> None:
         self.name, self.tasks = name, tasks
-        self.known: dict[Any, Key] = {}
+        self.keys: dict[Any, Key] = {}
 
-    def key(self, chunk: Key, taken: Slices) -> Key:
-        told = (chunk, tuple((s.start, s.stop) for s in taken))
-        if told not in self.known:
-            self.known[told] = key = (self.name, len(self.known))
-            self.tasks[key] = (piece_of, chunk, taken)
-        return self.known[told]
+    def key(self, chunk: Key, place: Slices) -> Key:
+        piece = (chunk, tuple((s.start, s.stop) for s in place))
+        if piece not in self.keys:
+            self.keys[piece] = key = (self.name, len(self.keys))
+            self.tasks[key] = (piece_of, chunk, place)
+        return self.keys[piece]

@@ -20,7 +20,7 @@ from gpuop.fusion.windows.gather import together
 Slices = tuple[slice, ...]
 Points = tuple[int, ...]
 SPARE = 1.25  # a result with more memory than this many times its points is copied
-Known = Sequence[tuple[Any, ...]]  # results of stages, for each image
+StageResults = Sequence[tuple[Any, ...]]  # results of stages, for each image
 _computing = RLock()
 
 
@@ -70,50 +70,52 @@ class BlockProgram:
     device: Any = None
     constants: dict[str, Any] = field(default_factory=dict)
 
-    def results(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> list[Any]:
+    def results(self, place: BlockPlace, earlier: StageResults | None, pieces: Sequence[Any]) -> list[Any]:
         """Return a block of each result, and results on other grids as a whole.
 
         Args:
-            given: the pieces of each argument.
+            pieces: the pieces of each argument.
         """
-        made: list[Any] = []
-        for number, (image, arrays) in enumerate(self._images(place, given)):
-            results = self._of_image(place, arrays, known[number] if known is not None else ())
-            made = _kept(made, place.images, image, results)
-        return made
+        blocks: list[Any] = []
+        for number, (image, arrays) in enumerate(self._images(place, pieces)):
+            results = self._of_image(place, arrays, earlier[number] if earlier is not None else ())
+            blocks = _with_image(blocks, place.images, image, results)
+        return blocks
 
-    def parts(self, place: BlockPlace, stage: int, known: Known | None, given: Sequence[Any]) -> list[Any]:
+    def parts(self, place: BlockPlace, stage: int, earlier: StageResults | None, pieces: Sequence[Any]) -> list[Any]:
         """Return the parts of a stage from a block, for each image."""
-        found = []
-        for number, (_, arrays) in enumerate(self._images(place, given)):
-            before = known[number] if known is not None else ()
+        results = []
+        for number, (_, arrays) in enumerate(self._images(place, pieces)):
+            before = earlier[number] if earlier is not None else ()
             window = self._window(place, stage=stage, known=before)
-            found.append(self._alone(window, arrays))
-        return found
+            results.append(self._alone(window, arrays))
+        return results
 
-    def at_once(self, place: BlockPlace, known: Known | None, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def at_once(
+        self, place: BlockPlace, earlier: StageResults | None, pieces: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
         """Return the parts of the last stage, for each image, and a block of each result on the grid."""
-        parts, made = [], list[Any]()
-        for number, (image, arrays) in enumerate(self._images(place, given)):
-            before = known[number] if known is not None else ()
+        parts, blocks = [], list[Any]()
+        for number, (image, arrays) in enumerate(self._images(place, pieces)):
+            before = earlier[number] if earlier is not None else ()
             window = self._window(place, stage=len(self.footprint.stages) - 1, known=before)
             part, results = self._alone(window.at_once, arrays)
             parts.append(part)
-            made = _kept(made, place.images, image, results)
-        return parts, made
+            blocks = _with_image(blocks, place.images, image, results)
+        return parts, blocks
 
-    def _images(self, place: BlockPlace, given: Sequence[Any]) -> Iterator[tuple[Points, dict[str, Any]]]:
-        arrays = dict(zip(self.names, map(assembled, given, place.places, place.shapes), strict=True))
+    def _images(self, place: BlockPlace, pieces: Sequence[Any]) -> Iterator[tuple[Points, dict[str, Any]]]:
+        arrays = dict(zip(self.names, map(assembled, pieces, place.places, place.shapes), strict=True))
         for image in np.ndindex(*place.images):
             yield image, {n: a[image] if n in self.counted else a for n, a in arrays.items()}
 
-    def _of_image(self, place: BlockPlace, arrays: dict[str, Any], known: tuple[Any, ...]) -> list[Any]:
+    def _of_image(self, place: BlockPlace, arrays: dict[str, Any], earlier: tuple[Any, ...]) -> list[Any]:
         if place.start is None:
             with on_device(self.device):
                 return _several(self.pipeline(**arrays, **self.constants))
-        found = _several(self._alone(self._window(place, known=known), arrays))
+        results = _several(self._alone(self._window(place, known=earlier), arrays))
         grid, kinds = self.footprint.grid, self.footprint.results
-        return [place.wanted(r, grid) if k.field_shape == grid else r for r, k in zip(found, kinds, strict=True)]
+        return [place.wanted(r, grid) if k.field_shape == grid else r for r, k in zip(results, kinds, strict=True)]
 
     def _window(self, place: BlockPlace, **how: Any) -> Any:
         assert place.start is not None
@@ -130,15 +132,15 @@ def _several(results: Any) -> list[Any]:
     return list(results) if isinstance(results, tuple) else [results]
 
 
-def _kept(made: list[Any], images: Points, image: Points, results: Sequence[Any]) -> list[Any]:
+def _with_image(blocks: list[Any], images: Points, image: Points, results: Sequence[Any]) -> list[Any]:
     """Return the results of a block with those of one more image."""
     if not images and all(map(_is_tight, results)):
         return list(results)
-    if not made:
-        made = [_new(r, (*images, *r.shape)) for r in results]
-    for whole, result in zip(made, results, strict=True):
+    if not blocks:
+        blocks = [_new(r, (*images, *r.shape)) for r in results]
+    for whole, result in zip(blocks, results, strict=True):
         whole[image] = result
-    return made
+    return blocks
 
 
 def _is_tight(result: Any) -> bool:
@@ -165,54 +167,56 @@ def _new(like: Any, shape: Points) -> Any:
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def piece_of(chunk: Any, taken: Slices) -> Any:
+def piece_of(chunk: Any, place: Slices) -> Any:
     """Return some points of a chunk; a small piece is copied, so that it does not keep the chunk alive."""
-    piece = chunk[taken]
+    piece = chunk[place]
     return piece.copy() if 2 * piece.nbytes <= chunk.nbytes else piece
 
 
-def block_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> Any:
+def block_of(program: BlockProgram, place: BlockPlace, earlier: StageResults | None, *pieces: Any) -> Any:
     """Return a block of the only result."""
-    return program.results(place, known, given)[0]
+    return program.results(place, earlier, pieces)[0]
 
 
-def blocks_of(program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any) -> list[Any]:
+def blocks_of(program: BlockProgram, place: BlockPlace, earlier: StageResults | None, *pieces: Any) -> list[Any]:
     """Return a block of each result."""
-    return program.results(place, known, given)
+    return program.results(place, earlier, pieces)
 
 
 def parts_and_blocks_of(
-    program: BlockProgram, place: BlockPlace, known: Known | None, *given: Any
+    program: BlockProgram, place: BlockPlace, earlier: StageResults | None, *pieces: Any
 ) -> tuple[list[Any], list[Any]]:
     """Return a leaf of the last stage's tree, and a block of each result on the grid."""
-    return program.at_once(place, known, given)
+    return program.at_once(place, earlier, pieces)
 
 
-def parts_in(found: tuple[list[Any], list[Any]]) -> list[Any]:
+def parts_in(both: tuple[list[Any], list[Any]]) -> list[Any]:
     """Return the leaf in the result of `parts_and_blocks_of`."""
-    return found[0]
+    return both[0]
 
 
-def block_in(found: tuple[list[Any], list[Any]], number: int) -> Any:
+def block_in(both: tuple[list[Any], list[Any]], number: int) -> Any:
     """Return a block in the result of `parts_and_blocks_of`."""
-    return found[1][number]
+    return both[1][number]
 
 
-def parts_of(program: BlockProgram, place: BlockPlace, stage: int, known: Known | None, *given: Any) -> list[Any]:
+def parts_of(
+    program: BlockProgram, place: BlockPlace, stage: int, earlier: StageResults | None, *pieces: Any
+) -> list[Any]:
     """Return a leaf of a stage's tree."""
-    return program.parts(place, stage, known, given)
+    return program.parts(place, stage, earlier, pieces)
 
 
 def joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
     """Return a node of a stage's tree: the combined parts of several blocks, for each image."""
     first, *others = parts
-    found = list(first)
+    result = list(first)
     for other in others:
-        found = [tuple(a.joined(b) for a, b in zip(*each, strict=True)) for each in zip(found, other, strict=True)]
-    return found
+        result = [tuple(a.joined(b) for a, b in zip(*each, strict=True)) for each in zip(result, other, strict=True)]
+    return result
 
 
-def known_after(program: BlockProgram, parts: Sequence[Any], before: Known | None) -> Known:
+def results_after(program: BlockProgram, parts: Sequence[Any], before: StageResults | None) -> StageResults:
     """Return the results of stages so far, with those of the root of another stage's tree."""
-    given = [program.footprint.known([each]) for each in parts]
-    return given if before is None else [(*a, *b) for a, b in zip(before, given, strict=True)]
+    new = [program.footprint.known([each]) for each in parts]
+    return new if before is None else [(*a, *b) for a, b in zip(before, new, strict=True)]

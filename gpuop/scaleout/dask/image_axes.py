@@ -47,17 +47,17 @@ def image_axes(ndim: int, batch: Any, axes: Any, names: Sequence[str] = ()) -> I
         return ImageAxes(tuple(range(batch)), tuple(range(batch, ndim)))
     if batch:
         raise SemanticError("`axes=` are those that the function gets, and all others count images: leave out `batch=`")
-    given = axes if isinstance(axes, Iterable) and not isinstance(axes, str) else (axes,)
-    found = tuple(_axis(each, ndim, names) for each in given)
-    if len(set(found)) < len(found):
+    listed = axes if isinstance(axes, Iterable) and not isinstance(axes, str) else (axes,)
+    image = tuple(_axis(each, ndim, names) for each in listed)
+    if len(set(image)) < len(image):
         raise SemanticError(f"`axes=` has an axis twice: {axes!r}")
-    return ImageAxes(tuple(a for a in range(ndim) if a not in found), found)
+    return ImageAxes(tuple(a for a in range(ndim) if a not in image), image)
 
 
-def _axis(given: Any, ndim: int, names: Sequence[str]) -> int:
-    if given in names:
-        return names.index(given)
-    if not is_integer(given) or not -ndim <= given < ndim:
+def _axis(axis: Any, ndim: int, names: Sequence[str]) -> int:
+    if axis in names:
+        return names.index(axis)
+    if not is_integer(axis) or not -ndim <= axis < ndim:
         there = f"{', '.join(map(repr, names))}, or " if names else ""
-        raise SemanticError(f"`axes=` are axes of the first array: {there}numbers below {ndim}, not {given!r}")
-    return int(given) % ndim
+        raise SemanticError(f"`axes=` are axes of the first array: {there}numbers below {ndim}, not {axis!r}")
+    return int(axis) % ndim

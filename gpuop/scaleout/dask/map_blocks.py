@@ -91,7 +91,7 @@ def explain(
     if blocks.cut:
         lines += _windows(blocks)
     tasks = [task[0] for task in blocks.tasks().values() if isinstance(task, tuple)]
-    read = [f"`{name}`" for name, given in blocks.given.items() if given.source is not None]
+    read = [f"`{name}`" for name, argument in blocks.arguments.items() if argument.source is not None]
     computing, cutting = f"{len(tasks) - tasks.count(piece_of)} tasks compute", tasks.count(piece_of)
     reading = f", which read windows of {', '.join(read)} themselves" * bool(read)
     lines.append(computing + reading + f", {cutting} cut pieces of chunks" * (cutting > 0 or not read))
@@ -117,10 +117,10 @@ def _largest(blocks: BlockMap) -> int:
     images = prod(max(chunks) for chunks in blocks.images)
     points = prod(axis[0].points for axis in blocks.blocks.axes)
     total = 0
-    for given in blocks.given.values():
-        shape = given.array.shape[len(blocks.images) if given.counted else 0 :]
-        count = points * prod(shape[len(blocks.counts) :]) if given.cut and blocks.cut else prod(shape)
-        total += (images if given.counted else 1) * count * given.array.dtype.itemsize
+    for argument in blocks.arguments.values():
+        shape = argument.array.shape[len(blocks.images) if argument.counted else 0 :]
+        count = points * prod(shape[len(blocks.counts) :]) if argument.cut and blocks.cut else prod(shape)
+        total += (images if argument.counted else 1) * count * argument.array.dtype.itemsize
     for kind in blocks.program.footprint.results:
         total += prod(max(chunks) for chunks in blocks.chunks_of(kind)) * np.dtype(kind.array_dtype).itemsize
     return total
@@ -139,8 +139,8 @@ class _Mapped:
         if not _is_labelled(self.first):
             return moved
         grid = self.blocks.program.footprint.grid
-        known = len(self.axes.batch) + len(grid) * (kind.field_shape == grid)
-        return labelled(self.first, moved, self.axes, known)
+        axes = len(self.axes.batch) + len(grid) * (kind.field_shape == grid)
+        return labelled(self.first, moved, self.axes, axes)
 
 
 def _mapped(
@@ -152,27 +152,27 @@ def _mapped(
     device: Any,
     rechunk: bool,
 ) -> _Mapped:
-    made = function if isinstance(function, Pipeline) else pipeline(function)
-    named = _named(made, arrays) | {n: value for n, value in constants.items() if _is_chunkable(value)}
+    pipeline_ = function if isinstance(function, Pipeline) else pipeline(function)
+    named = _named(pipeline_, arrays) | {n: value for n, value in constants.items() if _is_chunkable(value)}
     if not named:
-        raise SemanticError(f"map_blocks of pipeline `{made.name}` wants arrays, at least one")
+        raise SemanticError(f"map_blocks of pipeline `{pipeline_.name}` wants arrays, at least one")
     rest = {n: value for n, value in constants.items() if n not in named}
     first = next(iter(named.values()))
     dims = tuple(first.dims) if _is_labelled(first) else ()
-    found = image_axes(first.ndim, batch, axes, dims)
-    lazy = {n: found.in_front(_lazy(value)) for n, value in named.items()}
-    images = next(iter(lazy.values())).shape[: len(found.batch)]
+    image = image_axes(first.ndim, batch, axes, dims)
+    lazy = {n: image.in_front(_lazy(value)) for n, value in named.items()}
+    images = next(iter(lazy.values())).shape[: len(image.batch)]
     count = len(images)
     _check_extents(lazy, count)
     counted = {n for n, a in lazy.items() if count and a.ndim > count and a.shape[:count] == images}
     shapes = {n: (tuple(a.shape[count if n in counted else 0 :]), a.dtype) for n, a in lazy.items()}
-    footprint = made.footprint(**shapes, **rest)
+    footprint = pipeline_.footprint(**shapes, **rest)
     parts = {n for n in lazy if shapes[n][0][: len(footprint.grid)] == footprint.grid}
     cut = next(iter(lazy)) in parts and len(footprint.whole) < len(footprint.grid)
-    given, chunks = _chunked(lazy, counted, parts, count, footprint, cut, rechunk)
+    arguments, chunks = _chunked(lazy, counted, parts, count, footprint, cut, rechunk)
     shared = tuple(n for n in lazy if n not in parts)
-    program = BlockProgram(made, footprint, tuple(lazy), frozenset(counted), shared, device, rest)
-    return _Mapped(BlockMap(program, given, chunks[:count], chunks[count:], cut), found, first)
+    program = BlockProgram(pipeline_, footprint, tuple(lazy), frozenset(counted), shared, device, rest)
+    return _Mapped(BlockMap(program, arguments, chunks[:count], chunks[count:], cut), image, first)
 
 
 def _chunked(
@@ -193,18 +193,18 @@ def _chunked(
     for a, (extent, each) in enumerate(_axes(first, count, grid)):
         of, _ = footprint.multiples.get(a, (1, ""))
         chunks.append((extent,) if a in whole else in_multiples(each, of))
-    given = {}
+    arguments = {}
     blocks = GridBlocks(footprint, chunks[count:] if cut else ())
     for n, array in lazy.items():
         images = chunks[:count] if n in counted else []
         inner = chunks[count:] if cut and n in parts else []
         source = sliced_source(array) if inner else None
         if source is not None and source.is_worth(blocks, len(images)):
-            given[n] = BlockArgument(array, n in counted, True, source)
+            arguments[n] = BlockArgument(array, n in counted, True, source)
             continue
         more = [(m,) for m in array.shape[len(images) + len(inner) :]]
-        given[n] = BlockArgument(array.rechunk((*images, *inner, *more)), n in counted, n in parts)
-    return given, tuple(chunks)
+        arguments[n] = BlockArgument(array.rechunk((*images, *inner, *more)), n in counted, n in parts)
+    return arguments, tuple(chunks)
 
 
 def _check_extents(lazy: Mapping[str, Any], count: int) -> None:
@@ -236,9 +236,9 @@ def _check(first: Any, count: int, footprint: Footprint, cut: bool, rechunk: boo
         raise SemanticError(
             f"no axis can be cut: {reasons}. Map what comes before it, and rechunk what that gives for what comes after"
         )
-    held = [a for a in several if not cut or a in footprint.whole]
-    if held and not rechunk:
-        raise SemanticError(f"axis {held[0]} must be in one chunk, which `rechunk=True` sees to: {reasons}")
+    whole = [a for a in several if not cut or a in footprint.whole]
+    if whole and not rechunk:
+        raise SemanticError(f"axis {whole[0]} must be in one chunk, which `rechunk=True` sees to: {reasons}")
     for axis, (of, reason) in footprint.multiples.items() if cut and not rechunk else ():
         if in_multiples(first.chunks[count + axis], of) != first.chunks[count + axis]:
             raise SemanticError(
@@ -246,11 +246,11 @@ def _check(first: Any, count: int, footprint: Footprint, cut: bool, rechunk: boo
             )
 
 
-def _named(made: Pipeline, arrays: Sequence[Any]) -> dict[str, Any]:
+def _named(of: Pipeline, arrays: Sequence[Any]) -> dict[str, Any]:
     """Return the arrays by the names of the pipeline's arguments."""
-    names = list(made.signature.parameters)[len(made.receiver) + len(made.first) :]
+    names = list(of.signature.parameters)[len(of.receiver) + len(of.first) :]
     if len(arrays) > len(names):
-        raise SemanticError(f"pipeline `{made.name}` takes {len(names)} arguments, not {len(arrays)}")
+        raise SemanticError(f"pipeline `{of.name}` takes {len(names)} arguments, not {len(arrays)}")
     for name, array in zip(names, arrays, strict=False):
         if not _is_chunkable(array):
             raise SemanticError(

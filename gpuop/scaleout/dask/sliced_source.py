@@ -72,14 +72,14 @@ def _of_store(array: Any, layers: Any, layer: Blockwise) -> SlicedSource | None:
     task: Any = getattr(layer, "task", None)  # since Dask 2024.12
     if getattr(task, "func", None) not in GETTERS or len(layer.indices) != 2:
         return None
-    given, dep = layer.indices[0][0], layer.io_deps.get(layer.indices[1][0])
-    key = getattr(given, "key", None)
-    store = layers[key].get(key) if key in layers else given
+    origin, dep = layer.indices[0][0], layer.io_deps.get(layer.indices[1][0])
+    key = getattr(origin, "key", None)
+    store = layers[key].get(key) if key in layers else origin
     units = _units(store)
     if not isinstance(dep, ArraySliceDep) or units is None or tuple(store.shape) != array.shape:
         return None
     how = task.kwargs.get("asarray", True), task.kwargs.get("lock")
-    of = given if store is given else key
+    of = origin if store is origin else key
     return SlicedSource(lambda place: (task.func, of, place, *how), units, STORED)
 
 
@@ -90,5 +90,5 @@ def _units(store: Any) -> tuple[int, ...] | None:
     chunks = getattr(store, "chunks", ())
     if chunks is None:
         return (1,) * len(store.shape)
-    known = isinstance(chunks, tuple) and len(chunks) == len(getattr(store, "shape", ())) > 0
-    return chunks if known and all(is_integer(n) and n > 0 for n in chunks) else None
+    regular = isinstance(chunks, tuple) and len(chunks) == len(getattr(store, "shape", ())) > 0
+    return chunks if regular and all(is_integer(n) and n > 0 for n in chunks) else None

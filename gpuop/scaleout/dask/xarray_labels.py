@@ -7,16 +7,16 @@ from typing import Any
 from gpuop.scaleout.dask.image_axes import ImageAxes
 
 
-def labelled(like: Any, array: Any, axes: ImageAxes, known: int) -> Any:
+def labelled(like: Any, array: Any, axes: ImageAxes, own: int) -> Any:
     """Return a result as an xarray array; coordinates along axes of other extents are left out.
 
     Args:
-        known: the number of its axes that are axes of the first array, image axes first; tensor axes may be, too.
+        own: the number of its axes that are axes of the first array, image axes first; tensor axes may be, too.
     """
     order = axes.back(array.ndim)
     dims = [""] * array.ndim
     for place, axis in enumerate(order):
-        same = axis < known or (array.ndim == like.ndim and array.shape[place] == like.shape[axes.first[axis]])
+        same = axis < own or (array.ndim == like.ndim and array.shape[place] == like.shape[axes.first[axis]])
         dims[place] = like.dims[axes.first[axis]] if same else f"dim_{place}"
     sizes = dict(zip(dims, array.shape, strict=True))
     coords = {name: each for name, each in like.coords.items() if all(sizes.get(d) == like.sizes[d] for d in each.dims)}

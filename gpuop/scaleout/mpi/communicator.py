@@ -29,15 +29,15 @@ def communicator(comm: Any) -> Any:
     return comm.Dup()
 
 
-def agreed(comm: Any, given: Mapping[str, object]) -> None:
+def agreed(comm: Any, facts: Mapping[str, object]) -> None:
     """Check that all ranks have the same value; otherwise they would wait for ever, or exchange the wrong points.
 
     Raises:
         SemanticError: on all ranks, if one has another value.
     """
-    told = comm.allgather({name: str(value) for name, value in given.items()})
-    for name, value in told[0].items():
-        for rank, other in enumerate(told):
+    answers = comm.allgather({name: str(value) for name, value in facts.items()})
+    for name, value in answers[0].items():
+        for rank, other in enumerate(answers):
             if other[name] != value:
                 raise SemanticError(
                     f"all ranks have the same graph and arguments, but rank 0 has {name} {value}, and rank {rank} {other[name]}"
@@ -53,10 +53,10 @@ def _fail_together(comm: Any) -> None:
 
 @cache
 def _have_hook(mpi: Any) -> None:
-    told = sys.excepthook
+    hook = sys.excepthook
 
     def end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        told(kind, error, trace)
+        hook(kind, error, trace)
         sys.stdout.flush()
         sys.stderr.flush()
         time.sleep(HEARD)

@@ -68,7 +68,7 @@ class Domain(StaysHere):
         self.measured: dict[int, float] = {}
         self.overlapped: dict[int, float] = {}
         self._exchanging: Exchanging | None = None
-        self._part = self._chosen(None if every == "auto" else int(every))
+        self._part = self._best_window(None if every == "auto" else int(every))
         self.every = self._window.steps
 
     # --- the window -----------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class Domain(StaysHere):
             self._exchanging = exchanging(self._comm, window.backend)
         return RankWindow(self._comm, self._ranks, window, self._exchanging)
 
-    def _chosen(self, every: int | None) -> RankWindow:
+    def _best_window(self, every: int | None) -> RankWindow:
         """Return the fastest window on the slowest rank, with `every` steps between exchanges, or with the best number."""
         part, several = self._parted(every or 1), self._ranks.ranks > 1
         if several and every is None:
@@ -225,18 +225,18 @@ class Domain(StaysHere):
 
     def _all(self, work: Callable[[], Any]) -> Any:
         """Run a function on all ranks; if it fails on one, all raise."""
-        found, failed = None, None
+        result, failed = None, None
         try:
-            found = work()
+            result = work()
         except (SemanticError, OSError) as error:
             failed = error
-        told = self._comm.allgather(None if failed is None else str(failed))
+        failures = self._comm.allgather(None if failed is None else str(failed))
         if failed is not None:
             raise failed
-        for rank, text in enumerate(told):
+        for rank, text in enumerate(failures):
             if text is not None:
                 raise SemanticError(f"rank {rank}: {text}")
-        return found
+        return result
 
     def _joined(self, part: Array, parted: bool) -> Array | None:
         """Return the whole on rank 0, None on the others."""
@@ -281,8 +281,8 @@ class Domain(StaysHere):
 
 def _axes(axes: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
     """Return the divided axes, counted from 0."""
-    given = (axes,) if is_integer(axes) else tuple(axes)
-    found = tuple(int(a) + (len(grid) if a < 0 else 0) for a in given if is_integer(a))
-    if len(found) != len(given) or not found or len({*found} & {*range(len(grid))}) != len(found):
+    listed = (axes,) if is_integer(axes) else tuple(axes)
+    numbers = tuple(int(a) + (len(grid) if a < 0 else 0) for a in listed if is_integer(a))
+    if len(numbers) != len(listed) or not numbers or len({*numbers} & {*range(len(grid))}) != len(numbers):
         raise SemanticError(f"`axes` are different axes of the grid {tuple(grid)}, as (0,), not {axes!r}")
-    return found
+    return numbers

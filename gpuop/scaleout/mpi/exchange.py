@@ -47,7 +47,7 @@ class HostExchange:
         self.out = {rank: self._turns(out.get(rank), gives[rank]) for rank in gives}
         self.into = {rank: self._turns(into.get(rank), gets[rank]) for rank in gets}
         others = gives.keys() | gets.keys()
-        self.told = {rank: self.out[rank] if rank in gives.keys() - out else _signal() for rank in others}
+        self.messages = {rank: self.out[rank] if rank in gives.keys() - out else _signal() for rank in others}
         self.heard = {rank: self.into[rank] if rank in gets.keys() - into else _signal() for rank in others}
         self.fetched = self.queue.record()
 
@@ -70,9 +70,9 @@ class HostExchange:
             packed: device memory with the points of the regions.
         """
         backend, queue = self.window.backend, self.queue
-        given = {rank: packed(regions) for rank, regions in self.gives.items()}
+        outgoing = {rank: packed(regions) for rank, regions in self.gives.items()}
         queue.follow(backend.record())
-        for rank, buffers in given.items():
+        for rank, buffers in outgoing.items():
             fetch_parts(queue, self.window.parts(self.gives[rank]), buffers, self.out[rank][self.turn])
         self.fetched = queue.record()
 
@@ -81,7 +81,7 @@ class HostExchange:
         comm, queue, window, turn = self.comm, self.queue, self.window, self.turn
         coming = {rank: comm.Irecv(each[turn], source=rank) for rank, each in self.heard.items()}
         queue.wait(self.fetched)
-        going = [comm.Isend(each[turn], dest=rank) for rank, each in self.told.items()]
+        going = [comm.Isend(each[turn], dest=rank) for rank, each in self.messages.items()]
         for rank, request in coming.items():
             request.Wait()
             if rank in self.gets:

@@ -42,14 +42,14 @@ class RankGrid:
         Raises:
             SemanticError: there are fewer points.
         """
-        found = [c for c in _counts(ranks, len(axes)) if all(n <= grid[a] for n, a in zip(c, axes, strict=True))]
-        if not found:
-            told = "×".join(str(grid[axis]) for axis in axes)
+        choices = [c for c in _counts(ranks, len(axes)) if all(n <= grid[a] for n, a in zip(c, axes, strict=True))]
+        if not choices:
+            size = "×".join(str(grid[axis]) for axis in axes)
             raise SemanticError(
-                f"{ranks} ranks do not each get a part of {told} points, along axes {tuple(axes)} of the grid {grid}; start "
+                f"{ranks} ranks do not each get a part of {size} points, along axes {tuple(axes)} of the grid {grid}; start "
                 "fewer, or name more `axes=`"
             )
-        best = min(found, key=lambda c: sum((n - 1) / grid[a] for n, a in zip(c, axes, strict=True)))
+        best = min(choices, key=lambda c: sum((n - 1) / grid[a] for n, a in zip(c, axes, strict=True)))
         counts = dict(zip(axes, best, strict=True))
         return RankGrid(grid, tuple(counts.get(axis, 1) for axis in range(len(grid))))
 
@@ -84,14 +84,14 @@ class RankGrid:
 
     def _along(self, axis: int, start: int, stop: int) -> list[tuple[int, tuple[int, int], tuple[int, int]]]:
         """Return the points along an axis: their owner, their place there, and in the window."""
-        found = []
+        ranges = []
         for at, first, last in pieces(start, stop, self.grid[axis]):
             for owner in range(self.counts[axis]):
                 a, b = self._bounds(axis, owner)
                 a, b = max(a, first), min(b, last)
                 if a < b:
-                    found.append((owner, (a, b), (start + at + a - first, start + at + b - first)))
-        return found
+                    ranges.append((owner, (a, b), (start + at + a - first, start + at + b - first)))
+        return ranges
 
 
 def _counts(ranks: int, axes: int) -> Iterator[Place]:

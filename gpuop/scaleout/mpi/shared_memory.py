@@ -61,10 +61,10 @@ def shared(comm: Any, gives: Mapping[int, int], gets: Collection[int]) -> tuple[
     rank, here = comm.Get_rank(), host()
     with ExitStack() as files:
         offers = {to: offer for to, n in gives.items() if here and (offer := _offered(n, files)) is not None}
-        told = comm.allgather((here, offers))
+        answers = comm.allgather((here, offers))
         mine = {to: array for to, offer in offers.items() if (array := _mapped(offer)) is not None}
-        near = [giver for giver in gets if told[giver][0] == here and rank in told[giver][1]]
-        theirs = {giver: array for giver in near if (array := _mapped(told[giver][1][rank])) is not None}
+        near = [giver for giver in gets if answers[giver][0] == here and rank in answers[giver][1]]
+        theirs = {giver: array for giver in near if (array := _mapped(answers[giver][1][rank])) is not None}
         both = comm.allgather((set(mine), set(theirs)))
     out = {to: array for to, array in mine.items() if rank in both[to][1]}
     return out, {giver: array for giver, array in theirs.items() if rank in both[giver][0]}
@@ -74,10 +74,10 @@ def _offered(nbytes: int, files: ExitStack) -> OfferedMemory | None:
     """Return memory that others can map until the files are closed; None if the host has not enough."""
     with suppress(OSError):
         name = f"gpuop-{uuid4().hex}"
-        made = os.memfd_create(name)
-        files.callback(os.close, made)
-        os.posix_fallocate(made, 0, nbytes)  # now, and not by a signal on a write
-        return OfferedMemory(os.getpid(), made, name, nbytes)
+        file = os.memfd_create(name)
+        files.callback(os.close, file)
+        os.posix_fallocate(file, 0, nbytes)  # now, and not by a signal on a write
+        return OfferedMemory(os.getpid(), file, name, nbytes)
     return None
 
 

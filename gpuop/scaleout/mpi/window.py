@@ -33,13 +33,13 @@ class RankWindow:
         self.comm, self.window = comm, window
         gives, gets = _routes(ranks, comm.Get_rank(), window)
         self.exchange = exchanging(window, gives, gets)
-        self._given = {region for regions in gives.values() for region in regions}
+        self._regions = {region for regions in gives.values() for region in regions}
         self.faces: WindowFaces | None = None
 
     def can_be_ahead(self) -> bool:
         """Return whether the points for other ranks can be computed first, on all ranks, and are few."""
         window = self.window
-        faces = (window.footprint.window(*zip(*region, strict=True)) for region in self._given)
+        faces = (window.footprint.window(*zip(*region, strict=True)) for region in self._regions)
         little = sum(map(_points, faces)) <= MOST_TWICE * _points(window.ends)
         can = isinstance(self.exchange, HostExchange) and window.backend.only_enqueues and repeatable(window)
         return all(self.comm.allgather(can and little))
@@ -47,7 +47,7 @@ class RankWindow:
     def be_ahead(self, ahead: bool) -> None:
         """Compute the points for other ranks first, or exchange them after the steps."""
         if ahead != (self.faces is not None):
-            self.faces = WindowFaces(self.window, self._given) if ahead else None
+            self.faces = WindowFaces(self.window, self._regions) if ahead else None
 
     @property
     def how(self) -> str:

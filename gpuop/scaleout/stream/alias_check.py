@@ -21,7 +21,7 @@ _LOCK = Lock()
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class ArrayLocation:
     """The location of an array.
 
     Attributes:
@@ -37,22 +37,22 @@ class Whereabouts:
     anew: bool
 
     @staticmethod
-    def of(given: Any) -> Whereabouts:
-        if isinstance(given, (str, os.PathLike)):
-            return Whereabouts(given, os.path.realpath(in_file(given)[0]), "", True)
-        mapped = mapping(given)
+    def of(array: Any) -> ArrayLocation:
+        if isinstance(array, (str, os.PathLike)):
+            return ArrayLocation(array, os.path.realpath(in_file(array)[0]), "", True)
+        mapped = mapping(array)
         if mapped is not None:
-            return Whereabouts(given, _real(mapped.filename), "", False)
-        file = getattr(given, "file", None)
+            return ArrayLocation(array, _real(mapped.filename), "", False)
+        file = getattr(array, "file", None)
         if file is not None:  # HDF5
-            return Whereabouts(given, _real(getattr(file, "filename", None)), str(given.name), False)
-        store = getattr(given, "store", None)
+            return ArrayLocation(array, _real(getattr(file, "filename", None)), str(array.name), False)
+        store = getattr(array, "store", None)
         root = getattr(store, "root", None) or getattr(store, "path", None)
         if root is not None:  # zarr
-            return Whereabouts(given, _real(os.path.join(root, given.path)), "", False)
-        return Whereabouts(given, _real(getattr(given, "path", None)), "", False)
+            return ArrayLocation(array, _real(os.path.join(root, array.path)), "", False)
+        return ArrayLocation(array, _real(getattr(array, "path", None)), "", False)
 
-    def meets(self, other: Whereabouts) -> bool:
+    def meets(self, other: ArrayLocation) -> bool:
         """Return whether a write to one changes the other."""
         a, b = self.array, other.array
         if a is b:
@@ -66,52 +66,52 @@ class Whereabouts:
         return self.anew or other.anew or self.name == other.name
 
 
-_WRITTEN: list[Whereabouts] = []  # of unfinished streams
+_WRITTEN: list[ArrayLocation] = []  # of unfinished streams
 
 
-def check_apart(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
+def check_no_alias(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
     """Refuse results that would overwrite sources or one another.
 
     Args:
         sources: by argument name.
         outs: as the user passed them; None for those in new memory.
     """
-    made = [Whereabouts.of(out) for out in outs if out is not None]
-    for name, source in sources.items() if made else ():
-        for place in map(Whereabouts.of, arrays_of(source)):
-            out = next(filter(place.meets, made), None)
+    locations = [ArrayLocation.of(out) for out in outs if out is not None]
+    for name, source in sources.items() if locations else ():
+        for place in map(ArrayLocation.of, arrays_of(source)):
+            out = next(filter(place.meets, locations), None)
             if out is not None:
                 raise SemanticError(
-                    f"`out=`{_said(out)} lies where `{name}` is read from, and windows that are read later would have results in "
+                    f"`out=`{_text(out)} lies where `{name}` is read from, and windows that are read later would have results in "
                     "them; stream to another array or file, and copy or rename that"
                 )
-    for a, b in combinations(made, 2):
+    for a, b in combinations(locations, 2):
         if a.meets(b):
             raise SemanticError(
-                f"two results of `out=` lie in the same place{_said(a)}; give each an array or file of its own"
+                f"two results of `out=` lie in the same place{_text(a)}; give each an array or file of its own"
             )
 
 
 @contextmanager
-def writing_alone(outs: Sequence[Any]) -> Iterator[None]:
+def exclusive_outputs(outs: Sequence[Any]) -> Iterator[None]:
     """Refuse results that an unfinished stream of this process writes: under any name, or in memory.
 
     Args:
-        outs: as for `check_apart`.
+        outs: as for `check_no_alias`.
     """
-    made = [Whereabouts.of(out) for out in outs if out is not None]
+    locations = [ArrayLocation.of(out) for out in outs if out is not None]
     with _LOCK:
-        for out in made:
+        for out in locations:
             if any(map(out.meets, _WRITTEN)):
                 raise SemanticError(
-                    f"another stream writes where `out=`{_said(out)} lies: wait until it is done, or give another array or file"
+                    f"another stream writes where `out=`{_text(out)} lies: wait until it is done, or give another array or file"
                 )
-        _WRITTEN.extend(made)
+        _WRITTEN.extend(locations)
     try:
         yield
     finally:
         with _LOCK:
-            _WRITTEN[:] = [each for each in _WRITTEN if not any(each is own for own in made)]
+            _WRITTEN[:] = [each for each in _WRITTEN if not any(each is own for own in locations)]
 
 
 def _overlapping(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
@@ -132,5 +132,5 @@ def _same(a: str, b: str) -> bool:
     return os.path.commonpath([a, b]) in (a, b)
 
 
-def _said(out: Whereabouts) -> str:
+def _text(out: ArrayLocation) -> str:
     return "" if out.path is None else f" ({out.path}{out.name and ':' + out.name})"

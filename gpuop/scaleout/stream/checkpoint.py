@@ -35,8 +35,8 @@ def beside(out: Any) -> list[str]:
     if file is None:
         return []
     path = os.path.realpath(file)
-    if found := IN_ZARR.fullmatch(path):
-        return [_beside(found[1], found[2])]
+    if match := IN_ZARR.fullmatch(path):
+        return [_beside(match[1], match[2])]
     _, name, kind = in_file(out) if isinstance(out, (str, os.PathLike)) else ("", "", "")
     return [_beside(path, name or "data"), _beside(path)] if kind in HDF5 else [_beside(path)]
 
@@ -82,13 +82,13 @@ def _opened(path: str) -> IO[bytes]:
         raise
 
 
-class Journal:
+class Checkpoint:
     """The lines of a file that one process writes.
 
     Args:
         paths: a file beside each result, locked by this stream: the first one has the lines. Without paths nothing is
             written.
-        told: the identity of the stream, as text.
+        identity: the identity of the stream, as text.
         resume: keep the lines for later streams, and continue after those of an earlier one with the same identity,
         if all results exist.
 
@@ -100,22 +100,22 @@ class Journal:
         SemanticError: the file is of another stream, or another process writes to a result.
     """
 
-    def __init__(self, paths: Sequence[str], told: Mapping[str, str], resume: bool, there: bool) -> None:
+    def __init__(self, paths: Sequence[str], identity: Mapping[str, str], resume: bool, there: bool) -> None:
         self.files, self.done, self.noted, self.stays = list[IO[bytes]](), dict[Key, Any](), False, resume
         try:
             for path in paths:
                 self.files.append(locked(path))
             if paths:
-                self._begin(self.files[0], told, resume and there)
+                self._begin(self.files[0], identity, resume and there)
         except BaseException:
             self._let_go([file for file in self.files if not os.fstat(file.fileno()).st_size])
             raise
 
-    def _begin(self, file: IO[bytes], told: Mapping[str, str], resume: bool) -> None:
+    def _begin(self, file: IO[bytes], identity: Mapping[str, str], resume: bool) -> None:
         file.seek(0)
         first, *lines = file.read().split(b"\n")
         if resume and lines:
-            _check(file.name, first, told)
+            _check(file.name, first, identity)
             self.noted = len(lines) > 1
             for line in lines[:-1]:  # after the last newline: an incomplete line
                 with suppress(ValueError, TypeError, RecursionError):  # a damaged line: its chunk is computed again
@@ -124,7 +124,7 @@ class Journal:
             file.truncate(file.seek(0, os.SEEK_END) - len(lines[-1]))
         else:
             file.truncate(0)
-            file.write(json.dumps(told).encode() + b"\n")
+            file.write(json.dumps(identity).encode() + b"\n")
 
     @property
     def resumed(self) -> bool:
@@ -166,10 +166,10 @@ class Journal:
             file.close()
 
 
-def _check(path: str, first: bytes, told: Mapping[str, str]) -> None:
+def _check(path: str, first: bytes, identity: Mapping[str, str]) -> None:
     """Check that a file with this beginning is of the same stream."""
     try:
-        others = differences(json.loads(first), told)
+        others = differences(json.loads(first), identity)
     except (ValueError, TypeError, AttributeError, RecursionError):
         others = "what it begins with"
     if others:

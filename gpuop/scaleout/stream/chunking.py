@@ -74,7 +74,7 @@ def _window(needed: Footprint, chunk: Sequence[int]) -> Place:
     return tuple(min(c + a + b, n) if c < n else n for c, (a, b), n in each)
 
 
-def chosen(needed: Footprint, point: int, units: Sequence[int], near: int, most: int) -> Chunking:
+def choose_chunks(needed: Footprint, point: int, units: Sequence[int], near: int, most: int) -> Chunking:
     """Return chunks whose windows fit into memory: those with the fewest recomputed points; of equal ones, longer rows.
 
     Args:

@@ -16,8 +16,8 @@ from gpuop.base.errors import SemanticError
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.devices import current
-from gpuop.scaleout.stream.alias_check import Whereabouts
-from gpuop.scaleout.stream.chunk_plan import StreamCut
+from gpuop.scaleout.stream.alias_check import ArrayLocation
+from gpuop.scaleout.stream.chunk_plan import StreamPlan
 from gpuop.scaleout.stream.stacked_files import arrays_of
 from gpuop.scaleout.stream.stores import mapping
 
@@ -30,54 +30,54 @@ LONGEST = 60  # characters of a constant in a message
 DETAIL = ": "  # in names, after the fact that it explains: compared only if that differs, and shown instead
 
 
-def stream_identity(asked: StreamCut, outs: Sequence[str]) -> dict[str, str]:
+def stream_identity(plan: StreamPlan, outs: Sequence[str]) -> dict[str, str]:
     """Return the facts of a stream, by their names for users."""
     program = "the program"
-    told = {program: _digest([repr([traced.program.key for traced, _ in asked.of.programs]).encode()])}
-    for name, value in asked.constants.items():
+    facts = {program: _digest([repr([traced.program.key for traced, _ in plan.of.programs]).encode()])}
+    for name, value in plan.constants.items():
         if isinstance(value, PLAIN):
-            told[f"{program}{DETAIL}`{name}=`"] = _shown(value)
-    told["the device"] = current().description
-    for number, (name, text, called) in enumerate(_captured(asked)):
-        name = name if name not in told else f"{name} {number}"
-        told[name] = text
+            facts[f"{program}{DETAIL}`{name}=`"] = _display(value)
+    facts["the device"] = current().description
+    for number, (name, text, called) in enumerate(_captured(plan)):
+        name = name if name not in facts else f"{name} {number}"
+        facts[name] = text
         if called:
-            told[f"{name}{DETAIL}the captured array `{called}`"] = text
-    for name, source in asked.named.items():
-        told[f"`{name}`"] = f"{'×'.join(map(str, source.shape))} {np.dtype(source.dtype)}"
+            facts[f"{name}{DETAIL}the captured array `{called}`"] = text
+    for name, source in plan.named.items():
+        facts[f"`{name}`"] = f"{'×'.join(map(str, source.shape))} {np.dtype(source.dtype)}"
         values = f"the values of `{name}`"
-        told[values] = _digest(_values(each).encode() for each in arrays_of(source))
+        facts[values] = _digest(_values(each).encode() for each in arrays_of(source))
         if written := max(filter(None, map(_written, arrays_of(source))), default=None):
-            told[f"{values}{DETAIL}a file of `{name}`"] = "{1}, written {0}".format(*written)
-    told["`chunks=`"] = "×".join(map(str, asked.chunking.chunk))
-    told["`out=`"] = " ".join(outs)
-    return told
+            facts[f"{values}{DETAIL}a file of `{name}`"] = "{1}, written {0}".format(*written)
+    facts["`chunks=`"] = "×".join(map(str, plan.chunking.chunk))
+    facts["`out=`"] = " ".join(outs)
+    return facts
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Return the differing facts, in words."""
     pairs = {name: (str(then.get(name, "none")), str(now.get(name, "none"))) for name in (*now, *then)}
     differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-    found = []
+    texts = []
     for name, (a, b) in differ.items():
         fact, _, detail = name.partition(DETAIL)
         explained = not detail and any(other.startswith(fact + DETAIL) for other in differ)
         if fact in differ and not explained:
-            shown = detail or fact
-            found.append(shown if DIGEST in (a[:1], b[:1]) else f"{shown} ({a} then, {b} now)")
-    return ", ".join(found)
+            label = detail or fact
+            texts.append(label if DIGEST in (a[:1], b[:1]) else f"{label} ({a} then, {b} now)")
+    return ", ".join(texts)
 
 
-def _shown(value: Any) -> str:
+def _display(value: Any) -> str:
     text = str(value) if isinstance(value, np.generic) else repr(value)
     return text if len(text) <= LONGEST else _digest([text.encode()])
 
 
-def _captured(asked: StreamCut) -> Iterator[tuple[str, str, str]]:
+def _captured(plan: StreamPlan) -> Iterator[tuple[str, str, str]]:
     """Return the values that the program captures, from Parameters and arrays, and the variables that have these."""
     leaves = {
         leaf.number: leaf
-        for traced, _ in asked.of.programs
+        for traced, _ in plan.of.programs
         for leaf in traced.program.leaves.values()
         if isinstance(leaf, Leaf)
     }
@@ -86,26 +86,26 @@ def _captured(asked: StreamCut) -> Iterator[tuple[str, str, str]]:
             value, _ = leaf.source.read()
             kind = "Parameter" if leaf.source.role == "parameter" else "the captured array"
             text = str(value.tolist()) if value.size <= SHORT else _digest(_blocks(value))
-            called = "" if leaf.name else _called(leaf, value, asked.pipeline.function)
+            called = "" if leaf.name else _called(leaf, value, plan.pipeline.function)
             yield f"{kind} `{leaf.name}`" if leaf.name else kind, text, called
 
 
 def _called(leaf: Leaf, value: Array, function: Any) -> str:
     """Return the variable of a function that has an array, or a Field of it; "" if unknown."""
     try:
-        seen = getclosurevars(unwrap(function))
+        variables = getclosurevars(unwrap(function))
     except TypeError:  # a callable object
         return ""
-    known = {**seen.globals, **seen.nonlocals}
+    values = {**variables.globals, **variables.nonlocals}
     return next(
-        (name for name, each in known.items() if getattr(each, "node", None) is leaf or _holds(each, value)), ""
+        (name for name, each in values.items() if getattr(each, "node", None) is leaf or _holds(each, value)), ""
     )
 
 
-def _holds(given: Any, value: Array) -> bool:
+def _holds(field: Any, value: Array) -> bool:
     """Return whether a Field's values may be those of this array."""
-    same = isinstance(given, np.ndarray) and given.shape == value.shape
-    return same and np.array_equal(given.astype(value.dtype), value)
+    same = isinstance(field, np.ndarray) and field.shape == value.shape
+    return same and np.array_equal(field.astype(value.dtype), value)
 
 
 def _values(source: Any) -> str:
@@ -118,18 +118,18 @@ def _values(source: Any) -> str:
 
 def _stamp(source: Any) -> str:
     """Return the size and time of a file that no stream writes; nothing for folders."""
-    path, mode = Whereabouts.of(source).path, getattr(getattr(source, "file", None), "mode", "r")
+    path, mode = ArrayLocation.of(source).path, getattr(getattr(source, "file", None), "mode", "r")
     if path is None or mode != "r" or not os.path.isfile(path):
         return ""
-    found = os.stat(path)
-    return f"{found.st_size} {found.st_mtime_ns}"
+    status = os.stat(path)
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _written(source: Any) -> tuple[str, str] | None:
     """Return the modification time of a file, and its path."""
     if not (stamp := _stamp(source)):
         return None
-    return str(datetime.fromtimestamp(int(stamp.split()[1]) / 1e9)), str(Whereabouts.of(source).path)
+    return str(datetime.fromtimestamp(int(stamp.split()[1]) / 1e9)), str(ArrayLocation.of(source).path)
 
 
 def _blocks(array: Array) -> Iterator[Any]:

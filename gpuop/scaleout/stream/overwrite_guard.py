@@ -19,7 +19,7 @@ def spare_in_zarr(path: str) -> None:
     others = sorted(set(os.listdir(path)) - OF_GROUPS) if os.path.isdir(path) else [os.path.basename(path)]
     if others:
         raise SemanticError(
-            f"`out=` {path} is no array and has {_told(others)}: give an array in it, as `{path}/data`, or delete it first"
+            f"`out=` {path} is no array and has {_list(others)}: give an array in it, as `{path}/data`, or delete it first"
         )
 
 
@@ -38,11 +38,11 @@ def spare_in_hdf5(h5py: Any, path: str, name: str) -> None:
         return
     if inside is not None:
         raise SemanticError(
-            f"`out=` {path}:/{name or 'data'} is a group with {_told(inside)}: give the name of an array, or of none that is there"
+            f"`out=` {path}:/{name or 'data'} is a group with {_list(inside)}: give the name of an array, or of none that is there"
         )
     if others:
         raise SemanticError(
-            f"`out=` {path} is there and has {_told(others)}: name the array to write, as `{path}:/data`, or delete it first"
+            f"`out=` {path} is there and has {_list(others)}: name the array to write, as `{path}:/data`, or delete it first"
         )
 
 
@@ -56,6 +56,6 @@ def _is_array(path: str) -> bool:
         return False
 
 
-def _told(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:SHOWN])) or "nothing in it"
-    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
+def _list(names: list[str]) -> str:
+    first = ", ".join(map(repr, names[:SHOWN])) or "nothing in it"
+    return f"{first} and {len(names) - SHOWN} more" if len(names) > SHOWN else first

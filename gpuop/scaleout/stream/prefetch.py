@@ -30,9 +30,9 @@ def overlapped(
     written: deque[Future[None]] = deque()
     reader, writer = (ThreadPoolExecutor(1, f"gpuop-stream-{name}") for name in ("read", "write"))
 
-    def go_on(task: Task, given: Future[Any]) -> None:
+    def go_on(task: Task, arguments: Future[Any]) -> None:
         """Compute without a reference to the window afterwards: the next one is read into its memory."""
-        written.append(writer.submit(write, task, compute(task, given.result())))
+        written.append(writer.submit(write, task, compute(task, arguments.result())))
 
     try:
         while True:

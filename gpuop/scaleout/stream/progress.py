@@ -14,29 +14,29 @@ class Progress:
     Args:
         name: the name of the pipeline.
         plan: a description of the chunks, shown first.
-        shown: False prints nothing.
+        visible: False prints nothing.
     """
 
-    def __init__(self, name: str, plan: str, shown: bool) -> None:
-        self.name, self.shown = name, shown
+    def __init__(self, name: str, plan: str, visible: bool) -> None:
+        self.name, self.visible = name, visible
         self.terminal = sys.stderr.isatty()
         self.done = self.before = self.total = 0
-        self.begun = self.said = time.monotonic()
-        if shown:
+        self.begun = self.last = time.monotonic()
+        if visible:
             sys.stderr.write(f"{name}: {plan}\n")
 
     def begin(self, total: int, before: int) -> None:
         """Begin with this number of windows, of which some are done already."""
         self.total, self.done, self.before = total, before, before
-        if self.shown and before:
+        if self.visible and before:
             sys.stderr.write(f"{self.name}: {before} of {total} windows were done before\n")
 
     def step(self) -> None:
         """Count a finished window."""
         self.done += 1
         now = time.monotonic()
-        if self.shown and now - self.said > (OFTEN if self.terminal else SELDOM):
-            self.said = now
+        if self.visible and now - self.last > (OFTEN if self.terminal else SELDOM):
+            self.last = now
             self._say(now)
 
     def _say(self, now: float) -> None:
@@ -47,7 +47,7 @@ class Progress:
         sys.stderr.flush()
 
     def end(self) -> None:
-        if self.shown:
+        if self.visible:
             seconds = time.monotonic() - self.begun
             before = f", {self.before} of them before," if self.before else ""
             line = f"{self.name}: {self.done} of {self.total} windows{before} in {seconds:.1f} s"

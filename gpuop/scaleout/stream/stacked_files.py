@@ -53,16 +53,16 @@ class StackedFiles:
             return together(np.asarray(points), mapping(points) is not None)
         paths = self.paths if first is Ellipsis else self.paths[first]
         points = opened(paths[0])[inner]
-        found = reused((len(paths), *points.shape), self.dtype)
-        found[0] = points
+        result = reused((len(paths), *points.shape), self.dtype)
+        result[0] = points
         for number, path in enumerate(paths[1:], 1):
-            found[number] = opened(path)[inner]
-        return found
+            result[number] = opened(path)[inner]
+        return result
 
 
-def source_of(given: Any) -> Any:
+def source_of(source: Any) -> Any:
     """Return an array to read, as for `opened`, or the array of a list of files."""
-    return StackedFiles(given) if isinstance(given, list) else opened(given)
+    return StackedFiles(source) if isinstance(source, list) else opened(source)
 
 
 def arrays_of(source: Any) -> Iterator[Any]:
@@ -72,8 +72,8 @@ def arrays_of(source: Any) -> Iterator[Any]:
 
 def _facts(path: str) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...] | None]:
     """Return the shape, dtype and chunks of an array in a file."""
-    found = opened(path)
-    return tuple(found.shape), np.dtype(found.dtype), getattr(found, "chunks", None)
+    array = opened(path)
+    return tuple(array.shape), np.dtype(array.dtype), getattr(array, "chunks", None)
 
 
 def _check_alike(path: str, facts: Sequence[Any], first: Sequence[Any]) -> None:

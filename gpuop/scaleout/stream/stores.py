@@ -43,8 +43,8 @@ class TiffStack:
         first, *rest = place if isinstance(place, tuple) else (place,)
         pages = range(self.shape[0])[first] if first is not Ellipsis else range(self.shape[0])
         several = pages if isinstance(pages, range) else range(pages, pages + 1)
-        found = self._read(several).reshape(len(several), *self.shape[1:])
-        return np.asarray(found[(slice(None) if several is pages else 0, *rest)])
+        stack = self._read(several).reshape(len(several), *self.shape[1:])
+        return np.asarray(stack[(slice(None) if several is pages else 0, *rest)])
 
 
 def opened(source: Any) -> Any:
@@ -76,8 +76,8 @@ def _check_alone(path: str) -> None:
 
 def _endings(folder: str) -> Iterator[str]:
     """Return the endings of a folder's files that can be read."""
-    found = (os.path.splitext(name)[1] for name in sorted(os.listdir(folder)))
-    return (ending for ending in found if ending.lower() in (".npy", *TIFF, *HDF5))
+    endings = (os.path.splitext(name)[1] for name in sorted(os.listdir(folder)))
+    return (ending for ending in endings if ending.lower() in (".npy", *TIFF, *HDF5))
 
 
 def _read(how: Callable[[str, str, str], Any], path: str, name: str, kind: str) -> Any:
@@ -104,11 +104,11 @@ def _to_read(path: str, name: str, kind: str) -> Any:
     return _of_group(_package("zarr", path).open(path, mode="r"))
 
 
-def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[int], kept: str) -> Any:
+def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[int], mode: str) -> Any:
     """Open an array to write: the caller's, one in a file, or a new one.
 
     Args:
-        kept: "r+" continues a file with a part of the result; "r" reads it, because HDF5 would otherwise change the
+        mode: "r+" continues a file with a part of the result; "r" reads it, because HDF5 would otherwise change the
             file's time; "" creates it.
 
     Raises:
@@ -122,9 +122,9 @@ def created(out: Any, kind: FieldType, shape: tuple[int, ...], chunks: Sequence[
             raise SemanticError("`out=` is a read-only array; give one that can be written, or the path of a file")
         return _fitting(out, shape, kind.array_dtype)
     path, name, ending = in_file(out)
-    if kept:
+    if mode:
         try:
-            return _fitting(_read(partial(_again, mode=kept), path, name, ending), shape, kind.array_dtype)
+            return _fitting(_read(partial(_again, mode=mode), path, name, ending), shape, kind.array_dtype)
         except SemanticError as wrong:
             raise SemanticError(f"{wrong.message}; leave out `resume=` to begin anew") from wrong
     if ending == ".npy":
@@ -172,11 +172,11 @@ def checksum(points: Array) -> int:
     return zlib.crc32(np.ascontiguousarray(points).reshape(-1).view(np.uint8).data)
 
 
-def is_written(array: Any, at: Any, known: int) -> bool:
+def is_written(array: Any, at: Any, sum_: int) -> bool:
     """Return whether points of a result are as they were written: files may be cut off, or replaced."""
-    found = checksum(array[at])
+    now = checksum(array[at])
     unmapped(array)
-    return found == known
+    return now == sum_
 
 
 def unmapped(array: Any) -> None:
@@ -195,8 +195,8 @@ def file_of(out: Any) -> str | None:
 
 def mapping(array: Any) -> np.memmap[Any, Any] | None:
     """Return the memory map of a file that an array is a part of, if there is one."""
-    found = [each for each in _bases(array) if isinstance(each, np.memmap) and each.filename]
-    return found[-1] if found else None
+    maps = [each for each in _bases(array) if isinstance(each, np.memmap) and each.filename]
+    return maps[-1] if maps else None
 
 
 def _bases(array: Any) -> Iterator[Any]:
@@ -223,12 +223,12 @@ def _fitting(out: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return out
 
 
-def in_file(given: Any) -> tuple[str, str, str]:
+def in_file(source: Any) -> tuple[str, str, str]:
     """Return a path, the name of an array in the file, and the kind of file."""
-    if not isinstance(given, (str, os.PathLike)):
-        instead = "; write `list(…)` around it" * isinstance(given, Iterator)
-        raise SemanticError(f"a source is an array, its path, or a list of paths, not {described(given)}{instead}")
-    path, _, name = named(given).partition(":/")
+    if not isinstance(source, (str, os.PathLike)):
+        instead = "; write `list(…)` around it" * isinstance(source, Iterator)
+        raise SemanticError(f"a source is an array, its path, or a list of paths, not {described(source)}{instead}")
+    path, _, name = named(source).partition(":/")
     kind = os.path.splitext(path.rstrip("/"))[1].lower()
     if IN_ZARR.fullmatch(path):
         kind = ".zarr"
@@ -254,12 +254,12 @@ def _dataset(file: Any, name: str, path: str) -> Any:
     raise SemanticError(f"{path} has {what}; name one, as in `{path}:/{next(iter(file), 'data')}`")
 
 
-def _of_group(found: Any) -> Any:
+def _of_group(group: Any) -> Any:
     """Return an array, or the array of an OME-Zarr group that has all points."""
-    if hasattr(found, "shape"):
-        return found
-    facts = dict(found.attrs)
+    if hasattr(group, "shape"):
+        return group
+    facts = dict(group.attrs)
     scales = facts.get("ome", facts).get(LEVEL)
     if not scales:
         raise SemanticError("this zarr group has several arrays and is no OME-Zarr image; give the path of one")
-    return found[scales[0]["datasets"][0]["path"]]
+    return group[scales[0]["datasets"][0]["path"]]

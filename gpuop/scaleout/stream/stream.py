@@ -46,8 +46,8 @@ def stream(
         SemanticError: what `pipeline.window` raises; files that are damaged, unknown, another stream's, a source's, or differ.
         OSError: a file cannot be opened or written.
     """
-    made = function if isinstance(function, Pipeline) else pipeline(function)
+    of = function if isinstance(function, Pipeline) else pipeline(function)
     sources = [source_of(each) for each in (source if isinstance(source, tuple) else (source,))]
-    work = StreamWork(made, sources, batch, (shared,) if isinstance(shared, str) else tuple(shared), constants)
+    work = StreamWork(of, sources, batch, (shared,) if isinstance(shared, str) else tuple(shared), constants)
     work.cut(chunks, out)
-    return work.run(out, resume, Progress(made.name, work.plan, progress))
+    return work.run(out, resume, Progress(of.name, work.plan, progress))

@@ -33,12 +33,12 @@ class ImageValues:
         """Store the values of an image from its results: any of its windows has the same. Return them; () if they were stored."""
         if image not in self.left:
             return []
-        found = [results[n] for n in self.others]
-        self.take(image, found)
-        return found
+        values = [results[n] for n in self.others]
+        self.take(image, values)
+        return values
 
-    def take(self, image: Place, found: Sequence[Array]) -> None:
+    def take(self, image: Place, values: Sequence[Array]) -> None:
         """Store the values of an image."""
         self.left.discard(image)
-        for array, value in zip(self.arrays, found, strict=True):
+        for array, value in zip(self.arrays, values, strict=True):
             array[image] = value

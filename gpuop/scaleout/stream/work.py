@@ -16,19 +16,19 @@ from gpuop.fusion.windows.buffer_pool import let_go
 from gpuop.fusion.windows.footprint import Place
 from gpuop.fusion.windows.gather import window_of
 from gpuop.runtime.base.backend import Array
-from gpuop.scaleout.stream.alias_check import check_apart, writing_alone
-from gpuop.scaleout.stream.checkpoint import ENDING, Journal, beside
-from gpuop.scaleout.stream.chunk_plan import StreamCut
+from gpuop.scaleout.stream.alias_check import check_no_alias, exclusive_outputs
+from gpuop.scaleout.stream.checkpoint import ENDING, Checkpoint, beside
+from gpuop.scaleout.stream.chunk_plan import StreamPlan
 from gpuop.scaleout.stream.identity import stream_identity
 from gpuop.scaleout.stream.prefetch import overlapped
 from gpuop.scaleout.stream.progress import Progress
 from gpuop.scaleout.stream.stores import checksum, created, file_of, is_written, mapping, unmapped, written
 from gpuop.scaleout.stream.whole_results import ImageValues
 
-Known: TypeAlias = dict[Place, tuple[Array, ...]]  # results of stages, for each image
+StageResults: TypeAlias = dict[Place, tuple[Array, ...]]  # results of stages, for each image
 
 
-class StreamWork(StreamCut):
+class StreamWork(StreamPlan):
     """A stream that runs, pass by pass."""
 
     def run(self, out: Any, resume: bool, progress: Progress) -> Any:
@@ -40,151 +40,163 @@ class StreamWork(StreamCut):
                 f"`out=` has {len(wanted)} arrays, and {sum(self.inside)} results are of the grid; reductions are returned"
                 + f"; {self.uncut}" * bool(self.uncut)
             )
-        check_apart(self.named, wanted)
-        with writing_alone(wanted):
-            journal = self._journal(wanted, resume)
+        check_no_alias(self.named, wanted)
+        with exclusive_outputs(wanted):
+            checkpoint = self._checkpoint(wanted, resume)
             finished = False
             try:
-                results = self._results(wanted, journal, progress)
+                results = self._results(wanted, checkpoint, progress)
                 finished = True
             finally:
-                journal.close(finished)
+                checkpoint.close(finished)
                 progress.end()
                 let_go()
         return results
 
-    def _journal(self, wanted: Sequence[Any], resume: bool) -> Journal:
+    def _checkpoint(self, wanted: Sequence[Any], resume: bool) -> Checkpoint:
         """Return the checkpoint, with earlier lines if all result files exist."""
         files = [file for each in wanted if (file := file_of(each)) is not None]
         if not files:
             if resume:
                 raise SemanticError("`resume=` wants a file of results, `out=`, beside which it is noted what is done")
-            return Journal((), {}, False, False)
+            return Checkpoint((), {}, False, False)
         each = [paths for paths in map(beside, wanted) if paths]
-        told = stream_identity(self, [first.removesuffix(ENDING) for first, *_ in each])
-        return Journal([*dict.fromkeys(chain(*each))], told, resume, all(map(os.path.exists, files)))
+        identity = stream_identity(self, [first.removesuffix(ENDING) for first, *_ in each])
+        return Checkpoint([*dict.fromkeys(chain(*each))], identity, resume, all(map(os.path.exists, files)))
 
-    def _outs(self, wanted: Sequence[Any], kept: str) -> list[Any]:
+    def _outs(self, wanted: Sequence[Any], mode: str) -> list[Any]:
         kinds = [kind for kind, inside in zip(self.kinds, self.inside, strict=True) if inside]
         chunk = [1] * len(self.lead) + list(self.chunking.chunk)
         return [
-            created(each, kind, (*self.lead, *kind.array_shape), [*chunk, *kind.tensor_shape], kept)
+            created(each, kind, (*self.lead, *kind.array_shape), [*chunk, *kind.tensor_shape], mode)
             for each, kind in zip(wanted, kinds, strict=True)
         ]
 
-    def _results(self, wanted: Sequence[Any], journal: Journal, progress: Progress) -> Any:
+    def _results(self, wanted: Sequence[Any], checkpoint: Checkpoint, progress: Progress) -> Any:
         passes = self.stages + bool(wanted or not self.is_cut)  # calls of the pipeline, if images are not cut
         total = passes * math.prod((*self.chunking.counts, *self.lead))
-        outs = self._outs(wanted, "r" if journal.resumed else "")
-        there = self._there(outs, journal)
-        progress.begin(total, len(there) + sum(stage < self.stages for stage, _ in journal.done))
+        outs = self._outs(wanted, "r" if checkpoint.resumed else "")
+        there = self._there(outs, checkpoint)
+        progress.begin(total, len(there) + sum(stage < self.stages for stage, _ in checkpoint.done))
         values = ImageValues(self.lead, self.kinds, self.inside)
-        for image, found in journal.values(self.values_stage):
-            values.take(image, found)
+        for image, arrays in checkpoint.values(self.values_stage):
+            values.take(image, arrays)
         todo = [place for place in self._places() if place not in there] if outs else []
         if todo or values.left:
-            if journal.resumed:
+            if checkpoint.resumed:
                 outs.clear()  # an HDF5 file that is open for reads cannot be opened for writes
                 outs += self._outs(wanted, "r+")
-            self._compute(todo, values, outs, journal, progress)
+            self._compute(todo, values, outs, checkpoint, progress)
         on_grid, rest = iter(outs), iter(values.arrays)
         results = [next(on_grid if inside else rest) for inside in self.inside]
         return tuple(results) if self.several else results[0]
 
     def _compute(
-        self, todo: Sequence[Place], values: ImageValues, outs: Sequence[Any], journal: Journal, progress: Progress
+        self,
+        todo: Sequence[Place],
+        values: ImageValues,
+        outs: Sequence[Any],
+        checkpoint: Checkpoint,
+        progress: Progress,
     ) -> None:
         """Compute and write chunks of results, and the values of images without them."""
-        known: Known = dict.fromkeys(np.ndindex(*self.lead), ())
+        earlier: StageResults = dict.fromkeys(np.ndindex(*self.lead), ())
         for stage in range(self.stages):
-            given = self._stage(stage, known, journal, progress)
-            known = {image: known[image] + given[image] for image in known}
+            parts = self._stage(stage, earlier, checkpoint, progress)
+            earlier = {image: earlier[image] + parts[image] for image in earlier}
 
-        def compute(place: Place, given: Sequence[Array]) -> list[Array]:
-            found: list[Array] = self._called(place, given, None, known)
-            return found
+        def compute(place: Place, arguments: Sequence[Array]) -> list[Array]:
+            results: list[Array] = self._called(place, arguments, None, earlier)
+            return results
 
-        def put(place: Place, found: list[Array]) -> None:
+        def put(place: Place, results: list[Array]) -> None:
             image, _ = self._split(place)
-            if new := values.put(image, found):
-                journal.note_values(self.values_stage, image, new)
+            if new := values.put(image, results):
+                checkpoint.note_values(self.values_stage, image, new)
             if not outs and not self.is_cut:
                 progress.step()
 
-        def write(place: Place, found: list[Array]) -> None:
-            on_grid = [array for array, inside in zip(found, self.inside, strict=True) if inside]
-            self._write(place, on_grid, outs, journal)
-            put(place, found)
+        def write(place: Place, results: list[Array]) -> None:
+            on_grid = [array for array, inside in zip(results, self.inside, strict=True) if inside]
+            self._write(place, on_grid, outs, checkpoint)
+            put(place, results)
             progress.step()
 
         if self.at_once:
-            known = self._with_results(todo, known, outs, journal, progress)
+            earlier = self._with_results(todo, earlier, outs, checkpoint, progress)
         else:
             overlapped(todo, self._read, compute, write)
         left = [(*image, *next(self.chunking.places())) for image in sorted(values.left)]
         overlapped(left, self._read, compute, put)
 
-    def _write(self, place: Place, results: Sequence[Array], outs: Sequence[Any], journal: Journal) -> None:
+    def _write(self, place: Place, results: Sequence[Array], outs: Sequence[Any], checkpoint: Checkpoint) -> None:
         """Write a chunk's points of results on the grid."""
         for array, points in zip(outs, results, strict=True):
             written(array, self._at(place), points)
-        journal.note(self.results_stage, place, map(checksum, results))
+        checkpoint.note(self.results_stage, place, map(checksum, results))
 
-    def _there(self, outs: Sequence[Any], journal: Journal) -> set[Place]:
+    def _there(self, outs: Sequence[Any], checkpoint: Checkpoint) -> set[Place]:
         """Return the chunks of results that were written and are unchanged."""
-        noted = {place: sums for (stage, place), sums in journal.done.items() if stage == self.results_stage}
+        noted = {place: sums for (stage, place), sums in checkpoint.done.items() if stage == self.results_stage}
         return {
             place
             for place, sums in noted.items()
             if len(sums) == len(outs)  # checkpoints of earlier versions have none
-            and (not self.at_once or (self.stages, place) in journal.done)
-            and all(is_written(array, self._at(place), known) for array, known in zip(outs, sums, strict=True))
+            and (not self.at_once or (self.stages, place) in checkpoint.done)
+            and all(is_written(array, self._at(place), sum_) for array, sum_ in zip(outs, sums, strict=True))
         }
 
-    def _stage(self, stage: int, known: Known, journal: Journal, progress: Progress) -> Known:
+    def _stage(self, stage: int, earlier: StageResults, checkpoint: Checkpoint, progress: Progress) -> StageResults:
         """Return the results of a stage for each image; parts of finished chunks are read from the checkpoint."""
         parts: dict[Place, Any] = {}
 
-        def compute(place: Place, given: Sequence[Array]) -> Any:
-            return self._called(place, given, stage, known)
+        def compute(place: Place, arguments: Sequence[Array]) -> Any:
+            return self._called(place, arguments, stage, earlier)
 
-        def note(place: Place, found: Any) -> None:
-            parts[place] = found
+        def note(place: Place, results: Any) -> None:
+            parts[place] = results
             if todo:  # otherwise all chunks were done before
-                journal.note_parts(stage, place, found)
+                checkpoint.note_parts(stage, place, results)
                 progress.step()
 
-        done = [place for place in self._places() if (stage, place) in journal.done]
-        todo = [place for place in self._places() if (stage, place) not in journal.done]
+        done = [place for place in self._places() if (stage, place) in checkpoint.done]
+        todo = [place for place in self._places() if (stage, place) not in checkpoint.done]
         overlapped(todo or done[:1], self._read, compute, note)
-        return self._joined(stage, parts, journal, known)
+        return self._joined(stage, parts, checkpoint, earlier)
 
     def _with_results(
-        self, todo: Sequence[Place], known: Known, outs: Sequence[Any], journal: Journal, progress: Progress
-    ) -> Known:
+        self,
+        todo: Sequence[Place],
+        earlier: StageResults,
+        outs: Sequence[Any],
+        checkpoint: Checkpoint,
+        progress: Progress,
+    ) -> StageResults:
         """Compute the last stage together with the results on the grid; return the results of all stages."""
         parts: dict[Place, Any] = {}
 
-        def compute(place: Place, given: Sequence[Array]) -> Any:
-            return self._window(place, self.stages, known).at_once(*given, **self.constants)
+        def compute(place: Place, arguments: Sequence[Array]) -> Any:
+            return self._window(place, self.stages, earlier).at_once(*arguments, **self.constants)
 
-        def write(place: Place, found: Any) -> None:
-            parts[place], results = found
+        def write(place: Place, both: Any) -> None:
+            parts[place], results = both
             if todo:  # otherwise all chunks were done before
-                journal.note_parts(self.stages, place, parts[place])
-                self._write(place, results, outs, journal)
+                checkpoint.note_parts(self.stages, place, parts[place])
+                self._write(place, results, outs, checkpoint)
                 progress.step()
 
         overlapped(todo or [next(self._places())], self._read, compute, write)
-        given = self._joined(self.stages, parts, journal, known)
-        return {image: known[image] + given[image] for image in known}
+        new = self._joined(self.stages, parts, checkpoint, earlier)
+        return {image: earlier[image] + new[image] for image in earlier}
 
-    def _joined(self, stage: int, parts: dict[Place, Any], journal: Journal, images: Iterable[Place]) -> Known:
+    def _joined(
+        self, stage: int, parts: dict[Place, Any], checkpoint: Checkpoint, images: Iterable[Place]
+    ) -> StageResults:
         """Return the results of a stage for each image, from new and earlier parts."""
         like, of = next(iter(parts.values())), self.of.footprint
 
         def part(place: Place) -> Any:
-            return parts[place] if place in parts else journal.parts(stage, place, like)
+            return parts[place] if place in parts else checkpoint.parts(stage, place, like)
 
         return {image: of.known(part((*image, *chunk)) for chunk in self.chunking.places()) for image in images}
 
@@ -204,7 +216,7 @@ class StreamWork(StreamCut):
         """Read the arguments of a window."""
         index, chunk = self._split(place)
         ends = self.of.footprint.window(*self.chunking.computed(chunk))
-        found = [
+        arrays = [
             window_of(
                 source, index if batched else (), ends if windowed else None, self.grid, mapping(source) is not None
             )
@@ -212,15 +224,15 @@ class StreamWork(StreamCut):
         ]  # memory-mapped data is read here, not during computation
         for each in self.sources:
             unmapped(each)
-        return found
+        return arrays
 
-    def _window(self, place: Place, stage: int | None, known: Known) -> PipelineWindow:
+    def _window(self, place: Place, stage: int | None, earlier: StageResults) -> PipelineWindow:
         image, chunk = self._split(place)
         start, stop = self.chunking.points(chunk)
         computed = self.chunking.computed(chunk)
-        return self.pipeline.window(self.grid, start, stop, self.shared, stage, known[image], computed)
+        return self.pipeline.window(self.grid, start, stop, self.shared, stage, earlier[image], computed)
 
-    def _called(self, place: Place, given: Sequence[Array], stage: int | None, known: Known) -> Any:
-        call = self._window(place, stage, known) if self.is_cut else self.pipeline
-        found = call(*given, **self.constants)
-        return list(found) if stage is None and self.several else [found] if stage is None else found
+    def _called(self, place: Place, arguments: Sequence[Array], stage: int | None, earlier: StageResults) -> Any:
+        call = self._window(place, stage, earlier) if self.is_cut else self.pipeline
+        results = call(*arguments, **self.constants)
+        return list(results) if stage is None and self.several else [results] if stage is None else results
