@@ -25,7 +25,7 @@ MOST_CALLS = 32  # calls of one cached graph
 
 
 @dataclass(frozen=True, slots=True)
-class KnownGraph:
+class CachedGraph:
     """The graph of a library function, whatever the values of its operands.
 
     Attributes:
@@ -48,7 +48,7 @@ class KnownGraph:
         return Field.of(values[self.made], kind=self.kind)
 
 
-def known_graph(result: Field, operands: Sequence[Node | None]) -> KnownGraph | None:
+def cached_graph(result: Field, operands: Sequence[Node | None]) -> CachedGraph | None:
     """Return the graph that a call has built; None if its result is an operand, or depends on more than operands and calls."""
     values = list(operands)
     made: list[tuple[Launchable, str, tuple[int, ...]]] = []
@@ -59,26 +59,26 @@ def known_graph(result: Field, operands: Sequence[Node | None]) -> KnownGraph | 
             return None
         made.append((call.kernel, call.identity, tuple(map(values.index, call.inputs))))
         values += (Result(call, k) for k in range(len(call.kernel.outputs)))
-    return KnownGraph(tuple(made), values.index(result.node), result.type)
+    return CachedGraph(tuple(made), values.index(result.node), result.type)
 
 
-_known: BoundedCache[Any, KnownGraph] = BoundedCache(MOST_CACHED)
+_graphs: BoundedCache[Any, CachedGraph] = BoundedCache(MOST_CACHED)
 
 
-def known_or(name: str, operands: Sequence[Any], make: Callable[..., Field]) -> Field:
+def cached_call(name: str, operands: Sequence[Any], make: Callable[..., Field]) -> Field:
     """Return `make(name, *operands)`, cached by the types of fields and the values of numbers."""
     with HostSpan("record"):
         key = _key(name, operands)
         if key is None:
             return make(name, *operands)
         nodes = [operand.node if isinstance(operand, Field) else None for operand in operands]
-        found: KnownGraph | None = _known.get(key)
+        found: CachedGraph | None = _graphs.get(key)
         if found is not None:
             return found.of(nodes)
         result = make(name, *operands)
-        graph = known_graph(result, nodes)
+        graph = cached_graph(result, nodes)
         if graph is not None:
-            _known[key] = graph
+            _graphs[key] = graph
         return result
 
 

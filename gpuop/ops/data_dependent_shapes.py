@@ -15,7 +15,7 @@ from gpuop.dsl.recorder.trace_effects import values_seen
 LENGTH = "how long the result is"
 
 
-def kept(name: str, advice: str, field: Field, what: str = LENGTH) -> Field:
+def on_device(name: str, advice: str, field: Field, what: str = LENGTH) -> Field:
     """Return a field whose values are on the device.
 
     Args:
@@ -29,7 +29,7 @@ def kept(name: str, advice: str, field: Field, what: str = LENGTH) -> Field:
 
 
 def on_host(name: str, advice: str, field: Field) -> np.ndarray[Any, Any]:
-    """Return a field's values, with the errors of `kept`."""
+    """Return a field's values, with the errors of `on_device`."""
     return _with_values(services.above.evaluate, name, advice, field)[0]  # type: ignore[no-any-return]
 
 

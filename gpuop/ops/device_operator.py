@@ -119,8 +119,8 @@ class Filled:
     loc: Loc | None
 
     def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        read = [_seen(kind, array) for kind, array in zip(self.given, inputs, strict=True)]
-        filled = [_seen(kind, array) for kind, array in zip(self.types, outputs, strict=True)]
+        read = [_array_of(kind, array) for kind, array in zip(self.given, inputs, strict=True)]
+        filled = [_array_of(kind, array) for kind, array in zip(self.types, outputs, strict=True)]
         returned = self.function(*read, *filled)
         places = {_address(array) for array in filled}
         for value in returned if isinstance(returned, (tuple, list)) else (returned,):
@@ -132,7 +132,7 @@ class Filled:
                 )
 
 
-def _seen(kind: FieldType, array: Any) -> Any:
+def _array_of(kind: FieldType, array: Any) -> Any:
     """Return the array of a field in its memory."""
     values = array.view("complex64") if kind.dtype == "complex64" else array
     return values.reshape(tuple(kind.array_shape))  # the same memory: a reshape splits axes at most

@@ -31,7 +31,7 @@ def rolled_in_a_row(field: Field, shift: int) -> Field:
     return gathered("roll", field.type, [field], value, ("flat", cut)) if cut else field
 
 
-def taken(field: Field, numbers: Field | np.ndarray[Any, Any]) -> Field:
+def take_flat(field: Field, numbers: Field | np.ndarray[Any, Any]) -> Field:
     """Return the values at flat indices, which are inside; a field of scalars with the axes of the indices."""
     places = numbers if isinstance(numbers, Field) else ScalarField(numbers.astype(np.int64))
     shape = field.type.array_shape

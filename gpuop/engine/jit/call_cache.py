@@ -30,7 +30,7 @@ from gpuop.engine.jit.device_call import DeviceCall
 from gpuop.engine.jit.host_call import HostCall
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
-from gpuop.ops.call_cache import KnownGraph, known_graph
+from gpuop.ops.call_cache import CachedGraph, cached_graph
 from gpuop.runtime.devices import current
 
 BY_VALUE = frozenset({*PLAIN, type} - {FieldType})  # types whose equal values are interchangeable
@@ -87,7 +87,7 @@ class _NoKey(Exception):
     """An argument that has no key."""
 
 
-class CallCache(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
+class CallCache(BoundedCache[tuple[Any, ...], TracedCall | CachedGraph]):
     """A cache of the calls of a function, by the types of arrays or fields and the values of all other arguments.
 
     Args:
@@ -115,7 +115,7 @@ class CallCache(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
             return anew(args, kwargs)[0]
         key, inputs, out = request
         cached = self.get(key)
-        if isinstance(cached, KnownGraph):
+        if isinstance(cached, CachedGraph):
             with HostSpan("record"):
                 return cached.of([field.node for field in inputs])
         if cached is not None and cached.holds():
@@ -124,7 +124,7 @@ class CallCache(BoundedCache[tuple[Any, ...], TracedCall | KnownGraph]):
             return call.returned()
         effects = looks(), warnings()
         result, trace, arrays = anew(args, kwargs)
-        entry: TracedCall | KnownGraph | None = None
+        entry: TracedCall | CachedGraph | None = None
         if type(result) is Field:
             entry = _graph_of(result, inputs) if (looks(), warnings()) == effects else None
         elif len(arrays) == len(inputs) and all(map(is_, arrays, inputs)):  # no argument was converted to an array
@@ -183,10 +183,10 @@ def _facts(field: Any, given: Sequence[Any]) -> tuple[Any, ...]:
     return type(field), kind, kind.names, first, isinstance(node, Leaf) and (node.by_value, node.source.borrowed)
 
 
-def _graph_of(made: Field, given: Sequence[Any]) -> KnownGraph | None:
+def _graph_of(made: Field, given: Sequence[Any]) -> CachedGraph | None:
     """The graph of a result that is computed from fields alone; None for any other."""
     fields = [each.node for each in given if isinstance(each, Field)]
-    return known_graph(made, fields) if 0 < len(fields) == len(given) else None
+    return cached_graph(made, fields) if 0 < len(fields) == len(given) else None
 
 
 def _is_array(kind: type) -> bool:

@@ -20,7 +20,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.recorder.value import KERNEL_NAMES
 from gpuop.ir.build import bits_of, number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
-from gpuop.ops.call_cache import known_or
+from gpuop.ops.call_cache import cached_call
 from gpuop.ops.elementwise import complex_algebra, numpy_functions
 from gpuop.ops.elementwise.operands import Operand, beside
 from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS, floating, record_steps
@@ -85,7 +85,7 @@ def apply(name: str, *operands: Operand) -> Field:
     Raises:
         SemanticError: incompatible shapes, or types that the function does not take.
     """
-    return known_or(name, operands, _applied)
+    return cached_call(name, operands, _applied)
 
 
 def _applied(name: str, *operands: Operand) -> Field:

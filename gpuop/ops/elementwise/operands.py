@@ -12,7 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.from_arrays import NUMERIC
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.ops.elementwise.unsupported import told
+from gpuop.ops.elementwise.unsupported import operand_description
 from gpuop.ops.layout.layouts import grids_spread
 
 Operand = Any  # a Field or a number
@@ -71,4 +71,6 @@ def _check(name: str, operands: Sequence[Operand]) -> None:
         numeric = isinstance(o, (complex, *NUMBERS, np.complexfloating)) or _is_number(o)
         if numeric or isinstance(o, Field):
             continue
-        raise SemanticError(f"{name} of a Field and {told(o, [f for f in operands if isinstance(f, Field)])}")
+        raise SemanticError(
+            f"{name} of a Field and {operand_description(o, [f for f in operands if isinstance(f, Field)])}"
+        )

@@ -12,7 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, numbers
 
 
-def told(operand: Any, fields: Sequence[Field]) -> str:
+def operand_description(operand: Any, fields: Sequence[Field]) -> str:
     """Return a description of an operand beside fields, with the remedy."""
     advice = "wrap it in a Field (`gp.ScalarField(a)`)"
     if isinstance(operand, Placeholder):

@@ -13,8 +13,8 @@ from gpuop.base.errors import BoundsError, SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import ScalarField
 from gpuop.dsl.fields.from_arrays import Array as Numbers
-from gpuop.ops.data_dependent_shapes import integers, kept
-from gpuop.ops.flat_indices import is_too_long, taken
+from gpuop.ops.data_dependent_shapes import integers, on_device
+from gpuop.ops.flat_indices import is_too_long, take_flat
 from gpuop.ops.layout.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of, whole_number
 from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.layout.layouts import ravel, reshape, reshaped, swapaxes
@@ -121,7 +121,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Field:
         raise SemanticError(
             f"repeat: {counts.size} counts for axis {n}, which has {extent} points: give as many, or one"
         )
-    return _chosen("repeat", field, n, np.repeat(np.arange(extent), counts))
+    return _points_at("repeat", field, n, np.repeat(np.arange(extent), counts))
 
 
 def _counts(repeats: Any) -> Numbers:
@@ -162,13 +162,13 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if out is not None or mode not in ("raise", "clip", "wrap"):
         raise SemanticError('take: `mode` is "raise", "clip" or "wrap", and there is no `out`')
     if axis is None and is_too_long(field):
-        return _taken_of_all(field, indices, mode)
+        return _take_flat_indices(field, indices, mode)
     if axis is None:
         field, axis = ravel(field), 0
     n = numbered(axis, *of_field(field))
     if isinstance(indices, Field):
         return _looked_up(field, indices, n, mode)
-    return _taken(field, n, _numbers(indices), mode)
+    return _take_known(field, n, _numbers(indices), mode)
 
 
 def _numbers(indices: Any) -> Numbers:
@@ -178,16 +178,16 @@ def _numbers(indices: Any) -> Numbers:
     return numbers
 
 
-def _taken_of_all(field: Field, indices: Any, mode: str) -> Field:
+def _take_flat_indices(field: Field, indices: Any, mode: str) -> Field:
     """Return values by flat index, from more values than an axis may have."""
     extent = field.type.array_shape.points
     if not isinstance(indices, Field):
-        return taken(field, _inside(_numbers(indices), 0, extent, mode))
+        return take_flat(field, _inside(_numbers(indices), 0, extent, mode))
     _check_indices(indices)
     if mode == "raise" and indices.field_shape.points:
         indices, mode = _within(indices, 0, extent), "wrap"
     wide = indices if indices.dtype == "uint64" else indices.astype("int64")
-    return taken(field, np.clip(wide, 0, extent - 1) if mode == "clip" else wide % extent)
+    return take_flat(field, np.clip(wide, 0, extent - 1) if mode == "clip" else wide % extent)
 
 
 def _inside(indices: Numbers, axis: int, extent: int, mode: str) -> Numbers:
@@ -199,15 +199,15 @@ def _inside(indices: Numbers, axis: int, extent: int, mode: str) -> Numbers:
     return np.clip(wide, 0, extent - 1) if mode == "clip" else wide % max(extent, 1)
 
 
-def _taken(field: Field, axis: int, indices: Numbers, mode: str) -> Field:
+def _take_known(field: Field, axis: int, indices: Numbers, mode: str) -> Field:
     extent = field.type.array_shape[axis]
     if not extent and indices.size:
         raise SemanticError(f"take: axis {axis} of a {field.type} field is empty")
     inside = _inside(indices, axis, extent, mode)
-    return _axis_split(_chosen("take", field, axis, inside.ravel().astype(np.int64)), axis, indices.shape)
+    return _axis_split(_points_at("take", field, axis, inside.ravel().astype(np.int64)), axis, indices.shape)
 
 
-def _chosen(name: str, field: Field, axis: int, numbers: Numbers) -> Field:
+def _points_at(name: str, field: Field, axis: int, numbers: Numbers) -> Field:
     """Return the points with these indices along an axis."""
     if axis >= len(field.field_shape):
         chosen = tuple(numbers.tolist())
@@ -266,7 +266,9 @@ def _within(indices: Field, axis: int, extent: int) -> Field:
         BoundsError: one is outside.
         SemanticError: they have no values yet.
     """
-    indices = kept("take", 'say `mode="clip"` or `mode="wrap"`', indices, "whether a Field's indices are within bounds")
+    indices = on_device(
+        "take", 'say `mode="clip"` or `mode="wrap"`', indices, "whether a Field's indices are within bounds"
+    )
     for found in integers(indices.min(), indices.max()):
         if not -extent <= found < extent:
             raise BoundsError(f"take: index {found} is out of bounds for axis {axis} with size {extent}")

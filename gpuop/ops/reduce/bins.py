@@ -18,7 +18,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
 from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.select.thresholds import greatest, least
-from gpuop.ops.sort.search import found
+from gpuop.ops.sort.search import count_passing
 
 GUESSED = 1 << 18  # bins of equal widths, among which a quotient in float32 finds the right one, or the one before it
 LESS = 1 - 2.0**-20  # times as many bins as a unit has: more than what float32 rounds, and a quarter of a bin at most
@@ -61,7 +61,7 @@ class Bins:
         value = k._convert(value, str(ends.dtype))
         inside = (value >= _at(ends, 0)) & (value <= _at(ends, 1))
         if self.how == "search":
-            return k._where(inside, found(self.used - 1, lambda n: _at(others[0], n + 1) <= value), NOWHERE)
+            return k._where(inside, count_passing(self.used - 1, lambda n: _at(others[0], n + 1) <= value), NOWHERE)
         near = self._near(value, *others[:1])
         if self.how in ("edges", "scaled"):
             near = near + k._where(self._behind(value, near), 1, 0) - k._where(value < self._edge(near), 1, 0)

@@ -22,7 +22,7 @@ from gpuop.ops.layout.layouts import ravel, reshaped
 from gpuop.ops.layout.reorder import take
 from gpuop.ops.reduce.functions import called as reduction
 from gpuop.ops.scan.scans import cumprod, cumsum
-from gpuop.ops.sort.search import found
+from gpuop.ops.sort.search import count_passing
 
 # --- derivatives ----------------------------------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ def _interpolated(x: Field, xp: Field, fp: Field, left: Any, right: Any, dtype: 
             return k._convert(value, steps)
 
         own = given(read.at(x, at))
-        n = found(count, lambda place: given(k._readTensor(xp, place, border="unchecked")) <= own)
+        n = count_passing(count, lambda place: given(k._readTensor(xp, place, border="unchecked")) <= own)
         low = k._max(0, k._min(n - 1, count - 2))
         x0, x1 = (given(k._readTensor(xp, low + i)) for i in range(2))
         y0, y1 = (given(k._readTensor(fp, low + i)) for i in range(2))

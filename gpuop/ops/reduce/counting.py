@@ -10,7 +10,7 @@ from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ir.types import is_integer
-from gpuop.ops.data_dependent_shapes import integers, kept
+from gpuop.ops.data_dependent_shapes import integers, on_device
 from gpuop.ops.elementwise.algebra import apply, astype
 from gpuop.ops.layout.axes import a_field, whole_number
 from gpuop.ops.layout.join import diff
@@ -129,7 +129,7 @@ def _all_counted(values: Field, least: int) -> tuple[Field, int]:
     ends = np.iinfo(values.type.array_dtype)
     if not values.type.array_shape.points or (ends.min == 0 and ends.max < least):
         return values, least
-    values = kept("bincount", ADVICE, values)
+    values = on_device("bincount", ADVICE, values)
     low, high = integers(values.min(), values.max())
     if low < 0:
         raise SemanticError(f"bincount: what is counted is 0 or more, not {low}")

@@ -58,10 +58,10 @@ def called(name: str, a: Any, axis: Any = None, *more: Any, **options: Any) -> F
     keepdims = options.pop("keepdims", False)
     mask = mask_of(name, a, options.pop("where", True))
     result = row.call(name, a, axis, mask, **options)
-    return kept(name, result, a, axis) if keepdims else result
+    return with_unit_axes(name, result, a, axis) if keepdims else result
 
 
-def kept(name: str, result: Field, field: Field, axis: Any) -> Field:
+def with_unit_axes(name: str, result: Field, field: Field, axis: Any) -> Field:
     """Return the result with extents of 1 for the reduced axes, in the grid or tensor as before."""
     gone = axes_reduced(name, field.type, axis)
     return reshaped(
@@ -198,7 +198,7 @@ def _everywhere(name: str, mean: Field, values: Field, axis: Any) -> Field:
     """Return means at all points that they are the means of; a single mean needs no copies."""
     if not mean.type.array_shape:
         return mean
-    return spread(name, kept(name, mean, values, axis), values.type.array_shape)
+    return spread(name, with_unit_axes(name, mean, values, axis), values.type.array_shape)
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

@@ -65,11 +65,11 @@ class Reducer:
         if self.operation is not None:
             return (self.operation(a[0], b[0]),)
         if not self.places:
-            return (_chosen(self._before(a[0], b[0]), a[0], b[0]),)
+            return (_select(self._before(a[0], b[0]), a[0], b[0]),)
         first = self._before(a[0], b[0])
         if not self.ordered:
             first &= ~self._before(b[0], a[0]) | (a[1] <= b[1])
-        return _chosen(first, a[0], b[0]), _chosen(first, a[1], b[1])
+        return _select(first, a[0], b[0]), _select(first, a[1], b[1])
 
     def _before(self, a: Any, b: Any) -> Any:
         """Return whether a is at least as extreme as b; NaN is more extreme than numbers, or less if it is left out."""
@@ -88,7 +88,7 @@ class Reducer:
         return k._convert(mean, self.result) if self.held == "float64" else mean
 
 
-def _chosen(first: Any, a: Any, b: Any) -> Any:
+def _select(first: Any, a: Any, b: Any) -> Any:
     return k._where(first, a, b)
 
 

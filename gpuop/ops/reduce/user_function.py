@@ -23,7 +23,7 @@ from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.elementwise.algebra import where as chosen_where
 from gpuop.ops.elementwise.complex_algebra import combined
 from gpuop.ops.reduce.complex_reductions import Operation, halved
-from gpuop.ops.reduce.functions import kept, mask_of
+from gpuop.ops.reduce.functions import mask_of, with_unit_axes
 from gpuop.ops.reduce.reducers import Reducer
 from gpuop.ops.reduce.reductions import axes_reduced, reduced_by
 
@@ -67,7 +67,7 @@ def reduce(
         result = reduced_by(reducer, counted, axes, axis)
     else:
         result = halved("reduce", counted, axes, reducer, identity)
-    return kept("reduce", result, field, axis) if keepdims else result
+    return with_unit_axes("reduce", result, field, axis) if keepdims else result
 
 
 def of_pairs(name: str, function: Callable[[Any, Any], Any], identity: Any) -> Operation:

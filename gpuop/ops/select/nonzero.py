@@ -10,7 +10,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.operators.variants import either
 from gpuop.ir.types import FieldType
-from gpuop.ops.data_dependent_shapes import integers, kept
+from gpuop.ops.data_dependent_shapes import integers, on_device
 from gpuop.ops.layout.layouts import reshape
 from gpuop.ops.reduce.kernels import Partial, by_groups
 from gpuop.ops.reduce.reducers import Split, reducer_of
@@ -22,12 +22,12 @@ LANES, SHARE = 256, 32  # threads for a chunk, and the values of each
 
 def true_places(name: str, advice: str, mask: Field, dtype: str) -> Field:
     """Return the places of true values in a grid of one dimension, in order; evaluated, as the number of them is unknown."""
-    mask = kept(name, advice, mask)
+    mask = on_device(name, advice, mask)
     (points,) = mask.field_shape
     parts = Split(points, LANES, SHARE, -(-points // (LANES * SHARE)))
     adder = replace(reducer_of("sum", mask.type, 1), held="int32", result="int32")
     counts = reshape(by_groups(adder, Partial(mask), 1, False, parts).values, (parts.chunks,))
-    ends = kept(name, advice, along_grid(adder, counts, 0, True))
+    ends = on_device(name, advice, along_grid(adder, counts, 0, True))
     (count,) = integers(ends[-1])
     out, key = FieldType(count, (), dtype), (parts, dtype)
 

@@ -75,7 +75,7 @@ def ordered(name: str, given: Any) -> Field:
 # --- searches ---------------------------------------------------------------------------------------------------------
 
 
-def found(count: int, passes: Callable[[Any], Any]) -> Any:
+def count_passing(count: int, passes: Callable[[Any], Any]) -> Any:
     """Return the number of leading places that pass a test, by binary search."""
     at = k._var(0)
     for step in (1 << n for n in reversed(range(count.bit_length()))):
@@ -118,6 +118,6 @@ def _searched(name: str, row: Field, values: Field, passes: Callable[[Any, Any],
 
     def place(at: Place, read: Reading) -> Any:
         value = read.at(values, at)
-        return found(count, lambda n: passes(k._readTensor(row, n, border="unchecked"), value))
+        return count_passing(count, lambda n: passes(k._readTensor(row, n, border="unchecked"), value))
 
     return gathered(name, out, [values, row], place, key)

@@ -17,7 +17,7 @@ from gpuop.ops.layout.gather import Place, Reading, apart, gathered
 from gpuop.ops.layout.join import stack
 from gpuop.ops.layout.layouts import ravel
 from gpuop.ops.select.nonzero import true_places
-from gpuop.ops.sort.search import found, ordered
+from gpuop.ops.sort.search import count_passing, ordered
 from gpuop.ops.sort.sorts import sort
 from gpuop.ops.sort.unique import unique
 
@@ -81,7 +81,7 @@ def isin(
 
     def value(at: Place, read: Reading) -> Any:
         own = read.at(values, at)
-        n = found(count, lambda place: k._readTensor(row, place, border="unchecked") <= own)
+        n = count_passing(count, lambda place: k._readTensor(row, place, border="unchecked") <= own)
         there = (n > 0) & (k._readTensor(row, n - 1) == own)
         return ~there if invert else there
 

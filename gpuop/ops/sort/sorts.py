@@ -20,7 +20,7 @@ from gpuop.ops.layout.gather import Place, Reading, apart, flat, gathered
 from gpuop.ops.layout.join import stack
 from gpuop.ops.layout.layouts import ravel, reshaped
 from gpuop.ops.layout.slicing import sliced
-from gpuop.ops.reduce.functions import kept
+from gpuop.ops.reduce.functions import with_unit_axes
 from gpuop.ops.reduce.reductions import axes_reduced
 from gpuop.ops.sort.radix_sort import by_digits
 from gpuop.ops.sort.row_sorts import LONGEST, by_rows
@@ -172,7 +172,7 @@ def _statistics(
     def result(made: Field) -> Field:
         made = reshaped(name, made, [given[n] for n in _others(field.type, axes)])
         made = astype(made, "float16") if field.dtype == "float16" else made if of_values else narrowed(made, field)
-        return kept(name, made, field, axis) if keepdims else made
+        return with_unit_axes(name, made, field, axis) if keepdims else made
 
     return [result(choice(rows)) for choice in chosen]
 

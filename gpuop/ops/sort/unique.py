@@ -12,7 +12,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
 from gpuop.ops.create.computed_fields import filled
-from gpuop.ops.data_dependent_shapes import integers, kept, on_host
+from gpuop.ops.data_dependent_shapes import integers, on_device, on_host
 from gpuop.ops.elementwise.algebra import apply, astype
 from gpuop.ops.layout.axes import Axis, a_field, axes_of
 from gpuop.ops.layout.gather import Place, Reading, gathered
@@ -53,7 +53,7 @@ def unique(
         found = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]
     else:
         close = None if return_index else _of_close_integers(field, flat, return_inverse)
-        found = close or _found(field, flat, return_index or return_inverse, equal_nan)
+        found = close or _unique_parts(field, flat, return_index or return_inverse, equal_nan)
     chosen = tuple(part for part, want in zip(found, wanted, strict=True) if want)
     return chosen if len(chosen) > 1 else chosen[0]
 
@@ -78,13 +78,13 @@ def _of_close_integers(field: Field, flat: Field, places: bool) -> list[Field] |
     dtype = np.dtype(flat.type.array_dtype)
     if dtype.kind not in "iu":
         return None
-    flat = kept("unique", ADVICE, flat)
+    flat = on_device("unique", ADVICE, flat)
     low, high = integers(flat.min(), flat.max())
     if high - low >= CLOSE:
         return None
     held = str(dtype) if dtype.itemsize > 2 else "int32"  # differences are exact, or wrap around
     above = astype(apply("subtract", astype(flat, held), low), "int32")
-    every = kept("unique", ADVICE, counted("unique", above, Bins(high - low + 1, "own")))
+    every = on_device("unique", ADVICE, counted("unique", above, Bins(high - low + 1, "own")))
     there = apply("not_equal", every, 0)
     found = true_places("unique", ADVICE, there, "int32")
     values = astype(apply("add", astype(found, held), low), _dtype(field))
@@ -94,11 +94,11 @@ def _of_close_integers(field: Field, flat: Field, places: bool) -> list[Field] |
     return [values, found, reshaped("unique", inverse, axes_of(field.type)), take(every, found, mode="clip")]
 
 
-def _found(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Field]:
+def _unique_parts(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Field]:
     """Return the values, their first places, the inverse indices, and the counts."""
-    order = kept("unique", ADVICE, argsort(flat)) if places else flat
-    row = take(flat, order, mode="clip") if places else kept("unique", ADVICE, sort(flat))
-    changes = kept("unique", ADVICE, _changes(row, equal_nan))
+    order = on_device("unique", ADVICE, argsort(flat)) if places else flat
+    row = take(flat, order, mode="clip") if places else on_device("unique", ADVICE, sort(flat))
+    changes = on_device("unique", ADVICE, _changes(row, equal_nan))
     starts = true_places("unique", ADVICE, changes, "int32")
     values = astype(take(row, starts, mode="clip"), _dtype(field))
     if not places:

@@ -22,7 +22,7 @@ from gpuop.ops.layout.layouts import broadcast_to, ravel, reshape
 from gpuop.ops.layout.reorder import take
 from gpuop.ops.reduce.bins import Bins
 from gpuop.ops.sort.keys import key_of, unsigned, value_of
-from gpuop.ops.sort.search import found
+from gpuop.ops.sort.search import count_passing
 
 NOWHERE = -1  # the group of points that are not measured
 LEAST_GROUPS = 16
@@ -213,7 +213,7 @@ def _place_of(labels: Field, index: LabelIndex) -> Field:
             inside = (own >= values[0]) & (own <= values[-1])
             return k._where(inside, k._convert_int(own - values[0]), NOWHERE)
         own = k._convert(own, str(among.dtype))
-        place = found(len(values) - 1, lambda n: k._readTensor(among, n + 1) <= own)
+        place = count_passing(len(values) - 1, lambda n: k._readTensor(among, n + 1) <= own)
         return k._where(k._readTensor(among, place) == own, place, NOWHERE)
 
     known = np.array(values or (0,))
