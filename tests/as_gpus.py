@@ -46,5 +46,5 @@ def used(device: str) -> Iterator[Backend]:
         form = partial(CudaOnHost, device) if device == ON_HOST else partial(as_a_gpu, device)
         found = [*found, (Device(device, f"{device} of the tests"), form)]
     opened = mock.patch.dict(devices._open)  # what is opened inside by that name goes with it
-    with mock.patch.object(devices, "_found", found), opened, gp.use_device(device) as backend:
+    with mock.patch.object(devices, "_discovered", found), opened, gp.use_device(device) as backend:
         yield backend

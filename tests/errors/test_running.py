@@ -349,7 +349,7 @@ def test_unknown_device(name):
 
 
 def test_a_device_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(devices, "_found", None)
+    monkeypatch.setattr(devices, "_discovered", None)
     monkeypatch.setattr(device, "missing", lambda: "the NVIDIA driver finds no GPU")
     with pytest.raises(gp.DeviceError, match=r"^cuda:0: the NVIDIA driver finds no GPU$"):
         gp.device("cuda:0")

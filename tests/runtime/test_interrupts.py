@@ -113,7 +113,7 @@ def test_a_compilation_that_nobody_waited_for_is_kept(name, slow, tmp_path, monk
         slow.let_go()
         while interruptible._running:
             time.sleep(0.01)
-        monkeypatch.setattr(opencl_device.cache, "store", None)  # nothing is built from source any more
+        monkeypatch.setattr(opencl_device.blob_store, "store", None)  # nothing is built from source any more
         f.numpy()
 
 
