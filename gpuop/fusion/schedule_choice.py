@@ -17,11 +17,19 @@ from gpuop.passes.dynamic_extents import opened
 from gpuop.passes.lowering_cache import suited
 from gpuop.passes.schedules import choice, unpinned
 from gpuop.passes.schedules.common.method import Method, Parameters
+from gpuop.passes.schedules.cpu import line_buffers
 
 
 def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:
     """The schedule of a kernel on a target; None if each thread computes its own points."""
     return choice(unscheduled(kernel, target))
+
+
+def recompute_ratio(kernel: Kernel, target: Target) -> float:
+    """How many points the stages of a kernel compute for each point that is needed: on CPUs, neighbouring blocks share halos."""
+    ready = unscheduled(kernel, target)
+    method, parameters = choice(ready) or (None, {})
+    return line_buffers.recompute_ratio(ready, parameters) if method is line_buffers.LINE_BUFFERS else 1.0
 
 
 def pin_refusal(kernel: Kernel, target: Target) -> str:

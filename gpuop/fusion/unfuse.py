@@ -2,9 +2,10 @@
 
 Whoever is fused with a stencil runs as it does, and it as they do: one that computes with doubles, or reads places that
 no vector loads, may cost the others a schedule that they have alone; so may a reader that computes their values where
-it needs them, and what is kept in memory anyway would be computed twice. Then operators are put together again one by
-one, as far as that pays, and the kernel is left in these parts where they are faster by far. It goes by a typical
-device of the target's kind.
+it needs them, and what is kept in memory anyway would be computed twice. Stages of one kernel compute halos again for
+each strip, and what is cheap at each read, which is much where blocks are few rows high, or windows large. Then
+operators are put together again one by one, as far as that pays, and the kernel is left in these parts where they are
+faster by far. It goes by a typical device of the target's kind.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import combinations, product
 
-from gpuop.fusion.cross_thread import access_of
+from gpuop.fusion.cross_thread import access_of, needs_other_threads
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.register_split import Piece, Splitting
+from gpuop.fusion.schedule_choice import recompute_ratio
 from gpuop.fusion.typical_devices import least, predicted
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
@@ -48,24 +50,36 @@ class Parting:
         kernel, numbers, others = piece.kernel, _computed(piece), [each for each in pieces if each is not piece]
         if not isinstance(kernel, Kernel) or not 2 <= len(numbers) <= MOST_OPERATORS or not self._is_looked_at(piece):
             return {}
-        lost = self._lost(piece, target)
-        if not lost and not _computes_again(piece, others):
+        why = self._why(piece, target, others)
+        if not why or (taken := predicted(kernel, target)) <= SLOWER * self._at_least(kernel, numbers, target):
             return {}
-        ops, taken = [self._recorded[n] for n in sorted(numbers)], predicted(kernel, target)
-        if taken <= SLOWER * sum(least(op.fusible, target) for op in ops):  # which is known at once
-            return {}
-        parts = self._parts(ops, others, target)
-        ratio = taken / sum(self._more(part, others, target) for part in parts)
+        parts = self._parts(piece, others, target)
+        ratio = taken / sum(self._more(part, piece, others, target) for part in parts)
         if len(parts) == 1 or ratio <= SLOWER:
             return {}
-        why = "together they would have no schedule" if lost else "what another kernel computes would be computed again"
         reason = f"{why}, which is predicted to take {ratio:.2g} times as long as apart"
         pairs = (pair for a, b in combinations(parts, 2) for pair in product(a, b))
         return {(a.number, b.number): reason for a, b in map(_ordered, pairs)}
 
+    def _at_least(self, kernel: Kernel, numbers: Iterable[int], target: Target) -> float:
+        """What a kernel's operators take at least apart, as it is known at once: parts of stages may be as few as two."""
+        if kernel.intermediates:
+            return 2 * least(kernel, target)
+        return sum(least(self._recorded[n].fusible, target) for n in numbers)
+
     def _is_looked_at(self, piece: Piece) -> bool:
         kernel = piece.kernel
-        return isinstance(kernel, Kernel) and not kernel.intermediates and self.program.dynamic.isdisjoint(piece.inputs)
+        return isinstance(kernel, Kernel) and self.program.dynamic.isdisjoint(piece.inputs)
+
+    def _why(self, piece: Piece, target: Target, others: Sequence[Piece]) -> str:
+        """What may make operators slower together, as the end of a reason; empty where nothing may."""
+        assert isinstance(piece.kernel, Kernel)
+        if piece.kernel.intermediates:
+            again = target.device == "cpu" and (_recomputes(piece) or recompute_ratio(piece.kernel, target) >= SLOWER)
+            return "as stages of one kernel they would compute values again" if again else ""
+        if self._lost(piece, target):
+            return "together they would have no schedule"
+        return "what another kernel computes would be computed again" if _computes_again(piece, others) else ""
 
     def _lost(self, piece: Piece, target: Target) -> bool:
         """Whether no schedule suits a kernel that reads what others' threads do, but may suit parts of it."""
@@ -87,39 +101,61 @@ class Parting:
     def _apart(self) -> Splitting:
         return Splitting(Groups(self.program, self.limits), self.program.types)
 
-    def _time(self, ops: Sequence[Op], target: Target) -> float:
-        kernel = self._apart.whole(ops).kernel
-        assert isinstance(kernel, Kernel)
-        return predicted(kernel, target)
+    def _time(self, ops: Sequence[Op], piece: Piece, target: Target) -> float:
+        """What operators take in one kernel, or if they compute for themselves what they do in a piece with intermediates."""
+        numbers, made = {op.number for op in ops}, [ops]
+        again = [op for op in piece.ops if op.recomputed and numbers.issuperset(_numbers(op))]
+        if again and isinstance(piece.kernel, Kernel) and piece.kernel.intermediates:
+            done = {number for op in again for number in _numbers(op)}
+            made.append([*again, *(op for op in ops if op.number not in done)])
+        kernels = [self._apart.whole(each).kernel for each in made]
+        return min(predicted(kernel, target) for kernel in kernels if isinstance(kernel, Kernel))
 
-    def _more(self, ops: Sequence[Op], others: Iterable[Piece], target: Target) -> float:
+    def _more(self, ops: Sequence[Op], piece: Piece, others: Iterable[Piece], target: Target) -> float:
         """What a part takes, or its share of that where other kernels compute its values too: those that are theirs need only
         be written."""
         numbers = {op.number for op in ops}
         sharing = [each for each in others if numbers <= _computed(each)]
         if not sharing:
-            return self._time(ops, target)
+            return self._time(ops, piece, target)
         moving = sum(least(op.fusible, target) for op in ops)
         if any(numbers <= {op.number for op in each.ops} for each in sharing):
             return moving
-        return max(moving, self._time(ops, target) / (1 + len(sharing)))
+        return max(moving, self._time(ops, piece, target) / (1 + len(sharing)))
 
-    def _parts(self, ops: Sequence[Op], others: Sequence[Piece], target: Target) -> list[list[Op]]:
+    def _parts(self, piece: Piece, others: Sequence[Piece], target: Target) -> list[list[Op]]:
         """Operators put together as long as one kernel is predicted to take less than two, those first that feed one another."""
-        groups, more = self._apart.groups, partial(self._more, others=others, target=target)
+        groups, more = self._apart.groups, partial(self._more, piece=piece, others=others, target=target)
+        ops = [self._recorded[n] for n in sorted(_computed(piece))]
+        staged = isinstance(piece.kernel, Kernel) and bool(piece.kernel.intermediates)
         for pair in _pairs(ops):
             a, b = (groups.of[op.number] for op in pair)
             if a == b or refuse(groups, a, b) is not None:
                 continue
             one, other = groups.members[a], groups.members[b]
-            if more([*one, *other]) <= more(one) + more(other):
+            if (staged and _in_registers(*pair)) or more([*one, *other]) <= more(one) + more(other):
                 groups.merge(a, b)
         return [groups.members[n] for n in sorted({groups.of[op.number] for op in ops})]
 
 
+def _numbers(op: Op) -> Iterator[int]:
+    """Of an operator and of those that it computes for itself."""
+    return (each.number for each in (op, *op.recomputed))
+
+
+def _recomputes(piece: Piece) -> bool:
+    return any(op.recomputed for op in piece.ops)
+
+
+def _in_registers(producer: Op, consumer: Op) -> bool:
+    """Whether a thread makes all that another operator takes of one: there is nothing to save by two kernels."""
+    passed = set(producer.outputs) & set(consumer.inputs)
+    return bool(passed) and all(needs_other_threads(producer, consumer, value) is None for value in passed)
+
+
 def _computed(piece: Piece) -> set[int]:
     """The numbers of the operators that a kernel runs, for itself too."""
-    return {each.number for op in piece.ops for each in (op, *op.recomputed)}
+    return {number for op in piece.ops for number in _numbers(op)}
 
 
 def _computes_again(piece: Piece, others: Iterable[Piece]) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop import ndimage
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import limits_ahead
@@ -15,6 +16,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.typical_devices import predicted
 from gpuop.passes.lowering_cache import suited
+from gpuop.runtime.devices import current
 
 from .harness import fused
 
@@ -55,6 +57,30 @@ def doubled(f):
     return box(f).astype("float64") * 0.25
 
 
+@gp.operator
+def blurred_rows(f):
+    return sum(_readTensor(f, _row, _column + k, border="reflect") for k in range(-12, 13))
+
+
+@gp.operator
+def blurred_columns(f):
+    return sum(_readTensor(f, _row + k, _column, border="reflect") for k in range(-12, 13))
+
+
+def sharpened(f):
+    """A block of some 30 rows needs as many again of the first blur."""
+    return f + (f - blurred_columns(blurred_rows(f)) * 0.0016) * 1.5
+
+
+def smoothed(f):
+    """Along layers each quotient is read nine times by as many threads."""
+    return ndimage.gaussian_filter(f / 65535.0, 1) > 0.2
+
+
+STAGED = {
+    "halos as high as blocks": (sharpened, "float32", (300, 451)),
+    "a quotient": (smoothed, "uint16", (64, 128, 128)),
+}
 CASES = {
     "a stencil of bytes before doubles": (doubled, "uint8", "opencl:cpu"),
     "two readers of one field": (lambda f: (box(f), warped(f, f.astype("float64") * 1.5)), "int16", "opencl:cpu"),
@@ -94,3 +120,35 @@ def test_what_shares_a_schedule_stays_together() -> None:
     f = gp.ScalarField(F.astype("uint8"))
     made = plan(program([(box(f) * np.float32(0.5)).node]), True, limits_ahead(target_named("opencl:cpu")))
     assert [len(launch.ops) for launch in made.launches] == [2] and not made.apart
+
+
+# --- stages of one kernel ---------------------------------------------------------------------------------------------
+
+
+def staged(case: str, shape: tuple[int, ...] | None = None) -> tuple[gp.Field, np.ndarray]:
+    build, dtype, usual = STAGED[case]
+    values = (250 * np.random.default_rng(9).random(shape or usual)).astype(dtype)
+    return build(gp.ScalarField(values)), values
+
+
+@pytest.mark.parametrize("case", STAGED)
+def test_stages_that_compute_much_again_are_kernels_of_their_own(case: str) -> None:
+    target = target_named("opencl:cpu")
+    what = program([staged(case)[0].node])
+    made = plan(what, True, limits_ahead(target))
+    assert len(made.launches) == 2 < len(what.ops)
+    why = r"as stages of one kernel they would compute values again, which is predicted to take 1\.[3-9]"
+    assert any(re.search(why, each.reason) for each in made.apart), [each.reason for each in made.apart]
+
+
+def test_stages_whose_halos_are_few_stay_together() -> None:
+    what = program([staged("halos as high as blocks", (2048, 2048))[0].node])
+    assert len(plan(what, True, limits_ahead(target_named("opencl:cpu"))).launches) == 1
+
+
+@pytest.mark.parametrize("case", STAGED)
+def test_stages_in_two_kernels_are_the_same_bits(case: str, device: str) -> None:
+    if (target := current().target).device != "cpu" or target.vector_length == 1:
+        pytest.skip("stages of devices without vectors are not parted")
+    build, (_, values) = STAGED[case][0], staged(case)
+    fused(lambda: {"result": build(gp.ScalarField(values))})
