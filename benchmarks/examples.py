@@ -5,7 +5,7 @@
 The main job of each example that runs on one device, of its own default size: steps that compute everything, waited for one by
 one, of both graphs in turns in one process. A round is a pair of short runs, so that what else a machine does falls on both. The
 ratios of times and of the processors' times are the medians of those of the pairs, ± their middle half. One is faster where this
-ratio and that of the shortest times say so, and the first by more than its middle half; all else is a tie. On CPUs that is
+ratio and that of the shortest times say so, and the first by more than its middle half and 0.05; all else is a tie. On CPUs that is
 decided by the time of all processors together, which hardly depends on what else runs, else by the time that passes.
 """
 
@@ -28,6 +28,7 @@ from turns import in_turns, middle_half, step_of
 import gpuop as gp
 
 ROUND = 0.02  # seconds that a pair of runs takes at least
+NEAR = 0.05  # of a ratio: what is nearer is a tie
 LEFT_OUT = {
     "cluster": "it starts processes, which run the examples `volume`, `image_batch` and `heat_ranks`",
 }
@@ -162,7 +163,7 @@ def compared(taken: dict[str, list[float]]) -> tuple[list[str], str]:
     each = [a / b for a, b in zip(taken["fused"], taken["apart"], strict=True)]
     low, ratio, high = statistics.quantiles(each, n=4, method="inclusive")
     least = min(taken["fused"]) / min(taken["apart"])
-    agree = (ratio < 1) == (least < 1) and abs(ratio - 1) > high - low
+    agree = (ratio < 1) == (least < 1) and abs(ratio - 1) > max(high - low, NEAR)
     cells = [f"{ms:.3f} ± {spread:.3f}" for ms, spread in map(middle_half, taken.values())]
     return [*cells, f"{ratio:.2f} ± {high - low:.2f}"], "tie" if not agree else "faster" if ratio < 1 else "**slower**"
 

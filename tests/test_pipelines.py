@@ -136,6 +136,20 @@ def test_peers_write_into_their_last_results_where_they_can():
     assert not pipeline.differs(scipy.results(), numpy.results())[0]
 
 
+@pytest.mark.parametrize("name", [name for name, pipeline in CATALOGUE.items() if pipeline.photo])
+def test_photos_are_taken_as_they_lie_and_results_written_into_the_same_array(name):
+    pipeline = CATALOGUE[name]
+    arrays = pipeline.inputs((20, 30))
+    with gp.use_device("reference"):
+        own = gpuop_itself.entries(pipeline)[gpuop_itself.AS_IT_IS](arrays)
+        (before,) = own.results()
+        before[:] = 0
+        own.run(2)
+    assert arrays[0].shape == (20, 30, 3) and own.results()[0] is before and not own.allocates
+    assert not pipeline.differs(own.results(), as_tuple(pipeline.expected(*arrays)))[0]
+    assert pipeline.program in ("unsharp", "luma_blur_threshold", "grade")
+
+
 def test_comparing():
     a = np.linspace(-1, 1, 100, dtype=np.float32).reshape(20, 5)
     b = a.copy()

@@ -8,6 +8,8 @@ from . import expected, expected_pyramids, images, pyramids, reductions, simulat
 from .pipeline import VOLUME, Array, Pipeline
 
 COLOURS = {"cpu": (2048, 2048), "gpu": (8192, 8192)}
+PHOTO = {"cpu": (2160, 3840), "gpu": (2160, 3840)}  # as files are read: rows, columns, 3
+LEVEL = 1.01 / 255  # of bytes, between which roundings differ
 SMALL = {"cpu": (1024, 1024), "gpu": (4096, 4096)}
 Shape = tuple[int, ...]
 Arrays = tuple[Array, ...]
@@ -84,6 +86,18 @@ CATALOGUE = {
         Pipeline(
             "luma_blur_threshold", "uint8 RGB → luma → blur → threshold", images.luma_blur_threshold,
             expected.luma_blur_threshold, colours_in_bytes, tensor_order=1, error=0,
+        ),
+        Pipeline(
+            "photo_unsharp", "unsharp mask of a photo, float32 RGB as it lies", images.photo_unsharp, expected.unsharp,
+            colours, PHOTO, tensor_order=1, photo=True,
+        ),
+        Pipeline(
+            "photo_luma_blur_threshold", "luma → blur → threshold of a photo, uint8 RGB as it lies", images.photo_luma,
+            expected.luma_blur_threshold, colours_in_bytes, PHOTO, tensor_order=1, error=0, photo=True,
+        ),
+        Pipeline(
+            "photo_grade", "grading of a photo, uint8 RGB as it lies", images.photo_grade, expected.graded,
+            colours_in_bytes, PHOTO, tensor_order=1, error=LEVEL, photo=True,
         ),
         Pipeline("auto_exposure", "auto-exposure", images.auto_exposure, expected.auto_exposure, picture),
         Pipeline(

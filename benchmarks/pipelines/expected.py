@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .images import BINOMIAL, COLOURS, TANGENT
+from .images import BINOMIAL, COLOURS, GRADING, LIFT, TANGENT
 from .pipeline import Array
 from .stencils import KERNEL, NEARNESS, RANGE, SEARCH, SPATIAL, gaussian_weights
 
@@ -134,6 +134,11 @@ def luma_blur_threshold(picture: Array) -> Array:
     grey = (np.int32(picture) @ np.array((77, 150, 29), np.int32)) >> 8
     blurred = along(along(grey, BINOMIAL, 1, "clamp"), BINOMIAL, 0, "clamp")
     return np.uint8(((blurred + 128) >> 8 > 128) * 255)
+
+
+def graded(picture: Array) -> Array:
+    mixed = picture.astype(np.float32) @ np.array(GRADING, np.float32).T
+    return np.uint8(np.clip(mixed + np.float32(LIFT + 0.5), 0, 255))
 
 
 def auto_exposure(image: Array) -> Array:

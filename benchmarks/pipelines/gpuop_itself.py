@@ -19,11 +19,14 @@ from gpuop.engine import evaluate
 from .contestant import Contestant, Maker
 from .pipeline import Array, Pipeline
 
-AS_IT_IS, UNFUSED = "gpuop", "gpuop unfused"
+AS_IT_IS, UNFUSED, IN_PLANES = "gpuop", "gpuop unfused", "gpuop in planes"
 
 
 def entries(pipeline: Pipeline) -> dict[str, Maker]:
-    """Each of them holds a graph of its own."""
+    """Each of them holds a graph of its own, but that of photos: a pipeline, which is called with arrays."""
+    if pipeline.photo:
+        unfused = entry(pipeline, schedule="plain", optimize=False)
+        return {AS_IT_IS: photo(pipeline), IN_PLANES: entry(pipeline), UNFUSED: unfused}
     found = {
         AS_IT_IS: entry(pipeline),
         "gpuop plain": entry(pipeline, schedule="plain"),
@@ -46,6 +49,23 @@ def entry(pipeline: Pipeline, schedule: str = "auto", bits: bool = True, **optio
 
         run(1)
         return Contestant(run, lambda: results_of(graph), (pipeline.make,), graph.kernel_count, bits=bits)
+
+    return make
+
+
+def photo(pipeline: Pipeline) -> Maker:
+    """Called with arrays as they lie, and the result of the first call to write into, as peers are."""
+
+    def make(arrays: tuple[Array, ...]) -> Contestant:
+        called = gp.pipeline(pipeline.make)
+        out = called(*arrays)
+        called(*arrays, out=out)
+
+        def run(times: int) -> None:
+            for _ in range(times):
+                called(*arrays, out=out)
+
+        return Contestant(run, lambda: (out,), (pipeline.make,), bits=True)
 
     return make
 

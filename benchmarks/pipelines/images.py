@@ -75,6 +75,31 @@ def luma_blur_threshold(picture):
     return threshold(binomial_columns(binomial_rows(luma(picture))), 128)
 
 
+# --- photos as they lie: pipelines that are called with interleaved arrays ------------------------------------------------
+
+GRADING = ((1.28, -0.16, -0.04), (-0.08, 1.2, -0.04), (-0.08, -0.16, 1.32))
+LIFT = -10.0
+
+
+@gp.operator
+def graded(picture):
+    pixel = _convert_float3(_readTensor(picture))
+    mixed = (a * pixel.x + b * pixel.y + c * pixel.z for a, b, c in GRADING)
+    return _convert_uchar3(_clamp(_float3(*mixed) + (LIFT + 0.5), 0.0, 255.0))
+
+
+def photo_unsharp(picture):
+    return unsharp(gp.VectorField(picture))
+
+
+def photo_luma(picture):
+    return luma_blur_threshold(gp.VectorField(picture))
+
+
+def photo_grade(picture):
+    return graded(gp.VectorField(picture))
+
+
 # --- exposure -----------------------------------------------------------------------------------------------------------
 
 

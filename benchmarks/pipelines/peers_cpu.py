@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .contestant import Contestant, Maker
-from .images import BINOMIAL
+from .images import BINOMIAL, GRADING, LIFT
 from .pipeline import Array, Pipeline, as_tuple
 from .stencils import KERNEL, gaussian_weights
 
@@ -42,7 +42,7 @@ def scipy_entries(pipeline: Pipeline) -> dict[str, Maker]:
     from .scipy_programs import programs
 
     found = programs(np, nd) | {"histogram": lambda levels: nd.histogram(levels, 0, 256, 256).astype(np.int32)}
-    return {"SciPy": entry(found[pipeline.name])} if pipeline.name in found else {}
+    return {"SciPy": entry(found[pipeline.program])} if pipeline.program in found else {}
 
 
 def opencv_entries(pipeline: Pipeline) -> dict[str, Maker]:
@@ -73,12 +73,12 @@ def opencv_entries(pipeline: Pipeline) -> dict[str, Maker]:
         mean = box(a, 15, mean=True)
         return mean, cv2.subtract(box(cv2.multiply(a, a), 15, mean=True), cv2.multiply(mean, mean))
 
-    def luma_blur_threshold(picture: Array) -> Array:
+    def luma_blur_threshold(picture: Array, out: Any = None) -> Array:
         red, green, blue = (cv2.split(picture)[k].astype(np.float32) for k in range(3))
         grey = np.floor((77 * red + 150 * green + 29 * blue) * np.float32(1 / 256))
         weights = np.float32(BINOMIAL)
         blurred = cv2.sepFilter2D(grey, -1, weights, weights, borderType=replicate)
-        return np.uint8(cv2.threshold(blurred, 129 * 256 - 128.5, 255, cv2.THRESH_BINARY)[1])
+        return cv2.convertScaleAbs(cv2.threshold(blurred, 129 * 256 - 128.5, 255, cv2.THRESH_BINARY)[1], dst=out)
 
     def chain8(x: Array, out: Any = None) -> Array:
         root = cv2.sqrt(cv2.absdiff(cv2.multiply(x, 1.25), 0.5))
@@ -98,10 +98,11 @@ def opencv_entries(pipeline: Pipeline) -> dict[str, Maker]:
         "mean_variance": mean_variance,
         "unsharp": lambda p, out=None: cv2.addWeighted(p, 2.5, gaussian(2.0)(p), -1.5, 0, dst=out),
         "luma_blur_threshold": luma_blur_threshold,
+        "grade": lambda p, out=None: cv2.transform(p, np.float32([[*row, LIFT] for row in GRADING]), dst=out),
         "sum": lambda x: np.float32(cv2.sumElems(chain8(x))[0]),
         "row_sums": lambda x: cv2.reduce(chain8(x), 1, cv2.REDUCE_SUM)[:, 0],
         "column_sums": lambda x: cv2.reduce(chain8(x), 0, cv2.REDUCE_SUM)[0],
         "transpose": lambda x, out=None: cv2.transpose(chain8(x), dst=out),
         "histogram": histogram,
     }
-    return {"OpenCV": entry(found[pipeline.name])} if pipeline.name in found else {}
+    return {"OpenCV": entry(found[pipeline.program])} if pipeline.program in found else {}

@@ -30,6 +30,8 @@ class Pipeline:
         tensor_order: of the fields.
         error: how far a value may be from the expected one; relative to the largest where that is above 1.
         share: of points that may be farther: those where rounding decides between two classes.
+        photo: whether gpuop is measured as peers are, given arrays of NumPy as they lie and writing into such: what is interleaved
+            is taken apart, and put together, in the time that counts.
     """
 
     name: str
@@ -43,6 +45,12 @@ class Pipeline:
     tensor_order: int = 0
     error: float = 2e-6
     share: float = 0.0
+    photo: bool = False
+
+    @property
+    def program(self) -> str:
+        """By which peers know it, whose arrays are interleaved anyway."""
+        return self.name.removeprefix("photo_")
 
     def inputs(self, shape: tuple[int, ...]) -> tuple[Array, ...]:
         """The same arrays each time."""

@@ -170,7 +170,8 @@ nor lost; a difference within half the spread of either is a tie. Who `allocates
 others, gpuop among them, write into those of the last run. `plain`: GPUOP_SCHEDULE=plain; `unfused`: optimize=False without
 schedules; `contracted`: precision="contract". A copy moves the bytes that must move, inputs and outputs; `of the input`: a
 copy reads and writes as many bytes as the inputs have. `with FMA`: the contracted pipeline over the fastest kernel by hand.
-`first s`: from operators to the first result with empty caches, `longest compile s` one kernel's share of it."""
+`first s`: from operators to the first result with empty caches, `longest compile s` one kernel's share of it. Photos as they lie:
+gpuop is called with interleaved arrays of NumPy, as peers are; `in planes` is the same on memory of the device, in planes."""
 
 
 EVERYONE = """\

@@ -33,8 +33,10 @@ def programs(np: Any, nd: Any) -> dict[str, Callable[..., Any]]:
         mean = nd.uniform_filter(a, 15, mode="nearest")
         return mean, nd.uniform_filter(a * a, 15, mode="nearest") - mean * mean
 
-    def unsharp(picture: Any) -> Any:
-        return picture + 1.5 * (picture - gaussian(2.0)(picture))
+    def unsharp(picture: Any, out: Any = None) -> Any:
+        blurred = gaussian(2.0)(picture, out)
+        blurred *= -1.5
+        return np.add(blurred, np.float32(2.5) * picture, out=blurred)
 
     def life(cells: Any) -> Any:
         around = np.asarray([[1, 1, 1], [1, 0, 1], [1, 1, 1]], np.uint8)
