@@ -26,7 +26,7 @@ from gpuop.ir.types import DOUBLE, Shape
 from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.passes import lower, lowering
 from gpuop.passes.dynamic_extents import Opened, opened
-from gpuop.passes.lowering_cache import made_before
+from gpuop.passes.lowering_cache import cached_on_disk
 
 
 def _opencl(target: Target) -> Dialect:
@@ -74,7 +74,7 @@ def generate(kernel: Kernel, target: Target) -> Source:
     if config.debug:
         return _generated(kernel, target)
     key = content(kernel), target, lowering()
-    return _sources.find(key, lambda: made_before(SOURCES, kernel, target, partial(_generated, kernel, target)))
+    return _sources.find(key, lambda: cached_on_disk(SOURCES, kernel, target, partial(_generated, kernel, target)))
 
 
 def generate_open(kernel: Kernel, target: Target) -> tuple[Source, Opened]:
@@ -99,7 +99,7 @@ def _of_size(kernel: Kernel, target: Target, found: Opened, greatest: Kernel) ->
     def printed() -> Source:
         return _printed(found.lowered or lower(greatest, target), target)
 
-    source = _sources.find((found.key, target, lowering()), lambda: made_before(SOURCES, greatest, target, printed))
+    source = _sources.find((found.key, target, lowering()), lambda: cached_on_disk(SOURCES, greatest, target, printed))
     threads = thread_counts(found.threads, Shape(reversed(source.group)))
     fields = (*kernel.inputs, *kernel.written)
     return replace(source, threads=threads, arguments=fields, extents=found.values)

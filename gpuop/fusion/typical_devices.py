@@ -17,7 +17,7 @@ from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION, VECTOR
 from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
-from gpuop.passes.lowering_cache import made_before, suited
+from gpuop.passes.lowering_cache import cached_on_disk, suited
 from gpuop.passes.resolve_target import resolve_target
 
 PREDICTED = DiskMemo[float]("predicted", float, float)
@@ -55,4 +55,4 @@ def _predicted(kernel: Kernel, target: Target, settings: tuple[object, ...]) -> 
     if kernel.intermediates and not suited(kernel, target):
         return math.inf
     make: Callable[[], float] = lambda: duration(resolve_target(kernel), target, FACTS[target.device])  # noqa: E731
-    return made_before(PREDICTED, kernel, target, make)
+    return cached_on_disk(PREDICTED, kernel, target, make)

@@ -123,26 +123,26 @@ def _inside(ready: Kernel, how: Lowering) -> tuple[tuple[AfterPass, ...], str]:
     steps = [step for step, _ in PIPELINE]
     rest = PIPELINE[steps.index(schedule) :] if schedule in steps else ()
     plain = replace(ready, pin=Pin(schedules.PLAIN))
-    chosen = schedules.choice(ready) is not None
-    known = _outside.get((ready, how)) if chosen else ""
-    if known:
-        return tuple(_run(rest, plain)), known
-    done = tuple(_run(rest, ready))
-    if known is not None:
-        return done, known
-    found, why = _unproved(done), ""
-    if found:
+    has_schedule = schedules.choice(ready) is not None
+    reason = _outside.get((ready, how)) if has_schedule else ""
+    if reason:
+        return tuple(_run(rest, plain)), reason
+    after = tuple(_run(rest, ready))
+    if reason is not None:
+        return after, reason
+    missing, why = _unproved(after), ""
+    if missing:
         apart = tuple(_run(rest, plain))
         users = {(each.does, each.memory.hint) for each in _unproved(apart)}  # accesses that the user's body has itself
-        why = next((str(each) for each in found if (each.does, each.memory.hint) not in users), "")
-        done = apart if why else done
+        why = next((str(each) for each in missing if (each.does, each.memory.hint) not in users), "")
+        after = apart if why else after
     _outside[ready, how] = why
-    return done, why
+    return after, why
 
 
-def _unproved(done: tuple[AfterPass, ...]) -> list[Unproved]:
+def _unproved(kernels: tuple[AfterPass, ...]) -> list[Unproved]:
     """The accesses of a scheduled kernel that are not proved to be inside, in its last form without vectors."""
-    return next((unproved(after.kernel) for after in done if after.name == load_ahead.__name__), [])
+    return next((unproved(after.kernel) for after in kernels if after.name == load_ahead.__name__), [])
 
 
 @lru_cache(maxsize=64)  # a kernel that is planned is lowered soon
@@ -155,8 +155,10 @@ def _run(steps: Iterable[tuple[Pass, Form]], kernel: Kernel) -> Iterator[AfterPa
     verified = None
     for step, form in steps:
         kernel = step(kernel)
-        wanted = config.verify or config.debug or (step, form) in (PIPELINE[0], PIPELINE[-1])
-        if wanted and verified != (verified := verifiable(kernel, form)):  # most passes leave most kernels as they are
+        is_checked = config.verify or config.debug or (step, form) in (PIPELINE[0], PIPELINE[-1])
+        if is_checked and verified != (
+            verified := verifiable(kernel, form)
+        ):  # most passes leave most kernels as they are
             verify(kernel, form, step.__name__)
         yield AfterPass(step.__name__, form, kernel)
 

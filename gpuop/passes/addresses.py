@@ -48,9 +48,9 @@ class Addresses:
     def coordinates(self, field: FieldParam, point: tuple[Expr, ...] | None) -> list[Coordinate]:
         grid = field.type.field_shape
         axes = GRID_AXES[3 - len(grid) :]
-        given = point if point is not None else [Index("global", axis) for axis in axes]
+        indices = point if point is not None else [Index("global", axis) for axis in axes]
         out = []
-        for axis, at, n in zip(axes, given, grid, strict=True):
+        for axis, at, n in zip(axes, indices, grid, strict=True):
             low, high = (0, n - 1) if point is None and not self.kernel.whole else self.ranges.range(at)
             out.append(Coordinate(at, Stride(field, EXTENTS[axis], n, Type(INT)), n, low, high))
         return out

@@ -26,11 +26,11 @@ def assertions(kernel: Kernel) -> tuple[Assert, ...]:
 
 def report_asserts(kernel: Kernel) -> Kernel:
     """Add an output with an entry for each assertion: 1 + the number of the first thread that failed, or 0."""
-    found = assertions(kernel)
-    if not found:
+    asserts = assertions(kernel)
+    if not asserts:
         return kernel
-    report = FieldParam(REPORT, FieldType(len(found), (), "uint32"))
-    entries = iter(range(len(found)))
+    report = FieldParam(REPORT, FieldType(len(asserts), (), "uint32"))
+    entries = iter(range(len(asserts)))
 
     def reported(stmt: Assert) -> Block:
         head: list[Stmt] = []
@@ -69,8 +69,8 @@ def failure(kernel: Kernel, report: Sequence[int]) -> SemanticError | None:
 
 def failed(stmt: Assert, where: Mapping[str, int]) -> SemanticError:
     point = ", ".join(f"{axis} {at}" for axis, at in where.items()) or "the only one"
-    said = f": {stmt.message}" if stmt.message else ""
-    return SemanticError(f"an assertion does not hold{said}; the first thread seen is {point}", stmt.loc)
+    message = f": {stmt.message}" if stmt.message else ""
+    return SemanticError(f"an assertion does not hold{message}; the first thread seen is {point}", stmt.loc)
 
 
 def thread_of(kernel: Kernel, entry: int) -> dict[str, int]:

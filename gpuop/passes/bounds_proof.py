@@ -15,7 +15,7 @@ from gpuop.ir.layout import Layout
 from gpuop.ir.nodes import Array, Atomic, Block, Expr, FieldParam, For, If, Load, Stmt, Store, While, Wide
 from gpuop.ir.types import FieldType
 from gpuop.ir.visit import values, walk_expr
-from gpuop.passes.symbolic_bounds import KnownBounds
+from gpuop.passes.symbolic_bounds import SymbolicBounds
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Unproved:
 
     does: str
     memory: FieldParam | Array
-    found: Range
+    range: Range
     extent: Range
 
     def __str__(self) -> str:
         return (
-            f"it {self.does} `{self.memory.hint}` at places {self.found[0]} … {self.found[1]} as far as ranges show, "
+            f"it {self.does} `{self.memory.hint}` at places {self.range[0]} … {self.range[1]} as far as ranges show, "
             f"of {self.extent[0]} … {self.extent[1]}"
         )
 
@@ -47,12 +47,12 @@ def unproved(kernel: Kernel) -> list[Unproved]:
 
 class _Proof:
     def __init__(self, kernel: Kernel) -> None:
-        self.kernel, self.known = kernel, KnownBounds(kernel)
-        self.found: list[Unproved] = []
+        self.kernel, self.bounds = kernel, SymbolicBounds(kernel)
+        self.unproved: list[Unproved] = []
 
     def run(self) -> list[Unproved]:
         self.block(self.kernel.body)
-        return self.found
+        return self.unproved
 
     def block(self, block: Block) -> None:
         for stmt in block:
@@ -69,17 +69,17 @@ class _Proof:
                 size = array.type.dtype.bits // field.type.storage.bits
                 self.access("reads" if loads else "writes", field, index, array.elements * size)
             case If(cond=cond, then=then, orelse=orelse):
-                with self.known.under(cond, True):
+                with self.bounds.under(cond, True):
                     self.block(then)
-                with self.known.under(cond, False):
+                with self.bounds.under(cond, False):
                     self.block(orelse)
             case For(body=body):
-                with self.known.turning(stmt):
+                with self.bounds.turning(stmt):
                     self.block(body)
             case While(head=head, cond=cond, body=body):
                 self.block(head)
                 self.loads(cond)
-                with self.known.under(cond, True):
+                with self.bounds.under(cond, True):
                     self.block(body)
 
     def loads(self, expr: Expr) -> None:
@@ -94,20 +94,20 @@ class _Proof:
             inside = [(0, n - 1) for n in memory.extents]
         for place, (low, high) in zip(index, inside, strict=True):
             if not self.is_inside(place, low, high - count + 1):
-                least, most = self.known.bounds(place)
+                least, most = self.bounds.bounds(place)
                 if least <= most:  # else nothing comes there
-                    self.found.append(Unproved(does, memory, (least, most + count - 1), (low, high)))
+                    self.unproved.append(Unproved(does, memory, (least, most + count - 1), (low, high)))
 
     def is_inside(self, place: Expr, low: int, high: int) -> bool:
-        return self.known.is_within(place, low, high) or any(
-            self.is_inside_either(place, low, high, *either) for either in self.known.either
+        return self.bounds.is_within(place, low, high) or any(
+            self.is_inside_either(place, low, high, *either) for either in self.bounds.either
         )
 
     def is_inside_either(self, place: Expr, low: int, high: int, conditions: tuple[Expr, ...], holds: bool) -> bool:
         """Whether an index is inside under each one of some conditions, of which at least one holds."""
         for cond in conditions:
-            with self.known.under(cond, holds):
-                if not self.known.is_within(place, low, high):
+            with self.bounds.under(cond, holds):
+                if not self.bounds.is_within(place, low, high):
                     return False
         return True
 

@@ -51,17 +51,17 @@ class PointsPerThread:
 
 def points_per_thread(kernel: Kernel) -> PointsPerThread:
     """The coarsening that suits a recorded kernel on its target."""
-    refused = _refusal(kernel)
-    if refused:
-        return PointsPerThread(reason=refused)
+    refusal = _refusal(kernel)
+    if refusal:
+        return PointsPerThread(reason=refusal)
     assert kernel.target is not None
     if kernel.target.vector_length > 1:
         if is_small(kernel):
             return PointsPerThread(reason="its grid is small, and vectors take longer to compile")
-        refused = (demand(kernel.body, streams(kernel)) if kernel.target.widening == "functions" else "") or obstacle(
+        refusal = (demand(kernel.body, streams(kernel)) if kernel.target.widening == "functions" else "") or obstacle(
             kernel.body
         )
-        return PointsPerThread(reason=refused) if refused else _placed(kernel, kernel.target.vector_length, "vector")
+        return PointsPerThread(reason=refusal) if refusal else _placed(kernel, kernel.target.vector_length, "vector")
     count, reason = lanes_of_accesses(kernel)
     return PointsPerThread(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
 
@@ -142,8 +142,8 @@ def places(kernel: Kernel) -> tuple[list[Place], list[Place]]:
     reads = [(e.field, e.element) for e in here if is_own(e.field)]
     writes = [(stmt.field, stmt.element) for stmt in kernel.body if isinstance(stmt, Write)]
     read, written = (
-        list(dict.fromkeys((field, e) for field, element in found for e in elements(field, element)))
-        for found in (reads, writes)
+        list(dict.fromkeys((field, e) for field, element in accesses for e in elements(field, element)))
+        for accesses in (reads, writes)
     )
     return read, written
 
@@ -167,9 +167,9 @@ def _refusal(kernel: Kernel) -> str:
 
 def others_points(kernel: Kernel) -> str:
     """Return the reason why a kernel is not pointwise: threads share something, or use points of others; empty where it is."""
-    found = [refusal_of_thread(kernel)]
-    found += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
-    return next(filter(None, found), "")
+    reasons = [refusal_of_thread(kernel)]
+    reasons += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
+    return next(filter(None, reasons), "")
 
 
 def refusal_of_thread(kernel: Kernel) -> str:
@@ -236,7 +236,7 @@ def _knows_positions(kernel: Kernel) -> bool:
 def lanes_of_accesses(kernel: Kernel) -> tuple[int, str]:
     """The lanes of the widest accesses; fewer, and the reason, where threads would be few or large."""
     assert kernel.target is not None
-    sizes = [field.type.storage.bits // 8 for found in places(kernel) for field, _ in found]
+    sizes = [field.type.storage.bits // 8 for elements_ in places(kernel) for field, _ in elements_]
     if not sizes:
         return 1, "it touches no field"
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))

@@ -81,12 +81,12 @@ class _Constants:
         return float(max(map(abs, LIMITS[expr.type.dtype])))  # of integers that are not known, too: a - a is 0
 
     def result(self, expr: Apply) -> Magnitude:
-        found = [self.magnitude(e) for e in expr.args]
+        bounds = [self.magnitude(e) for e in expr.args]
         if expr.op == "choose":
-            return max((f for f in found[1:] if f is not None), default=None)
-        if any(f is None for f in found):
+            return max((f for f in bounds[1:] if f is not None), default=None)
+        if any(f is None for f in bounds):
             return None
-        sizes = [f for f in found if f is not None]
+        sizes = [f for f in bounds if f is not None]
         match expr.op, expr.args:
             case "add" | "sub", _:
                 return sum(sizes)

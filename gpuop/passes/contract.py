@@ -26,7 +26,7 @@ def contract(kernel: Kernel) -> Kernel:
 def _contracted(block: Block, uses: Counter[Var]) -> Block:
     out: list[Stmt] = []
     products: dict[Var, Apply] = {}  # those that may still move to a later statement of the block
-    joined: set[Var] = set()
+    fused: set[Var] = set()
     for stmt in block:
         stmt = map_blocks(stmt, lambda inner: _contracted(inner, uses))
         if isinstance(stmt, (Let, Assign)) and isinstance(stmt.value, Apply) and stmt.value.op in ("add", "sub"):
@@ -34,15 +34,15 @@ def _contracted(block: Block, uses: Counter[Var]) -> Block:
             if product is not None:
                 value = _multiply_add(collector(out, stmt.loc), stmt.value, product, products.pop(product))
                 stmt = replace(stmt, value=value)
-                joined.add(product)
-        if moved := changed((stmt,)):
+                fused.add(product)
+        if changes := changed((stmt,)):
             products = {
-                v: p for v, p in products.items() if not any(isinstance(a, Ref) and a.var in moved for a in p.args)
+                v: p for v, p in products.items() if not any(isinstance(a, Ref) and a.var in changes for a in p.args)
             }
         if isinstance(stmt, Let) and _may_join(stmt.value) and uses[stmt.var] == 1 and not stmt.var.mutable:
             products[stmt.var] = stmt.value
         out.append(stmt)
-    return tuple(stmt for stmt in out if not (isinstance(stmt, Let) and stmt.var in joined))
+    return tuple(stmt for stmt in out if not (isinstance(stmt, Let) and stmt.var in fused))
 
 
 def _may_join(value: Expr) -> TypeGuard[Apply]:

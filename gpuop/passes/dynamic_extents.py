@@ -25,7 +25,7 @@ from gpuop.ir.visit import expressions
 from gpuop.passes import lower, lowering, schedules, unscheduled
 from gpuop.passes.coarsening_factor import is_large, others_points
 from gpuop.passes.flat_grid import flat
-from gpuop.passes.lowering_cache import made_before
+from gpuop.passes.lowering_cache import cached_on_disk
 
 LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide otherwise for smaller ones
 PARTS = (
@@ -81,8 +81,8 @@ class _OpenRange:
     lowered: Kernel | None = None
 
 
-def _written(found: _OpenRange) -> list[Any]:
-    return [found.least, found.most, found.per_thread]
+def _written(open_range: _OpenRange) -> list[Any]:
+    return [open_range.least, open_range.most, open_range.per_thread]
 
 
 def _read(facts: list[Any]) -> _OpenRange:
@@ -102,26 +102,30 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     Args:
         streamed: whether large outputs are streamed; if not, these sizes have the text of smaller ones.
     """
-    refused = _refusal(kernel)
-    if refused:
-        return Opened(reason=refused)
+    refusal = _refusal(kernel)
+    if refusal:
+        return Opened(reason=refusal)
     kernel = flat(kernel) if _is_of_points(kernel) else kernel
     large = streamed and target.vector_length > 1 and all(map(is_large, kernel.written))
     extents, reason = extents_of(kernel), ""
     values = tuple(extents.values.values())
-    kept = kernel.intermediates and target.vector_length > 1  # which no thread computes anew wherever it reads them
-    for pin in (None,) if kept else (None, Pin(schedules.PLAIN)):
+    has_buffers = (
+        kernel.intermediates and target.vector_length > 1
+    )  # which no thread computes anew wherever it reads them
+    for pin in (None,) if has_buffers else (None, Pin(schedules.PLAIN)):
         open_ = replace(kernel, pin=pin, large=large)
         greatest = resized(open_, extents, _most(extents))
         key = content(greatest)
-        found = _ranges.find((key, target, lowering()), partial(_range, open_, target, extents, greatest))
-        if found.kernel is None:
+        open_range = _ranges.find((key, target, lowering()), partial(_range, open_, target, extents, greatest))
+        if open_range.kernel is None:
             reason = reason or "what its threads do depends on its extents"
-        elif outside := _outside(found, values):
+        elif outside := _outside(open_range, values):
             reason = outside
         else:
-            ends = found.least, found.most
-            return Opened(key, found.kernel, found.lowered, values, kernel.domain, found.per_thread, *ends)
+            ends = open_range.least, open_range.most
+            return Opened(
+                key, open_range.kernel, open_range.lowered, values, kernel.domain, open_range.per_thread, *ends
+            )
     return Opened(reason=reason)
 
 
@@ -151,33 +155,33 @@ def _refusal(kernel: Kernel) -> str:
     return ""
 
 
-def _outside(found: _OpenRange, values: Iterable[int]) -> str:
+def _outside(open_range: _OpenRange, values: Iterable[int]) -> str:
     """Return the reason why extents are outside of a range; empty where they are inside."""
-    ranges = zip(values, found.least, found.most, strict=True)
+    ranges = zip(values, open_range.least, open_range.most, strict=True)
     n, least, most = next((each for each in ranges if not each[1] <= each[0] <= each[2]), (0, 0, 0))
     return f"an extent is {n}, not within {least} to {most}" if most else ""
 
 
 def _range(kernel: Kernel, target: Target, extents: Extents, greatest: Kernel) -> _OpenRange:
     """The range of a kernel; `greatest` is its key on disk, as it contains all that the range depends on."""
-    found = made_before(RANGES, greatest, target, partial(_searched, kernel, target, extents))
-    if not found.most:
-        return found
-    return replace(found, kernel=resized(kernel, extents, dict(zip(extents.values, found.most, strict=True))))
+    open_range = cached_on_disk(RANGES, greatest, target, partial(_widest, kernel, target, extents))
+    if not open_range.most:
+        return open_range
+    return replace(open_range, kernel=resized(kernel, extents, dict(zip(extents.values, open_range.most, strict=True))))
 
 
-def _searched(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
+def _widest(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
     """The widest range for which lowering gives the same kernel."""
     for part in PARTS:
         most = _most(extents, part)
         largest = _lowered(resized(kernel, extents, most), target)
         if largest is None:
             continue
-        known = identity(largest)
+        result = identity(largest)
         for least in LEAST[1:] if largest.per_thread else LEAST:  # two points are too few for coarsened threads
             ends = _ends(most, {name: least + k for k, name in enumerate(most)})
             others = (_lowered(resized(kernel, extents, values), target) for values in ends)
-            if all(other is not None and identity(other) == known for other in others):
+            if all(other is not None and identity(other) == result for other in others):
                 first = tuple(least + k for k in range(len(most)))
                 return _OpenRange(first, tuple(most.values()), largest.per_thread, lowered=largest)
     return _OpenRange()
@@ -185,8 +189,8 @@ def _searched(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
 
 def _lowered(kernel: Kernel, target: Target) -> Kernel | None:
     """The kernel after all passes; None where no schedule stores its intermediates, which would be recomputed at each read."""
-    kept = not kernel.intermediates or schedules.choice(unscheduled(kernel, target)) is not None
-    return lower(kernel, target) if kept else None
+    is_stored = not kernel.intermediates or schedules.choice(unscheduled(kernel, target)) is not None
+    return lower(kernel, target) if is_stored else None
 
 
 def _most(extents: Extents, part: int = 1) -> dict[str, int]:
@@ -196,7 +200,7 @@ def _most(extents: Extents, part: int = 1) -> dict[str, int]:
 
 def _ends(most: Mapping[str, int], least: Mapping[str, int]) -> list[Mapping[str, int]]:
     """The other corners of a range: all extents are least, or one is, or all but one, each combination once."""
-    found: list[Mapping[str, int]] = [least]
+    ends: list[Mapping[str, int]] = [least]
     for name in most:
-        found += [{**most, name: least[name]}, {**least, name: most[name]}]
-    return [end for n, end in enumerate(found) if end != most and end not in found[:n]]
+        ends += [{**most, name: least[name]}, {**least, name: most[name]}]
+    return [end for n, end in enumerate(ends) if end != most and end not in ends[:n]]

@@ -37,7 +37,7 @@ class _Approximation:
 
     def __init__(self, body: Block) -> None:
         self.divisors = Counter(e.args[1] for e in expressions(body) if isinstance(e, Apply) and e.op == "div")
-        self.made: dict[Var, Expr] = {}
+        self.lets: dict[Var, Expr] = {}
 
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
@@ -46,23 +46,23 @@ class _Approximation:
             if isinstance(stmt, (Let, Assign)) and isinstance(stmt.value, Apply):
                 stmt = replace(stmt, value=self.value(Builder(partial(self.bind, out, stmt.loc)), stmt.value))
             if isinstance(stmt, Let) and not stmt.var.mutable:
-                self.made[stmt.var] = stmt.value
+                self.lets[stmt.var] = stmt.value
             out.append(stmt)
         return tuple(out)
 
     def bind(self, out: list[Stmt], loc: Loc | None, expr: Expr) -> Expr:
         var = Var("t", expr.type, temporary=True)
         out.append(Let(var, expr, loc))
-        self.made[var] = expr
+        self.lets[var] = expr
         return Ref(var)
 
     def value(self, build: Builder, expr: Apply) -> Expr:
         if expr.type.dtype not in (FLOAT, DOUBLE):
             return expr
-        found = self.arithmetic(build, expr)
-        if found is None and expr.type.dtype is FLOAT:
-            found = self.native(build, expr)
-        return expr if found is None else found
+        result = self.arithmetic(build, expr)
+        if result is None and expr.type.dtype is FLOAT:
+            result = self.native(build, expr)
+        return expr if result is None else result
 
     # --- what is known of values --------------------------------------------------------------------------------
 
@@ -70,17 +70,17 @@ class _Approximation:
         """The constant value of an expression in all of its lanes; None where it has none."""
         if isinstance(expr, Const):
             return float(expr.value)
-        made = self.made.get(expr.var) if isinstance(expr, Ref) else expr
-        if isinstance(made, Cast):
-            return self.number(made.arg) if isinstance(made.arg, Const) else None
-        return self.number(made) if isinstance(made, (Const, Ref)) else None
+        value = self.lets.get(expr.var) if isinstance(expr, Ref) else expr
+        if isinstance(value, Cast):
+            return self.number(value.arg) if isinstance(value.arg, Const) else None
+        return self.number(value) if isinstance(value, (Const, Ref)) else None
 
     def operands(self, expr: Expr, op: str) -> tuple[Expr, ...]:
         """The operands of the operation that computed a value, if it is `op` and none may have changed since; else none."""
-        made = self.made.get(expr.var) if isinstance(expr, Ref) else None
-        if not (isinstance(made, Apply) and made.op == op) or any(map(_may_change, made.args)):
+        value = self.lets.get(expr.var) if isinstance(expr, Ref) else None
+        if not (isinstance(value, Apply) and value.op == op) or any(map(_may_change, value.args)):
             return ()
-        return made.args
+        return value.args
 
     # --- arithmetic ---------------------------------------------------------------------------------------------
 
@@ -88,14 +88,14 @@ class _Approximation:
         if len(expr.args) != 2:
             return None
         first, second = expr.args
-        known, other = self.number(second), self.number(first)
+        factor, other = self.number(second), self.number(first)
         match expr.op:
-            case "add" | "sub" if known == 0:
+            case "add" | "sub" if factor == 0:
                 return first
             case "add" if other == 0:
                 return second
-            case "mul" if known is not None:
-                return self.scaled(build, first, known)
+            case "mul" if factor is not None:
+                return self.scaled(build, first, factor)
             case "mul" if other is not None:
                 return self.scaled(build, second, other)
             case "div":
@@ -119,9 +119,9 @@ class _Approximation:
     def quotient(self, build: Builder, expr: Apply) -> Expr | None:
         """A product with the reciprocal of a constant, of a root, or of a divisor of several values; else a native quotient."""
         first, second = expr.args
-        known = self.number(second)
-        if known and _is_normal(1 / known, expr.type):
-            return self.scaled(build, first, 1 / known)
+        divisor = self.number(second)
+        if divisor and _is_normal(1 / divisor, expr.type):
+            return self.scaled(build, first, 1 / divisor)
         for radicand in self.operands(second, "native_sqrt"):
             return Apply("mul", (first, build.apply("rsqrt", radicand)), expr.type)
         name = "native_divide" if expr.type.dtype is FLOAT else "div"
@@ -147,8 +147,8 @@ class _Approximation:
 
     def is_uneven(self, exponent: Expr) -> bool:
         """Whether an exponent is a constant that is no integer, for which powers of negative numbers are NaN."""
-        known = self.number(exponent)
-        return known is not None and math.isfinite(known) and not known.is_integer()
+        value = self.number(exponent)
+        return value is not None and math.isfinite(value) and not value.is_integer()
 
 
 def _may_change(expr: Expr) -> bool:

@@ -33,10 +33,10 @@ def quick_extremes(kernel: Kernel) -> Kernel:
 def _block(block: Block) -> Block:
     out: list[Stmt] = []
     for stmt in block:
-        chosen = _Choices(stmt.body) if isinstance(stmt, For) and _may_repeat(stmt.body) else None
-        if chosen is not None and chosen.pay:
+        choices = _Choices(stmt.body) if isinstance(stmt, For) and _may_repeat(stmt.body) else None
+        if choices is not None and choices.pay:
             assert isinstance(stmt, For)
-            out += _in_one_instruction(stmt, chosen)
+            out += _in_one_instruction(stmt, choices)
         else:
             out.append(map_blocks(stmt, _block))
     return tuple(out)
@@ -59,25 +59,25 @@ class _Choices:
     """
 
     def __init__(self, body: Block) -> None:
-        made = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
-        self.found = {var: quick for var, value in made.items() if (quick := _quick(value, made)) is not None}
-        operands = dict.fromkeys(e for quick in self.found.values() for e in quick.args if isinstance(e, Ref))
-        self.leaves = [e for e in operands if e.var not in self.found]
-        others = [stmt for stmt in body if not (isinstance(stmt, Let) and stmt.var in self.found)]
-        wanted = _used(others)
-        used = _used(stmt for stmt in others if not (isinstance(stmt, Let) and stmt.var not in wanted))
-        self.ends = [var for var in self.found if var in used]
+        lets = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
+        self.quick = {var: quick for var, value in lets.items() if (quick := _quick(value, lets)) is not None}
+        operands = dict.fromkeys(e for quick in self.quick.values() for e in quick.args if isinstance(e, Ref))
+        self.leaves = [e for e in operands if e.var not in self.quick]
+        others = [stmt for stmt in body if not (isinstance(stmt, Let) and stmt.var in self.quick)]
+        needed = _used(others)
+        outside = _used(stmt for stmt in others if not (isinstance(stmt, Let) and stmt.var not in needed))
+        self.ends = [var for var in self.quick if var in outside]
 
     @property
     def pay(self) -> bool:
-        return len(self.found) >= max(FEWEST, EACH * len(self.ends))
+        return len(self.quick) >= max(FEWEST, EACH * len(self.ends))
 
 
-def _quick(value: Expr, made: dict[Var, Expr]) -> Apply | None:
+def _quick(value: Expr, lets: dict[Var, Expr]) -> Apply | None:
     """The instruction for a selection; None where an operand is the constant zero, since many results would be zeros."""
     match value:
         case Apply(op="choose", args=(Ref(var=test), a, b), type=Type(dtype=dtype, lanes=1)) if dtype is FLOAT:
-            order = made.get(test)
+            order = lets.get(test)
             plain = all(isinstance(e, Ref) or (isinstance(e, Const) and abs(e.value) > 0) for e in (a, b))
             return extreme_of(order, a, b) if plain and isinstance(order, Apply) else None
     return None
@@ -87,20 +87,20 @@ def _used(block: Iterable[Stmt]) -> set[Var]:
     return {e.var for stmt in block for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)}
 
 
-def _in_one_instruction(loop: For, chosen: _Choices) -> Iterator[Stmt]:
+def _in_one_instruction(loop: For, choices: _Choices) -> Iterator[Stmt]:
     odd, special = (Var(hint, Type(BOOL), mutable=True, temporary=True) for hint in ("odd", "special"))
     (again,) = Copier((loop,)).copy()
     quick = [
-        replace(stmt, value=chosen.found[stmt.var]) if isinstance(stmt, Let) and stmt.var in chosen.found else stmt
+        replace(stmt, value=choices.quick[stmt.var]) if isinstance(stmt, Let) and stmt.var in choices.quick else stmt
         for stmt in loop.body
     ]
     b = collector(quick)
-    for var in chosen.ends:
+    for var in choices.ends:
         usual = b.apply("or", b.apply("lt", Ref(var), 0.0), b.apply("gt", Ref(var), 0.0))
         quick.append(Assign(odd, b.apply("or", Ref(odd), b.apply("not", usual))))
     yield Let(odd, constant(False, BOOL))
     yield replace(loop, body=tuple(quick))
-    look = _look(loop, chosen.leaves, special)
+    look = _look(loop, choices.leaves, special)
     yield If(Ref(odd), (Let(special, constant(False, BOOL)), look, If(Ref(special), (Comment("as written"), again))))
 
 
@@ -110,7 +110,7 @@ def _look(loop: For, leaves: list[Ref], special: Var) -> Stmt:
     b = collector(body)
     for x in leaves:
         negative = b.apply("eq", b.bits(x, Type(INT)), NEGATIVE_ZERO)
-        found = b.apply("or", b.apply("ne", x, x), negative)
-        body.append(Assign(special, b.apply("or", Ref(special), found)))
+        odd = b.apply("or", b.apply("ne", x, x), negative)
+        body.append(Assign(special, b.apply("or", Ref(special), odd)))
     (copied,) = Copier((replace(loop, body=tuple(body)),)).copy()
     return copied

@@ -45,8 +45,8 @@ def inline(consumer: Kernel, param: FieldParam, producer: Kernel, dynamic: bool 
         dynamic: whether extents are not to become constants.
     """
     body = _Inlining(consumer, param, producer, dynamic and producer.domain == consumer.domain).copy()
-    read = fields_read(body)
-    inputs = [p for p in (*consumer.inputs, *producer.inputs) if p in read]
+    fields = fields_read(body)
+    inputs = [p for p in (*consumer.inputs, *producer.inputs) if p in fields]
     return replace(consumer, inputs=tuple(dict.fromkeys(inputs)), body=body)
 
 
@@ -96,13 +96,13 @@ class _Site(Copier):
         self.value: Expr | None = None
         self.coordinates = _coordinates(consumer, read.field, point or (), open_)
         self.indices: dict[Index, Expr] = {}
-        known = {e for e in expressions(producer.body) if isinstance(e, Index)}
-        placed = any(index.axis != "element" for index in known)
+        indices = {e for e in expressions(producer.body) if isinstance(e, Index)}
+        placed = any(index.axis != "element" for index in indices)
         self.moved = placed or any(isinstance(e, Read) and e.point is not None for e in expressions(producer.body))
         if point is not None and self.moved:  # the producer uses its position or neighbours: the border comes first
             self.point = tuple(place(b, c, self.border) for c in self.coordinates)
             self.border = "unchecked"
-        for index in sorted(known, key=str):
+        for index in sorted(indices, key=str):
             self.indices[index] = self.index(index, b)
 
     def index(self, index: Index, b: Builder) -> Expr:
@@ -135,9 +135,9 @@ class _Site(Copier):
         if not isinstance(copied, Write):
             return (copied,)
         if isinstance(copied.value, Ref) and copied.value.var.mutable:  # it may be assigned again after the write
-            kept = replace(copied.value.var, mutable=False)
-            self.value = Ref(kept)
-            return (Let(kept, copied.value, copied.loc),)
+            copy = replace(copied.value.var, mutable=False)
+            self.value = Ref(copy)
+            return (Let(copy, copied.value, copied.loc),)
         self.value = copied.value
         return ()
 

@@ -39,19 +39,19 @@ class IntegerRules:
     def __init__(self, kernel: Kernel, bind: Callable[[Apply], Expr]) -> None:
         self.ranges = Ranges(kernel)
         self.bind = bind
-        self.made: dict[Var, Apply] = {}
+        self.operations: dict[Var, Apply] = {}
 
     def meet(self, stmt: Stmt, varies: bool = False) -> None:
         self.ranges.meet(stmt)
         if isinstance(stmt, Let) and isinstance(stmt.value, Apply) and stmt.value.type.integer and not varies:
-            self.made[stmt.var] = stmt.value
+            self.operations[stmt.var] = stmt.value
 
     def simpler(self, expr: Apply) -> Expr:
         if not expr.type.integer or expr.type.lanes > 1:
             return expr
-        found = RULES[expr.op](self, *expr.args) if expr.op in RULES else None
-        if found is not None and found.type == expr.type:
-            return found
+        result = RULES[expr.op](self, *expr.args) if expr.op in RULES else None
+        if result is not None and result.type == expr.type:
+            return result
         number, computed = self.value(expr), any(self.value(e) is None for e in expr.args if e.type.kind in "iub")
         return expr if number is None or not computed else constant(number, expr.type.dtype)
 
@@ -130,7 +130,7 @@ class IntegerRules:
     # --- what is known ----------------------------------------------------------------------------------------------
 
     def operation(self, expr: Expr) -> Apply | None:
-        return self.made.get(expr.var) if isinstance(expr, Ref) else None
+        return self.operations.get(expr.var) if isinstance(expr, Ref) else None
 
     def value(self, expr: Expr) -> int | None:
         """The constant value of an integer; None where its range has several."""
@@ -159,10 +159,10 @@ class IntegerRules:
         divided, inner = self.operation(expr), self.operation(x)
         if divided is None or divided.op != "div":
             return False
-        of, by = divided.args
-        if of == x and self.value(by) == n:
+        dividend, by = divided.args
+        if dividend == x and self.value(by) == n:
             return True
-        first = inner is not None and inner.op == "div" and inner.args[0] == of and self.positive(inner.args[1])
+        first = inner is not None and inner.op == "div" and inner.args[0] == dividend and self.positive(inner.args[1])
         return bool(first) and self.value(by) == first * n
 
     def digits(self, expr: Expr) -> Digits | None:
@@ -175,10 +175,10 @@ class IntegerRules:
         return None
 
     def digit_sum(self, product: Expr, low: Expr) -> Digits | None:
-        found = self.multiple(product)
-        if found is None or found[0].type != product.type:
+        factors = self.multiple(product)
+        if factors is None or factors[0].type != product.type:
             return None
-        high, base = found
+        high, base = factors
         ranges = self.ranges
         upper, lower = ranges.range(high), ranges.range(low)
         most = interval("mul", [upper, (base, base)], product.type.dtype)[1] + lower[1]
@@ -189,8 +189,8 @@ class IntegerRules:
         """An operation with a constant, simplified."""
         number = constant(n, x.type.dtype)
         folded = fold(OPS[op], (x, number), (x.type, x.type), x.type)
-        found = self.simpler(Apply(op, (x, number), x.type)) if folded is None else folded
-        return self.bind(found) if isinstance(found, Apply) else found
+        result = self.simpler(Apply(op, (x, number), x.type)) if folded is None else folded
+        return self.bind(result) if isinstance(result, Apply) else result
 
 
 RULES: dict[str, Callable[[IntegerRules, Expr, Expr], Expr | None]] = {

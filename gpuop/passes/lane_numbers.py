@@ -42,8 +42,8 @@ class LaneNumbers:
     def limited(self, op: str, limit: Expr) -> LaneNumbers:
         """The minima, or the maxima, of the values and a limit."""
 
-        def both(known: Expr | None) -> Expr | None:
-            return None if known is None else Apply(op, (known, limit), limit.type)
+        def both(value: Expr | None) -> Expr | None:
+            return None if value is None else Apply(op, (value, limit), limit.type)
 
         if op == "min":
             return replace(self, last=both(self.last) or limit)
@@ -57,7 +57,7 @@ class LaneNumbers:
         return identity(Apply("add", (first, Const(ahead, first.type)), first.type))
 
 
-class Counting:
+class LaneAnalysis:
     """Analysis of the integers of lanes.
 
     Attributes:
@@ -77,22 +77,22 @@ class Counting:
             case Apply(op="add", args=(x, y)):
                 return self.plus(self.find(x), y) or self.plus(self.find(y), x)
             case Apply(op="sub", args=(x, y), type=type_):
-                found = self.find(x)
-                return found.moved(lambda e: Apply("sub", (e, y), type_)) if found and self.same(y) else None
+                numbers = self.find(x)
+                return numbers.moved(lambda e: Apply("sub", (e, y), type_)) if numbers and self.same(y) else None
             case Apply(op="min" | "max" as op, args=(x, y)):
                 return self.limited(op, self.find(x), y) or self.limited(op, self.find(y), x)
             case Cast(arg=arg, type=type_) if type_ == Type(LONG) and arg.type == Type(INT):
-                found = self.find(arg)
-                return found.moved(lambda e: Cast(e, type_, saturate=False)) if found else None
+                numbers = self.find(arg)
+                return numbers.moved(lambda e: Cast(e, type_, saturate=False)) if numbers else None
             case Load(memory=Array(space="constant", values=values), index=(at,)):
-                found = self.find(at)
-                if found is not None and not found.are_limited and isinstance(found.first, Const):
-                    first, *_ = there = [int(values[int(found.first.value) + k]) for k in found.ahead]
+                numbers = self.find(at)
+                if numbers is not None and not numbers.are_limited and isinstance(numbers.first, Const):
+                    first, *_ = there = [int(values[int(numbers.first.value) + k]) for k in numbers.ahead]
                     return LaneNumbers(constant(first, INT), tuple(value - first for value in there))
         return None
 
-    def plus(self, found: LaneNumbers | None, other: Expr) -> LaneNumbers | None:
-        if found is None or not self.same(other):
+    def plus(self, numbers: LaneNumbers | None, other: Expr) -> LaneNumbers | None:
+        if numbers is None or not self.same(other):
             return None
 
         def added(e: Expr) -> Expr:
@@ -100,11 +100,11 @@ class Counting:
                 return Const(int(e.value) + int(other.value), e.type)
             return identity(Apply("add", (other, e), other.type))
 
-        return found.moved(added)
+        return numbers.moved(added)
 
-    def limited(self, op: str, found: LaneNumbers | None, limit: Expr) -> LaneNumbers | None:
-        one = found is not None and found.are_neighbours and self.same(limit)
-        return found.limited(op, limit) if found is not None and one else None
+    def limited(self, op: str, numbers: LaneNumbers | None, limit: Expr) -> LaneNumbers | None:
+        one = numbers is not None and numbers.are_neighbours and self.same(limit)
+        return numbers.limited(op, limit) if numbers is not None and one else None
 
     def same(self, atom: Expr) -> bool:
         """Whether an atom is the same in all lanes."""

@@ -49,24 +49,30 @@ def _block(block: Block) -> Block:
 
 def _waits(loop: For) -> bool:
     """Whether the iterations of an unrolled loop branch, and none writes memory that another one loads."""
-    turns = loop_values(loop)
-    if turns is None or turns.step != 1 or turns.start != 0 or loop.unroll != len(turns) or len(turns) == 1:
+    iterations = loop_values(loop)
+    if (
+        iterations is None
+        or iterations.step != 1
+        or iterations.start != 0
+        or loop.unroll != len(iterations)
+        or len(iterations) == 1
+    ):
         return False
     stores = any(isinstance(written_by(stmt), FieldParam) for stmt in walk(loop.body))
     return not stores and not effects(loop.body) and not any(leaving(loop.body)) and _branches(loop.body)
 
 
 def _branches(block: Block) -> bool:
-    found = (e for e in expressions(block) if isinstance(e, Apply) and e.type.kind == "f")
-    return any(e.op in BRANCHING or OPS[e.op].ulp for e in found)
+    operations = (e for e in expressions(block) if isinstance(e, Apply) and e.type.kind == "f")
+    return any(e.op in BRANCHING or OPS[e.op].ulp for e in operations)
 
 
 def _in_two(loop: For) -> Block:
     """Split a loop into one that loads and one that computes."""
-    turns = loop_values(loop)
-    assert turns is not None
+    iterations = loop_values(loop)
+    assert iterations is not None
     needed, loads = _loads(loop)
-    arrays = {let.var: Array(f"{let.var.hint}_ahead", let.var.type, (len(turns),)) for let in loads}
+    arrays = {let.var: Array(f"{let.var.hint}_ahead", let.var.type, (len(iterations),)) for let in loads}
     if not arrays or sum(array.nbytes for array in arrays.values()) > MOST_HELD:
         return (loop,)
     counter = Var(loop.var.hint, loop.var.type, temporary=loop.var.temporary)
@@ -91,7 +97,7 @@ def _in_two(loop: For) -> Block:
 def _loads(loop: For) -> tuple[Block, list[Let]]:
     """The loads of fields that depend on the loop counter alone, and the statements that they need, in order."""
     varying = changed(loop.body) | bound(loop.body)
-    known: dict[Var, set[Let]] = {loop.var: set()}
+    needs: dict[Var, set[Let]] = {loop.var: set()}
     needed, loads = set[Let](), list[Let]()
     for stmt in loop.body:
         if not isinstance(stmt, Let) or stmt.var.mutable or stmt.var in changed(loop.body):
@@ -99,11 +105,11 @@ def _loads(loop: For) -> tuple[Block, list[Let]]:
         parts = list(walk_expr(stmt.value))
         if any(isinstance(e, Load) and isinstance(e.memory, Array) and e.memory.written for e in parts):
             continue
-        used = {e.var for e in parts if isinstance(e, Ref) and e.var in varying}
-        if not all(var in known for var in used):
+        needed_vars = {e.var for e in parts if isinstance(e, Ref) and e.var in varying}
+        if not all(var in needs for var in needed_vars):
             continue
-        known[stmt.var] = {stmt}.union(*(known[var] for var in used))
+        needs[stmt.var] = {stmt}.union(*(needs[var] for var in needed_vars))
         if isinstance(stmt.value, Load) and isinstance(stmt.value.memory, FieldParam):
             loads.append(stmt)
-            needed |= known[stmt.var]
+            needed |= needs[stmt.var]
     return tuple(stmt for stmt in loop.body if stmt in needed), loads

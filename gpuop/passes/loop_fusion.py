@@ -26,24 +26,24 @@ class _Joining:
 
     def block(self, block: ir.Block) -> ir.Block:
         out: list[ir.Stmt] = []
-        known: dict[
+        kinds: dict[
             Alike, list[tuple[ir.For, set[tuple[ir.FieldParam, object]]]]
         ] = {}  # the loops of a kind, with what they read
         for stmt in block:
-            read = {(read.field, place) for read, place, _ in self.places.reads((stmt,))}
+            points = {(points.field, place) for points, place, _ in self.places.reads((stmt,))}
             alike = _alike(stmt)
             if alike is None or not isinstance(stmt, ir.For):
                 out.append(stmt)
                 continue
-            loops = known.setdefault(alike, [])
+            loops = kinds.setdefault(alike, [])
             for number, (first, places) in enumerate(loops):
-                joined = _together(first, stmt, out) if places & read else None
-                if joined is not None:
-                    out, both = joined
-                    loops[number] = both, places | read
+                fused = _together(first, stmt, out) if places & points else None
+                if fused is not None:
+                    out, both = fused
+                    loops[number] = both, places | points
                     break
             else:
-                loops.append((stmt, read))
+                loops.append((stmt, points))
                 out.append(stmt)
         return tuple(map_blocks(stmt, self.block) if blocks(stmt) else stmt for stmt in out)
 
@@ -62,26 +62,30 @@ def _alike(stmt: ir.Stmt) -> Alike | None:
     """The iterations and the hint, equal for loops that may be fused; None for a loop with effects or an exit."""
     if not isinstance(stmt, ir.For):
         return None
-    known = loop_values(stmt)
+    iterations = loop_values(stmt)
     plain = all(isinstance(s, (ir.Let, ir.Assign, ir.If, ir.For, ir.Comment)) for s in walk(stmt.body))
-    return (known, stmt.unroll) if known is not None and plain and not _loads_written(stmt.body) else None
+    return (iterations, stmt.unroll) if iterations is not None and plain and not _loads_written(stmt.body) else None
 
 
 def _moved(first: ir.For, between: Sequence[ir.Stmt], second: ir.For) -> list[ir.Stmt] | None:
     """The statements between the loops that must move before the first one for fusion; None where they cannot."""
     needed = _used((second,)) | _set((second,))
     moved: list[ir.Stmt] = []
-    left: list[ir.Stmt] = []
+    others: list[ir.Stmt] = []
     for stmt in reversed(between):
         if isinstance(stmt, ir.Let) and stmt.var in needed:
             needed |= _used((stmt,))
             moved.insert(0, stmt)
         elif isinstance(stmt, (ir.Let, ir.Assign, ir.Write, ir.Declare, ir.If, ir.For, ir.Comment)) or _keeps(stmt):
-            left.append(stmt)
+            others.append(stmt)
         else:
             return None  # a barrier, or another effect that must stay where it is
-    made = _set((second, *(let for let in moved if isinstance(let, ir.Let) and let.var.mutable)))
-    if _loads_written(moved) or needed & (_set((first,)) | _set(left)) or made & (_used((first,)) | _used(left)):
+    assigned = _set((second, *(let for let in moved if isinstance(let, ir.Let) and let.var.mutable)))
+    if (
+        _loads_written(moved)
+        or needed & (_set((first,)) | _set(others))
+        or assigned & (_used((first,)) | _used(others))
+    ):
         return None
     return moved
 

@@ -60,9 +60,9 @@ def loop_lanes(kernel: Kernel) -> Kernel:
 def _in_vectors(block: ir.Block, lanes: int) -> ir.Block:
     out: list[ir.Stmt] = []
     for stmt in block:
-        found = lanes_of(stmt, lanes) if isinstance(stmt, ir.For) else 0
-        if isinstance(stmt, ir.For) and found:
-            out += _split(stmt, found)
+        count = lanes_of(stmt, lanes) if isinstance(stmt, ir.For) else 0
+        if isinstance(stmt, ir.For) and count:
+            out += _split(stmt, count)
         else:
             out.append(map_blocks(stmt, lambda inner: _in_vectors(inner, lanes)))
     return tuple(out)
@@ -91,18 +91,18 @@ def lanes_of(loop: ir.For, length: int) -> int:
     Args:
         length: the lanes of a vector of floats.
     """
-    turns, found = loop_values(loop), _Turns(loop)
-    if turns is None or turns.step != 1 or len(turns) < length or not found.known:
+    turns, accesses = loop_values(loop), _LoopAccesses(loop)
+    if turns is None or turns.step != 1 or len(turns) < length or not accesses.is_simple:
         return 0
     lanes = length
-    if found.operators:
-        most = length * FLOAT.bits // max(FLOAT.bits // 4, *found.bits)
+    if accesses.operators:
+        most = length * FLOAT.bits // max(FLOAT.bits // 4, *accesses.bits)
         while lanes < most and 2 * lanes <= len(turns):
             lanes *= 2
-    return lanes if found.apart(lanes) and not (found.picked and len(turns) > lanes) else 0
+    return lanes if accesses.apart(lanes) and not (accesses.picked and len(turns) > lanes) else 0
 
 
-class _Turns:
+class _LoopAccesses:
     """The memory accesses and the operations of the iterations of a loop.
 
     Attributes:
@@ -118,10 +118,14 @@ class _Turns:
         self.loads: list[tuple[ir.Array, Where]] = []
         self.stores: list[tuple[ir.Array, Where]] = []
         self.operators, self.picked = True, False
-        self.known = not loop.lanes and loop.unroll == 1 and all(map(self.takes, loop.body))
-        read = {e.field for e in expressions(loop.body) if isinstance(e, ir.Read)}
-        written = [stmt.field for stmt in loop.body if isinstance(stmt, ir.Write)]
-        self.known &= read.isdisjoint(written) and len({*written}) == len(written) and bool(written or self.stores)
+        self.is_simple = not loop.lanes and loop.unroll == 1 and all(map(self.takes, loop.body))
+        fields = {e.field for e in expressions(loop.body) if isinstance(e, ir.Read)}
+        written_fields = [stmt.field for stmt in loop.body if isinstance(stmt, ir.Write)]
+        self.is_simple &= (
+            fields.isdisjoint(written_fields)
+            and len({*written_fields}) == len(written_fields)
+            and bool(written_fields or self.stores)
+        )
 
     def takes(self, stmt: ir.Stmt) -> bool:
         match stmt:

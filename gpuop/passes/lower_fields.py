@@ -28,7 +28,7 @@ class _Lowering:
         self.lanes_of: dict[ir.Var, list[ir.Expr]] = {}
         self.arrays: dict[ir.Array, ir.Array] = {}
         self.out: list[ir.Stmt] = []
-        self.made: list[dict[ir.Expr, ir.Expr]] = []  # for each enclosing block, the variables of operations
+        self.operations: list[dict[ir.Expr, ir.Expr]] = []  # for each enclosing block, the variables of operations
         self.name = "t", True  # the name of the next bindings, and whether they are temporary
         self.loc: Loc | None = None
         self.b = Builder(self.bind)
@@ -40,11 +40,11 @@ class _Lowering:
             isinstance(e, ir.Ref) and e.var.mutable for e in operands(expr)
         ):
             return self.bound(expr)
-        for made in self.made:
-            if expr in made:
-                return made[expr]
-        self.made[-1][expr] = found = self.bound(expr)
-        return found
+        for operations in self.operations:
+            if expr in operations:
+                return operations[expr]
+        self.operations[-1][expr] = result = self.bound(expr)
+        return result
 
     def bound(self, expr: ir.Expr) -> ir.Expr:
         hint, temporary = self.name
@@ -62,13 +62,13 @@ class _Lowering:
 
     def block(self, block: ir.Block) -> ir.Block:
         outer, self.out = self.out, []
-        self.made.append({})
+        self.operations.append({})
         for stmt in block:
             self.loc = stmt.loc
             self.stmt(stmt)
-        done, self.out = tuple(self.out), outer
-        self.made.pop()
-        return done
+        body, self.out = tuple(self.out), outer
+        self.operations.pop()
+        return body
 
     # --- statements ---------------------------------------------------------------------------------------------
 
@@ -152,18 +152,18 @@ class _Lowering:
             memory = self.arrays[memory]
         var = stmt.var
         inner = var if test is None or var is None else replace(var)
-        done = replace(stmt, memory=memory, index=index, args=args, element=None, var=inner)
+        operation = replace(stmt, memory=memory, index=index, args=args, element=None, var=inner)
         if var is not None:
             self.lanes_of[var] = [ir.Ref(var)]
         if test is None:
-            self.out.append(done)
+            self.out.append(operation)
         elif var is None or inner is None:
-            self.out.append(ir.If(test, (done,), (), self.loc))
+            self.out.append(ir.If(test, (operation,), (), self.loc))
         else:
-            kept = ir.Var(var.hint, var.type, mutable=True)
-            self.lanes_of[var] = [ir.Ref(kept)]
-            self.out.append(ir.Let(kept, constant(0, var.type.dtype), self.loc))
-            self.out.append(ir.If(test, (done, ir.Assign(kept, ir.Ref(inner), self.loc)), (), self.loc))
+            result = ir.Var(var.hint, var.type, mutable=True)
+            self.lanes_of[var] = [ir.Ref(result)]
+            self.out.append(ir.Let(result, constant(0, var.type.dtype), self.loc))
+            self.out.append(ir.If(test, (operation, ir.Assign(result, ir.Ref(inner), self.loc)), (), self.loc))
 
     def wide(self, stmt: ir.Wide) -> None:
         """A wide access; its elements are all inside of the field."""

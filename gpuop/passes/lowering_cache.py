@@ -17,14 +17,14 @@ V = TypeVar("V")
 SUITED = DiskMemo[bool]("suited", bool, bool)
 
 
-def made_before(kept: DiskMemo[V], kernel: Kernel, target: Target, make: Callable[[], V]) -> V:
-    """A value of a recorded kernel: from disk, unless somebody wants to see what passes do, or has changed what they are."""
+def cached_on_disk(memo: DiskMemo[V], kernel: Kernel, target: Target, make: Callable[[], V]) -> V:
+    """A value of a recorded kernel: from disk, unless the settings trace passes, or the pipeline has been changed."""
     steps, methods, settings = lowering()
     if config.debug or config.verify or (steps, methods) != (PIPELINE, METHODS):
         return make()
-    return kept.find((content(kernel), repr(target), repr(settings)), make)
+    return memo.find((content(kernel), repr(target), repr(settings)), make)
 
 
 def suited(kernel: Kernel, target: Target) -> bool:
     """Whether a schedule of the target suits a kernel."""
-    return made_before(SUITED, kernel, target, lambda: choice(unscheduled(kernel, target)) is not None)
+    return cached_on_disk(SUITED, kernel, target, lambda: choice(unscheduled(kernel, target)) is not None)

@@ -148,10 +148,10 @@ class _Narrowing:
                 return self.applied(op, [n for n in found if n is not None], expr, b)
         return None
 
-    def converted(self, given: Narrow, cast: Cast) -> tuple[Expr, Range] | None:
+    def converted(self, value: Narrow, cast: Cast) -> tuple[Expr, Range] | None:
         """A conversion, the identity on values that its type holds."""
-        if fits(given.range, cast.type.dtype) and cast.arg.type.lanes == cast.type.lanes:
-            return given.atom, given.range
+        if fits(value.range, cast.type.dtype) and cast.arg.type.lanes == cast.type.lanes:
+            return value.atom, value.range
         return None
 
     def chosen(self, test: Expr, values: list[Narrow], expr: Apply, b: Builder) -> tuple[Expr, Range] | None:

@@ -57,5 +57,5 @@ def are_words(field: FieldParam, layout: Layout, written: bool) -> bool:
     """Whether four columns of an array are words: one for each plane, or one for each of its interleaved elements."""
     alternate = (layout.point[-1], layout.element) == (field.type.planes, 1) and not written
     whole = (*layout.point[:-1], *([] if alternate else [layout.element]))
-    known = layout.behind is not None and layout.row is None and not any(n % LANES for n in (*whole, layout.behind))
-    return known and (alternate or layout.in_rows())
+    is_whole = layout.behind is not None and layout.row is None and not any(n % LANES for n in (*whole, layout.behind))
+    return is_whole and (alternate or layout.in_rows())

@@ -29,8 +29,8 @@ class Ranges:
 
     def range(self, expr: Expr) -> Range:
         """The bounds of an integer or bool; those of its type where no better ones are known."""
-        found = self.exact(expr)
-        return found if fits(found, expr.type.dtype) else LIMITS[expr.type.dtype]
+        bounds = self.exact(expr)
+        return bounds if fits(bounds, expr.type.dtype) else LIMITS[expr.type.dtype]
 
     def exact(self, expr: Expr) -> Range:
         """The bounds of the value as if it could not overflow."""
@@ -63,15 +63,15 @@ class Ranges:
 
 def rising(kernel: Kernel) -> set[Var]:
     """The counters of loops whose steps are above 0."""
-    ranges, found = Ranges(kernel), set[Var]()
+    ranges, counters = Ranges(kernel), set[Var]()
     for stmt in walk(kernel.body):
         if isinstance(stmt, For) and ranges.range(stmt.step)[0] > 0:
-            found.add(stmt.var)
+            counters.add(stmt.var)
         ranges.meet(stmt)
-    return found
+    return counters
 
 
-def fits(found: Range, dtype: DType) -> bool:
+def fits(bounds: Range, dtype: DType) -> bool:
     """Whether a type holds all of the values."""
     least, most = LIMITS[dtype]
-    return least <= found[0] and found[1] <= most
+    return least <= bounds[0] and bounds[1] <= most

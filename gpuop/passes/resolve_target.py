@@ -85,12 +85,12 @@ def _touched(block: Block) -> set[object]:
     return {*loaded(block), *changed(block)}
 
 
-def _extent(given: Extent, what: str, target: Target, loc: Loc | None) -> int:
-    value = evaluate(given, target)
+def _extent(extent: Extent, what: str, target: Target, loc: Loc | None) -> int:
+    value = evaluate(extent, target)
     assert isinstance(value, int)
     if value < 1 and target is not GENERIC:
-        at = getattr(given, "loc", None) or loc
-        raise SemanticError(f"{what} is at least 1, and for {target} `{given!r}` is {value}", at)
+        at = getattr(extent, "loc", None) or loc
+        raise SemanticError(f"{what} is at least 1, and for {target} `{extent!r}` is {value}", at)
     return max(value, 1)
 
 

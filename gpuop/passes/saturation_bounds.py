@@ -33,17 +33,17 @@ def ceilings(kernel: Kernel) -> dict[Var, int]:
     unread = Counter(
         e.var for e in expressions(kernel.body) if isinstance(e, Ref)
     )  # readers that have not been seen yet
-    found: dict[Var, int] = {}
+    bounds: dict[Var, int] = {}
     for stmt in reversed(lets):
         atoms, ceiling = _asked(stmt.value)
-        if stmt.var in sums and stmt.var in found and not unread[stmt.var]:
+        if stmt.var in sums and stmt.var in bounds and not unread[stmt.var]:
             assert isinstance(stmt.value, Apply)
-            atoms, ceiling = stmt.value.args, found[stmt.var]
+            atoms, ceiling = stmt.value.args, bounds[stmt.var]
         for atom in atoms:
             if isinstance(atom, Ref):
                 unread[atom.var] -= 1
-                found[atom.var] = max(found.get(atom.var, 0), ceiling)
-    return {var: ceiling for var, ceiling in found.items() if var in sums and not unread[var]}
+                bounds[atom.var] = max(bounds.get(atom.var, 0), ceiling)
+    return {var: ceiling for var, ceiling in bounds.items() if var in sums and not unread[var]}
 
 
 def _sums(kernel: Kernel) -> set[Var]:

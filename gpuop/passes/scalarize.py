@@ -20,13 +20,13 @@ def by_element(kernel: Kernel) -> Kernel | None:
     All operators work component by component, so only statements that take vectors apart prevent this.
     """
     lanes = kernel.outputs[0].param.type.planes
-    taken = any(
+    takes_apart = any(
         isinstance(e, (ir.Lane, ir.Pack, ir.Load, TargetConst)) or _reads_one(e) for e in expressions(kernel.body)
     )
     odd = any(
         stmt.var.type.lanes not in (1, lanes) for stmt in walk(kernel.body) if isinstance(stmt, (ir.Let, ir.Assign))
     )
-    if kernel.domain.elements > 1 or lanes == 1 or taken or odd:
+    if kernel.domain.elements > 1 or lanes == 1 or takes_apart or odd:
         return None
     return replace(kernel, body=_Scalars(kernel.body).copy(), domain=Domain(kernel.domain.shape, lanes))
 

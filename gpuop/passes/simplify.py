@@ -59,7 +59,7 @@ class _Numbering:
             Var, tuple[Var, int]
         ] = {}  # temporaries that are copies of a variable, and the moment of the copy
         self.moment = 0  # counts the statements that may have changed variables
-        self.known: list[dict[Expr, Var]] = []
+        self.tables: list[dict[Expr, Var]] = []
         self.first: list[Stmt] = []  # bindings that go before the current statement
         self.integers = IntegerRules(kernel, self.bind)
 
@@ -70,12 +70,12 @@ class _Numbering:
         return _is_mutable(expr) or any(map(self.varies, operands(expr)))
 
     def block(self, block: Block) -> Block:
-        self.known.append({})
+        self.tables.append({})
         self.moment += 1
         out: list[Stmt] = []
         for stmt in block:
             out += self.stmt(stmt)
-        self.known.pop()
+        self.tables.pop()
         self.moment += 1
         return tuple(out)
 
@@ -112,19 +112,19 @@ class _Numbering:
     def known_or_same(self, expr: Apply) -> Expr:
         """The constant that an operation is, or the operand that it returns unchanged; else the operation."""
         folded = fold(OPS[expr.op], expr.args, [a.type for a in expr.args], expr.type)
-        known = folded if folded is not None else decided(self.as_held(expr), self.integers.ranges)
-        return known if known is not None else identity(expr)
+        constant_ = folded if folded is not None else decided(self.same_copies(expr), self.integers.ranges)
+        return constant_ if constant_ is not None else identity(expr)
 
-    def as_held(self, expr: Apply) -> Apply:
+    def same_copies(self, expr: Apply) -> Apply:
         """A comparison of two copies of a variable made at one moment, as one of equal operands."""
-        held = [self.copies.get(arg.var) for arg in expr.args if isinstance(arg, Ref)]
-        if expr.op not in COMPARED or len(held) < 2 or held[0] is None or held[0] != held[1]:
+        copies = [self.copies.get(arg.var) for arg in expr.args if isinstance(arg, Ref)]
+        if expr.op not in COMPARED or len(copies) < 2 or copies[0] is None or copies[0] != copies[1]:
             return expr
         return replace(expr, args=(expr.args[0],) * 2)
 
     def bind(self, value: Expr) -> Expr:
         """A variable for a value that is needed before the current statement."""
-        for table in self.known:
+        for table in self.tables:
             if value in table:
                 return Ref(table[value])
         stmt = Let(Var("t", value.type, temporary=True), value)
@@ -148,11 +148,11 @@ class _Numbering:
             case Assign(var=var, value=Ref(var=same)) if var is same:
                 return ()
             case While(head=head, cond=cond, body=body):
-                self.known.append({})  # the condition and the body see what the head computed
+                self.tables.append({})  # the condition and the body see what the head computed
                 first = tuple(s for inner in head for s in self.stmt(inner))
-                done = replace(stmt, head=first, cond=self.expr(cond), body=self.block(body))
-                self.known.pop()
-                return (done,)
+                loop = replace(stmt, head=first, cond=self.expr(cond), body=self.block(body))
+                self.tables.pop()
+                return (loop,)
         self.integers.meet(stmt, varies=True)
         return (map_blocks(stmt, self.block),)
 
@@ -164,11 +164,11 @@ class _Numbering:
         if isinstance(value, Ref):
             self.copies[var] = value.var, self.moment
         if not varies:
-            for table in self.known:
+            for table in self.tables:
                 if value in table:
                     self.alias[var] = Ref(table[value])
                     return ()
-            self.known[-1][value] = var
+            self.tables[-1][value] = var
             if isinstance(value, Pack):
                 self.packs[var] = value
             if isinstance(value, Cast):

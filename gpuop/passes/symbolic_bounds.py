@@ -23,7 +23,7 @@ WORDS = (UINT, ULONG)
 FLIPPED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
-class KnownBounds(Ranges):
+class SymbolicBounds(Ranges):
     """Ranges, narrowed by the conditions of enclosing statements. Mutable variables and arrays have the range of all their values.
 
     Attributes:
@@ -38,13 +38,13 @@ class KnownBounds(Ranges):
         self.values: dict[ir.Var, ir.Expr] = {}
         self.narrowed: dict[Key, Range] = {}
         self.limits: list[Sum] = []
-        self.seen: dict[ir.Var, Range] = {}
+        self.cached: dict[ir.Var, Range] = {}
         self.made_of: dict[ir.Var, set[Key]] = {}
         self.users: dict[Key, set[ir.Var]] = {}  # variables whose ranges depend on that of a key
         self.sums: dict[ir.Var, Sum] = {}
         self.depth = self.tried = 0
         self.either: tuple[tuple[tuple[ir.Expr, ...], bool], ...] = ()
-        self.given: dict[
+        self.assigned: dict[
             ir.Var | ir.Array, list[ir.Expr] | None
         ] = {}  # what those that change may hold; None: anything
         for stmt in walk(kernel.body):
@@ -56,49 +56,49 @@ class KnownBounds(Ranges):
                 if not var.mutable:
                     self.values[var] = value
                     self._note_uses(var, value)
-                elif (found := self.given.setdefault(var, [])) is not None:
-                    found.append(value)
+                elif (values := self.assigned.setdefault(var, [])) is not None:
+                    values.append(value)
             case ir.Store(memory=ir.Array() as array, value=value) if value.type.kind in "iu":
-                if (found := self.given.setdefault(array, [])) is not None:
-                    found.append(value)
+                if (values := self.assigned.setdefault(array, [])) is not None:
+                    values.append(value)
             case ir.Wide(array=array, loads=True) | ir.Atomic(memory=ir.Array() as array):
-                self.given[array] = None
+                self.assigned[array] = None
             case ir.For():
                 self.known[stmt.var] = LIMITS[INT]
 
     def _note_uses(self, var: ir.Var, value: ir.Expr) -> None:
-        used: set[Key] = set()
+        keys: set[Key] = set()
         for each in walk_expr(value):
             if isinstance(each, ir.Ref):
-                used |= {each.var, *self.made_of.get(each.var, ())}
+                keys |= {each.var, *self.made_of.get(each.var, ())}
             elif isinstance(each, ir.Index):
-                used.add((each.kind, each.axis))
-        self.made_of[var] = used
-        for key in used:
+                keys.add((each.kind, each.axis))
+        self.made_of[var] = keys
+        for key in keys:
             self.users.setdefault(key, set()).add(var)
 
     def _forget(self, key: Key) -> None:
         """Drop the ranges that depend on that of a key, which has been narrowed."""
         for var in (key, *self.users.get(key, ())):
-            self.seen.pop(var, None)
+            self.cached.pop(var, None)
 
     # --- conditions -------------------------------------------------------------------------------------------------
 
     @contextmanager
     def under(self, cond: ir.Expr, holds: bool) -> Iterator[None]:
         """Assume that a condition holds, or does not."""
-        before, either = (self.narrowed, self.limits, self.seen), self.either
-        self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), dict(before[2])
+        before, either = (self.narrowed, self.limits, self.cached), self.either
+        self.narrowed, self.limits, self.cached = dict(before[0]), list(before[1]), dict(before[2])
         self._suppose(cond, holds)
         yield
-        (self.narrowed, self.limits, self.seen), self.either = before, either
+        (self.narrowed, self.limits, self.cached), self.either = before, either
 
     @contextmanager
     def turning(self, loop: ir.For) -> Iterator[None]:
         """Assume the bounds of the counter in a loop."""
         self.known[loop.var] = self.counter(loop)
-        before = self.narrowed, self.limits, self.seen
-        self.narrowed, self.limits, self.seen = dict(before[0]), list(before[1]), dict(before[2])
+        before = self.narrowed, self.limits, self.cached
+        self.narrowed, self.limits, self.cached = dict(before[0]), list(before[1]), dict(before[2])
         self._forget(loop.var)
         counter, step = ir.Ref(loop.var), self.range(loop.step)
         if step[0] > 0:
@@ -109,7 +109,7 @@ class KnownBounds(Ranges):
             self._at_most(loop.stop, counter, -1)
             self._at_most(counter, loop.start, 0)
         yield
-        self.narrowed, self.limits, self.seen = before
+        self.narrowed, self.limits, self.cached = before
 
     def _at_last(self, loop: ir.For, step: Range) -> None:
         """Assume the last value of the counter, where its distance from the end is known."""
@@ -132,11 +132,11 @@ class KnownBounds(Ranges):
                 value = self.values.get(key) if isinstance(key, ir.Var) else None
                 if not isinstance(value, ir.Apply) or value.op not in ("min", "max", "choose"):
                     return None
-                found = {self._rest(self.sum(arm), by) for arm in value.args[value.op == "choose" :]}
-                known = found.pop()
-                if found or known is None:
+                rests = {self._rest(self.sum(arm), by) for arm in value.args[value.op == "choose" :]}
+                remainder = rests.pop()
+                if rests or remainder is None:
                     return None
-                rest += n * known
+                rest += n * remainder
         return rest % by
 
     def _suppose(self, cond: ir.Expr, holds: bool) -> None:
@@ -209,12 +209,12 @@ class KnownBounds(Ranges):
             if isinstance(key, Opaque):
                 continue
             low, high = ends[key]
-            left = n * (low if n > 0 else high) - least
-            found = (low, min(high, left // n)) if n > 0 else (max(low, -(left // -n)), high)
-            if found != (low, high):
-                self.narrowed[key] = found
+            room = n * (low if n > 0 else high) - least
+            narrowed = (low, min(high, room // n)) if n > 0 else (max(low, -(room // -n)), high)
+            if narrowed != (low, high):
+                self.narrowed[key] = narrowed
                 self._forget(key)
-                self._narrow_arms(key, found, (low, high))
+                self._narrow_arms(key, narrowed, (low, high))
 
     def _narrow_arms(self, key: Key, to: Range, before: Range) -> None:
         """Narrow the operands of a minimum or maximum by its range."""
@@ -228,9 +228,9 @@ class KnownBounds(Ranges):
     def _narrow(self, expr: ir.Expr, to: Range) -> None:
         if isinstance(expr, ir.Ref) and not expr.var.mutable:
             low, high = self.range(expr)
-            found = max(low, to[0]), min(high, to[1])
-            if found != (low, high):
-                self.narrowed[expr.var] = found
+            narrowed = max(low, to[0]), min(high, to[1])
+            if narrowed != (low, high):
+                self.narrowed[expr.var] = narrowed
                 self._forget(expr.var)
 
     # --- ranges -----------------------------------------------------------------------------------------------------
@@ -238,18 +238,18 @@ class KnownBounds(Ranges):
     def exact(self, expr: ir.Expr) -> Range:  # noqa: C901 - a case for each operation
         match expr:
             case ir.Ref(var=var):
-                if var not in self.seen:
-                    self.seen[var] = self._of(var)
-                return self.seen[var]
+                if var not in self.cached:
+                    self.cached[var] = self._of(var)
+                return self.cached[var]
             case ir.Index(kind=kind, axis=axis, offset=offset):
                 low, high = super().exact(ir.Index(kind, axis))
-                found = self.narrowed.get((kind, axis), (low, high))
-                return max(low, found[0]) + offset, min(high, found[1]) + offset
+                known = self.narrowed.get((kind, axis), (low, high))
+                return max(low, known[0]) + offset, min(high, known[1]) + offset
             case ir.Apply(op="choose", args=(cond, a, b)) if expr.type.kind in "iu" and self.depth < DEEP:
                 return self._chosen(cond, a, b)
             case ir.Cast(arg=arg, type=kind) if kind.dtype in WIDE and self._is_wrapped(arg):
-                found = self.range(arg)
-                return found if fits(found, kind.dtype) else self._unwrapped(arg)
+                known = self.range(arg)
+                return known if fits(known, kind.dtype) else self._unwrapped(arg)
             case ir.Apply(op="sub", args=(a, b)) if self._rounds_down(a, b):
                 low, high = self.range(a)
                 mask = self.range(b)[1]
@@ -257,7 +257,7 @@ class KnownBounds(Ranges):
             case ir.Load(memory=ir.Array(space="private" | "local") as array) if (
                 expr.type.kind in "iu" and expr.type.lanes == 1
             ):
-                return self._held(array)
+                return self._all_values(array)
             case ir.Apply(op="hidden", args=(a,)):
                 return self.range(a)
             case ir.Apply(op="xor", args=(a, b)) if expr.type.kind == "i" and self.range(b) == (-1, -1):
@@ -270,39 +270,39 @@ class KnownBounds(Ranges):
 
     def _of(self, var: ir.Var) -> Range:
         if var in self.values:
-            found = self.range(self.values[var])
+            known = self.range(self.values[var])
         elif var.mutable:
-            return self._held(var)
+            return self._all_values(var)
         else:
-            found = self.known.get(var, LIMITS[var.type.dtype])
-        low, high = self.narrowed.get(var, found)
-        return max(low, found[0]), min(high, found[1])
+            known = self.known.get(var, LIMITS[var.type.dtype])
+        low, high = self.narrowed.get(var, known)
+        return max(low, known[0]), min(high, known[1])
 
-    def _held(self, what: ir.Var | ir.Array) -> Range:
+    def _all_values(self, what: ir.Var | ir.Array) -> Range:
         """The range of all values that are anywhere assigned to a mutable variable, or stored to an array."""
-        values, kind = self.given.get(what), what.type.dtype
+        values, kind = self.assigned.get(what), what.type.dtype
         if not values:
             return LIMITS[kind]
-        before = self.narrowed, self.limits, self.seen
-        self.narrowed, self.limits, self.seen = {}, [], {}
-        self.given[what] = None  # values that depend on themselves are unbounded
-        found = [self.range(value) for value in values]
-        self.given[what] = [
-            ir.Const(low, what.type) for low in (min(low for low, _ in found), max(high for _, high in found))
+        before = self.narrowed, self.limits, self.cached
+        self.narrowed, self.limits, self.cached = {}, [], {}
+        self.assigned[what] = None  # values that depend on themselves are unbounded
+        ranges = [self.range(value) for value in values]
+        self.assigned[what] = [
+            ir.Const(low, what.type) for low in (min(low for low, _ in ranges), max(high for _, high in ranges))
         ]
-        self.narrowed, self.limits, self.seen = before
-        return min(low for low, _ in found), max(high for _, high in found)
+        self.narrowed, self.limits, self.cached = before
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def _chosen(self, cond: ir.Expr, a: ir.Expr, b: ir.Expr) -> Range:
         self.depth += 1
-        found = list[Range]()
+        ranges = list[Range]()
         for arm, holds in ((a, True), (b, False)):
             with self.under(cond, holds):
                 low, high = self.range(arm)
             if low <= high:  # else the arm is never selected
-                found.append((low, high))
+                ranges.append((low, high))
         self.depth -= 1
-        return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
+        return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else (0, 0)
 
     def _value(self, expr: ir.Expr) -> ir.Expr:
         while isinstance(expr, ir.Ref) and expr.var in self.values:
@@ -311,17 +311,19 @@ class KnownBounds(Ranges):
 
     def _is_wrapped(self, expr: ir.Expr) -> bool:
         """Whether an expression is arithmetic on signed integers converted to unsigned, so that it wraps around."""
-        found = self._value(expr)
-        if not (isinstance(found, ir.Apply) and found.op in ("add", "sub", "mul") and found.type.dtype in WORDS):
+        operation = self._value(expr)
+        if not (
+            isinstance(operation, ir.Apply) and operation.op in ("add", "sub", "mul") and operation.type.dtype in WORDS
+        ):
             return False
-        return all(self._signed(arg) is not None or isinstance(self._value(arg), ir.Const) for arg in found.args)
+        return all(self._signed(arg) is not None or isinstance(self._value(arg), ir.Const) for arg in operation.args)
 
     def _unwrapped(self, expr: ir.Expr) -> Range:
         """The range of such arithmetic, if it could not overflow."""
-        found = self._value(expr)
-        assert isinstance(found, ir.Apply)
-        args = [self.range(self._signed(arg) or self._value(arg)) for arg in found.args]
-        return interval(found.op, args, LONG)
+        operation = self._value(expr)
+        assert isinstance(operation, ir.Apply)
+        args = [self.range(self._signed(arg) or self._value(arg)) for arg in operation.args]
+        return interval(operation.op, args, LONG)
 
     def _rounds_down(self, a: ir.Expr, b: ir.Expr) -> bool:
         """Whether a - b rounds a down to a multiple of a power of two."""
@@ -336,8 +338,8 @@ class KnownBounds(Ranges):
 
     def extremes(self, key: Key) -> Range:
         match key:
-            case Opaque(range=found):
-                return found
+            case Opaque(range=known):
+                return known
             case ir.Var():
                 return self.exact(ir.Ref(key))
         return self.exact(ir.Index(*key))
@@ -353,12 +355,12 @@ class KnownBounds(Ranges):
                 return Sum({(kind, axis): 1}, offset)
             case ir.Ref(var=var) if not var.mutable:
                 if var not in self.sums:
-                    found = self._taken_apart(self.values[var]) if var in self.values else None
-                    self.sums[var] = Sum({var: 1}) if found is None else found
+                    linear = self._linear(self.values[var]) if var in self.values else None
+                    self.sums[var] = Sum({var: 1}) if linear is None else linear
                 return self.sums[var]
-        return self._taken_apart(expr) or Sum({Opaque(self.range(expr)): 1})
+        return self._linear(expr) or Sum({Opaque(self.range(expr)): 1})
 
-    def _taken_apart(self, expr: ir.Expr) -> Sum | None:
+    def _linear(self, expr: ir.Expr) -> Sum | None:
         match expr:
             case ir.Const() | ir.Stride() | ir.Index() | ir.Ref(var=ir.Var(mutable=False)):
                 return self.sum(expr) if not isinstance(expr, ir.Stride) or expr.field not in self.open else None
@@ -442,13 +444,13 @@ class KnownBounds(Ranges):
         rest = whole.plus(Sum({key: 1}), -n)
         arms = [self.sum(arm) for arm in value.args[value.op == "choose" :]]
         arms += [arms[0].times(-1)] if value.op == "abs" else []
-        found: list[int] = []
+        bounds: list[int] = []
         for arm, holds in zip(arms, (True, False), strict=True):
             with self.under(value.args[0], holds) if value.op == "choose" else nullcontext():
-                found.append(self.most(rest.plus(arm, n), depth, enough))
-            if found[-1] > enough != NEVER:
+                bounds.append(self.most(rest.plus(arm, n), depth, enough))
+            if bounds[-1] > enough != NEVER:
                 return best
-        return max(found)
+        return max(bounds)
 
     def _may_stay(self, value: ir.Apply) -> bool:
         """Whether a value is the absolute value of a number that may be the least of its type, which has none."""

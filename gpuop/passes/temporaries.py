@@ -39,8 +39,8 @@ class _Inliner:
         for stmt in block:
             if blocks(stmt):
                 if self.waiting:
-                    used = {e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref)}
-                    out += self.release(used)
+                    inner_vars = {e.var for inner in blocks(stmt) for e in expressions(inner) if isinstance(e, Ref)}
+                    out += self.release(inner_vars)
                 if isinstance(stmt, For):  # C evaluates these before every turn
                     out += self.release({b.var for b in (stmt.stop, stmt.step) if isinstance(b, Ref)}, unstable=True)
                 stmt = stmt if isinstance(stmt, While) else map_values(stmt, self.expr)
@@ -68,9 +68,9 @@ class _Inliner:
             return self.waiting.pop(expr.var).value
         return with_operands(expr, self.expr)
 
-    def release(self, wanted: set[Var], unstable: bool = False) -> list[Stmt]:
+    def release(self, needed: set[Var], unstable: bool = False) -> list[Stmt]:
         """Emit waiting bindings that are wanted; with `unstable` only those whose value a coming statement could change."""
-        now = [var for var, let in self.waiting.items() if var in wanted and (not unstable or self.unstable(let.value))]
+        now = [var for var, let in self.waiting.items() if var in needed and (not unstable or self.unstable(let.value))]
         return [self.waiting.pop(var) for var in now]
 
     def unstable(self, expr: Expr) -> bool:

@@ -27,21 +27,21 @@ def _block(block: Block) -> Block:
     out: list[Stmt] = []
     for stmt in block:
         inner = map_blocks(stmt, _block)
-        known = _values_to_expand(inner) if isinstance(inner, For) and inner.unroll == 0 else None
-        if known is None or not isinstance(inner, For):
+        values = _values_to_expand(inner) if isinstance(inner, For) and inner.unroll == 0 else None
+        if values is None or not isinstance(inner, For):
             out.append(inner)
             continue
-        for turn in known:
+        for turn in values:
             out += Copier(inner.body, {inner.var: constant(turn, INT)}).copy()
     return tuple(out)
 
 
 def _values_to_expand(loop: For) -> range | None:
     """The values of the counter, if they are known, no iteration ends early, and the text is not too long; else None."""
-    known = loop_values(loop)
-    if known is None or len(known) * size(loop.body) > MOST_EXPANDED or any(True for _ in leaving(loop.body)):
+    values = loop_values(loop)
+    if values is None or len(values) * size(loop.body) > MOST_EXPANDED or any(True for _ in leaving(loop.body)):
         return None
-    return known
+    return values
 
 
 def drop_hints(kernel: Kernel) -> Kernel:

@@ -16,7 +16,7 @@ from gpuop.ir.ops import OPS
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import loop_values, map_blocks, walk
-from gpuop.passes.lane_numbers import Counting, LaneNumbers
+from gpuop.passes.lane_numbers import LaneAnalysis, LaneNumbers
 
 
 def vectorize(kernel: Kernel) -> Kernel:
@@ -24,8 +24,8 @@ def vectorize(kernel: Kernel) -> Kernel:
         return kernel
     if not any(isinstance(stmt, ir.For) and stmt.lanes for stmt in walk(kernel.body)):
         return kernel
-    held = {stmt.array for stmt in walk(kernel.body) if isinstance(stmt, ir.Wide)}
-    return without_dead_code(replace(kernel, body=_Vectors(held).outside(kernel.body)))
+    arrays = {stmt.array for stmt in walk(kernel.body) if isinstance(stmt, ir.Wide)}
+    return without_dead_code(replace(kernel, body=_Vectors(arrays).outside(kernel.body)))
 
 
 class _Vectors:
@@ -39,12 +39,12 @@ class _Vectors:
         counting: the integers at constant distances from those of the first lane: indices of memory.
     """
 
-    def __init__(self, held: set[ir.Array]) -> None:
+    def __init__(self, arrays: set[ir.Array]) -> None:
         self.count = 1
         self.lane = ir.Ref(ir.Var("lane", Type(INT)))
-        self.held = {array: ir.Ref(ir.Var(array.hint, Type(array.type.dtype, array.elements))) for array in held}
+        self.vectors = {array: ir.Ref(ir.Var(array.hint, Type(array.type.dtype, array.elements))) for array in arrays}
         self.vars: dict[ir.Var, ir.Ref] = {}
-        self.counting = Counting(self.vars)
+        self.counting = LaneAnalysis(self.vars)
         self.out: list[ir.Stmt] = []
 
     def wide(self, type_: Type) -> Type:
@@ -62,12 +62,14 @@ class _Vectors:
         out: list[ir.Stmt] = []
         for stmt in block:
             match stmt:
-                case ir.Declare(array=array) if array in self.held:
+                case ir.Declare(array=array) if array in self.vectors:
                     continue
                 case ir.Wide(field=field, array=array, loads=loads, index=index, left=left):
-                    held, index = self.held[array], index if left is None else (*index, left)
-                    load = ir.Load(field, index, held.type)
-                    out.append(ir.Let(held.var, load, stmt.loc) if loads else ir.Store(field, index, held, stmt.loc))
+                    vector, index = self.vectors[array], index if left is None else (*index, left)
+                    load = ir.Load(field, index, vector.type)
+                    out.append(
+                        ir.Let(vector.var, load, stmt.loc) if loads else ir.Store(field, index, vector, stmt.loc)
+                    )
                 case ir.For(var=var, body=inner, lanes=True):
                     turns = loop_values(stmt)
                     assert turns is not None
@@ -89,10 +91,10 @@ class _Vectors:
         outer, self.out, vectors = self.out, [], dict(self.vars)
         for stmt in block:
             self.stmt(stmt, mask)
-        done, self.out = self.out, outer
+        body, self.out = self.out, outer
         for var in self.vars.keys() - vectors.keys():
             del self.vars[var]
-        return tuple(done)
+        return tuple(body)
 
     def stmt(self, stmt: ir.Stmt, mask: ir.Expr | None) -> None:
         match stmt:
@@ -101,8 +103,8 @@ class _Vectors:
             case ir.Assign(var=var, value=value):
                 new = self.spread(self.expr(value), self.wide(var.type))
                 old = self.vars[var]
-                chosen = new if mask is None else ir.Apply("choose", (mask, self.bind(new), old), old.type)
-                self.out.append(ir.Assign(old.var, chosen, stmt.loc))
+                selected = new if mask is None else ir.Apply("choose", (mask, self.bind(new), old), old.type)
+                self.out.append(ir.Assign(old.var, selected, stmt.loc))
             case ir.Store():  # by schedules alone, to memory of the thread's own that may be written for all lanes
                 self.store(stmt, self.expr(stmt.value))
             case ir.If():
@@ -123,17 +125,17 @@ class _Vectors:
             self.out.append(replace(stmt, value=self.bind(value)))
             return
         value = self.spread(value, self.wide(value.type.scalar))
-        if isinstance(stmt.memory, ir.Array) and stmt.memory in self.held:
-            self.out.append(ir.Let(self.held[stmt.memory].var, value, stmt.loc))
+        if isinstance(stmt.memory, ir.Array) and stmt.memory in self.vectors:
+            self.out.append(ir.Let(self.vectors[stmt.memory].var, value, stmt.loc))
         else:
             index, ahead = self.places(stmt.index)
             assert not ahead, "the elements that lanes store are no neighbours"
             self.out.append(replace(stmt, index=index, value=self.bind(value)))
 
     def let(self, stmt: ir.Let, var: ir.Var, value: ir.Expr) -> None:
-        found = None if var.mutable else self.counting.find(value)
-        if found is not None:
-            self.counting.of[var] = found.moved(lambda e: self.bind(e, var))
+        numbers = None if var.mutable else self.counting.find(value)
+        if numbers is not None:
+            self.counting.of[var] = numbers.moved(lambda e: self.bind(e, var))
             return
         value = self.expr(value)
         if var.mutable:
@@ -148,9 +150,9 @@ class _Vectors:
         if cond.type.lanes == 1:
             self.out.append(replace(stmt, then=self.block(stmt.then, mask), orelse=self.block(stmt.orelse, mask)))
             return
-        kept = ir.Var("t", cond.type, temporary=True)  # the branch may change what it was computed from
-        self.out.append(ir.Let(kept, cond, stmt.loc))
-        holds: ir.Expr = ir.Ref(kept)
+        copy = ir.Var("t", cond.type, temporary=True)  # the branch may change what it was computed from
+        self.out.append(ir.Let(copy, cond, stmt.loc))
+        holds: ir.Expr = ir.Ref(copy)
         for branch, test in ((stmt.then, holds), (stmt.orelse, ir.Apply("not", (holds,), cond.type))):
             if branch:
                 test = self.bind(test)
@@ -161,10 +163,10 @@ class _Vectors:
 
     def places(self, index: tuple[ir.Expr, ...]) -> tuple[tuple[ir.Expr, ...], tuple[int, ...]]:
         """The index of the element of the first lane, and the distances of the others if they are no neighbours."""
-        found = self.counting.find(index[-1])
-        assert found is not None and all(map(self.counting.same, index[:-1])), "the elements of lanes lie anywhere"
-        assert not found.are_limited, "the elements of lanes are the same"
-        return (*index[:-1], found.first), () if found.are_neighbours else found.ahead
+        numbers = self.counting.find(index[-1])
+        assert numbers is not None and all(map(self.counting.same, index[:-1])), "the elements of lanes lie anywhere"
+        assert not numbers.are_limited, "the elements of lanes are the same"
+        return (*index[:-1], numbers.first), () if numbers.are_neighbours else numbers.ahead
 
     def several(self, load: ir.Load) -> ir.Expr:
         """The elements of all lanes: a vector load of a row, single loads of a column of an array, or a gather of a field."""
@@ -182,22 +184,24 @@ class _Vectors:
 
     def limits(self, at: ir.Expr) -> tuple[ir.Expr, ...]:
         """The first index of limited ones, the number of indices from it on, and the distance to the least one."""
-        found = self.counting.find(at)
-        if found is None or not found.are_limited:
+        numbers = self.counting.find(at)
+        if numbers is None or not numbers.are_limited:
             return ()
-        first, last, type_ = found.first, found.last, found.first.type
-        left: ir.Expr = constant(self.count, type_.dtype)
+        first, last, type_ = numbers.first, numbers.last, numbers.first.type
+        count: ir.Expr = constant(self.count, type_.dtype)
         if last is not None:
-            left = self.bind(ir.Apply("sub", (last, first), type_))
-            left = self.bind(ir.Apply("add", (left, constant(1, type_.dtype)), type_))
-        if found.least is None:
-            return first, left
-        return first, left, self.bind(ir.Apply("sub", (found.least, first), type_))
+            count = self.bind(ir.Apply("sub", (last, first), type_))
+            count = self.bind(ir.Apply("add", (count, constant(1, type_.dtype)), type_))
+        if numbers.least is None:
+            return first, count
+        return first, count, self.bind(ir.Apply("sub", (numbers.least, first), type_))
 
-    def place(self, index: tuple[ir.Expr, ...], found: list[LaneNumbers | None], lane: int) -> tuple[ir.Expr, ...]:
+    def place(self, index: tuple[ir.Expr, ...], numbers: list[LaneNumbers | None], lane: int) -> tuple[ir.Expr, ...]:
         """The index of the element of a lane."""
-        pairs = zip(index, found, strict=True)
-        return tuple(at if known is None else self.bind(known.in_lane(lane)) for at, known in pairs)
+        pairs = zip(index, numbers, strict=True)
+        return tuple(
+            at if lane_numbers is None else self.bind(lane_numbers.in_lane(lane)) for at, lane_numbers in pairs
+        )
 
     # --- expressions --------------------------------------------------------------------------------------------
 
@@ -209,16 +213,16 @@ class _Vectors:
                 return self.vars[var]
             case ir.Ref(var=var):
                 return self.vars.get(var, expr)
-            case ir.Load(memory=ir.Array() as array) if array in self.held:
-                return self.held[array]
+            case ir.Load(memory=ir.Array() as array) if array in self.vectors:
+                return self.vectors[array]
             case ir.Load(index=index) if not all(map(self.counting.same, index)):
                 return self.several(expr)
             case ir.Apply(op=op, args=args):
-                moved = [self.expr(a) for a in args]
-                if all(a.type.lanes == 1 for a in moved):
+                operands = [self.expr(a) for a in args]
+                if all(a.type.lanes == 1 for a in operands):
                     return expr
-                wanted, result = OPS[op].rule(op, [a.type for a in moved])
-                return ir.Apply(op, tuple(map(self.operand, moved, wanted)), result)
+                types, result = OPS[op].rule(op, [a.type for a in operands])
+                return ir.Apply(op, tuple(map(self.operand, operands, types)), result)
             case ir.Cast(arg=arg, type=type_) | ir.Bits(arg=arg, type=type_):
                 operand = self.expr(arg)
                 return replace(expr, arg=operand, type=Type(type_.dtype, operand.type.lanes))
@@ -229,24 +233,24 @@ class _Vectors:
             case _:
                 ir.assert_never(expr)
 
-    def numbers(self, found: LaneNumbers) -> ir.Ref:
+    def numbers(self, lane_numbers: LaneNumbers) -> ir.Ref:
         """The vector of the values of an integer in all lanes."""
-        first, type_ = found.first, self.wide(found.first.type)
+        first, type_ = lane_numbers.first, self.wide(lane_numbers.first.type)
         lanes: ir.Expr = self.lane
-        if not found.are_neighbours:
-            lanes = self.bind(ir.Pack(tuple(constant(k, first.type.dtype) for k in found.ahead), type_))
+        if not lane_numbers.are_neighbours:
+            lanes = self.bind(ir.Pack(tuple(constant(k, first.type.dtype) for k in lane_numbers.ahead), type_))
         elif type_ != self.lane.type:
             lanes = self.bind(ir.Cast(self.lane, type_, saturate=False))
         numbers = self.bind(ir.Apply("add", (self.bind(self.spread(first, type_)), lanes), type_))
-        for op, limit in (("max", found.least), ("min", found.last)):
+        for op, limit in (("max", lane_numbers.least), ("min", lane_numbers.last)):
             if limit is not None:
                 numbers = self.bind(ir.Apply(op, (numbers, self.bind(self.spread(limit, type_))), type_))
         assert isinstance(numbers, ir.Ref)
         return numbers
 
-    def operand(self, atom: ir.Expr, wanted: Type) -> ir.Expr:
-        return self.bind(self.spread(atom, wanted))
+    def operand(self, atom: ir.Expr, type_: Type) -> ir.Expr:
+        return self.bind(self.spread(atom, type_))
 
-    def spread(self, expr: ir.Expr, wanted: Type) -> ir.Expr:
+    def spread(self, expr: ir.Expr, type_: Type) -> ir.Expr:
         """A scalar in all lanes."""
-        return ir.Cast(expr, wanted, saturate=False) if expr.type.lanes < wanted.lanes else expr
+        return ir.Cast(expr, type_, saturate=False) if expr.type.lanes < type_.lanes else expr

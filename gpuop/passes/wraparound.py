@@ -30,11 +30,11 @@ class _Wrapping:
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
         for stmt in block:
-            met = stmt
+            new = stmt
             if isinstance(stmt, Let) and stmt.value.type.kind in "iu":
-                met = self.let(stmt, collector(out, stmt.loc))
+                new = self.let(stmt, collector(out, stmt.loc))
             self.ranges.meet(stmt)
-            out.append(map_blocks(met, self.block))
+            out.append(map_blocks(new, self.block))
         return tuple(out)
 
     def let(self, stmt: Let, b: Builder) -> Let:
@@ -45,14 +45,14 @@ class _Wrapping:
         return stmt
 
 
-def _overflows(expr: Apply, found: Range) -> bool:
+def _overflows(expr: Apply, bounds: Range) -> bool:
     if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
-        return expr.type.dtype is USHORT and expr.op == "mul" and found[1] > LIMITS[INT][1]
-    return not fits(found, expr.type.dtype)
+        return expr.type.dtype is USHORT and expr.op == "mul" and bounds[1] > LIMITS[INT][1]
+    return not fits(bounds, expr.type.dtype)
 
 
 def _wrapped(b: Builder, expr: Apply) -> Expr:
     unsigned = Type(UNSIGNED.get(expr.type.dtype, UINT))
     args = [b.cast(a, unsigned, saturate=False) for a in expr.args]
-    done = b.apply("sub", 0, *args) if expr.op == "neg" else b.apply(expr.op, *args)
-    return Cast(done, expr.type, saturate=False)
+    result = b.apply("sub", 0, *args) if expr.op == "neg" else b.apply(expr.op, *args)
+    return Cast(result, expr.type, saturate=False)

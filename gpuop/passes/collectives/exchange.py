@@ -45,8 +45,8 @@ class GroupValues:
         shuffles = target is not None and target.shuffles
         self.in_warp = shuffles and self.part.in_warp
         self.of_warps = shuffles and self.part.of_warps
-        self.held = Var(stmt.var.hint, stmt.var.type, mutable=True, temporary=stmt.var.temporary)
-        self.stored, self.turn = False, 0
+        self.value_var = Var(stmt.var.hint, stmt.var.type, mutable=True, temporary=stmt.var.temporary)
+        self.stored, self.buffer = False, 0
 
     # --- local memory -------------------------------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ class GroupValues:
     def memory(self) -> Array:
         shape = self.part.shape
         return self.shared.arrays.setdefault(
-            (self.held.type, shape, self.turn), Array("together", self.held.type, shape, "local")
+            (self.value_var.type, shape, self.buffer), Array("together", self.value_var.type, shape, "local")
         )
 
     def put(self, value: Expr) -> None:
@@ -72,18 +72,18 @@ class GroupValues:
         self.out.append(Barrier("local", self.stmt.loc))
 
     def load(self, at: Expr) -> Expr:
-        return self.b.bind(Load(self.memory, self.part.place(at), self.held.type))
+        return self.b.bind(Load(self.memory, self.part.place(at), self.value_var.type))
 
     def load_for_all(self, at: Expr, common: bool = True) -> Expr:
         """A value for all threads. Tail threads get their own, unless the value is `common` to the whole work-group."""
         if self.part.inside is None or (common and self.part.parts == 1):
             return self.load(at)
-        found = Var("other", self.held.type, mutable=True, temporary=True)
-        self.out.append(Let(found, self.stmt.value, self.stmt.loc))
+        result = Var("other", self.value_var.type, mutable=True, temporary=True)
+        self.out.append(Let(result, self.stmt.value, self.stmt.loc))
         before = self.apart()
-        self.out.append(Assign(found, self.load(at), self.stmt.loc))
+        self.out.append(Assign(result, self.load(at), self.stmt.loc))
         self.under([], self.rejoin(before))
-        return Ref(found)
+        return Ref(result)
 
     def under(self, tests: list[Expr | None], body: Iterable[Stmt]) -> None:
         """Append statements for the threads of the part for which conditions hold."""
@@ -97,24 +97,24 @@ class GroupValues:
         return before
 
     def rejoin(self, before: list[Stmt]) -> list[Stmt]:
-        made, self.out = self.out, before
+        inner, self.out = self.out, before
         self.b = collector(before, self.stmt.loc)
-        return made
+        return inner
 
     # --- combining ----------------------------------------------------------------------------------------------------
 
     def combined(self, left: Expr, right: Expr) -> Expr:
-        made = self.stmt.combination
-        assert isinstance(made, Combination)
-        copier = Copier(made.body, {made.left: left, made.right: right})
+        combination = self.stmt.combination
+        assert isinstance(combination, Combination)
+        copier = Copier(combination.body, {combination.left: left, combination.right: right})
         self.out += copier.copy()
-        return copier.expr(made.result)
+        return copier.expr(combination.result)
 
     def set(self, value: Expr) -> None:
-        self.out.append(Assign(self.held, value, self.stmt.loc))
+        self.out.append(Assign(self.value_var, value, self.stmt.loc))
 
     def hold(self, value: Expr) -> None:
-        self.out.append(Let(self.held, value, self.stmt.loc))
+        self.out.append(Let(self.value_var, value, self.stmt.loc))
 
     def shuffle(self, kind: str, value: Expr, at: Expr) -> Expr:
         """The value of another lane of the warp, component by component; halves are floats in registers."""
@@ -122,8 +122,8 @@ class GroupValues:
         lanes = []
         for lane in self.b.lanes(value):
             var = Var("other", passed, temporary=True)
-            given = self.b.cast(lane, passed)
+            arg = self.b.cast(lane, passed)
             over = WARP if kind == "warp ballot" else self.part.width
-            self.out.append(Collective(kind, var, given, over, at, word=self.stmt.word, loc=self.stmt.loc))
+            self.out.append(Collective(kind, var, arg, over, at, word=self.stmt.word, loc=self.stmt.loc))
             lanes.append(self.b.cast(Ref(var), value.type.scalar))
         return self.b.pack(lanes)

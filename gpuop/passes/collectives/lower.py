@@ -32,7 +32,7 @@ def _block(memory: GroupMemory, block: Block, looping: bool) -> Block:
     out: list[Stmt] = []
     for stmt in block:
         if isinstance(stmt, Collective):
-            out += GroupOperation(memory, stmt, looping).made()
+            out += GroupOperation(memory, stmt, looping).statements()
         else:
             around = looping or isinstance(stmt, (For, While))
             out.append(map_blocks(stmt, lambda inner, around=around: _block(memory, inner, around)))  # type: ignore[misc]

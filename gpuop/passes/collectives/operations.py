@@ -29,7 +29,7 @@ FAN = 4  # values that a thread combines at each level: fewer levels need fewer 
 class GroupOperation(GroupValues):
     """The statements of one operation."""
 
-    def made(self) -> Block:
+    def statements(self) -> Block:
         stmt = self.stmt
         if self.part.size == 1:
             value: Expr = stmt.outside if stmt.kind == "before" and stmt.outside is not None else stmt.value
@@ -55,11 +55,11 @@ class GroupOperation(GroupValues):
                 self.stored = False
                 continue
             if not self.stored:
-                self.put(Ref(self.held))
+                self.put(Ref(self.value_var))
             self.wait()
             shuffles_next = self.of_warps and k == 0
             self.reduce_in_memory(reach, count, again=not shuffles_next and (reach > 1 or not first))
-        total: Expr = Ref(self.held)
+        total: Expr = Ref(self.value_var)
         if first:
             return self.b.apply("choose", self.b.apply("eq", self.number, 0), total, self.stmt.value)
         zero = constant(0, INT)
@@ -74,7 +74,7 @@ class GroupOperation(GroupValues):
         """The first `reach` threads combine `count` values each; they store the result if it is combined `again`."""
         part, mine = self.part, self.b.apply("lt", self.number, reach)
         before = self.apart()
-        items: list[tuple[Expr, Expr | None]] = [(Ref(self.held), None)]
+        items: list[tuple[Expr, Expr | None]] = [(Ref(self.value_var), None)]
         for k in range(1, count):
             if k * reach < part.size:
                 at = self.b.apply("add", self.number, k * reach)
@@ -85,7 +85,7 @@ class GroupOperation(GroupValues):
                 items.append((self.load(at), test))
         self.set(self.pairwise(items))
         if again:
-            self.out.append(self.store(self.number, Ref(self.held)))
+            self.out.append(self.store(self.number, Ref(self.value_var)))
         self.under([mine], self.rejoin(before))
 
     def pairwise(self, items: Sequence[tuple[Expr, Expr | None]]) -> Expr:
@@ -103,11 +103,11 @@ class GroupOperation(GroupValues):
         """Combine values by shuffles: two distances for four values."""
         for step in range(count.bit_length() - 1):
             distance = reach << step
-            other = self.shuffle("warp down", Ref(self.held), constant(distance, INT))
+            other = self.shuffle("warp down", Ref(self.value_var), constant(distance, INT))
             test = None
             if not self.part.has((reach << (count.bit_length() - 1)) - 1):
                 test = self.b.apply("lt", self.b.apply("add", self.number, distance), self.part.members)
-            self.set(self.joined(Ref(self.held), other, test))
+            self.set(self.joined(Ref(self.value_var), other, test))
 
     def voted(self) -> Expr:
         """A bit for each thread: the ballot of the warp, restricted to the part, or the reduction of all bits."""
@@ -138,37 +138,37 @@ class GroupOperation(GroupValues):
                 self.scan_in_warp(distance)
             else:
                 if not self.stored:
-                    self.put(Ref(self.held))
+                    self.put(Ref(self.value_var))
                 self.wait()
                 combine = self.scan_in_order if distance < WARP else self.scan_in_halves
                 combine(distance, before or 2 * distance < size)
             distance *= 2
         if not before:
-            return Ref(self.held)
+            return Ref(self.value_var)
         assert self.stmt.outside is not None
         later = self.b.apply("gt", self.number, 0)
         if self.in_warp:
-            found = self.shuffle("warp up", Ref(self.held), constant(1, INT))
+            other = self.shuffle("warp up", Ref(self.value_var), constant(1, INT))
         else:
             self.wait()
-            found = self.load_for_all(self.b.apply("max", self.b.apply("sub", self.number, 1), 0), common=False)
-        return self.b.apply("choose", later, found, self.stmt.outside)
+            other = self.load_for_all(self.b.apply("max", self.b.apply("sub", self.number, 1), 0), common=False)
+        return self.b.apply("choose", later, other, self.stmt.outside)
 
     def scan_in_warp(self, distance: int) -> None:
-        other = self.shuffle("warp up", Ref(self.held), constant(distance, INT))
-        both = self.combined(other, Ref(self.held))
-        self.set(self.b.apply("choose", self.is_behind(distance), both, Ref(self.held)))
+        other = self.shuffle("warp up", Ref(self.value_var), constant(distance, INT))
+        both = self.combined(other, Ref(self.value_var))
+        self.set(self.b.apply("choose", self.is_behind(distance), both, Ref(self.value_var)))
 
     def scan_in_order(self, distance: int, again: bool) -> None:
         """A step of a scan in memory among 32 threads in a row; results go to the other array."""
         mine = self.is_behind(distance)
         before = self.apart()
         other = self.load(self.b.apply("sub", self.number, distance))
-        self.set(self.combined(other, Ref(self.held)))
+        self.set(self.combined(other, Ref(self.value_var)))
         self.under([mine], self.rejoin(before))
         if again:
-            self.turn = 1 - self.turn
-            self.under([], (self.store(self.number, Ref(self.held)),))
+            self.buffer = 1 - self.buffer
+            self.under([], (self.store(self.number, Ref(self.value_var)),))
             self.shared.used.add(self.memory)
 
     def is_behind(self, distance: int) -> Expr:
@@ -182,9 +182,9 @@ class GroupOperation(GroupValues):
         before = self.apart()
         last = self.b.apply("sub", self.b.apply("and", self.number, -distance), 1)
         other = self.load(last)
-        self.set(self.combined(other, Ref(self.held)))
+        self.set(self.combined(other, Ref(self.value_var)))
         if again:
-            self.out.append(self.store(self.number, Ref(self.held)))
+            self.out.append(self.store(self.number, Ref(self.value_var)))
         self.under([mine], self.rejoin(before))
 
     # --- one thread's value -------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class GroupOperation(GroupValues):
         """The value at a position of the sorted order: each thread counts the values before its own, which is its position."""
         b, stmt, part = self.b, self.stmt, self.part
         assert stmt.at is not None
-        wanted = b.apply("min", b.apply("max", stmt.at, 0), b.apply("sub", part.members, 1))
+        position = b.apply("min", b.apply("max", stmt.at, 0), b.apply("sub", part.members, 1))
         self.put(stmt.value)
         self.wait()
         place, turn = Var("place", Type(INT), mutable=True, temporary=True), Var("other", Type(INT), temporary=True)
@@ -208,7 +208,7 @@ class GroupOperation(GroupValues):
         zero, one = constant(0, INT), constant(1, INT)
         self.under([], (For(turn, zero, part.members, one, tuple(self.rejoin(before)), 1, stmt.loc),))
         self.wait()
-        self.under([self.b.apply("eq", Ref(place), wanted)], (self.store(zero, stmt.value),))
+        self.under([self.b.apply("eq", Ref(place), position)], (self.store(zero, stmt.value),))
         self.wait()
         return self.load_for_all(zero)
 
@@ -242,10 +242,10 @@ class GroupOperation(GroupValues):
 
 def _stages(size: int) -> list[tuple[int, int]]:
     """The number of threads at each step, and the number of values that each of them combines."""
-    found = [(WARP, -(-size // WARP))] if size > WARP else []
+    stages = [(WARP, -(-size // WARP))] if size > WARP else []
     reach = min(WARP, 1 << (size - 1).bit_length())
     while reach > 1:
         count = min(FAN, reach)
         reach //= count
-        found.append((reach, count))
-    return found
+        stages.append((reach, count))
+    return stages

@@ -129,12 +129,12 @@ class _Group:
 
     def inside(self) -> Expr | None:
         """The test whether the thread is in the grid, where tail threads run too; else None."""
-        found: Expr | None = None
+        result: Expr | None = None
         for axis, have in self.have.items():
             if self.whole and not isinstance(have, Const):
                 test = self.b.apply("lt", self.local(axis), have)
-                found = test if found is None else self.b.apply("and", found, test)
-        return found
+                result = test if result is None else self.b.apply("and", result, test)
+        return result
 
     def in_a_row(self, size: int, threads: int) -> PartOfGroup:
         """Parts of `size` threads in row-major order. Where the grid ends in the group, only its threads are counted."""
@@ -184,8 +184,8 @@ class _Group:
 
 def conjunction(b: Builder, tests: list[Expr | None]) -> Expr:
     """The conjunction of the conditions that are not None."""
-    found: Expr = constant(True, BOOL)
+    result: Expr = constant(True, BOOL)
     for test in tests:
         if test is not None:
-            found = test if isinstance(found, Const) else b.apply("and", found, test)
-    return found
+            result = test if isinstance(result, Const) else b.apply("and", result, test)
+    return result

@@ -75,12 +75,12 @@ class RegionGuard:
             if isinstance(stmt, Let) and self._is_free(stmt, free) and not stmt.var.mutable:
                 free.add(stmt.var)
         ahead: set[int] = set()
-        wanted: set[Var] = set()
+        needed: set[Var] = set()
         for stmt in reversed(run):
-            used = isinstance(stmt, Let) and (stmt.var in wanted or self.uses[stmt.var] > here[stmt.var])
+            used = isinstance(stmt, Let) and (stmt.var in needed or self.uses[stmt.var] > here[stmt.var])
             if isinstance(stmt, Let) and used and self._is_free(stmt, free):
                 ahead.add(id(stmt))
-                wanted |= {e.var for e in walk_expr(stmt.value) if isinstance(e, Ref)}
+                needed |= {e.var for e in walk_expr(stmt.value) if isinstance(e, Ref)}
         return ahead
 
     @staticmethod
@@ -89,16 +89,16 @@ class RegionGuard:
 
     def _spread(self, stmt: Stmt, var: Var, out: list[Stmt]) -> list[Stmt]:
         """The binding as an assignment to a variable that is declared outside."""
-        kept = var if var.mutable else self.moved.setdefault(var, replace(var, mutable=True))
-        out.append(Let(kept, constant(0, var.type.dtype)))
+        outer = var if var.mutable else self.moved.setdefault(var, replace(var, mutable=True))
+        out.append(Let(outer, constant(0, var.type.dtype)))
         if isinstance(stmt, Let):
-            return [Assign(kept, self._expr(stmt.value), stmt.loc)]
+            return [Assign(outer, self._expr(stmt.value), stmt.loc)]
         inner = replace(var)
         copied = self._copied(stmt)
         assert isinstance(copied, Atomic)
         return [
             Atomic(copied.op, copied.memory, copied.index, copied.args, inner, None, copied.loc),
-            Assign(kept, Ref(inner)),
+            Assign(outer, Ref(inner)),
         ]
 
     def _copied(self, stmt: Stmt) -> Stmt:
@@ -112,5 +112,5 @@ class RegionGuard:
 
 def uses_of(block: Iterable[Stmt]) -> Counter[Var]:
     block = tuple(block)
-    read = Counter(e.var for e in expressions(block) if isinstance(e, Ref))
-    return read + Counter(stmt.var for stmt in walk(block) if isinstance(stmt, Assign))
+    reads = Counter(e.var for e in expressions(block) if isinstance(e, Ref))
+    return reads + Counter(stmt.var for stmt in walk(block) if isinstance(stmt, Assign))

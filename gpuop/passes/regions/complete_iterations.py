@@ -17,15 +17,15 @@ from gpuop.ir.visit import leaving, map_blocks, walk
 FALSE, TRUE = constant(False, BOOL), constant(True, BOOL)
 
 
-def complete_turns(kernel: Kernel) -> Kernel:
+def complete_iterations(kernel: Kernel) -> Kernel:
     opencl = kernel.target is None or kernel.target.backend == "opencl"
-    found = opencl and any(isinstance(stmt, While) and _goes_on(stmt) for stmt in walk(kernel.body))
-    return replace(kernel, body=_block(kernel.body)) if found else kernel
+    applies = opencl and any(isinstance(stmt, While) and _goes_on(stmt) for stmt in walk(kernel.body))
+    return replace(kernel, body=_block(kernel.body)) if applies else kernel
 
 
 def _block(block: Block) -> Block:
     inner = (map_blocks(stmt, _block) for stmt in block)
-    return tuple(_Turn().of(stmt) if isinstance(stmt, While) and _goes_on(stmt) else stmt for stmt in inner)
+    return tuple(_Iteration().of(stmt) if isinstance(stmt, While) and _goes_on(stmt) else stmt for stmt in inner)
 
 
 def _goes_on(loop: While) -> bool:
@@ -34,7 +34,7 @@ def _goes_on(loop: While) -> bool:
     return waits and any(isinstance(stmt, Continue) for stmt in leaving(loop.body))
 
 
-class _Turn:
+class _Iteration:
     """An iteration of a loop.
 
     Attributes:

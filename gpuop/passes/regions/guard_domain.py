@@ -8,13 +8,13 @@ from gpuop.ir.build import collector
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Barrier, Collective, Declare, Expr, If, Index, Stmt
 from gpuop.ir.visit import walk
-from gpuop.passes.regions.complete_iterations import complete_turns
-from gpuop.passes.regions.hoist_barriers import lift_barriers
-from gpuop.passes.regions.predicate import Masking
+from gpuop.passes.regions.complete_iterations import complete_iterations
+from gpuop.passes.regions.hoist_barriers import hoist_barriers
+from gpuop.passes.regions.predicate import Predication
 
 
 def guard_domain(kernel: Kernel) -> Kernel:
-    kernel = lift_barriers(complete_turns(kernel))
+    kernel = hoist_barriers(complete_iterations(kernel))
     head: list[Stmt] = [stmt for stmt in kernel.body if _is_shared(stmt)]
     body = tuple(stmt for stmt in kernel.body if not _is_shared(stmt))
     b = collector(head, hint="inside")
@@ -26,7 +26,7 @@ def guard_domain(kernel: Kernel) -> Kernel:
     if test is None:
         return kernel
     if any(isinstance(stmt, (Barrier, Collective)) for stmt in walk(body)):
-        return replace(kernel, body=(*head, *Masking(kernel, test).block(body)))
+        return replace(kernel, body=(*head, *Predication(kernel, test).block(body)))
     return replace(kernel, body=(*head, If(test, body)))
 
 

@@ -15,7 +15,7 @@ from gpuop.ir.visit import blocks, leaving, map_blocks, walk
 from gpuop.passes.regions.barrier_regions import RegionGuard, uses_of
 
 
-def lift_barriers(kernel: Kernel) -> Kernel:
+def hoist_barriers(kernel: Kernel) -> Kernel:
     inside = any(isinstance(inner, Barrier) for stmt in kernel.body for b in blocks(stmt) for inner in walk(b))
     return replace(kernel, body=_block(kernel.body)) if inside else kernel
 
@@ -33,9 +33,9 @@ def _lifted(stmt: If) -> list[Stmt]:
     b = collector(out, stmt.loc)
     holds: Expr = stmt.cond
     if isinstance(holds, Ref) and holds.var.mutable:  # the branch may change it
-        kept = replace(holds.var, mutable=False)
-        out.append(Let(kept, holds, stmt.loc))
-        holds = Ref(kept)
+        copy = replace(holds.var, mutable=False)
+        out.append(Let(copy, holds, stmt.loc))
+        holds = Ref(copy)
     fails = b.apply("not", holds) if stmt.orelse else holds
     for test, branch in ((holds, stmt.then), (fails, stmt.orelse)):
         out += RegionGuard(test, uses_of(branch)).block(branch)

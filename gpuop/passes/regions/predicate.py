@@ -16,7 +16,7 @@ from gpuop.ir.visit import blocks, values, walk_expr
 from gpuop.passes.regions.barrier_regions import RegionGuard, uses_of
 
 
-class Masking(RegionGuard):
+class Predication(RegionGuard):
     """Puts barrier regions under the condition that a thread is in the grid, except statements that decide about barriers."""
 
     def __init__(self, kernel: Kernel, test: ir.Expr) -> None:
@@ -25,9 +25,9 @@ class Masking(RegionGuard):
         self.needed: set[ir.Var | ir.Array] = (
             set()
         )  # variables and arrays that decide about barriers: tail threads compute them too
-        known = -1
-        while known != len(self.for_all) + len(self.needed):
-            known = len(self.for_all) + len(self.needed)
+        size = -1
+        while size != len(self.for_all) + len(self.needed):
+            size = len(self.for_all) + len(self.needed)
             self._scan(kernel.body, False)
 
     def _scan(self, block: ir.Block, leaving: bool) -> bool:
@@ -36,7 +36,7 @@ class Masking(RegionGuard):
         Args:
             leaving: whether a `break` here leaves a loop that all threads run.
         """
-        found = False
+        any_ = False
         for stmt in block:
             loop = isinstance(stmt, (ir.For, ir.While))
             inner = [self._scan(b, id(stmt) in self.for_all if loop else leaving) for b in blocks(stmt)]
@@ -52,8 +52,8 @@ class Masking(RegionGuard):
             if matters and not isinstance(stmt, ir.Collective):  # tail threads may contribute any value to it
                 self.needed |= {symbol for v in values(stmt) for symbol in _symbols(v)}
             # an assignment or a barrier makes all threads run the block around it, a binding does not
-            found |= matters and not isinstance(stmt, ir.Let)
-        return found
+            any_ |= matters and not isinstance(stmt, ir.Let)
+        return any_
 
     def _is_needed(self, stmt: ir.Stmt) -> bool:
         match stmt:
@@ -79,8 +79,8 @@ class Masking(RegionGuard):
                 ir.assert_never(stmt)
 
     def is_for_all(self, stmt: ir.Stmt) -> bool:
-        wanted = isinstance(stmt, (ir.Barrier, ir.Collective, ir.Break, ir.Continue)) or id(stmt) in self.for_all
-        return wanted or self._is_needed(stmt)
+        decides = isinstance(stmt, (ir.Barrier, ir.Collective, ir.Break, ir.Continue)) or id(stmt) in self.for_all
+        return decides or self._is_needed(stmt)
 
 
 def _symbols(expr: ir.Expr) -> Iterator[ir.Var | ir.Array]:

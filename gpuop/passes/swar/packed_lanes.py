@@ -72,12 +72,12 @@ class PackedLanes:
         return Packed((value, value), 0, lambda bits: (splat(value, bits),) * (bits // 8))
 
     def packed(self, bits: int, words: Words, range_: Range) -> Packed:
-        return Packed(range_, bits, lambda wanted: self.converted(words, wanted), {bits: words})
+        return Packed(range_, bits, lambda other: self.converted(words, other), {bits: words})
 
-    def converted(self, words: Words, wanted: int) -> Words:
+    def converted(self, words: Words, bits: int) -> Words:
         """Words in the other form: bytes widened to 16 bits, or lanes of 16 bits, which hold bytes, narrowed."""
         b = self.b
-        if words not in self.forms and wanted == 16:
+        if words not in self.forms and bits == 16:
             (word,) = words
             self.forms[words] = b.apply("and", word, splat(255, 16)), self.bytes(word, uint(0), ODD)
         elif words not in self.forms:
@@ -149,27 +149,27 @@ class PackedLanes:
         return None
 
     def power(self, exponent: int) -> Packed:
-        found = self.number(1 << exponent)
-        assert found is not None
-        return found
+        result = self.number(1 << exponent)
+        assert result is not None
+        return result
 
     def shifted(self, x: Packed, count: int, range_: Range) -> Packed:
         """Lanes shifted to the right; the bits from the next lane are masked out."""
         words = x.form(x.bits)
         if (x.bits, count) == (16, 8):
             return Packed(range_, 16, lambda bits: self.high(words, bits))
-        moved = self.each("shr", words, (uint(count),) * len(words))
+        bits_right = self.each("shr", words, (uint(count),) * len(words))
         return self.packed(
-            x.bits, self.each("and", moved, (splat(MOST[x.bits] >> count, x.bits),) * len(words)), range_
+            x.bits, self.each("and", bits_right, (splat(MOST[x.bits] >> count, x.bits),) * len(words)), range_
         )
 
     def masked(self, x: Packed, most: int) -> Packed:
         """The low bits of lanes."""
         mask = self.number(most)
         assert mask is not None
-        found = self.apply("and", x, mask)
-        assert found is not None
-        return found
+        result = self.apply("and", x, mask)
+        assert result is not None
+        return result
 
     # --- conditions ---------------------------------------------------------------------------------------------
 
@@ -182,10 +182,10 @@ class PackedLanes:
             return None
         a, c = x.form(bits), y.form(bits)
         if op in ("eq", "ne"):
-            found = self.equal(bits, self.each("xor", a, c))
-            return self.inverted(found) if op == "ne" else found
-        found = Flags(bits, self.each("sub", self.each("or", a, highest(bits)), c))  # x ≥ y
-        return self.inverted(found) if op == "lt" else found
+            flags = self.equal(bits, self.each("xor", a, c))
+            return self.inverted(flags) if op == "ne" else flags
+        flags = Flags(bits, self.each("sub", self.each("or", a, highest(bits)), c))  # x ≥ y
+        return self.inverted(flags) if op == "lt" else flags
 
     def equal(self, bits: int, differs: Words) -> Flags:
         return Flags(bits, self.each("sub", highest(bits), differs), differs)

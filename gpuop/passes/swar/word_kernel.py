@@ -95,17 +95,17 @@ class WordKernel:
                 self.out.append(stmt)
                 return True
             case ir.Let(var=var, value=value) if not var.mutable:
-                found = self.value(value)
-                if found is not None:
-                    self.known[var] = found
-                return found is not None
+                parts = self.value(value)
+                if parts is not None:
+                    self.known[var] = parts
+                return parts is not None
             case ir.Write(point=None):
                 return self.write(stmt)
         return False
 
     def write(self, stmt: ir.Write) -> bool:
-        found = self.value(stmt.value)
-        values = [v for v in found or [] if isinstance(v, Packed)]
+        parts = self.value(stmt.value)
+        values = [v for v in parts or [] if isinstance(v, Packed)]
         if not values:
             return False
         if stmt.field not in self.fields:
@@ -127,8 +127,8 @@ class WordKernel:
         """The components of a value."""
         match expr:
             case ir.Const(value=number) if expr.type.integer:
-                found = self.lanes.number(int(number))
-                return None if found is None else [found]
+                packed = self.lanes.number(int(number))
+                return None if packed is None else [packed]
             case ir.Ref(var=var):
                 return self.known.get(var)
             case ir.Read():
@@ -143,30 +143,30 @@ class WordKernel:
                 return None if values is None else self.joined([self.cast(v, expr) for v in values])
             case ir.Apply(op=op, args=args):
                 operands = [self.value(a) for a in args]
-                given = [o for o in operands if o is not None]
-                if len(given) < len(operands):
+                present = [o for o in operands if o is not None]
+                if len(present) < len(operands):
                     return None
-                count = max(map(len, given))
-                spread = [o * count if len(o) < count else o for o in given]
+                count = max(map(len, present))
+                spread = [o * count if len(o) < count else o for o in present]
                 return self.joined([self.apply(op, list(v), expr) for v in zip(*spread, strict=True)])
         return None
 
     def joined(self, parts: list[list[Value] | None]) -> list[Value] | None:
-        found = [v for part in parts if part is not None for v in part]
-        return None if None in parts else found
+        result = [v for part in parts if part is not None for v in part]
+        return None if None in parts else result
 
     def cast(self, value: Value, cast: ir.Cast) -> list[Value] | None:
-        wanted = cast.type.dtype
+        dtype = cast.type.dtype
         if cast.type.lanes > 1 and cast.arg.type.lanes == 1:
             return None
         if isinstance(value, Flags):
-            return [value] if wanted is BOOL else [self.lanes.truth(value)] if wanted.kind in "iu" else None
-        if wanted.kind not in "iu":
+            return [value] if dtype is BOOL else [self.lanes.truth(value)] if dtype.kind in "iu" else None
+        if dtype.kind not in "iu":
             return None
-        most = LIMITS[wanted][1]
+        most = LIMITS[dtype][1]
         if value.range[1] <= most:
             return [value]
-        if not cast.saturate and wanted.kind == "u":
+        if not cast.saturate and dtype.kind == "u":
             return [self.lanes.masked(value, most)]
         limit = self.lanes.number(most)
         clamped = None if limit is None or not cast.saturate else self.lanes.apply("min", value, limit)
@@ -174,10 +174,10 @@ class WordKernel:
 
     def apply(self, op: str, values: list[Value], expr: ir.Apply) -> list[Value] | None:
         """An operation on one component."""
-        lanes, found = self.lanes, None
+        lanes, result = self.lanes, None
         match op, values:
             case "choose", [Flags() as test, Packed() as x, Packed() as y]:
-                found = lanes.chosen(test, x, y)
+                result = lanes.chosen(test, x, y)
             case "and" | "or" | "xor", [Flags() as x, Flags() as y]:
                 return [lanes.combined(op, x, y)]
             case "not", [Flags() as x]:
@@ -186,10 +186,10 @@ class WordKernel:
                 flags = lanes.compared(op, x, y)
                 return None if flags is None else [flags]
             case _, [Packed() as x, Packed() as y]:
-                found = lanes.apply(op, x, y)
-        if found is not None and found.range[1] > LIMITS[expr.type.dtype][1]:  # it wraps in its own type
-            found = lanes.masked(found, LIMITS[expr.type.dtype][1]) if expr.type.kind == "u" else None
-        return None if found is None else [found]
+                result = lanes.apply(op, x, y)
+        if result is not None and result.range[1] > LIMITS[expr.type.dtype][1]:  # it wraps in its own type
+            result = lanes.masked(result, LIMITS[expr.type.dtype][1]) if expr.type.kind == "u" else None
+        return None if result is None else [result]
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -202,8 +202,8 @@ class WordKernel:
         planes = read.field.type.planes
         if read.element is not None and not isinstance(read.element, ir.Const):
             return None
-        chosen = range(planes) if read.element is None else [min(max(int(read.element.value), 0), planes - 1)]
-        return [self.lane_values(read, there, plane, (min(ends), max(ends))) for plane in chosen]
+        elements = range(planes) if read.element is None else [min(max(int(read.element.value), 0), planes - 1)]
+        return [self.lane_values(read, there, plane, (min(ends), max(ends))) for plane in elements]
 
     def lane_values(self, read: ir.Read, there: Stored, plane: int, range_: Range) -> Packed:
         """The values that four columns read."""
@@ -237,14 +237,14 @@ class WordKernel:
         """The word of an element of four points, whose elements are interleaved in several words."""
         lanes = [divmod(plane + point * len(words), LANES) for point in range(LANES)]
         first, *others = sorted({word for word, _ in lanes})
-        found, there = words[first], [byte for _, byte in lanes]
+        result, there = words[first], [byte for _, byte in lanes]
         for number in others:
-            chosen = [LANES + byte if word == number else at for (word, byte), at in zip(lanes, there, strict=True)]
-            found, there = (
-                self.lanes.bytes(found, words[number], sum(at << 4 * n for n, at in enumerate(chosen))),
+            selector = [LANES + byte if word == number else at for (word, byte), at in zip(lanes, there, strict=True)]
+            result, there = (
+                self.lanes.bytes(result, words[number], sum(at << 4 * n for n, at in enumerate(selector))),
                 list(range(LANES)),
             )
-        return found
+        return result
 
     def word_at(self, read: ir.Read, there: Stored, number: int, k: int) -> ir.Expr:
         """The word with a number, of those of four points."""
@@ -253,10 +253,10 @@ class WordKernel:
             read, point = replace(read, border="clamp", fill=None), None
         element = None if there.param.type.planes == 1 else ir.Const(number, Type(INT))
         fill = None if read.fill is None else splat(int(read.fill.value), there.bits)
-        wanted = ir.Read(there.param, Type(UINT), point, element, read.border, fill)
-        if wanted not in self.words:
-            self.words[wanted] = self.b.bind(wanted)
-        return self.words[wanted]
+        key = ir.Read(there.param, Type(UINT), point, element, read.border, fill)
+        if key not in self.words:
+            self.words[key] = self.b.bind(key)
+        return self.words[key]
 
 
 def in_words(layout: Layout) -> Layout:

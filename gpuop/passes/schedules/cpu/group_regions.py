@@ -10,7 +10,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import HALF
 from gpuop.ir.visit import bound, changed, expressions, loop_values, walk, walk_expr
 from gpuop.passes.coarsening_factor import is_own
-from gpuop.passes.lane_numbers import Counting, LaneNumbers
+from gpuop.passes.lane_numbers import LaneAnalysis, LaneNumbers
 from gpuop.passes.ranges import Ranges
 from gpuop.passes.schedules.common.instantiate import own_point
 
@@ -134,7 +134,7 @@ def _row_obstacle(kernel: Kernel, shared: set[ir.Array], indices: set[ir.Index])
     return "" if all(e.axis == "column" for e in indices - {ROW}) else "it can tell its work-groups"
 
 
-class _Lanes(Counting):
+class _Lanes(LaneAnalysis):
     """The integers of a row of threads, as lanes of vectors."""
 
     def __init__(self, kernel: Kernel) -> None:
