@@ -64,11 +64,11 @@ class _Constants:
     def magnitude(self, expr: Expr) -> Magnitude:
         match expr:
             case Const(value=value):
-                return math.inf if math.isnan(value) else abs(float(value))
+                return _size(value)
             case Ref(var=var):
                 return self.known.get(var)
             case Load(memory=Array(values=values)) if values:
-                return max(abs(float(v)) for v in values)
+                return max(map(_size, values))
             case Load(memory=memory):
                 return self.known.get(memory)
             case Cast(arg=arg):
@@ -92,7 +92,7 @@ class _Constants:
                 return sum(sizes)
             case "mul", _:
                 return math.inf if math.inf in sizes else math.prod(sizes)
-            case "div", (_, Const(value=value)) if value:
+            case "div", (_, Const(value=value)) if value and math.isfinite(value):
                 return sizes[0] / abs(value)
             case "neg" | "fabs" | "max" | "min" | "fmax" | "fmin", _:
                 return max(sizes)
@@ -108,6 +108,11 @@ class _Constants:
             return None
         zero = b.cast(b.apply("hidden", 0), y.type)
         return replace(expr, args=(x, b.apply("add", y, zero)))
+
+
+def _size(value: float) -> float:
+    """The bound of a number: a bound itself is never NaN, which compares with nothing."""
+    return math.inf if math.isnan(value) else abs(float(value))
 
 
 def _greatest(name: Var) -> float:

@@ -7,5 +7,6 @@ another program when the generators change: the fault itself has a test of its o
 FAILED: tuple[tuple[str, str, int], ...] = (
     ("opencl:0 as a gpu", "turns", 103),  # a DeviceOperator, where a driver of a CPU plans as for a GPU
     ("opencl:0 as a gpu", "graphs", 116),
+    ("opencl:0 as a gpu", "kernels", 600013),  # lowering had no end: a bound that is NaN
     ("reference:sm_90 as a gpu", "blocks", 100253),  # a stage had loops and arrays of a later one
 )

@@ -92,3 +92,22 @@ def test_conversions_look_for_nan_in_what_may_be_a_constant(wanted: str, to: str
     ptx = ptx_of(generate(launch.kernel, target_named("cuda:sm_90")).text, "sm_90")
     by_itself = (wanted, to) == ("float32", "int32")  # the instruction gives 0
     assert stored(ptx) == [0] or asks_for_nan(ptx) or by_itself
+
+
+@pytest.mark.timeout(30)  # a bound that is NaN itself compares with nothing: the search for bounds then had no end
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "0.0"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_without_a_bound(number: str, dtype: str) -> None:
+    kind = {"float32": "float", "float64": "double"}[dtype]
+
+    @gp.operator
+    def divided(a: Any) -> Any:
+        zero = _var(getattr(gp.dsl, f"_convert_{kind}")(_readTensor(a) - _readTensor(a)))
+        table = _constantArray(np.array([float(number), 2.0], dtype))
+        total = _var(zero / zero / float(number))
+        with _for(2) as k:
+            total += total / float(number) * table[k]
+        return total == total
+
+    (launch,) = plan(program([divided(gp.ScalarField(np.array([26], "int32"))).node])).launches
+    assert "==" in generate(launch.kernel, target_named("cuda:sm_90")).text
