@@ -13,7 +13,7 @@ from gpuop.engine.interop import numpy_dtype
 from gpuop.lib.ndimage.measure.label_groups import NOWHERE, LabelIndex
 from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.layout.gather import Place, Reading, gathered
-from gpuop.ops.sort.search import found
+from gpuop.ops.sort.search import count_passing
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class OpenIndex:
             if self.whole:
                 inside = (own >= k._readTensor(numbers, 0)) & (own <= k._readTensor(numbers, 1))
                 return k._where(inside, last - k._convert_int(k._readTensor(numbers, 1) - own), NOWHERE)
-            place = found(last, lambda n: k._readTensor(numbers, n + 1) <= own)
+            place = count_passing(last, lambda n: k._readTensor(numbers, n + 1) <= own)
             return k._where(k._readTensor(numbers, place) == own, place, NOWHERE)
 
         return gathered("group", labels.type.replace(dtype="int32"), [labels, numbers], group, (self.whole, self.room))
