@@ -274,16 +274,23 @@ class NearNames:
 
 
 def naming_arguments(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Decorator whose error for an unknown argument gives the nearest name."""
+    """Decorator with sentences for too many arguments and for unknown ones, with the nearest name."""
     known, title = inspect.signature(function).parameters, function.__qualname__.removesuffix(".__init__")
+    kinds = {p.kind for p in known.values()}
+    ordered = [name for name, p in known.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    most = sys.maxsize if inspect.Parameter.VAR_POSITIONAL in kinds else len(ordered)
+    named_freely = inspect.Parameter.VAR_KEYWORD in kinds
 
     @wraps(function)
     def called(*args: Arguments.args, **named: Arguments.kwargs) -> Returned:
-        unknown = [name for name in named if name not in known]
+        unknown = [] if named_freely else [name for name in named if name not in known]
         if unknown:
             raise UnsupportedError(
                 f"{title}: got an unexpected keyword argument {unknown[0]!r}{meant(unknown[0], known)}"
             )
+        if len(args) > most:
+            taken = ", ".join(name for name in ordered if name != "self")
+            raise UnsupportedError(f"{title}: too many positional arguments; it takes ({taken})")
         return function(*args, **named)
 
     return called

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from functools import partial, wraps
 from types import TracebackType
-from typing import Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
+
+from gpuop.base.errors import MissingError
 
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
@@ -16,8 +18,18 @@ Value = TypeVar("Value")
 class Entered(AbstractContextManager[Value], ContextDecorator, Generic[Value]):
     """A context manager that is a new context at each `with`."""
 
-    def __init__(self, make: Callable[[], AbstractContextManager[Value]]) -> None:
-        self._make, self._open = make, threading.local()
+    def __init__(self, make: Callable[[], AbstractContextManager[Value]], name: str) -> None:
+        self._make, self._open, self._name = make, threading.local(), name
+
+    if not TYPE_CHECKING:  # checkers know that there are none
+
+        def __getattr__(self, attribute: str) -> NoReturn:
+            if attribute.startswith("_"):  # Python asks for these
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {attribute!r}")
+            raise MissingError(
+                f"`gp.{self._name}(…)` alone has no attribute {attribute!r}: it begins with its block, "
+                f"`with gp.{self._name}(…) as it:`, and `it` has attributes"
+            )
 
     def __enter__(self) -> Value:
         context = self._make()
@@ -38,6 +50,6 @@ def context(function: Callable[Arguments, Iterator[Value]]) -> Callable[Argument
 
     @wraps(function)
     def reentrant(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Entered[Value]:
-        return Entered(partial(manager, *args, **kwargs))
+        return Entered(partial(manager, *args, **kwargs), function.__name__)
 
     return reentrant

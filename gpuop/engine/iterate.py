@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuop.base.errors import SemanticError, described, here
+from gpuop.base.errors import SemanticError, described, here, naming_arguments
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.dsl.recorder.callables import unbound
@@ -21,6 +21,7 @@ from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.elementwise.algebra import copied
 
 
+@naming_arguments
 def iterate(
     function: Callable[..., Any],
     u: Any,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import gpuop.dsl as k
-from gpuop.base.errors import Loc, SemanticError, described, here
+from gpuop.base.errors import Loc, SemanticError, described, here, naming_arguments
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
@@ -22,6 +22,7 @@ from gpuop.ops.elementwise.algebra import copied
 from gpuop.ops.layout.gather import Reading, flat, gathered
 
 
+@naming_arguments
 def DeviceOperator(function: Callable[..., Any], *fields: Field, outputs: Any, pure: bool = False) -> Any:
     """Apply a Python function of the device's arrays to Fields: a library computes in gpuop's memory, in order with the kernels.
 

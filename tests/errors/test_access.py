@@ -89,7 +89,9 @@ def coordinate_by_pythons_division():
     gp.operator(lambda f: _readTensor(f, 0, f.field_shape[1] / 2))(SCALAR)  # here
 
 
-@WRONGS.add("border=1.5 does not fit the field's dtype, int32; its least and greatest value are border=-math.inf and")
+@WRONGS.add(
+    "border=1.5 does not fit the field's dtype, int32; its least and greatest value are -2147483648 and 2147483647"
+)
 def border_does_not_fit():
     gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=1.5))(INTEGER)  # here
 
@@ -393,6 +395,35 @@ def returned_count():
     pair(SCALAR)
 
 
+ALONE = "is not a kernel value; read it with `_readTensor("
+
+
+@WRONGS.add(ALONE)
+def product_of_fields_in_a_body():
+    gp.operator(lambda f: f @ f.T)(SCALAR)  # here
+
+
+@WRONGS.add(ALONE)
+def inverse_of_a_field_in_a_body():
+    gp.operator(lambda f: gp.linalg.inv(f[:3, :3]))(SCALAR)  # here
+
+
+@WRONGS.add("_out0 cannot stand in a kernel; keep what you wrote in a variable, or read it by `_readTensor`")
+def output_that_is_compared():
+    gp.operator(lambda f: _writeTensor(_out0, _where(_out0 == 1, 2, 3)))(SCALAR)  # here
+
+
+@WRONGS.add("an ArrayVariable cannot stand in a kernel; read its elements, as in `a[i]`")
+def array_that_is_compared():
+    gp.operator(lambda f: _where(_floatArray(3) != 1, 2, 3))(SCALAR)  # here
+
+
 @pytest.mark.parametrize("wrong", WRONGS.all)
 def test_message(wrong):
     wrong.check()
+
+
+def test_sums_of_products_of_fields_are_numbers_in_bodies():
+    field = gp.ScalarField(np.arange(16, dtype="float32").reshape(4, 4))
+    found = gp.operator(lambda f: _readTensor(f) + (f @ f).sum())(field).numpy()
+    np.testing.assert_array_equal(found, field.numpy() + (field.numpy() @ field.numpy()).sum())

@@ -297,7 +297,7 @@ def more_digits_than_python_writes():
 
 
 @WRONGS.add(
-    f"fill_value={10**30} does not fit the field's dtype, int32; its least and greatest value are fill_value=-math.inf"
+    f"fill_value={10**30} does not fit the field's dtype, int32; its least and greatest value are -2147483648 and 2147483647"
 )
 def filled_with_a_big_integer():
     np.full_like(SCALAR, 10**30, "int32")  # here

@@ -231,6 +231,60 @@ def argument_of_the_decorator_of_pipelines():
     gp.pipeline(lambda a: gp.ScalarField(a), dynamc=True)  # here
 
 
+@WRONGS.add("ComputeGraph: too many positional arguments; it takes (device, optimize, checked, precision)")
+def arguments_of_a_graph():
+    gp.ComputeGraph("reference", True, False, "exact", 1)  # here
+
+
+@WRONGS.add("stream: too many positional arguments; it takes (function, source, out)")
+def arguments_of_a_stream():
+    gp.stream(lambda a: gp.ScalarField(a), ARRAY, None, 16)  # here
+
+
+@WRONGS.add("iterate: got an unexpected keyword argument 'tims'. Did you mean 'times'?")
+def argument_of_an_iteration():
+    gp.iterate(lambda f: f, SCALAR, tims=2)  # here
+
+
+@WRONGS.add("Sensor: got an unexpected keyword argument 'nme'. Did you mean 'name'?")
+def argument_of_a_sensor():
+    gp.Sensor(SCALAR.type, lambda: ARRAY, nme="camera")  # here
+
+
+@WRONGS.add("Actuator: got an unexpected keyword argument 'pipelind'. Did you mean 'pipelined'?")
+def argument_of_an_actuator():
+    gp.Actuator(SCALAR, print, pipelind=True)  # here
+
+
+@WRONGS.add("GPUOperator: got an unexpected keyword argument 'defualt'. Did you mean 'default'?")
+def argument_of_cogs_form():
+    gp.GPUOperator(SCALAR.type, defualt=0)  # here
+
+
+@WRONGS.add("HostOperator: got an unexpected keyword argument 'outptus'. Did you mean 'outputs'?")
+def argument_of_a_function_of_the_host():
+    gp.HostOperator(np.sin, SCALAR, outptus=SCALAR.type)  # here
+
+
+@WRONGS.add("DeviceOperator: got an unexpected keyword argument 'outptus'. Did you mean 'outputs'?")
+def argument_of_a_function_of_the_device():
+    gp.DeviceOperator(np.sin, SCALAR, outptus=SCALAR.type)  # here
+
+
+@WRONGS.add(
+    "`gp.profile(…)` alone has no attribute 'spans': it begins with its block, `with gp.profile(…) as it:`, and"
+)
+def attribute_of_a_profile_before_its_block():
+    gp.profile().spans  # here
+
+
+@WRONGS.add(
+    "fill_value=300 does not fit the field's dtype, uint8; its least and greatest value are 0 and 255, or fill_value=-"
+)
+def number_that_bytes_do_not_hold():
+    np.full_like(SCALAR, 300, dtype="uint8")  # here
+
+
 @WRONGS.add("ComputeGraph: got an unexpected keyword argument 'devcie'. Did you mean 'device'?")
 def argument_of_a_graph():
     gp.ComputeGraph(devcie="reference")  # here

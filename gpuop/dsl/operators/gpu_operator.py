@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from gpuop.base.errors import Loc, SemanticError, described, here
+from gpuop.base.errors import Loc, SemanticError, described, here, naming_arguments
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.names import names_given
 from gpuop.dsl.operators.finish import finish
@@ -71,6 +71,7 @@ class GPUOperator:
         SemanticError: for what is wrong in the body, at its line; from the end of the `with` for what only that shows.
     """
 
+    @naming_arguments
     def __init__(
         self, *types: FieldType, name: str | None = None, default: Any = None, precision: str | None = None
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import Loc, SemanticError, described, here
+from gpuop.base.errors import Loc, SemanticError, described, here, naming_arguments
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array, host_array
@@ -19,6 +19,7 @@ from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 
 
+@naming_arguments
 def HostOperator(function: Callable[..., Any], *fields: Field, outputs: Any) -> Any:
     """Apply a Python function of NumPy arrays to Fields: it runs on the host, in order with the kernels around it.
 

@@ -63,11 +63,17 @@ def _within(kind: FieldType, value: float) -> bool:
 
 
 def _unfit(kind: FieldType, source: Any, name: str) -> SemanticError:
-    limits = f"; its least and greatest value are {name}=-math.inf and {name}=math.inf"
-    advice = limits if kind.element.kind in "iu" else "; write True or False" if kind.element is BOOL else ""
+    advice = (
+        _limits(kind, name) if kind.element.kind in "iu" else "; write True or False" if kind.element is BOOL else ""
+    )
     advice = "; it is a number from 0 to 1" if kind.dtype == "unorm8" else advice
     owner = "output" if name == "default" else "field"
     return SemanticError(f"{name}={written_out(source)} does not fit the {owner}'s dtype, {kind.dtype}{advice}")
+
+
+def _limits(kind: FieldType, name: str) -> str:
+    ends = np.iinfo(kind.array_dtype)
+    return f"; its least and greatest value are {ends.min} and {ends.max}, or {name}=-math.inf and {name}=math.inf"
 
 
 def uniform(fill: Fill) -> bool:

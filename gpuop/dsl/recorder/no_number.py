@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, ClassVar
 
-from gpuop.base.errors import SemanticError, described
+from gpuop.base.errors import SemanticError, described, writes_kernels
 
 
 class NoNumber:
@@ -26,6 +27,14 @@ class NoNumber:
 
     def _refused(self, *_: object) -> Any:
         raise SemanticError(f"{self._shown} cannot stand in a kernel; {self.advice}")
+
+    def __eq__(self, other: object) -> Any:
+        """Only a line that writes kernels means the values; what holds or finds objects means the object."""
+        if isinstance(other, NoNumber) or not writes_kernels(sys._getframe(1)):
+            return self is other
+        return self._refused()
+
+    __hash__ = object.__hash__
 
     def __imatmul__(self, other: object) -> Any:  # type: ignore[misc]  # it is no product
         raise SemanticError(f"`@=` assigns to variables, and {self._shown} is none; {self.assigned}")

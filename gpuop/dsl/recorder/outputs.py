@@ -12,7 +12,7 @@ from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OutputRef(NoNumber):
     """`_out0` … `_out9`: the outputs of the operator being recorded."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 
 from gpuop.base.errors import SemanticError
@@ -66,6 +67,16 @@ def choosing(mode: str | None) -> AbstractContextManager[None]:
         SemanticError: an unknown mode.
     """
     return nullcontext() if mode is None else precision(mode)
+
+
+@contextmanager
+def exactly() -> Iterator[None]:
+    """`precision("exact")` for operators of the library, which bodies call too: that of the body stays."""
+    _chosen().append(EXACT)
+    try:
+        yield
+    finally:
+        _chosen().pop()
 
 
 def chosen() -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError, described, here
+from gpuop.base.errors import SemanticError, described, here, naming_arguments
 from gpuop.base.finalizers import CALL
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array, as_field, converted, host_array
@@ -50,6 +50,7 @@ class Sensor(Field):
     frames: Frames
     leaf: Leaf
 
+    @naming_arguments
     def __init__(self, frame_type: FieldType, source: Any, name: str | None = None, pipelined: bool = False) -> None:
         if not isinstance(frame_type, FieldType):
             raise SemanticError(f"a Sensor wants the FieldType of its frames, not {described(frame_type)}")
@@ -171,6 +172,7 @@ class Actuator:
             the step that feeds it, after it; of a pipelined one from the next step, before it. Others are fed all the same.
     """
 
+    @naming_arguments
     def __init__(self, field: Field, sink: Callable[[Array], Any], pipelined: bool = False) -> None:
         if not isinstance(field, Field):
             raise SemanticError(f"an Actuator wants a Field, not {described(field)}")

@@ -8,8 +8,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
-from gpuop.dsl.recorder.precisions import precision
-from gpuop.ir.kernel import EXACT
+from gpuop.dsl.recorder.precisions import exactly
 from gpuop.lib.linalg.contractions import Contraction, element_at, labelled_axes, write
 from gpuop.lib.linalg.product_dtypes import Products, broadcast_place
 from gpuop.ops.elementwise.algebra import common_dtype
@@ -38,7 +37,7 @@ def crossed(a: Field, b: Field) -> Field:
         for element in range(out.tensor_points):
             write(out, at([*point, *apart(element, out.tensor_shape)]), element)
 
-    with precision(EXACT):
+    with exactly():
         return library_call("cross", (out,), [a, b], body, what)[0]
 
 

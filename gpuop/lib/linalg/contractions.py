@@ -12,8 +12,7 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
-from gpuop.dsl.recorder.precisions import precision
-from gpuop.ir.kernel import EXACT
+from gpuop.dsl.recorder.precisions import exactly
 from gpuop.ir.types import FieldType
 from gpuop.lib.linalg.product_dtypes import Products
 from gpuop.ops.elementwise.algebra import common_dtype
@@ -50,7 +49,7 @@ def contracted(name: str, fields: Sequence[Field], what: Contraction, dtype: str
     known = labelled_axes(name, fields, what)
     out = type_of(name, [known[one] for one in what.output], given)
     extents = {one: axis.extent for one, axis in known.items()}
-    with precision(EXACT):
+    with exactly():
         body = _Sums(fields, what, extents, out, Products(given)).body
         return library_call(name, (out,), fields, body, what)[0]
 

@@ -13,8 +13,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.operators.variants import either
-from gpuop.dsl.recorder.precisions import precision
-from gpuop.ir.kernel import EXACT
+from gpuop.dsl.recorder.precisions import exactly
 from gpuop.ir.types import FieldType
 from gpuop.lib.linalg.gemm_cpu import in_panels, matrix_of
 from gpuop.lib.linalg.product_dtypes import Products
@@ -56,7 +55,7 @@ LEAST = 32  # rows and columns below which a thread computes each value
 def tiled(a: Field, b: Field, out: FieldType, dtype: str) -> Field:
     """The product of matrices of scalars; other axes are broadcast."""
     products = Products(dtype)
-    with precision(EXACT):
+    with exactly():
         body = _TiledProduct(a, b, out, products).body
         elsewhere = library_call("matmul", (out,), [a, b], body, "tiled", whole=True)[0]
         return either(single(), in_panels(a, b, out, products), elsewhere)

@@ -12,9 +12,8 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
-from gpuop.dsl.recorder.precisions import precision
+from gpuop.dsl.recorder.precisions import exactly
 from gpuop.engine.jit.array_arguments import as_field
-from gpuop.ir.kernel import EXACT
 from gpuop.ir.types import FieldType
 from gpuop.lib.linalg.product_dtypes import Products
 from gpuop.ops.elementwise.algebra import astype
@@ -87,7 +86,7 @@ class Given:
         grid = max((f.field_shape for f in self.fields), key=len)
         dtypes = ["float32" if self.products.complex and n in real else self.dtype for n in range(len(tensors))]
         types = tuple(FieldType(grid, shape, dtype) for shape, dtype in zip(tensors, dtypes, strict=True))
-        with precision(EXACT):
+        with exactly():
             made = library_call(self.name, types, self.fields, body, told, whole=True)
         return [self._of_grid(f) if self.grid else f for f in made]
 

@@ -14,8 +14,7 @@ from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call
-from gpuop.dsl.recorder.precisions import precision
-from gpuop.ir.kernel import EXACT
+from gpuop.dsl.recorder.precisions import exactly
 from gpuop.ir.types import FieldType
 from gpuop.lib.random.keys import a_key
 from gpuop.ops.layout.gather import flat, own_place
@@ -68,7 +67,7 @@ def drawn(
         fields: what it depends on at each place, of this type or 0D.
     """
     given = a_key(f"random.{name}", key)
-    with precision(EXACT):  # numbers are the same whatever their users ask for
+    with exactly():  # numbers are the same whatever their users ask for
         body = _body(given, kind, count, value, fields)
         return library_call(name, (kind,), [given, *fields], body, (count, told))[0]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gpuop.base.errors import naming_arguments
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.scaleout.stream.progress import Progress
 from gpuop.scaleout.stream.stacked_files import source_of
 from gpuop.scaleout.stream.work import StreamWork
 
 
+@naming_arguments
 def stream(
     function: Callable[..., Any],
     source: Any,
