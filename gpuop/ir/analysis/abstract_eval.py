@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Known:
-    """A scalar of some threads, arrays over them: the value, in which of them it is known, and between which it lies."""
+    """A scalar of some threads, as arrays over them: value, mask of threads that know it, and bounds."""
 
     value: NDArray[Any]
     known: Mask
@@ -28,9 +28,9 @@ class Known:
     high: NDArray[np.float64]
 
     def merged(self, new: Known, may: Mask, sure: Mask) -> Known:
-        """After an assignment by the threads that are `sure` to run it, and perhaps by others that `may`."""
-        alike = self.known & new.known & (self.value == new.value)
-        known = np.where(sure, new.known, np.where(may, alike, self.known))
+        """Value after an assignment by threads that are `sure` to run it, and others that `may`."""
+        equal = self.known & new.known & (self.value == new.value)
+        known = np.where(sure, new.known, np.where(may, equal, self.known))
         low, high = np.minimum(self.low, new.low), np.maximum(self.high, new.high)
         bounds = (
             np.where(sure, last, np.where(may, either, first))
@@ -40,7 +40,7 @@ class Known:
 
 
 def between(value: NDArray[Any], known: Mask, low: Any, high: Any) -> Known:
-    """A value with bounds where it is not known; bounds that its type does not hold are no bounds, for integers wrap."""
+    """Value with bounds where it is unknown; bounds outside of its type are dropped, because integers wrap."""
     least, most = limits(value.dtype)
     inside = (low >= least) & (high <= most)
     low, high = np.where(inside, low, least), np.where(inside, high, most)
@@ -56,14 +56,14 @@ def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 
 def _bounds(expr: Apply, args: Sequence[Known], wanted: Mask) -> tuple[Any, Any]:
-    """Between which values the result of an operation on integers lies, in the threads where it is wanted; infinities elsewhere."""
+    """Bounds of the result of an integer operation in the wanted threads; infinities elsewhere."""
     low, high = np.full(wanted.shape, -np.inf), np.full(wanted.shape, np.inf)
     if wanted.any() and expr.type.integer and all(a.value.dtype.kind in "iub" for a in args):
-        ends = np.stack([end[wanted] for a in args for end in (a.low, a.high)])
-        distinct, which = np.unique(ends, axis=1, return_inverse=True)  # threads have few ranges
+        limits_of_args = np.stack([end[wanted] for a in args for end in (a.low, a.high)])
+        distinct, which = np.unique(limits_of_args, axis=1, return_inverse=True)  # threads have few ranges
         ranges = [[(int(a), int(b)) for a, b in zip(c[::2], c[1::2], strict=True)] for c in distinct.T.tolist()]
-        found = np.array([interval(expr.op, each, expr.type.dtype) for each in ranges], np.float64)
-        low[wanted], high[wanted] = found[which.reshape(-1)].T
+        results = np.array([interval(expr.op, each, expr.type.dtype) for each in ranges], np.float64)
+        low[wanted], high[wanted] = results[which.reshape(-1)].T
     return low, high
 
 
@@ -71,10 +71,10 @@ Lanes = list[Known]
 
 
 class Evaluation:
-    """Evaluates expressions for some threads.
+    """Evaluator of expressions for some threads.
 
     Args:
-        places: their positions: (kind, axis) of an `Index`.
+        places: positions of the threads, by (kind, axis) of an `Index`.
     """
 
     def __init__(self, kernel: Kernel, places: Mapping[tuple[str, str], NDArray[Any]], count: int) -> None:
@@ -110,15 +110,15 @@ class Evaluation:
                 cast = [self.cast(v, type_.dtype.numpy, saturate) for v in self.lanes(arg)]
                 return cast * type_.lanes if len(cast) < type_.lanes else cast
             case Bits(arg=arg, type=type_):
-                given = self.lanes(arg)
-                return [between(v.value.view(type_.dtype.numpy), v.known, -np.inf, np.inf) for v in given]
+                source = self.lanes(arg)
+                return [between(v.value.view(type_.dtype.numpy), v.known, -np.inf, np.inf) for v in source]
             case Lane(arg=arg, lane=lane):
                 return [self.lanes(arg)[lane]]
             case Pack(args=args):
                 return [lane for a in args for lane in self.lanes(a)]
             case Load(memory=Array(space="constant") as table, index=index) if table.type.lanes == 1:
                 return [self.entry(table, [self.scalar(i) for i in index])]
-        return self.unknown(expr)  # nothing is claimed of expressions of other kinds
+        return self.unknown(expr)  # expressions of other kinds are unknown
 
     def index(self, index: Index) -> Known:
         if index.kind in ("global_size", "local_size", "group_count"):
@@ -127,13 +127,13 @@ class Evaluation:
             return self.unknown(index)[0]
         return self.exactly((self.places[index.kind, index.axis] + index.offset).astype(np.int32))
 
-    def cast(self, given: Known, target: np.dtype[Any], saturate: bool) -> Known:
-        value = numpy_semantics.convert(given.value, target, saturate)
-        low, high = (np.trunc(bound) if target.kind in "iu" else bound for bound in (given.low, given.high))
+    def cast(self, source: Known, target: np.dtype[Any], saturate: bool) -> Known:
+        value = numpy_semantics.convert(source.value, target, saturate)
+        low, high = (np.trunc(bound) if target.kind in "iu" else bound for bound in (source.low, source.high))
         least, most = limits(target)
         if saturate:  # NaN becomes 0
             low, high = np.clip(np.minimum(low, 0), least, most), np.clip(np.maximum(high, 0), least, most)
-        return between(value, given.known, low, high)
+        return between(value, source.known, low, high)
 
     def apply(self, expr: Apply) -> Lanes:
         out = []
@@ -143,7 +143,7 @@ class Evaluation:
         return out
 
     def decided(self, expr: Apply, args: tuple[Known, ...]) -> Mask:
-        """Where an operation is known: some do not need all of their operands."""
+        """Threads in which the result of an operation is known; some operations do not need all operands."""
         every = np.asarray(np.logical_and.reduce([a.known for a in args]))
         if expr.op == "choose":
             c, a, b = args

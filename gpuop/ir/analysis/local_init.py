@@ -15,16 +15,16 @@ from gpuop.ir.analysis.abstract_eval import Evaluation, Known, Mask
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.visit import blocks, operands, values, walk
 
-MOST_STATEMENTS = 5000  # statements are followed so far: later turns of loops do what the first ones do
+MOST_STATEMENTS = 5000  # statements to follow: later iterations of loops do what the first ones do
 
 
 class Enough(Exception):
-    """More than is worth following."""
+    """Signal that the statement limit is reached."""
 
 
 @dataclass
-class _LoopTurn:
-    """The threads of a loop that may be, and those that are sure to be, in it and in its turn."""
+class _LoopIteration:
+    """Threads that may be, and that are sure to be, in a loop and in its current iteration."""
 
     may: Mask
     sure: Mask
@@ -34,7 +34,7 @@ class _LoopTurn:
 
 @dataclass
 class _Doubt:
-    """The threads whose value comes from what nobody wrote, and what is said of it where it is used."""
+    """Threads whose value depends on unwritten memory, and the error to raise where it is used."""
 
     threads: Mask
     error: SemanticError
@@ -42,14 +42,14 @@ class _Doubt:
 
 
 class Following:
-    """Some work-groups of a kernel.
+    """Execution of some work-groups of a kernel without data.
 
     Args:
-        needed: the variables that are followed.
+        needed: the variables to follow.
 
     Attributes:
-        written: of each local array, by group and element: whether a thread of the grid may have written it [0], and
-            whether a surplus thread would have [1].
+        written: masks of each local array, by group and element: [0] a thread of the grid may have written it, [1] a tail
+            thread would have.
     """
 
     def __init__(self, kernel: Kernel, groups: Sequence[tuple[int, ...]], needed: set[ir.Var]) -> None:
@@ -70,7 +70,7 @@ class Following:
         sizes = {d.array: (2, len(groups), d.array.elements) for d in kernel.shared("local")}
         self.written = {array: np.zeros(shape, np.bool_) for array, shape in sizes.items()}
         self.doubts: dict[ir.Var, _Doubt | None] = {}
-        self.turns: list[_LoopTurn] = []
+        self.turns: list[_LoopIteration] = []
         self.left = MOST_STATEMENTS
 
     def run(self) -> None:
@@ -120,7 +120,7 @@ class Following:
                 | ir.Assert()
                 | ir.Comment()
             ):
-                pass  # its values have been asked for doubts; it decides no place or condition, and writes no local memory
+                pass  # its values were checked for doubts; it decides no position or condition, and writes no local memory
             case ir.Wide():
                 raise AssertionError("tiles are checked in the recorded form")
             case _:
@@ -149,7 +149,7 @@ class Following:
             turn.may_stay, turn.sure_stay = turn.may_stay & ~sure, turn.sure_stay & ~may
 
     def loop(self, loop: ir.For | ir.While, may: Mask, sure: Mask) -> None:
-        turn = _LoopTurn(may, sure, may, sure)
+        turn = _LoopIteration(may, sure, may, sure)
         self.turns.append(turn)
         bounds = [self.eval.scalar(e) for e in values(loop)] if isinstance(loop, ir.For) else []
         known = all(b.known[may].all() for b in bounds)
@@ -169,9 +169,9 @@ class Following:
         self.turns.pop()
 
     def holds(
-        self, loop: ir.For | ir.While, bounds: Sequence[Known], counter: NDArray[Any] | None, turn: _LoopTurn
+        self, loop: ir.For | ir.While, bounds: Sequence[Known], counter: NDArray[Any] | None, turn: _LoopIteration
     ) -> tuple[bool, Mask]:
-        """Whether it is known who takes another turn, and who does."""
+        """True if the threads of the next iteration are known, and these threads."""
         if isinstance(loop, ir.While):
             self.block(loop.head, turn.may, turn.sure)
             doubt = self.doubt(loop.cond, turn.may, turn.sure, loop.loc)
@@ -183,8 +183,8 @@ class Following:
         _, stop, step = (b.value for b in bounds)
         return True, np.where(step > 0, counter < stop, (counter > stop) & (step < 0))
 
-    def anyhow(self, loop: ir.For | ir.While, turn: _LoopTurn) -> None:
-        """The turns of a loop of which it is not known how many there are: in any of them, its variables are anything."""
+    def anyhow(self, loop: ir.For | ir.While, turn: _LoopIteration) -> None:
+        """Iterations of a loop whose number is unknown: in any of them, its variables are anything."""
         turn.may, turn.sure = turn.may_stay, self.eval.nowhere
         turn.sure_stay = self.eval.nowhere
         changed = {s.var for inner in blocks(loop) for s in walk(inner) if isinstance(s, ir.Assign)} & self.needed
@@ -201,19 +201,19 @@ class Following:
     def cells(
         self, array: ir.Array, index: Iterable[ir.Expr], threads: Mask
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], bool]:
-        """The (group, element, thread) that may be meant, elements outside the array left out, and whether all are known."""
+        """Possible (group, element, thread) of an access, without elements outside the array; and True if all are known."""
         group = self.member[threads]
         element, exact = np.zeros(len(group), np.int64), True
-        taken = np.flatnonzero(threads)
+        thread = np.flatnonzero(threads)
         for at, n in zip(map(self.eval.scalar, index), array.extents, strict=True):
-            along = at.value[taken].astype(np.int64)
-            kept = (along >= 0) & (along < n)
-            if not at.known[taken].all():  # all that it may be along this axis
-                exact, along = False, np.tile(np.arange(n), len(taken))
-                group, element, taken = (np.repeat(each, n) for each in (group, element, taken))
-                kept = (at.low[taken] <= along) & (along <= at.high[taken])
-            group, element, taken = group[kept], (element * n + along)[kept], taken[kept]
-        return group, element, taken, exact
+            along = at.value[thread].astype(np.int64)
+            valid = (along >= 0) & (along < n)
+            if not at.known[thread].all():  # every possible position along this axis
+                exact, along = False, np.tile(np.arange(n), len(thread))
+                group, element, thread = (np.repeat(each, n) for each in (group, element, thread))
+                valid = (at.low[thread] <= along) & (along <= at.high[thread])
+            group, element, thread = group[valid], (element * n + along)[valid], thread[valid]
+        return group, element, thread, exact
 
     def write(self, array: ir.Array, index: Sequence[ir.Expr], may: Mask) -> None:
         for cells, threads in zip(self.written[array], (may & self.inside, may & ~self.inside), strict=True):
@@ -223,10 +223,10 @@ class Following:
     def missing(
         self, array: ir.Array, index: Sequence[ir.Expr], may: Mask, sure: Mask, loc: Loc | None
     ) -> _Doubt | None:
-        """The threads that read what nobody wrote and surplus threads would have. A condition may keep a place inside."""
-        mine, surplus = self.written[array]
+        """Threads that read memory that nobody wrote and tail threads would have. A condition may keep a position inside."""
+        written, written_by_tail = self.written[array]
         group, element, thread, exact = self.cells(array, index, may & self.inside)
-        lacking = surplus[group, element] & ~mine[group, element] & (exact or sure[thread])
+        lacking = written_by_tail[group, element] & ~written[group, element] & (exact or sure[thread])
         if not lacking.any():
             return None
         threads = self.eval.nowhere.copy()
@@ -243,7 +243,7 @@ class Following:
             c = self.eval.scalar(expr.args[0])
             for side, chosen in ((1, c.value != 0), (2, c.value == 0)):
                 doubt = found[side]
-                if doubt is not None:  # a choice uses what it chooses
+                if doubt is not None:  # a choice uses only the chosen operand
                     maybe = ~c.known & doubt.exact
                     found[side] = _Doubt(doubt.threads & (maybe | (c.known & chosen)), doubt.error, doubt.exact)
         return next((doubt for doubt in found if doubt is not None and doubt.threads.any()), None)
@@ -256,15 +256,15 @@ class Following:
 
 def _lacks(kernel: Kernel, array: ir.Array, element: int, exact: bool, loc: Loc | None) -> SemanticError:
     grid, size = kernel.domain, kernel.work_group
-    shown = size[3 - len(grid.shape) :]
+    group_shape = size[3 - len(grid.shape) :]
     place = f"[{', '.join(map(str, np.unravel_index(element, array.extents)))}]" if array.shape else ""
     it = f"`{array.hint}{place}`"
-    what = (
+    subject = (
         f"{it} is read, and" if exact else f"`{array.hint}` is read at computed places, and parts of it, such as {it},"
     )
     return SemanticError(
-        f"{what} only threads beyond the grid would write{' it' if exact else ''}: a grid of {grid} is no multiple of "
-        f"work-groups of {'×'.join(map(str, shown))}; let such threads run too by "
-        f"`_localThreads({', '.join(map(str, shown))}, whole_groups=True)`, or leave out with `_if` what they would write",
+        f"{subject} only threads beyond the grid would write{' it' if exact else ''}: a grid of {grid} is no multiple of "
+        f"work-groups of {'×'.join(map(str, group_shape))}; let such threads run too by "
+        f"`_localThreads({', '.join(map(str, group_shape))}, whole_groups=True)`, or leave out with `_if` what they would write",
         loc or kernel.loc,
     )
