@@ -134,7 +134,9 @@ def places(start: Any, stop: Any, grid: Place) -> tuple[Place, Place]:
             raise SemanticError(f"`{name}` is an integer for each axis of the grid {grid}, not {given!r}")
         ends.append(tuple(int(n) for n in each))
     if not all(0 <= a < b <= n for a, b, n in zip(*ends, grid, strict=True)):
-        raise SemanticError(f"the points from {ends[0]} to {ends[1]} are none of a grid {grid}")
+        raise SemanticError(
+            f"the points from {ends[0]} to {ends[1]} are not within the grid {grid}: give 0 <= start < stop <= extent on each axis"
+        )
     return ends[0], ends[1]
 
 
