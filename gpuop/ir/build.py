@@ -26,6 +26,11 @@ def number(value: Any) -> Number | None:
     return value if isinstance(value, (bool, int, float)) else None
 
 
+def conversion(target: Type, lanes: int) -> str:
+    """What converts a value of so many lanes to a type, as users write it."""
+    return f"_convert_{Type(target.dtype, lanes)}(x)"
+
+
 def constant(value: Any, dtype: DType) -> Const:
     """A scalar constant of a type, rounded to it."""
     if type(value) is int and dtype is INT and -(2**31) <= value < 2**31:
@@ -115,7 +120,7 @@ class Builder:
             advice = (
                 f"components (`v.xy`) or build {article(str(target))} with `_{target}(…)`"
                 if target.lanes > 1
-                else "a component (`v.x`)"
+                else f"a component (`v.x`), or convert all of them with `{conversion(target, arg.type.lanes)}`"
             )
             raise SemanticError(
                 f"{article(str(arg.type))} does not convert to {target}: the lengths differ; take {advice}"

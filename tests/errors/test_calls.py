@@ -20,8 +20,7 @@ def scaled(field, factor=1):
 
 BOUND = (
     "arrays and lists are constants that are compiled in, of at most 4096; "
-    "make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`; sums with so many weights are "
-    '`gpuop.ndimage.convolve(f, weights, method="fft")`'
+    "make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`"
 )
 
 
@@ -66,6 +65,19 @@ def precision_in_a_body():
 @WRONGS.add(f"argument `factor` of operator `scaled` has 4097 numbers: {BOUND}")
 def long_array_argument():
     scaled(SCALAR, np.ones(4097))  # here
+
+
+@WRONGS.add(
+    f"argument `factor` of operator `scaled` has 4225 numbers: {BOUND}; sums with so many weights are "
+    '`gpuop.ndimage.convolve(f, weights, method="fft")`'
+)
+def many_weights():
+    scaled(SCALAR, np.ones((65, 65)))  # here
+
+
+@WRONGS.add(f"argument `factor` of operator `scaled` has 307200 numbers: {BOUND}\n")
+def a_picture_as_an_argument():
+    scaled(SCALAR, np.ones((480, 640), "f"))  # here
 
 
 @WRONGS.add(f"argument `factor` of operator `scaled` has 5000 numbers: {BOUND}")

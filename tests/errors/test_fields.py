@@ -194,6 +194,14 @@ def length():
     len(SCALAR)  # here
 
 
+@WRONGS.add(
+    "a chained comparison such as `a < f < b` is an `and` of Python's, which asks a 4×5 bool Field for one truth value; write "
+    "`(a < f) & (f < b)`"
+)
+def chained_comparison():
+    bool(50 < SCALAR < 100)  # here
+
+
 @WRONGS.add("the format '.2f' of a 4×5 float32 Field is ambiguous: only 0D scalars convert; use `.numpy()`")
 def formatted():
     format(SCALAR, ".2f")  # here

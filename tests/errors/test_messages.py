@@ -51,6 +51,26 @@ def python_and():
     inside(SCALAR)
 
 
+@WRONGS.add(
+    "a chained comparison such as `a < x < b` is an `and` of Python's, which asks a recorded value for its truth; write "
+    "`(a < x) & (x < b)`"
+)
+def chained():
+    gp.operator(lambda f: _where(50 < _readTensor(f) < 100, 1, 0))(SCALAR)  # here
+
+
+@WRONGS.add("a chained comparison such as `a < x < b` is")
+def chained_in_an_if():
+    @gp.operator
+    def inside(field):
+        x = _readTensor(field)
+        if 0 <= x <= 1:  # here
+            return x
+        return 0
+
+    inside(SCALAR)
+
+
 @WRONGS.add(NO_TRUTH)
 def python_or():
     @gp.operator
@@ -67,7 +87,7 @@ def python_not():
     gp.operator(lambda f: _where(not (_readTensor(f) > 0), 1, 0))(SCALAR)  # here
 
 
-@WRONGS.add(NO_TRUTH)
+@WRONGS.add("a chained comparison such as `a < x < b` is")
 def chained_comparison():
     @gp.operator
     def inside(field):

@@ -66,10 +66,10 @@ def four_dimensions():
         _constantArray([[[[1]]]])  # here
 
 
-@WRONGS.add("the tables of a kernel hold 64512 bytes, not 64516; read a Field instead; sums with so many weights are")
+@WRONGS.add("the tables of a kernel hold 64512 bytes, not 65536; read a Field instead; sums with so many weights are")
 def large_table():
     with gp.GPUOperator(SCALAR.type):
-        _constantArray(np.zeros(16129, "int32"))  # here
+        _constantArray(np.zeros((128, 128), "int32"))  # here
 
 
 @WRONGS.add("the tables of a kernel hold 64512 bytes, not 80000; read a Field instead")

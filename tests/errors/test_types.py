@@ -155,6 +155,14 @@ def unknown_dtype():
     gp.operator(lambda f: _convert(_readTensor(f), "complex64"))(SCALAR)  # here
 
 
+@WRONGS.add(
+    "a float3 does not convert to int: the lengths differ; take a component (`v.x`), or convert all of them with "
+    "`_convert_int3(x)`"
+)
+def conversion_of_a_vector_to_a_scalar():
+    gp.operator(lambda f: _convert_int(_float3(_readTensor(f), 1, 2)))(SCALAR)  # here
+
+
 @WRONGS.add("float3 does not convert to float2")
 def assign_other_length():
     @gp.operator

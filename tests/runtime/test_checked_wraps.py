@@ -42,6 +42,16 @@ def difference(right: bool) -> Any:
     return rises(PIXELS)
 
 
+@bugs.add(f"thread (column 1) of `faded`: {wrapped('1 - 2', -1, 'uint8').replace('_convert_int(', '_convert_int3(')}")
+def colours(right: bool) -> Any:
+    @gp.operator(outputs=lambda f: f.type.replace(dtype="int32"))
+    def faded(f):
+        colour = _readTensor(f)
+        return (_convert_int3(colour) if right else colour) - 2  # here
+
+    return faded(gp.VectorField(np.uint8([[5, 6, 7], [4, 1, 3]])))
+
+
 @bugs.add(f"thread (column 1) of `squares`: {wrapped('200 * 200', 40000, 'int16')}")
 def square(right: bool) -> Any:
     @gp.operator

@@ -153,7 +153,15 @@ def _vector(*parts: Operand) -> Value:
 
 
 def _convert(value: Operand, dtype: Any) -> Value:
-    """Convert to a NumPy dtype, lane by lane; integers truncate and saturate, NaN gives 0."""
+    """Convert to a NumPy dtype, lane by lane, as `_convert(x, "float32")`; integers truncate and saturate, NaN gives 0.
+
+    Args:
+        value: a number or a vector; `_convert_float(x)` takes numbers, and `_convert_float3(x)` vectors of three components.
+        dtype: a NumPy dtype, or its name.
+
+    Returns:
+        A value of as many components.
+    """
     return Value(convert(value, Type(dtype_of(dtype), _lanes(value))))
 
 

@@ -21,8 +21,15 @@ from gpuop.ir.types import BY_NUMPY, INT, Type
 UNNAMED = "shared"  # memory of groups that no name is given to
 CONSTANT_BYTES = 64512  # devices have 65,536 for constant memory, and drivers put more into it
 MANY_WEIGHTS = '; sums with so many weights are `gpuop.ndimage.convolve(f, weights, method="fft")`'
+LONGEST_SIDE = 256  # of windows of weights: arrays with longer ones are pictures or tables
 _MADE_OF = "a constant table is made of numbers that are known in Python"
 Declared = TypeVar("Declared")
+
+
+def of_weights(value: Any) -> str:
+    """The advice on sums with many weights, for an array that may be those of a window; else empty."""
+    sides = value.shape if isinstance(value, np.ndarray) else ()
+    return MANY_WEIGHTS if len(sides) in (2, 3) and max(sides) <= LONGEST_SIDE else ""
 
 
 class LocalVariable(Variable):
@@ -191,7 +198,7 @@ def _constantArray(values: Any) -> ArrayVariable:
     size = table.nbytes + sum(d.array.nbytes for d in recorder.shared if d.array.space == "constant")
     if size > CONSTANT_BYTES:
         raise SemanticError(
-            f"the tables of a kernel hold {CONSTANT_BYTES} bytes, not {size}; read a Field instead{MANY_WEIGHTS}"
+            f"the tables of a kernel hold {CONSTANT_BYTES} bytes, not {size}; read a Field instead{of_weights(table)}"
         )
     kind = Type(BY_NUMPY[table.dtype.name])
     array = Array(

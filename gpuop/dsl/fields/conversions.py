@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpuop.base.errors import SemanticError, UnsupportedError
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.from_arrays import Array
+from gpuop.dsl.recorder.assignment_targets import is_chained
 from gpuop.ir.types import FieldType
 
 if TYPE_CHECKING:
@@ -36,6 +38,11 @@ class Conversions:
         return self.numpy().reshape(())[()]
 
     def __bool__(self) -> bool:
+        if self.type.array_shape.points != 1 and is_chained(sys._getframe(1)):
+            raise SemanticError(
+                f"a chained comparison such as `a < f < b` is an `and` of Python's, which asks a {self.type} Field for one truth "
+                "value; write `(a < f) & (f < b)`"
+            )
         return bool(self._scalar("the truth value"))
 
     def __index__(self) -> NoReturn:

@@ -79,5 +79,6 @@ class Deferred(LeafSource):
     def read(self) -> NoReturn:
         raise SemanticError(
             "this Field stands for an argument of a pipeline; it has values only while the pipeline runs: return it, and the "
-            "call gives its array; inside, `np.where(c, a, b)` chooses by values, and a 0D Field is a number in arithmetic as it is"
+            "call gives its array; inside, `np.where(c, a, b)` chooses by values, and a 0D Field is a number in arithmetic as it "
+            "is; `index=` and `np.arange` take numbers that are known: fix them, as `index=np.arange(1, 100)`, and cut the result"
         )

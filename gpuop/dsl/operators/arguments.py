@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import SemanticError, described
-from gpuop.dsl.builtins.shared_memory import MANY_WEIGHTS
+from gpuop.dsl.builtins.shared_memory import of_weights
 from gpuop.dsl.fields.from_arrays import NUMERIC, is_array, remedy
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
@@ -84,7 +84,7 @@ def check_size(owner: str, arguments: Mapping[str, Any]) -> None:
         if count > MOST_NUMBERS:
             raise SemanticError(
                 f"argument `{name}` of {owner} has {count} numbers: arrays and lists are constants that are compiled in, of at "
-                f"most {MOST_NUMBERS}; make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`{MANY_WEIGHTS}"
+                f"most {MOST_NUMBERS}; make it a Field (`gp.ScalarField(a)`) or a `gp.Parameter`{of_weights(value)}"
             )
 
 

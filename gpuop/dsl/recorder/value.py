@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuop.base.errors import MissingError, SemanticError, UnsupportedError, article, described
 from gpuop.dsl.recorder.arithmetic import Arithmetic
-from gpuop.dsl.recorder.assignment_targets import unpacked
+from gpuop.dsl.recorder.assignment_targets import is_chained, unpacked
 from gpuop.dsl.recorder.components import COMPONENTS, INSTEAD, SWIZZLE, component, lane_of
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.kernel_warnings import as_float, note
@@ -143,6 +143,11 @@ class Value(Arithmetic["Value"]):
     # --- Python constructs that would misuse a value ----------------------------------------------------------------------------
 
     def __bool__(self) -> NoReturn:
+        if is_chained(sys._getframe(1)):
+            raise SemanticError(
+                "a chained comparison such as `a < x < b` is an `and` of Python's, which asks a recorded value for its truth; "
+                "write `(a < x) & (x < b)`"
+            )
         raise SemanticError(
             "a recorded value has no truth value: Python's `if`, `while`, `and`, `or`, `not`, `min` and `max` cannot decide on it; "
             "use `with _if(c):`, `with _while(c):`, `&`, `|`, `~`, `_min`, `_max`, `_where(c, a, b)`"

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.ir.build import conversion
 from gpuop.ir.nodes import Apply, Const, Expr
-from gpuop.ir.types import Type
+from gpuop.ir.types import INT, Type
 
 WIDEST = 16  # bits of the widest checked integers
 EXACT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "shl": np.left_shift}
@@ -44,6 +45,6 @@ def wraparound_message(expr: Apply, values: Sequence[int]) -> str:
     every = info.max if kind.kind == "u" else -1
     return (
         f"{TEXT[expr.op].format(*values)} is {exact}, which {kind} ({info.min} to {info.max}) does not hold: it wraps around to "
-        f"{int(np.int64(exact).astype(kind.dtype.numpy))}; convert before you compute, as `_convert_int(x)` does, or take the low "
-        f"bits by name, as `& {every}` does, where they are meant"
+        f"{int(np.int64(exact).astype(kind.dtype.numpy))}; convert before you compute, as "
+        f"`{conversion(Type(INT), expr.type.lanes)}` does, or take the low bits by name, as `& {every}` does, where they are meant"
     )
