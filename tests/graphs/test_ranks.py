@@ -504,7 +504,7 @@ def test_parts_cover_the_grid(ranks, axes, counts):
 CONTINUED = """
 import sys
 import gpuop as gp, numpy as np
-from gpuop.mpi import Domain, rank_exchange
+from gpuop.mpi import Domain
 from mpi4py import MPI
 
 comm, path = MPI.COMM_WORLD, sys.argv[1]

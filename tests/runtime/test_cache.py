@@ -30,8 +30,8 @@ OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
 needs_opencl = pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
 # As DOUBLE, but says how many kernels were built from source: only those are stored, where passes are verified.
 COUNTED = (
-    "from gpuop.base.cache import cache\nstore, built = cache.store, []\n"
-    "cache.store = lambda *given: (built.append(1), store(*given))\n" + DOUBLE + "print(len(built))"
+    "from gpuop.base.cache import blob_store\nstore, built = blob_store.store, []\n"
+    "blob_store.store = lambda *given: (built.append(1), store(*given))\n" + DOUBLE + "print(len(built))"
 )
 
 

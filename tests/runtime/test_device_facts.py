@@ -27,7 +27,7 @@ SMALL = {"cpu": 1024, "gpu": 1024}
 # Measures in a process of its own, and prints what was found and how many kernels were timed.
 MEASURES = """
 import sys, gpuop as gp
-from gpuop.runtime import device_facts as found
+from gpuop.runtime.profile import device_facts as found
 found.COPIED, found.COMPUTED, found.AGREEING = {d: (512, 1024) for d in ("cpu", "gpu")}, {"cpu": 1024, "gpu": 1024}, 1e9
 timed, seconds = [], found._seconds
 found._seconds = lambda backend, kernels: (timed.extend(kernels), seconds(backend, kernels))[1]

@@ -132,7 +132,7 @@ def test_debug_in_the_environment():
 )
 def test_settings_that_are_none(name, given, values, monkeypatch):
     monkeypatch.setenv(name, given)
-    anew = runpy.run_path(gp.config.__file__)["config"]
+    anew = runpy.run_path(str(ROOT / "gpuop" / "base" / "config.py"))["config"]
     with pytest.raises(gp.GpuopError, match=f"^{name}={given} is none of its values; one of {values}$"):
         anew.check()
 

@@ -199,9 +199,9 @@ import numpy as np
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.codegen import generate as generating
-from gpuop.base.cache import disk_memo as kept_on_disk
+from gpuop.base.cache import disk_memo
 from gpuop.passes import dynamic_extents, lowering_cache
-kept_on_disk.SETTLED = -1e9
+disk_memo.SETTLED = -1e9
 made = []
 for module, name in ((generating, "lower"), (dynamic_extents, "lower"), (lowering_cache, "choice")):
     given = getattr(module, name)
