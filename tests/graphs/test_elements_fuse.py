@@ -149,7 +149,9 @@ def test_inverses(device, size):
     x = image(ROWS, COLUMNS, size, size) + 2 * np.eye(size, dtype="f")
     graph, results = fused(lambda: {"out": inverse(gp.MatrixField(x) * 2) + 1}, kernels=1)
     np.testing.assert_allclose(results["out"], np.linalg.inv(x * 2) + 1, rtol=1e-4)
-    assert re.search("on 6×10 (threads|points)", graph.explain())  # none for each element; points, where a schedule has them
+    assert re.search(
+        "on 6×10 (threads|points)", graph.explain()
+    )  # none for each element; points, where a schedule has them
 
 
 def test_what_elements_share_is_computed_once(device):
