@@ -9,6 +9,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
+from gpuop.fusion.cross_thread import access_pattern
+from gpuop.fusion.inplace import in_place
 from gpuop.runtime.base.backend import Launch
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
@@ -18,6 +20,7 @@ from .harness import blur, image, same_bits
 
 A, B, C = (image(9, 13) + k for k in range(3))
 NBYTES = A.nbytes
+CPUS = [found.name for found in gp.devices() if found.name.startswith("opencl")]
 
 
 def overwritten(graph):
@@ -364,3 +367,21 @@ def test_a_state_of_own_points_beside_a_stencil_has_its_vectors(shape, faded, dt
         lambda c, t: ((around(c) == 3).astype(dtype), np.maximum(np.float32(0.97) * t, c).astype(np.float32)),
         {"cells": start, "trace": np.float32(start)},
     )
+
+
+@gp.operator
+def spread(f):
+    return (_readTensor(f, _row - 1, _column) + _readTensor(f, _row + 1, _column) + _readTensor(f)) / 3
+
+
+@pytest.mark.skipif(not CPUS, reason="no OpenCL driver that works")
+def test_states_that_stages_compute_neighbours_from_keep_two_buffers():
+    """A stage reads a state at a thread's own points, but computes those of neighbours too; whether a schedule suits or not."""
+    with gp.ComputeGraph(CPUS[0]) as graph:
+        a = gp.ScalarField(np.ones((300, 400), "f"))
+        a.next = spread(spread(np.sqrt(a + 1)))
+        graph.probe(a, "a")
+    graph.step()
+    (launch,) = graph.plan.launches
+    assert launch.kernel.intermediates and launch.kernel.inputs[0] not in access_pattern(launch.kernel).gathers
+    assert [each.over for each in in_place([launch], graph.plan.program, None)] == [()]
