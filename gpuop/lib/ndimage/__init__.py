@@ -1,1 +1,1 @@
-"""SciPy's functions of images on fields."""
+"""Image functions of scipy.ndimage on fields."""

@@ -1,4 +1,4 @@
-"""Functions of fields that take arrays of other libraries too, and then give arrays of the same kind."""
+"""Decorator that lets functions of fields take arrays of other libraries; results are arrays of the same kind."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, is_swapped, refuse_
 from gpuop.lib.ndimage.scalar_arguments import ManyNumbers, frozen
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_NO_OUTPUT = "no output"  # of functions that have no such argument
+_NO_OUTPUT = "no output"  # default of functions without `output=`
 _of_arrays = ContextVar("of_arrays", default=False)
 
 
 def is_of_an_array() -> bool:
-    """Whether a function that is traced has got an array: nothing fuses with its result, nobody asks for a window of it."""
+    """Return whether the function that is traced got an array: nothing fuses with its result, no window of it is read."""
     return _of_arrays.get()
 
 
 def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Function]:
-    """Make of a function of a field one that takes an array too: then it is a pipeline, kept for the array's type and all else.
+    """Let a function of a field take an array too: it runs as a pipeline, which is cached by the array's type and the arguments.
 
-    `output=` is SciPy's: a dtype, or for arrays an array of the same library that the result goes into, which is returned.
+    `output=` is that of SciPy: a dtype, or for arrays an array of the same library, which is filled and returned.
 
     Args:
-        also: another argument that is a field or None, beside the first one.
-        narrow: complex128, which no field has, is taken as complex64.
+        also: name of a second argument that is a field or None.
+        narrow: take complex128, which no field has, as complex64.
     """
 
     def decorated(function: Function) -> Function:
@@ -73,7 +73,7 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
 
 
 def _told(field_of: Callable[..., Field]) -> Callable[..., Field]:
-    """A function for which `is_of_an_array` holds."""
+    """Return a function in which `is_of_an_array` is true."""
 
     def told(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
         token = _of_arrays.set(True)
@@ -86,7 +86,7 @@ def _told(field_of: Callable[..., Field]) -> Callable[..., Field]:
 
 
 def _name_of(output: Any, into: Any) -> Any:
-    """The name of the dtype that `output=` asks for."""
+    """Return the name of the dtype that `output=` asks for."""
     if into is not None:
         return numpy_dtype(into).name
     if output is None or output is _NO_OUTPUT:
@@ -102,7 +102,7 @@ def _with_output(rest: dict[str, Any], output: Any) -> tuple[Any, ...]:
 
 
 def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> Anew:
-    """The result of a pipeline, in an array where one is given, which may be of the other byte order."""
+    """Run a pipeline; with `output=` an array, of either byte order, the result is written to it."""
     if isinstance(into, np.ndarray) and not into.dtype.isnative:
         np.copyto(into, run(*arguments))
         return into, None, ()
@@ -110,14 +110,14 @@ def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> Anew:
 
 
 def _swapped(name: str, made: Any, output: Any) -> Anew:
-    """NumPy's array of a result, in the other byte order."""
+    """Return a NumPy result in the other byte order."""
     if not isinstance(made, np.ndarray):
         refuse_swapped(name, output)
     return made.astype(made.dtype.newbyteorder()), None, ()
 
 
 def _other_field(other: Any) -> Any:
-    """A second argument as a field, or as several where they are given so."""
+    """Return a second argument as a field, or a sequence of them as fields."""
     if isinstance(other, (tuple, list)) and any(isinstance(each, Field) for each in other):
         return [as_field(each) for each in other]
     return None if other is None else as_field(other)
@@ -134,10 +134,10 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def with_more(function: Callable[..., Any], arguments: Any, keywords: Any) -> Callable[..., Any]:
-    """A function of the user's with further arguments, arrays among them.
+    """Return a user function with its extra arguments bound, arrays among them.
 
     Raises:
-        ArgumentError: it is none; a ValueError.
+        ArgumentError: it is not callable; a ValueError.
     """
     if not callable(function):
         raise ArgumentError(f"the function is a callable, not {described(function)}")

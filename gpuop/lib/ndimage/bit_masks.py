@@ -1,7 +1,7 @@
-"""Rows of a mask as words: a bit for each point, and which points are neighbours, of 32 points at a time.
+"""Bit-packed masks: a row is 32-bit words with a bit per point, so that 32 points are compared with their neighbours at once.
 
-A run is of points of a word that follow one another, if neighbours in the row are connected; else it is one point. The first of
-them stands for it, so trees have as many members as there are runs, and a point finds its run without memory.
+A run is a maximal sequence of set bits of a word if neighbours in the row are connected, else a single point. Its first point
+represents it: a union-find forest has one node per run, and a point finds its run without a memory access.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from gpuop.ops.layout.layouts import ravel
 from gpuop.ops.sort.tiles import single
 
 BITS = 32
-SEGMENT = 256  # words of a row that one thread of a CPU has
-GROUP = 8  # rows of a work-group of GPUs, each with the threads of a word
+SEGMENT = 256  # words of a row that one CPU thread processes
+GROUP = 8  # rows of a GPU work-group; each has the threads of one word
 ALL = 2**BITS - 1
 Numbers = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class Links:
-    """Which neighbours a structure connects: those in the row, and some in each of some rows before it.
+    """Neighbours that a structure connects: those in the row, and those in rows before it.
 
     Attributes:
-        shape: of the grid.
+        shape: shape of the grid.
         in_row: whether neighbours in the row are connected.
-        before: for rows before it the offset along all axes but the last, and the offsets along that.
+        before: for each connected row before it, its offset along all axes but the last, and the offsets along the last axis.
     """
 
     shape: tuple[int, ...]
@@ -51,17 +51,17 @@ class Links:
 
     @property
     def words(self) -> int:
-        """How many a row has."""
+        """Number of words of a row."""
         return -(-self.columns // BITS)
 
     @property
     def segments(self) -> int:
-        """How many a row has."""
+        """Number of segments of a row."""
         return -(-self.words // SEGMENT)
 
 
 def links_of(shape: Sequence[int], structure: Numbers) -> Links:
-    """The links of a structure of 3 points along each axis, the same on both sides of its middle."""
+    """Return the links of a symmetric structure of 3 points along each axis."""
     offsets = [tuple(int(i) - 1 for i in at) for at in np.argwhere(structure)]
     rows = sorted({o[:-1] for o in offsets if o[:-1] < (0,) * (len(shape) - 1)})
     before = tuple((row, tuple(o[-1] for o in offsets if o[:-1] == row)) for row in rows)
@@ -72,7 +72,7 @@ def links_of(shape: Sequence[int], structure: Numbers) -> Links:
 
 
 def threads_of_words(links: Links) -> None:
-    """Have 32 threads for each word, or one for a segment of them."""
+    """Launch 32 threads for each word, or one for each segment of words."""
     alone, threads = single(), links.words * BITS
     k._globalThreads(links.rows, threads + (links.segments - threads) * alone)
     k._localThreads(GROUP + (1 - GROUP) * alone, BITS + (1 - BITS) * alone)
@@ -83,8 +83,8 @@ class OwnWord:
     """A word of the thread's row.
 
     Attributes:
-        number: of the word in the row.
-        alone: whether the thread has all of it, as on CPUs; else it has the bit of its column.
+        number: index of the word in the row.
+        alone: whether the thread has the whole word, as on CPUs; else it has the bit of its column.
     """
 
     links: Links
@@ -93,26 +93,26 @@ class OwnWord:
 
     @property
     def place(self) -> Any:
-        """Where words have it."""
+        """Index of the word in the field of words."""
         return k._row * self.links.words + self.number
 
     @property
     def begin(self) -> Any:
-        """The column of its first bit."""
+        """Column of its first bit."""
         return self.number * BITS
 
     @property
     def first(self) -> Any:
-        """The number of its first point in memory's order."""
+        """Row-major index of its first point."""
         return k._row * self.links.columns + self.begin
 
     @property
     def written_here(self) -> Any:
-        """Whether the thread is to write what is the word's."""
+        """Whether this thread writes the results of the word."""
         return True if self.alone else k._localColumn == 0
 
     def for_bits(self, bits: Any, body: Callable[[Any], None]) -> None:
-        """Record what is done with each bit that is set, which gets its number."""
+        """Record `body` for each set bit; it gets the bit's index."""
         if not self.alone:
             with k._if(has_bit(bits, k._localColumn)):
                 body(k._localColumn)
@@ -123,13 +123,13 @@ class OwnWord:
             left.assign(left & (left - 1))
 
     def for_columns(self, body: Callable[[Any], None]) -> None:
-        """Record what is done with each point that the row has, which gets its bit's number."""
+        """Record `body` for each point of the word that lies in the row; it gets the bit's index."""
         columns = self.links.columns
         if self.alone and columns % BITS == 0:
             with k._for(BITS) as bit:
                 body(bit)
         elif self.alone:
-            with k._if(self.begin + BITS <= columns), k._for(BITS) as bit:  # as many as vectors have
+            with k._if(self.begin + BITS <= columns), k._for(BITS) as bit:  # the lanes of a vector
                 body(bit)
             with k._else(), k._for(columns % BITS) as bit:
                 body(bit)
@@ -138,10 +138,10 @@ class OwnWord:
                 body(k._localColumn)
 
     def bits_where(self, test: Callable[[Any], Any], within: Any = None) -> Any:
-        """The bits for which something holds, of some, or of all points that the row has; threads of GPUs come here together.
+        """Return the bits for which a test holds, among `within` or all points of the row; a collective on GPUs.
 
         Args:
-            test: of a bit's number.
+            test: function of a bit's index.
         """
         if self.alone:
             found = k._var(k._convert_uint(0))
@@ -158,7 +158,7 @@ class OwnWord:
 
 
 def for_words(links: Links, body: Callable[[OwnWord], None]) -> None:
-    """Record what the thread does with each of its words."""
+    """Record `body` for each word of the thread."""
     with (
         k._codegenIf(single()),
         k._for(k._column * SEGMENT, k._min(k._column * SEGMENT + SEGMENT, links.words)) as word,
@@ -177,12 +177,12 @@ def has_bit(word: Any, bit: Any) -> Any:
 
 @dataclass(frozen=True)
 class WordRow:
-    """A row of words, and its neighbours.
+    """A row of words, with access to neighbouring words.
 
     Attributes:
-        words: of the mask.
-        row: which row.
-        inside: whether it is in the grid; else it has no bits.
+        words: words of the mask.
+        row: index of the row.
+        inside: whether the row is in the grid; else its bits are 0.
     """
 
     words: Field
@@ -191,7 +191,7 @@ class WordRow:
     inside: Any = True
 
     def at(self, word: Any, step: int = 0) -> Any:
-        """A word, or the one before or behind it; 0 outside."""
+        """Return a word, or the one `step` words further on; 0 outside."""
         place, inside = word + step if step else word, self.inside
         if step:
             inside = k._and([inside, place >= 0 if step < 0 else place < self.links.words])
@@ -201,39 +201,39 @@ class WordRow:
         return k._where(inside, k._readTensor(self.words, here, border="unchecked"), k._convert_uint(0))
 
     def first(self, column: Any) -> Any:
-        """The number, in memory's order, of the first point of the run that a column belongs to."""
+        """Return the row-major index of the first point of the run that contains a column."""
         word = column >> 5
         return self.row * self.links.columns + word * BITS + first_bit(self.at(word), column & 31, self.links.in_row)
 
 
 def first_bit(word: Any, bit: Any, in_row: bool) -> Any:
-    """Where the run begins that a bit belongs to."""
+    """Return the first bit of the run that contains a bit."""
     if not in_row:
         return bit
-    zeros = ~word & (k._convert_uint(ALL) >> k._as_uint(31 - bit))  # those before it
+    zeros = ~word & (k._convert_uint(ALL) >> k._as_uint(31 - bit))  # zeros below the bit
     return 32 - k._as_int(k._clz(zeros))
 
 
 def begins(word: Any, in_row: bool) -> Any:
-    """The bits at which runs begin."""
+    """Return the bits at which runs begin."""
     return word & ~(word << 1) if in_row else word
 
 
 def run_of(word: Any, bit: Any, in_row: bool) -> Any:
-    """The bits of the run that begins at a bit."""
+    """Return the bits of the run that begins at a bit."""
     one = k._convert_uint(1) << k._as_uint(bit)
     return word & ~(word + one) if in_row else one
 
 
 def joints(own: WordRow, word: Any, other: WordRow, steps: Sequence[int]) -> dict[int, Any]:
-    """For each step the columns to be joined with the column so far away in another row: of links that follow from others none."""
+    """Return, for each step, the columns to join with the column so far away in another row, without links that others imply."""
     here, left, right = (own.at(word, step) for step in (0, -1, 1))
     there, left_there, right_there = (other.at(word, step) for step in (0, -1, 1))
     before = {0: there, -1: there << 1 | left_there >> 31, 1: there >> 1 | right_there << 31}
     made = {step: here & before[step] for step in steps}
     if not own.links.in_row:
         return made
-    if 0 in steps:  # of the others those are needed which touch at a corner alone
+    if 0 in steps:  # diagonal links are needed only where they touch at a corner
         if -1 in steps:
             made[-1] &= ~(before[0] | here << 1 | left >> 31)
         if 1 in steps:
@@ -243,7 +243,7 @@ def joints(own: WordRow, word: Any, other: WordRow, steps: Sequence[int]) -> dic
 
 
 def pack(field: Field, word: OwnWord) -> Any:
-    """Write a word of what is not 0, in memory's order, to the first output."""
+    """Write a word of the points that are not 0, in row-major order, to the first output."""
     bits = word.bits_where(lambda bit: k._readTensor(field, word.first + bit, border="unchecked") != 0)
     with k._if(word.written_here):
         k._writeTensor(k._out0, bits, word.place)
@@ -251,7 +251,7 @@ def pack(field: Field, word: OwnWord) -> Any:
 
 
 def packed(field: Field, links: Links) -> Field:
-    """The words of what is not 0, row after row."""
+    """Return the words of the points that are not 0, row after row."""
     held = ravel(field)
 
     def body() -> None:

@@ -1,4 +1,4 @@
-"""What SciPy's functions of images take: axes, modes, origins, windows and the dtypes of results."""
+"""Arguments of SciPy's image functions: axes, modes, origins, windows and the dtypes of results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuop.dsl.recorder.trace_effects import warned
 from gpuop.ir.types import is_integer
 from gpuop.lib.ndimage.scalar_arguments import whole
 
-MODES = {  # SciPy's words, and the borders of reads that they are
+MODES = {  # modes of SciPy, and the borders of reads
     "reflect": "symmetric",
     "grid-mirror": "symmetric",
     "mirror": "reflect",
@@ -26,23 +26,23 @@ MODES = {  # SciPy's words, and the borders of reads that they are
     "constant": "constant",
     "grid-constant": "constant",
 }
-EXACT = 2**53  # integers that float64 holds
-# Dtypes that float32 holds all values of.
+EXACT = 2**53  # bound of integers that float64 represents exactly
+# Dtypes whose values are all exact in float32.
 SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unorm8")
 
 
 class DTypeOfArray(str):
-    """The dtype of an array that a result goes into."""
+    """Dtype of an array that a result goes into."""
 
 
 def is_swapped(output: Any) -> bool:
-    """Whether `output=` is a dtype of the other byte order, which no field has."""
+    """Return whether `output=` is a dtype of the other byte order, which no field has."""
     says = isinstance(output, np.dtype) or (isinstance(output, str) and output.startswith(("<", ">")))
     return says and not np.dtype(output).isnative
 
 
 def refuse_swapped(name: str, output: Any) -> None:
-    """UnsupportedError for such a dtype."""
+    """Raise an UnsupportedError for a dtype of the other byte order."""
     if is_swapped(output):
         native = np.dtype(output).name
         raise UnsupportedError(
@@ -53,10 +53,10 @@ def refuse_swapped(name: str, output: Any) -> None:
 
 @dataclass(frozen=True)
 class ImageEdge:
-    """What is read outside of a field.
+    """Border of a field's reads.
 
     Attributes:
-        border: of `_readTensor`; "constant" reads `cval` there.
+        border: border of `_readTensor`; "constant" reads `cval` outside.
     """
 
     border: str
@@ -64,7 +64,7 @@ class ImageEdge:
 
 
 def edge(mode: Any, cval: Any) -> ImageEdge:
-    """The edge of one of SciPy's modes."""
+    """Return the edge of a SciPy mode."""
     if not isinstance(mode, str) or mode not in MODES:
         hint = f"; that is a border of kernels, called {_by_border(mode)!r} here" if mode in set(MODES.values()) else ""
         raise ArgumentError(f"`mode` is one of {', '.join(MODES)}, not {mode!r}{hint}")
@@ -73,10 +73,10 @@ def edge(mode: Any, cval: Any) -> ImageEdge:
 
 
 def checked_cval(cval: Any) -> Any:
-    """What is outside.
+    """Check the value outside of a field.
 
     Raises:
-        UnsupportedError: it is no number; a TypeError.
+        UnsupportedError: it is not a number; a TypeError.
     """
     if not numeric(cval):
         raise UnsupportedError(f"`cval` is a number, not {described(cval)}")
@@ -88,12 +88,12 @@ def _by_border(border: str) -> str:
 
 
 def rank(field: Field) -> int:
-    """How many axes are filtered: those of the grid. Elements of tensors are filtered each by itself."""
+    """Return the number of axes that are filtered: those of the grid. Each element of a tensor is filtered by itself."""
     return len(field.field_shape)
 
 
 def axis_of(axis: Any, count: int) -> int:
-    """The number of an axis."""
+    """Return the index of an axis, which may be negative."""
     number = whole(axis, "axis")
     if not -count <= number < count:
         raise ArgumentError(f"axis {axis} is out of range: the field has {count} axes")
@@ -101,7 +101,7 @@ def axis_of(axis: Any, count: int) -> int:
 
 
 def axes_of(axes: Any, count: int) -> tuple[int, ...]:
-    """The numbers of the axes that are filtered, each once; None is all of them."""
+    """Return the indices of the axes that are filtered, without repeats; None stands for all of them."""
     if axes is None:
         return tuple(range(count))
     given = axes if isinstance(axes, (tuple, list, range)) else (axes,)
@@ -117,17 +117,17 @@ def axes_of(axes: Any, count: int) -> tuple[int, ...]:
 
 
 def window_axes(axes: Any, count: int) -> tuple[int, ...]:
-    """The axes of a window that is no product of lines: all of them are taken in the order of the grid, as by SciPy."""
+    """Return the axes of an inseparable window, in the order of the grid, as SciPy takes them."""
     numbers = axes_of(axes, count)
     return tuple(range(count)) if len(numbers) == count else numbers
 
 
 def each(value: Any, count: int, name: str) -> list[Any]:
-    """A value for each axis: one for all, or a sequence of so many.
+    """Return a value for each axis, from one for all or a sequence of `count`.
 
     Raises:
         UnsupportedError: it is a Field, such as a Parameter; a TypeError.
-        ArgumentError: there are more or fewer; a ValueError.
+        ArgumentError: the sequence has another length; a ValueError.
     """
     if isinstance(value, Field):
         raise UnsupportedError(
@@ -146,7 +146,7 @@ def each(value: Any, count: int, name: str) -> list[Any]:
 
 
 def check_origin(origin: int, size: int, what: str = "points") -> None:
-    """Refuse a window that does not hold its own point."""
+    """Refuse an origin that moves the window off its own point."""
     if not -(size // 2) <= whole(origin, "origin") <= (size - 1) // 2:
         raise ArgumentError(
             f"Invalid origin {origin}: of {size} {what} it lies in -{size // 2} … {(size - 1) // 2}, so that the window holds "
@@ -155,20 +155,20 @@ def check_origin(origin: int, size: int, what: str = "points") -> None:
 
 
 def advise(message: str, level: int) -> None:
-    """Warn, at every call: one that does is not known before.
+    """Warn, and do so at every call: a function that warns is not cached.
 
     Args:
-        level: as `stacklevel` of `warnings.warn`, of the caller.
+        level: `stacklevel` of `warnings.warn`, counted from the caller.
     """
     warned()
     warnings.warn(message, UserWarning, stacklevel=level + 1)
 
 
 def result_dtype(output: Any, field: Field, real: bool = True) -> str:
-    """The dtype of a result: the field's unless `output=` says another; of complex numbers complex.
+    """Return the dtype of a result: the field's unless `output=` is another; complex for complex numbers.
 
     Args:
-        real: whether what the field is filtered by is real.
+        real: whether the weights are real.
     """
     complex_ = field.dtype == "complex64" or not real
     if output is None and not complex_:
@@ -185,9 +185,9 @@ def result_dtype(output: Any, field: Field, real: bool = True) -> str:
 
 
 def computed_in(field: Field, dtype: str) -> str:
-    """The dtype that sums are made in: float32 from and to values that it holds, float64 for all others, and for integers.
+    """Return the dtype of sums: float32 if field and result are exact in it, else float64, also for integers.
 
-    Integer results are truncated, as SciPy does, so that sums of float32 could miss the integer that they are.
+    Integer results are truncated, as in SciPy, so float32 sums that are slightly less than an integer would be off by one.
     """
     if field.dtype == "complex64":
         return "float32"
@@ -195,9 +195,9 @@ def computed_in(field: Field, dtype: str) -> str:
 
 
 def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: ImageEdge) -> str:
-    """The dtype of sums with weights: int64, modulo 2^64, of integers that add up to more than float64 holds.
+    """Return the dtype of weighted sums: int64, modulo 2^64, for integers whose sums may exceed the exact range of float64.
 
-    So are those that are exact whatever they add up to: integers with whole weights, whose results are integers.
+    This holds if all terms are exact in any case: integer fields and results, and integral weights.
     """
     types = np.dtype(field.type.array_dtype), np.dtype(dtype)
     if any(kind.kind not in "iu" for kind in types) or field.dtype == "unorm8":
@@ -210,10 +210,10 @@ def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: Image
 
 
 def method_of(method: Any, known: Sequence[str]) -> Any:
-    """The algorithm that is asked for, or None.
+    """Return the algorithm of `method=`, or None.
 
     Raises:
-        ArgumentError: there is no such one.
+        ArgumentError: there is no such algorithm.
     """
     if method is not None and method not in known:
         named = ", ".join(map(repr, known))
@@ -222,17 +222,17 @@ def method_of(method: Any, known: Sequence[str]) -> Any:
 
 
 def as_output(made: Field, output: Any) -> Field:
-    """The field in the dtype of `output=`, where there is one."""
+    """Return the field in the dtype of `output=`, if there is one."""
     return made if output is None else made.astype(output)
 
 
 def windows(size: Any, count: int, name: str = "size") -> list[int]:
-    """The extents of a window along each axis."""
+    """Return the extents of a window along each axis."""
     return [whole(n, name) for n in each(size, count, name)]
 
 
 def spread(window: np.ndarray[Any, Any], axes: Sequence[int], count: int, name: str) -> np.ndarray[Any, Any]:
-    """A window over some axes, whatever their order, as one over all of them."""
+    """Extend a window over some axes, in any order, to one over all axes."""
     if window.ndim != len(axes):
         raise ArgumentError(f"{name}.ndim ({window.ndim}) must match len(axes) ({len(axes)})")
     return np.expand_dims(window, tuple(a for a in range(count) if a not in axes))

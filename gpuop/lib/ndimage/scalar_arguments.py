@@ -1,4 +1,4 @@
-"""Numbers that arguments of SciPy's functions are: integers, real ones, arrays and lists of them; as constants to be hashed."""
+"""Numeric arguments of SciPy's functions: integers, real numbers, arrays and lists, converted to hashable constants."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gpuop.dsl.operators.arguments import MOST_NUMBERS
 
 
 def whole(value: Any, name: str) -> int:
-    """An integer argument.
+    """Return an integer argument.
 
     Raises:
-        UnsupportedError: it is none; a TypeError.
+        UnsupportedError: it is not an integer; a TypeError.
     """
     try:
         return operator.index(value)
@@ -27,10 +27,10 @@ def whole(value: Any, name: str) -> int:
 
 
 def real(value: Any, name: str) -> float:
-    """A real number as argument: no text of one, which Python would take.
+    """Return a real number; strings, which `float` would parse, are refused.
 
     Raises:
-        UnsupportedError: it is none; a TypeError.
+        UnsupportedError: it is not a real number; a TypeError.
     """
     try:
         if not _is_text(value):
@@ -41,10 +41,10 @@ def real(value: Any, name: str) -> float:
 
 
 def numbers_of(values: Any, name: str) -> Numbers:
-    """The numbers of an argument, which stand in rows of one length.
+    """Return the numbers of an argument, in rows of one length.
 
     Raises:
-        ArgumentError: they do not, or are none; a ValueError.
+        ArgumentError: rows differ in length, or values are not numbers; a ValueError.
     """
     try:
         numbers = np.asarray(values)
@@ -54,7 +54,7 @@ def numbers_of(values: Any, name: str) -> Numbers:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a text, or an array of such."""
+    """Return whether a value is a string, or an array of strings."""
     return isinstance(value, (str, bytes)) or (isinstance(value, np.ndarray) and value.dtype.kind in "SU")
 
 
@@ -63,9 +63,9 @@ def _shown(value: Any) -> str:
 
 
 def frozen(value: Any) -> Any:
-    """An argument as a constant that can be hashed: arrays and lists as tuples."""
+    """Return an argument as a hashable constant: arrays and lists become tuples."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return frozen(np.asarray(value).tolist())  # of masked arrays all numbers, as in SciPy
+        return frozen(np.asarray(value).tolist())  # as in SciPy, masked arrays give all numbers
     if is_array(value):
         return frozen(np.asarray(value))
     if isinstance(value, dict):
@@ -75,7 +75,7 @@ def frozen(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ManyNumbers:
-    """A large array as a constant that can be hashed, which NumPy makes an array of: no list of numbers that are compiled in."""
+    """A large array as a hashable constant that NumPy converts to an array; its numbers are not compiled in."""
 
     values: bytes
     dtype: str
@@ -83,7 +83,7 @@ class ManyNumbers:
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """An array, or a list, of so many numbers that a few such have more than constants do; others as they are."""
+        """Wrap an array or list so long that a few of them exceed the limit of constants; return others unchanged."""
         array = _array_of(value)
         if array is None or array.size <= MOST_NUMBERS // 4:
             return value
@@ -94,7 +94,7 @@ class ManyNumbers:
 
 
 def _array_of(value: Any) -> Numbers | None:
-    """The numbers of an array or a list; None of what is neither, or has no numbers, or lists of several lengths."""
+    """Return the numbers of an array or a list; None for other values, non-numbers, or ragged lists."""
     if not is_array(value) and not _begins_with_number(value):
         return None
     try:
@@ -106,7 +106,7 @@ def _array_of(value: Any) -> Numbers | None:
 
 
 def _begins_with_number(value: Any) -> bool:
-    """Whether it is a list, or lists, whose first member is a number: cheaper than an array of what may be long."""
+    """Return whether a value is a list, or nested lists, whose first member is a number: cheaper than converting a long one."""
     first = value
     while isinstance(first, (list, tuple)) and first:
         first = first[0]

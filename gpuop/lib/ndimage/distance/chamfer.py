@@ -1,9 +1,9 @@
-"""Numbers of steps to the nearest point outside of a mask, by sweeps over the rows of a plane, for CPUs.
+"""Chamfer distances on CPUs: steps to the nearest point outside of a mask, by sweeps over the rows of a plane.
 
-A way of least steps goes from row to row first, straight or, where corners are neighbours, also aslant, and then along a row. So
-one thread sweeps from the first row down and another from the last one up, a vector of columns at a time (A. Rosenfeld, J. Pfaltz,
-Sequential operations in digital picture processing, 1966). Along a row the least within 1, 3, 7 … columns is found of all columns
-at once; what is further away comes from columns that are a vector apart, from one end and then from the other.
+A shortest path goes first from row to row, straight or, where corners are neighbours, diagonally, and then along a row. So one
+thread sweeps down from the first row and another up from the last one, a vector of columns at a time (A. Rosenfeld, J. Pfaltz,
+Sequential operations in digital picture processing, 1966). Along a row, minima within 1, 3, 7 … columns are computed for all
+columns at once; minima of farther columns come from columns one vector apart, in a forward and a backward sweep.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
 
-MOST_COLUMNS = 1 << 13  # of which a thread keeps two rows
+MOST_COLUMNS = 1 << 13  # limit: a thread keeps two rows
 APART = 32  # columns: a vector of int16
-FAR = (1 << 15) - 1 - APART  # further than anything else: APART steps more are no overflow of int16
+FAR = (1 << 15) - 1 - APART  # greater than any distance; APART steps more do not overflow int16
 
 
 def sweeps(shape: Sequence[int]) -> bool:
-    """Whether distances in a grid are found so."""
+    """Return whether distances in a grid of this shape are computed by sweeps."""
     return len(shape) == 2 and shape[1] <= MOST_COLUMNS and sum(shape) < FAR
 
 
 def swept(mask: Field, aslant: bool) -> Field:
-    """How many steps each point is from the nearest one that is 0: int32, -1 if there is none.
+    """Return the number of steps from each point to the nearest 0: int32, -1 if there is none.
 
     Args:
         aslant: whether corners are neighbours.
@@ -40,7 +40,7 @@ def _short(value: Any) -> Any:
 
 
 def _from_ends(mask: Field, aslant: bool) -> Field:
-    """The steps of ways that come down from the rows before, and of those that come up from the rows behind."""
+    """Return the steps of paths down from the rows above, and of paths up from the rows below."""
     rows, columns = mask.field_shape
 
     def body() -> None:
@@ -64,7 +64,7 @@ def _from_ends(mask: Field, aslant: bool) -> Field:
 
 
 def _along_rows(both: Field) -> Field:
-    """The least steps, of which the last ones are along a row."""
+    """Return the least steps of paths that end along a row."""
     _, rows, columns = both.field_shape
     blocks = -(-columns // APART)
 

@@ -1,9 +1,10 @@
-"""The nearest point outside of a mask, for each point: axis after axis, by searches from near to far, for GPUs.
+"""Nearest point outside of a mask, on GPUs: axis after axis, by searches from near to far.
 
-Along the last axis the mask is words of bits: a point finds the ones before and behind in its own, or knows them by scans of the
-words' ends. Along each further axis points of a line know how far what is nearest along the axes before is. A point looks at those
-around it as long as points so far away can be nearer than what it has found; beyond a few steps only into blocks of the line whose
-least is near enough, and into blocks of these. All points search at once, and no one takes many steps.
+Along the last axis the mask is bit-packed: a point finds the nearest zeros before and behind in its own word, or by scans over
+the ends of words. Along each further axis, points of a line have the distance to their nearest point along the axes before. A
+point looks at its neighbours on the line as long as points so far away can be nearer than the best so far; beyond a few steps it
+looks only into blocks of the line whose minimum is low enough, in a hierarchy of blocks. All points search in parallel, and the
+number of steps of each is bounded.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.bit_masks import ALL, BITS, Links, packed
 from gpuop.lib.ndimage.distance.nearest import NONE, Metric, longer_axes
 
-BLOCK = 8  # points of a line, or blocks of them, of which the least is known
-NEAR = 16  # steps in both directions in which points are looked at one by one
-SHORT = 64  # points of lines without blocks
-FEW = 16  # blocks that are looked at one after the other
-GROUP = 8, 32  # threads
-FAR = 1 << 30  # further than anything else, as a whole number
+BLOCK = 8  # points of a block, or blocks of a block on the next level
+NEAR = 16  # steps in both directions that are searched point by point
+SHORT = 64  # points of the longest line without blocks
+FEW = 16  # blocks of the top level, which are searched in order
+GROUP = 8, 32  # threads of a work-group
+FAR = 1 << 30  # greater than any distance, as an integer
 
 
 class _Costs:
-    """How far points are: squares of lengths, or numbers of steps, as integers where these hold them."""
+    """Distances: squares of lengths, or numbers of steps; integers where these hold them."""
 
     def __init__(self, metric: Metric, shape: Sequence[int]) -> None:
         farthest = sum((n - 1) ** 2 for n in shape)
@@ -44,7 +45,7 @@ class _Costs:
 
 
 def searched(mask: Field, metric: Metric) -> Field:
-    """As `nearest`, on GPUs."""
+    """Compute `nearest` on GPUs."""
     shape, metric = longer_axes(mask, metric)
     costs = _Costs(metric, shape)
     found = _along_rows(mask, shape, costs)
@@ -54,7 +55,7 @@ def searched(mask: Field, metric: Metric) -> Field:
 
 
 def _along_rows(mask: Field, shape: tuple[int, ...], costs: _Costs) -> tuple[Field, ...]:
-    """The nearer one of the points before and behind in a row, and how far it is."""
+    """Return the nearer of the points before and behind in a row, and its distance."""
     row = _RowWords(Links(shape, True, ()))
     words, columns = packed(mask, row.links), row.links.columns
     ends: Any = np.maximum.accumulate(row.ends(words), axis=-1)
@@ -73,11 +74,11 @@ def _along_rows(mask: Field, shape: tuple[int, ...], costs: _Costs) -> tuple[Fie
 
 
 class _RowWords:
-    """The words of a thread's row, and the bits of them that are 0 in the row."""
+    """The words of a thread's row, and their zeros within the row."""
 
     def __init__(self, links: Links) -> None:
         self.links, self.last = links, links.words - 1
-        self.held = (1 << (links.columns - self.last * BITS)) - 1  # the bits that the last word has
+        self.held = (1 << (links.columns - self.last * BITS)) - 1  # bits of the last word that are in the row
 
     def zeros(self, words: Field, word: Any) -> Any:
         bits = ~k._readTensor(words, k._row * self.links.words + word, border="unchecked")
@@ -86,7 +87,7 @@ class _RowWords:
         return bits & k._where(word == self.last, k._convert_uint(self.held), k._convert_uint(ALL))
 
     def ends(self, words: Field) -> Field:
-        """Of each word the last column that is 0; in rows behind, turned around, how far the first one is from the row's end."""
+        """Return each word's last zero column; in as many further rows, reversed, its first zero's distance from the row's end."""
 
         def body() -> None:
             k._globalThreads(self.links.rows, self.links.words)
@@ -100,10 +101,10 @@ class _RowWords:
         return library_call("ends_of_words", (out,), [words], body, self.links, whole=True)[0]
 
     def nearer(self, words: Field, ends: Field) -> Any:
-        """The column of the nearest point of the row that is 0, or NONE.
+        """Return the column of the nearest zero of the row, or NONE.
 
         Args:
-            ends: the greatest of `ends` up to each word.
+            ends: running maximum of `ends` up to each word.
         """
         word, bit = k._column >> 5, k._as_uint(k._column & (BITS - 1))
         zeros, every = k._var(self.zeros(words, word)), k._convert_uint(ALL)
@@ -116,7 +117,7 @@ class _RowWords:
 
 
 def _last(bits: Any, word: Any) -> Any:
-    """The column of the last bit of a word that is set, or NONE."""
+    """Return the column of a word's last set bit, or NONE."""
     return k._where(bits != 0, word * BITS + 31 - k._as_int(k._clz(bits)), NONE)
 
 
@@ -125,10 +126,10 @@ def _first(bits: Any, word: Any) -> Any:
 
 
 class _SearchedLines:
-    """The lines along an axis that is not the last one: neighbouring threads are on neighbouring lines.
+    """Lines along an axis that is not the last one: neighbouring threads are on neighbouring lines.
 
     Attributes:
-        sizes: of blocks: of points, of such blocks, and so on until a line has few.
+        sizes: points of a block on each level, until a line has few blocks.
     """
 
     def __init__(self, shape: tuple[int, ...], axis: int, costs: _Costs) -> None:
@@ -141,11 +142,11 @@ class _SearchedLines:
             self.sizes.append(self.sizes[-1] * BLOCK)
 
     def blocks(self, level: int) -> int:
-        """How many a line has."""
+        """Return the number of blocks of a line on a level."""
         return -(-self.count // self.sizes[level])
 
     def searched(self, found: Field, costs: Field) -> tuple[Field, ...]:
-        """The nearest points along one more axis, and how far they are unless this is the last one."""
+        """Return the nearest points along one more axis, and their distances unless this is the last one."""
         given = [found, costs]
         for level in range(len(self.sizes)):
             given.append(self._least(given[-1], self.blocks(level - 1) if level else self.count, self.blocks(level)))
@@ -162,7 +163,7 @@ class _SearchedLines:
         return library_call("nearest", kinds, given, body, (self.shape, self.axis, self.costs.metric), whole=True)
 
     def _least(self, values: Field, count: int, blocks: int) -> Field:
-        """The least of each block of lines that have so many values."""
+        """Return the minimum of each block of lines that have `count` values."""
 
         def body() -> None:
             self._threads(blocks)
@@ -177,13 +178,13 @@ class _SearchedLines:
         return library_call("least_of_blocks", (kind,), [values], body, (self.shape, self.axis, count), whole=True)[0]
 
     def _threads(self, each: int) -> None:
-        """Have as many threads for each line; a row of threads has one of each of neighbouring lines."""
+        """Launch `each` threads for each line; a row of threads is on neighbouring lines."""
         k._globalThreads(self.outer * each, self.inner)
         k._localThreads(*GROUP)
 
 
 class _PointSearch:
-    """What a thread has found on its line, and how far that is."""
+    """Search of one point along its line: the nearest point so far, and its distance."""
 
     def __init__(self, lines: _SearchedLines, found: Field, costs: Field, least: Sequence[Field]) -> None:
         self.lines, self.found, self.costs, self.least = lines, found, costs, least
@@ -206,7 +207,7 @@ class _PointSearch:
         self.best.assign(k._min(far, self.best))
 
     def step_by_step(self) -> None:
-        """Look at points from near to far; at an end again, where they are no nearer."""
+        """Look at points from near to far; beyond an end, at the end again, which is never nearer."""
         count, steps = self.lines.count, k._var(1)
         near = NEAR if self.lines.sizes else count - 1
         with k._while(lambda: (steps <= near) & (self._along(steps) < self.best)):
@@ -215,7 +216,7 @@ class _PointSearch:
             steps.assign(steps + 1)
 
     def in_blocks(self) -> None:
-        """Look at points further away, before and behind."""
+        """Look at points further away, before and behind, block by block."""
         top = len(self.lines.sizes) - 1
         size, blocks = self.lines.sizes[top], self.lines.blocks(top)
         for turn in (-1, 1):
@@ -230,12 +231,12 @@ class _PointSearch:
                 block.assign(block + turn)
 
     def _bound(self, block: Any, size: int, turn: int) -> Any:
-        """What is less far than all points of a block that have not been looked at."""
+        """Return a lower bound of the distance to the points of a block that are still to be searched."""
         steps = block * size - self.at if turn > 0 else self.at - (block * size + size - 1)
         return self._along(k._max(steps, NEAR + 1))
 
     def _look_into(self, level: int, block: Any, turn: int) -> None:
-        """Look at the points of a block from near to far, if one of them may be nearer than what has been found."""
+        """Look at the points of a block from near to far, if one of them may be nearer than the best so far."""
         first, size = block * BLOCK, self.lines.sizes[level]
         bound = self.lines.costs.metric.both(self._bound(block, size, turn), self._least_of(level, block))
         inner = self.lines.blocks(level - 1) if level else self.lines.count

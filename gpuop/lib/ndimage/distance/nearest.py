@@ -1,11 +1,11 @@
-"""The nearest point outside of a mask, for each point: axis after axis, along lines, for CPUs.
+"""Nearest point outside of a mask, on CPUs: axis after axis, along lines.
 
-Along the first axis it is the nearer one of those before and behind. Along each further one, points of a line know what is nearest
-among those that differ along the axes before, and how far it is. Which of these is nearest along this axis too follows from those
-that are nearest somewhere: they are kept on a stack, with the places from which on they are (A. Meijster, J. Roerdink,
-W. Hesselink, A general algorithm for computing distance transforms in linear time, 2000; P. Felzenszwalb, D. Huttenlocher,
-Distance transforms of sampled functions, 2012). This is exact, and takes as long as lines are, whatever the distances. One thread
-has a line; rows come last, so that they are read from neighbour to neighbour.
+Along the first axis it is the nearer of those before and behind. Along each further axis, points of a line have their nearest
+point along the axes before, and its distance. The lower envelope of these distances gives the nearest along this axis too: it is
+a stack of points, each with the place from which it is nearest (A. Meijster, J. Roerdink, W. Hesselink, A general algorithm for
+computing distance transforms in linear time, 2000; P. Felzenszwalb, D. Huttenlocher, Distance transforms of sampled functions,
+2012). This is exact, and takes time linear in the length of lines, whatever the distances. A thread has one line; rows come last,
+so that they are read contiguously.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from gpuop.ir.types import FieldType
 from gpuop.ops.layout.gather import apart
 from gpuop.ops.layout.layouts import ravel
 
-NONE = -1  # the nearest point where there is none
-GROUP = 64  # threads side by side
+NONE = -1  # index where there is no nearest point
+GROUP = 64  # threads of a work-group
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How far points are from each other.
+    """Distance between points.
 
     Attributes:
         name: "euclidean", "taxicab" or "chessboard".
-        sampling: the distance of neighbours along each axis, of the first; None: 1.
+        sampling: spacing along each axis, for "euclidean"; None: 1.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Metric:
 
     @property
     def dtype(self) -> str:
-        """Of what is compared: squares of lengths, or numbers of steps."""
+        """Dtype of the distances that are compared: squares of lengths, or numbers of steps."""
         return "int32" if self.name != "euclidean" else "float64"
 
     def along(self, axis: int, steps: Any) -> Any:
-        """What so many steps along an axis count."""
+        """Return the cost of so many steps along an axis."""
         if self.name != "euclidean":
             return k._max(steps, -steps)
         far = k._convert(steps, "float64")
@@ -52,11 +52,11 @@ class Metric:
         return far * far
 
     def both(self, one: Any, other: Any) -> Any:
-        """What steps along different axes count together."""
+        """Combine the costs of steps along different axes."""
         return k._max(one, other) if self.name == "chessboard" else one + other
 
     def last(self, axis: int, near: Any, near_cost: Any, far: Any, far_cost: Any) -> Any:
-        """The last place of a line at which one of two points is not farther than the other, which is behind it."""
+        """Return the last place of a line at which the first of two points is not farther than the second, which is behind it."""
         middle = (near + far) >> 1
         if self.name == "taxicab":
             never, always = far_cost > near_cost + far - near, near_cost > far_cost + far - near
@@ -72,7 +72,7 @@ class Metric:
 
 
 def longer_axes(mask: Field, metric: Metric) -> tuple[tuple[int, ...], Metric]:
-    """The shape of a mask without axes of one point, and the metric of the others."""
+    """Return the shape of a mask without axes of one point, and the metric of the remaining axes."""
     longer = [axis for axis, n in enumerate(mask.field_shape) if n > 1] or [0]
     if metric.sampling is not None:
         metric = replace(metric, sampling=tuple(metric.sampling[axis] for axis in longer))
@@ -80,7 +80,7 @@ def longer_axes(mask: Field, metric: Metric) -> tuple[tuple[int, ...], Metric]:
 
 
 def nearest(mask: Field, metric: Metric) -> Field:
-    """The number in memory's order of the nearest point that is 0, for each point in that order; NONE if there is none."""
+    """Return the row-major index of the nearest zero for each point, in row-major order; NONE if there is none."""
     shape, metric = longer_axes(mask, metric)
     found = _along_first(ravel(mask), shape)
     for axis in range(1, len(shape)):
@@ -89,7 +89,7 @@ def nearest(mask: Field, metric: Metric) -> Field:
 
 
 def cost(metric: Metric, shape: Sequence[int], axes: Sequence[int], place: Sequence[Any], number: Any) -> Any:
-    """How far a point is from a place, along some axes."""
+    """Return the cost from a place to a point, along some axes."""
     total: Any = None
     for axis, at in enumerate(apart(number, shape)):
         if axis in axes:
@@ -100,7 +100,7 @@ def cost(metric: Metric, shape: Sequence[int], axes: Sequence[int], place: Seque
 
 @dataclass(frozen=True)
 class _LinePoints:
-    """A thread's line along an axis: where its points are in memory. Of the axes before they know the nearest point."""
+    """Points of a thread's line along an axis, by their places in memory; each has its nearest point along the axes before."""
 
     shape: tuple[int, ...]
     axis: int
@@ -115,23 +115,23 @@ class _LinePoints:
 
     @property
     def place(self) -> list[Any]:
-        """The line's coordinates; 0 along its own axis."""
+        """Coordinates of the line; 0 along its own axis."""
         others = [1 if a == self.axis else n for a, n in enumerate(self.shape)]
         return apart(k._column, others)
 
     def number(self, place: Sequence[Any], at: Any) -> Any:
-        """Where a point of the line is in memory."""
+        """Return the place of a point of the line in memory."""
         first = sum(p * math.prod(self.shape[a + 1 :]) for a, p in enumerate(place) if a != self.axis)
         return first + at * self.step
 
     def threads(self) -> None:
-        """Have one for each line."""
+        """Launch one thread for each line."""
         k._globalThreads(math.prod(self.shape) // self.count)
         k._localThreads(GROUP)
 
 
 def _along_first(mask: Field, shape: tuple[int, ...]) -> Field:
-    """The nearer one of the points before and behind, along the first axis."""
+    """Return the nearer of the points before and behind, along the first axis."""
     out, line = FieldType(mask.field_shape, (), "int32"), _LinePoints(shape, 0)
 
     def body() -> None:
@@ -154,7 +154,7 @@ def _along_first(mask: Field, shape: tuple[int, ...]) -> Field:
 
 
 def _along(found: Field, shape: tuple[int, ...], axis: int, metric: Metric) -> Field:
-    """The nearest points along one more axis."""
+    """Return the nearest points along one more axis."""
     kept = FieldType(found.field_shape, (), "int16" if max(shape) < 1 << 15 else "int32")
     line = _LinePoints(shape, axis)
 
@@ -169,12 +169,12 @@ def _along(found: Field, shape: tuple[int, ...], axis: int, metric: Metric) -> F
 
 
 class _Stack:
-    """The points of a line whose nearest points are nearest somewhere; the topmost one is in variables, the others in memory."""
+    """Stack of a line's lower envelope: the points that are nearest somewhere. Its top is in variables, the rest in memory."""
 
     def __init__(self, line: _LinePoints, found: Field, metric: Metric) -> None:
         self.line, self.found, self.metric, self.place = line, found, metric, line.place
         self.height = k._var(0)
-        self.site, self.start = k._var(0), k._var(0)  # the topmost one, and the place from which on it is nearest
+        self.site, self.start = k._var(0), k._var(0)  # top of the stack, and the place from which it is nearest
         self.cost = k._var(k._convert(0, metric.dtype))
 
     def point(self, at: Any) -> Any:
@@ -188,7 +188,7 @@ class _Stack:
         return self.metric.both(self.metric.along(self.line.axis, at - site), cost_)
 
     def add(self, at: Any) -> None:
-        """Put a point of the line on the stack, instead of those that are nowhere nearest from now on."""
+        """Push a point of the line, after popping those that are nearest nowhere any more."""
         with k._if(self.point(at) >= 0):
             own = self.cost_of(at)
             with k._while(lambda: (self.height > 0) & (self._far_above() > self.far(self.start, at, own))):
@@ -196,7 +196,7 @@ class _Stack:
             begin = k._var(0)
             with k._if(self.height > 0):
                 last = self.metric.last(self.line.axis, self.site, self.cost, at, own)
-                begin.assign(k._max(last, self.start) + 1)  # which rounding may have put before
+                begin.assign(k._max(last, self.start) + 1)  # rounding may put it before
             with k._if(begin < self.line.count):
                 number = self.line.number(self.place, self.height)
                 k._writeTensor(k._out1, at, number)
@@ -210,7 +210,7 @@ class _Stack:
         return self.far(self.start, self.site, self.cost)
 
     def drop(self) -> None:
-        """Take the topmost one away."""
+        """Pop the top."""
         self.height.assign(self.height - 1)
         with k._if(self.height > 0):
             number = self.line.number(self.place, self.height - 1)
@@ -219,7 +219,7 @@ class _Stack:
             self.cost.assign(self.cost_of(self.site))
 
     def write(self) -> None:
-        """Write for each point of the line, from the last one on, what is nearest there."""
+        """Write the nearest point of each point of the line, from the last one on."""
         line = self.line
         now = k._var(NONE)
         with k._if(self.height > 0):

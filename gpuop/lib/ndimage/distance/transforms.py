@@ -1,4 +1,4 @@
-"""scipy.ndimage's distances of points of a mask from what is outside of it."""
+"""Distance transforms of scipy.ndimage: distances of mask points from the nearest point outside."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = {
     "cityblock": "taxicab",
     "manhattan": "taxicab",
 }
-UNREACHED = float(np.sqrt(np.finfo(np.float64).max))  # what SciPy's search gives where there is nothing outside
+UNREACHED = float(np.sqrt(np.finfo(np.float64).max))  # the result of SciPy's search where nothing is outside
 
 
 def distance_transform_edt(
@@ -108,7 +108,7 @@ def distance_transform_bf(
 
 
 def _sampled(sampling: Any, count: int) -> tuple[float, ...]:
-    """The distances of points along each axis."""
+    """Return the spacing along each axis."""
     lengths = numbers_of(each(frozen(sampling), count, "sampling"), "sampling")
     return tuple(map(float, lengths))
 
@@ -134,12 +134,13 @@ def _steps(metric: Any, rank: int) -> str:
 
 
 class _Wanted:
-    """What a call gives, and where it goes.
+    """Results that a call asks for, and the arrays that they go into.
 
     Args:
-        name: of the function.
-        dtype: of distances.
-        distances, indices: whether they are wanted, or arrays.
+        name: name of the function.
+        dtype: dtype of distances.
+        lengths, places: whether distances and indices are asked for.
+        distances, indices: arrays that they go into, or None.
     """
 
     def __init__(self, name: str, dtype: str, lengths: bool, places: bool, distances: Any, indices: Any) -> None:
@@ -181,13 +182,13 @@ def _distances(
     shape = tuple(input.field_shape)
     if not shape:
         parts = _distances(reshape(input, (1,)), None, metric, dtype, want, nowhere)
-        if nowhere == "past the first":  # there SciPy gives a number an axis
+        if nowhere == "past the first":  # SciPy's result there is an index past the first axis
             return parts
         return (reshape(parts[0], ()), *parts[1:]) if want[0] else parts
     if not input.field_shape.points:
         parts = astype(input, dtype), astype(stack([input] * len(shape)), "int32")
         return tuple(part for part, w in zip(parts, want, strict=True) if w)
-    ways = nearest(input, metric), searched(input, metric)  # of CPUs, and of others
+    ways = nearest(input, metric), searched(input, metric)  # on CPUs, and on GPUs
     made = []
     if want[0]:
         far, elsewhere = (reshape(_lengths(points, shape, metric, nowhere), shape) for points in ways)
@@ -202,7 +203,7 @@ def _distances(
 
 
 def _lengths(points: Field, shape: tuple[int, ...], metric: Metric, nowhere: str) -> Field:
-    """How far points are from others, given by their numbers."""
+    """Return the distances of points from others, given by their row-major indices."""
 
     def length(at: Place, read: Reading) -> Any:
         number, own = read.at(points, at), apart(at[0], shape)
@@ -229,7 +230,7 @@ def _as_unsigned(made: Field, dtype: str) -> Field:
 
 
 def _coordinate(points: Field, shape: tuple[int, ...], axis: int, nowhere: str) -> Field:
-    """The coordinate of points along an axis; where there is none, what SciPy's algorithm leaves there."""
+    """Return the coordinate of points along an axis; where there is none, that of SciPy's algorithm."""
 
     def coordinate(at: Place, read: Reading) -> Any:
         number = read.at(points, at)

@@ -1,4 +1,4 @@
-"""Where the functions of scipy.ndimage that interpolate read: places, matrices of them, and coordinates along each axis."""
+"""Coordinates of interpolation: per-point places, affine maps, and coordinates along each axis."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.layout.gather import Place
 from gpuop.ops.sort.tiles import single
 
-SMALL_EXTENT = 2**20  # up to it coordinates in float32 are mapped into a field without loss
+SMALL_EXTENT = 2**20  # up to this extent float32 coordinates are exact enough to be mapped into a field
 
 
 def spline_of(order: Any, mode: Any, cval: Any, prefilter: Any) -> Spline:
-    """The arguments that all functions of interpolation have."""
+    """Return the spline of the arguments that all interpolation functions share."""
     return Spline(check_order(order), check_mode(mode), checked_cval(cval), bool(prefilter))
 
 
 def axes_placed(field: Field) -> int:
-    """How many axes a field is interpolated along."""
+    """Return the number of axes along which a field is interpolated."""
     if not rank(field):
         raise ArgumentError("input and output rank must be > 0: the field has one point")
     return rank(field)
@@ -51,13 +51,13 @@ def at_places(
     fields: Sequence[Field],
     key: Any,
 ) -> Field:
-    """The field between its points, at coordinates that a kernel computes.
+    """Interpolate the field at coordinates that a kernel computes.
 
     Args:
-        axes: that are interpolated; the result's point has the coordinates along others.
-        places: the coordinates along the axes for a point of the result.
-        fields: that `places` reads.
-        key: what it depends on besides.
+        axes: axes that are interpolated; along others the coordinates are those of the result's point.
+        places: function from a point of the result to the coordinates along the axes.
+        fields: fields that `places` reads.
+        key: everything else that `places` depends on.
     """
     made = between(field, spline, axes, shape, result_dtype(output, field))
     extents = [made.held.field_shape[axis] for axis in axes]
@@ -85,10 +85,10 @@ def by_matrix(
     offset: Numbers,
     middle: Numbers,
 ) -> Field:
-    """The same at a matrix times the way from a middle to the result's point, plus an offset.
+    """Interpolate the field at a matrix times the offset of the result's point from a centre, plus an offset.
 
-    Kernels read the numbers, and do not depend on them. Ways from the middle of what is turned are whole numbers or halves, so
-    that what a turn leaves on the last point of the field does not come out beyond it.
+    Kernels read the numbers as data, and are not compiled for them. Offsets from the centre of a rotation are multiples of 1/2, so
+    a point that is mapped to the last point of the field does not land beyond it by rounding.
     """
     numbers = Field(np.column_stack([offset, matrix]), 0)
     middles = Field(middle, 0)
@@ -111,12 +111,12 @@ def by_matrix(
 
 
 def along_line(n: int, factor: float, offset: float) -> Numbers:
-    """`point * factor + offset` of n points, rounded once: what lies on the last point of a field lies not beyond it."""
+    """Return `point * factor + offset` of n points, rounded once: a point on the last point of a field is not moved beyond it."""
     return fma(*(np.asarray(of, np.float64) for of in (np.arange(n), factor, offset)))
 
 
 def steps_of(shift: Any, count: int) -> list[Any]:
-    """How far a field of so many axes is moved along each: numbers, and 0D fields."""
+    """Return the shift along each of `count` axes: numbers, and 0D fields."""
     if isinstance(shift, Field) and tuple(shift.shape) == (count,):
         shift = [shift[axis] for axis in range(count)]
     steps = [shift] * count if isinstance(shift, Field) else each(shift, count, "shift")
@@ -127,7 +127,7 @@ def steps_of(shift: Any, count: int) -> list[Any]:
 
 
 def moved(name: str, field: Field, spline: Spline, output: Any, steps: Sequence[Any]) -> Field:
-    """The same so far from the result's point as fields say, which kernels read."""
+    """Shift the field by values of fields, which kernels read."""
     fields = [step for step in steps if isinstance(step, Field)]
     numbers = [None if isinstance(step, Field) else real(step, "shift") for step in steps]
 
@@ -142,7 +142,7 @@ def moved(name: str, field: Field, spline: Spline, output: Any, steps: Sequence[
 
 
 def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], output: Any) -> Field:
-    """The same at coordinates along each axis: linear ones are read at once, others are interpolated axis by axis."""
+    """Interpolate the field at coordinates along each axis: linearly in one step, with other orders axis by axis."""
     dtype, axes = result_dtype(output, field), range(len(at))
     made = between(field, spline, axes, [len(c) for c in at], dtype)
     if not field.field_shape.points:
@@ -173,7 +173,7 @@ def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], o
 
 
 def _is_even(made: Between, tables: Sequence[Table]) -> bool:
-    """Whether a plane is read so that vectors of CPUs pick what they read, and nothing is to fuse with it."""
+    """Return whether a plane is read in blocks that repeat, so that CPUs shuffle vector loads, and nothing is to fuse with it."""
     plain = made.out.planes == 1 and made.held.type.planes == 1
     floats = {made.held.dtype, made.out.dtype, made.computed} == {"float32"}
     if len(tables) != 2 or tables[1].blocks is None or not (plain and floats):
@@ -193,7 +193,7 @@ def _between_passes(dtype: str, computed: str) -> str:
 
 
 def of_degrees(angle: float) -> tuple[float, float]:
-    """The cosine and the sine, exact of what is a multiple of 30° where that is a number of halves."""
+    """Return the cosine and sine of an angle, exact for multiples of 30° whose value is a multiple of 1/2."""
     degrees = real(angle, "angle")
     if not math.isfinite(degrees):
         raise ArgumentError(f"`angle` is a finite number of degrees, not {degrees}")
@@ -210,7 +210,7 @@ def _sine(degrees: float) -> float:
 
 
 def plane_of(axes: Any, count: int) -> list[int]:
-    """The two axes of a plane, in order."""
+    """Return the two axes of a plane, in ascending order."""
     if count < 2:
         raise ArgumentError(f"input array should be at least 2D: it has {count} axes")
     given = list(axes)

@@ -1,4 +1,4 @@
-"""scipy.ndimage's interpolation by splines: map_coordinates, affine_transform, geometric_transform, shift, zoom and rotate."""
+"""Spline interpolation of scipy.ndimage: map_coordinates, affine_transform, geometric_transform, shift, zoom and rotate."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def map_coordinates(
 
 
 def _shape_of(fields: list[Field], several: bool, count: int) -> tuple[int, ...]:
-    """The shape of a result at these coordinates, along so many axes."""
+    """Return the shape of a result at these coordinates, for a field of `count` axes."""
     if any(f.dtype == "complex64" for f in fields):
         raise UnsupportedError("Complex type not supported: coordinates are real")
     shapes = {tuple(f.field_shape) for f in fields}
@@ -145,7 +145,7 @@ def _affine(
 
 
 def _matrix(matrix: Numbers, offset: Any, count: int, columns: int) -> tuple[Numbers, Numbers]:
-    """The matrix, or its diagonal, and the offsets."""
+    """Return the matrix, or its diagonal, and the offsets."""
     if matrix.ndim not in (1, 2) or matrix.shape[0] < 1:
         raise ArgumentError(f"no proper affine matrix provided: it has one or two axes, not shape {matrix.shape}")
     if matrix.ndim == 2 and matrix.shape[1] == count + 1 and matrix.shape[0] in (count, count + 1):
@@ -234,7 +234,7 @@ def zoom(
 
 
 def _zoomed(n: int, points: int, areas: bool) -> Numbers:
-    """Where so many points lie among n: the last one at the last, or its area's end at the end, to the last bit."""
+    """Return the places of so many points among n: the last one exactly at the last, or its area's end at the end."""
     if areas:
         return np.minimum((np.arange(points) + 0.5) * (n / points) - 0.5, n - 0.5) if points else np.arange(0.0)
     step = (n - 1) / (points - 1) if points > 1 else 1.0

@@ -1,4 +1,4 @@
-"""scipy.ndimage.geometric_transform: interpolation at the places that a function of the user's gives."""
+"""scipy.ndimage.geometric_transform: interpolation at places that a user function returns."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _transformed(
     if not shape:
         raise ArgumentError("input and output rank must be > 0")
     fields: Sequence[Field] = ()
-    with contextlib.suppress(Exception):  # what cannot be recorded is called
+    with contextlib.suppress(Exception):  # a function that cannot be recorded is called
         fields = _recorded(mapping, shape, count)
     fields = fields or _called(mapping, shape, count)
 
@@ -85,7 +85,7 @@ def _checked(place: Sequence[Any], count: int) -> list[Any]:
 
 
 def _recorded(mapping: Mapping, shape: tuple[int, ...], count: int) -> Sequence[Field]:
-    """The places as fields that kernels compute."""
+    """Return the places as fields that kernels compute."""
     with GPUOperator(*[FieldType(shape, (), "float64")] * count) as made:
         point = tuple(k._convert(at, "float64") for at in own_place(len(shape)))
         for n, at in enumerate(_checked(mapping(point), count)):
@@ -94,7 +94,7 @@ def _recorded(mapping: Mapping, shape: tuple[int, ...], count: int) -> Sequence[
 
 
 def _called(mapping: Mapping, shape: tuple[int, ...], count: int) -> Sequence[Field]:
-    """The places as fields of values, each of a call."""
+    """Return the places as fields of values, one call for each point."""
     places = np.empty((count, *shape))
     for point in np.ndindex(*shape):
         places[(slice(None), *point)] = _checked(mapping(point), count)

@@ -1,4 +1,4 @@
-"""Operators that read a field between its points: by coordinates that a kernel computes, or by tables of them."""
+"""Interpolation operators: coordinates are computed in a kernel, or read from tables."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ from gpuop.ops.sort.tiles import single
 
 @dataclass(frozen=True)
 class Spline:
-    """How fields are interpolated.
+    """Interpolation settings.
 
     Attributes:
+        order: order of the spline, 0 to 5.
         mode, cval, prefilter: as of `map_coordinates`.
     """
 
@@ -50,14 +51,14 @@ class Spline:
 
 @dataclass(frozen=True)
 class Knots:
-    """Points along an axis that a value is made of.
+    """Knots along an axis: the points that a value is interpolated from.
 
     Attributes:
         at: their coordinates.
-        weights: as many.
-        outside: which of them read `cval` instead, or None.
+        weights: a weight for each.
+        outside: for each knot whether it reads `cval` instead, or None.
         beyond: whether the value itself is `cval`, or None.
-        border: of the reads.
+        border: border of the reads.
     """
 
     at: Sequence[Any]
@@ -68,7 +69,7 @@ class Knots:
 
 
 def knots_at(at: Any, n: int, spline: Spline, dtype: str) -> Knots:
-    """The points that a coordinate lies between, along an axis of n points."""
+    """Return the knots around a coordinate, along an axis of n points."""
     placed = _brought_inside(at, n, spline.mode)
     beyond = None if spline.mode in FREE else k._not(placed > -1.0)
     order = spline.order
@@ -81,7 +82,7 @@ def knots_at(at: Any, n: int, spline: Spline, dtype: str) -> Knots:
 
 
 def _brought_inside(at: Any, n: int, mode: str) -> Any:
-    """The coordinate as SciPy maps it: threads of GPUs that are inside pass over the divisions of modes that repeat."""
+    """Map a coordinate into the field as SciPy does; GPU threads that are inside skip the divisions of periodic modes."""
     if mode == "constant" or mode in FREE or n < 2:
         return brought_inside(at, n, mode, KERNEL)
     placed = k._var(at)
@@ -93,20 +94,20 @@ def _brought_inside(at: Any, n: int, mode: str) -> Any:
 
 
 def _middles(n: int, spline: Spline) -> tuple[int, int]:
-    """Between which points the middle knot is: what is further away reads the same points, or is `cval`."""
+    """Return the bounds of the middle knot: coordinates further away read the same points, or are `cval`."""
     if spline.mode in FREE:
         return -1 - spline.order, n + spline.order
     return (0, n - 1) if spline.mode in ("constant", "wrap") else (-1, n)
 
 
 def _border(spline: Spline) -> str:
-    """The border of reads: one of two points that is outside is the nearest inside, or counts 0 times."""
+    """Return the border of reads: for two knots, one outside is clamped, or has weight 0."""
     return "clamp" if spline.order < 2 and spline.mode in ("constant", "wrap", "reflect") else MODES[spline.mode]
 
 
 @dataclass(frozen=True)
 class Table:
-    """The knots of all coordinates along an axis of the result: found on the host, so that kernels depend on none of them."""
+    """Knots of all coordinates along an axis of the result, computed on the host, so that kernels depend on none of them."""
 
     at: Field
     weights: Field
@@ -115,7 +116,7 @@ class Table:
     blocks: EvenBlocks | None = None
 
     def knots(self, place: Any) -> Knots:
-        """Those of one coordinate."""
+        """Return the knots of one coordinate."""
         count = self.at.field_shape[0]
         taps = [k._readTensor(self.at, tap, place, border="unchecked") for tap in range(count)]
         weights = [k._readTensor(self.weights, tap, place, border="unchecked") for tap in range(count)]
@@ -126,7 +127,7 @@ class Table:
 
 
 def table_of(at: np.ndarray[Any, Any], n: int, spline: Spline, dtype: str) -> Table:
-    """The table of coordinates along an axis of n points."""
+    """Return the table of coordinates along an axis of n points."""
     placed = brought_inside(at, n, spline.mode, HOST)
     beyond = np.zeros(at.shape, bool) if spline.mode in FREE else ~(placed > -1)
     order = spline.order
@@ -154,10 +155,10 @@ class Between:
     """A field that is interpolated along some axes of its grid.
 
     Attributes:
-        held: the coefficients, or the field where they are its values.
-        padding: by how many points they were padded along the axes.
-        out: the result's type.
-        computed: the dtype of weights and sums.
+        held: the coefficients, or the field itself where these are its values.
+        padding: number of points of padding along the axes.
+        out: type of the result.
+        computed: dtype of weights and sums.
     """
 
     held: Field
@@ -168,12 +169,12 @@ class Between:
     computed: str
 
     def at(self, name: str, knots_of: Callable[[Place], Sequence[Knots]], fields: Sequence[Field], key: Any) -> Field:
-        """The field of what is between knots, those of each of the axes.
+        """Return the field interpolated at knots along each of the axes.
 
         Args:
-            knots_of: of a place in the result.
-            fields: that it reads.
-            key: what it depends on besides.
+            knots_of: function from a point of the result to its knots.
+            fields: fields that it reads.
+            key: everything else that it depends on.
         """
         if not self.held.field_shape.points:
             return filled(self.out, self.spline.cval)
@@ -199,7 +200,7 @@ class Between:
         return k._convert(self.spline.cval, self.computed)
 
     def _total(self, knots: list[Knots], point: Place, read: Reading) -> Any:
-        """The sum: up to linear as SciPy adds it up, else along one axis after the other, which is fewer products."""
+        """Return the weighted sum: up to order 1 in SciPy's order of additions, else axis by axis, which takes fewer products."""
         if self.spline.order > 1:
             return self._along(knots, [], point, read)
         terms = []
@@ -216,7 +217,7 @@ class Between:
         return functools.reduce(operator.add, terms)
 
     def _tap(self, knots: list[Knots], taps: Sequence[int], point: Place, read: Reading) -> Any:
-        """What is read at one of the knots of each axis."""
+        """Read one combination of knots, one of each axis."""
         count = rank(self.held)
         place, borders = [*point, *[0] * count][:count], ["unchecked"] * count
         for number, axis, tap in zip(self.axes, knots, taps, strict=True):
@@ -228,18 +229,18 @@ class Between:
 
 
 def _computed_in(field: Field, spline: Spline, dtype: str) -> str:
-    """The dtype of values: of the nearest points, which are only moved, their own where float64 does not hold it."""
+    """Return the dtype of values: for nearest neighbours, which only move values, the field's where float64 is not exact."""
     moved = spline.order == 0 and field.dtype in ("int64", "uint64") and np.dtype(dtype).kind in "iub"
     return field.dtype if moved and math.isfinite(spline.cval) else computed_in(field, dtype)
 
 
 def any_of(tests: Sequence[Any]) -> Any:
-    """Whether one of some conditions holds."""
+    """Return whether any of the conditions is true."""
     return tests[0] if len(tests) == 1 else k._or(list(tests))
 
 
 def between(field: Field, spline: Spline, axes: Sequence[int], shape: Sequence[int], dtype: str) -> Between:
-    """A field's coefficients along some axes, for a result of this shape and dtype."""
+    """Return a field's coefficients along some axes, for a result of this shape and dtype."""
     if field.dtype != "complex64" and isinstance(spline.cval, complex):
         raise UnsupportedError(f"`cval` of a real field is a real number, not {spline.cval}")
     computed = _computed_in(field, spline, dtype)
@@ -248,7 +249,7 @@ def between(field: Field, spline: Spline, axes: Sequence[int], shape: Sequence[i
 
 
 def rounded(value: Any, out: FieldType) -> Any:
-    """A value as a dtype holds it: integers nearest to it, halves away from 0, and no further than their range."""
+    """Convert a value to a dtype: integers are rounded to nearest, halves away from 0, and saturate."""
     kind = out.element.kind
     if kind in "iu" and value.type.kind in "iu":
         return k._convert(value, out.dtype)

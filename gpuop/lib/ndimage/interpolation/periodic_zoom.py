@@ -1,7 +1,7 @@
-"""Linear interpolation of a plane at coordinates that repeat from one block of columns to the next, for CPUs: zooms by fractions.
+"""Linear interpolation of a plane on CPUs at coordinates that repeat from one block of columns to the next: rational zooms.
 
-A thread has a row: it weighs the two rows that are read, and goes along them in vectors, whose lanes are picked of neighbours in
-the same way in each block. The columns at the ends, where borders change that, look up where they read, as other devices do.
+A thread has a row: it blends the two rows that are read, and moves along them in vectors whose lanes are shuffled in the same way
+in each block. Columns at the ends, where borders change the pattern, look up their coordinates, as all columns do on GPUs.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
 
-LANES = 16  # of a vector of floats
-PERIODS = range(1, 9)  # columns after which places repeat
-FARTHEST = 40  # places between those of a vector: more loads than that are worth
-MOST_COLUMNS = 1 << 13  # of which a thread keeps two rows
+LANES = 16  # lanes of a vector of floats
+PERIODS = range(1, 9)  # tried periods of the pattern, in columns
+FARTHEST = 40  # greatest span of a vector's reads; a wider one takes more loads than it saves
+MOST_COLUMNS = 1 << 13  # limit: a thread keeps two rows
 Numbers = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class EvenBlocks:
-    """Blocks of columns.
+    """Blocks of columns that read in the same pattern.
 
     Attributes:
-        width: the columns of one; `advance`: how much further the next one reads.
-        first, last: the first one, and the one behind the last.
-        ahead: where the columns of a block read, its first of two points.
+        width: columns of a block.
+        advance: distance between the reads of neighbouring blocks.
+        first, last: first block, and the one behind the last.
+        ahead: offset of each column's first knot from the block's.
     """
 
     width: int
@@ -42,7 +43,7 @@ class EvenBlocks:
 
 
 def blocks_of(taps: Numbers, n: int) -> EvenBlocks | None:
-    """The blocks of columns that read between a point and the next one, of n; None where they do not repeat."""
+    """Return the blocks of columns that read a point of n and the next one; None where they do not repeat."""
     for period in PERIODS:
         width = math.lcm(period, LANES)
         count = len(taps) // width
@@ -66,10 +67,10 @@ def blocks_of(taps: Numbers, n: int) -> EvenBlocks | None:
 def evenly(
     field: Field, rows: tuple[Field, Field], columns: tuple[Field, Field], blocks: EvenBlocks, out: FieldType
 ) -> Field:
-    """The field between its points.
+    """Interpolate the field.
 
     Args:
-        rows, columns: where they read, and the weights there, two of each.
+        rows, columns: places of the reads, and two weights of each.
     """
     (high, count), (_, wide) = field.field_shape, out.field_shape
 
@@ -79,7 +80,7 @@ def evenly(
         own = [[k._readTensor(f, n, k._column, border="unchecked") for f in rows] for n in range(2)]
         lines = [k._floatArray(count) for _ in own]
         with k._for(count) as c:
-            for line, (at, weight) in zip(lines, own, strict=True):  # of places within known ranges vectors are loaded
+            for line, (at, weight) in zip(lines, own, strict=True):  # bounded places are loaded as vectors
                 line[c] = k._readTensor(field, k._min(k._max(at, 0), high - 1), c, border="unchecked") * weight
 
         def write(column: Any, places: Any) -> None:

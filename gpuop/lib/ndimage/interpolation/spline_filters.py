@@ -1,7 +1,7 @@
-"""scipy.ndimage's spline filters, and the coefficients that images are interpolated from.
+"""Spline filters of scipy.ndimage: the coefficients that images are interpolated from.
 
-SciPy runs forth and back along each line. Here each coefficient is the sum that this comes to, of the neighbours that count:
-a field's rows and columns are filtered by one kernel, which reads the field once, and no thread waits for another.
+SciPy runs a recursive filter forth and back along each line. Here each coefficient is the equivalent weighted sum of its
+neighbours, truncated: one kernel filters rows and columns, reads the field once, and no thread waits for another.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpuop.lib.ndimage.filters.neighbours import in_dtype
 from gpuop.lib.ndimage.interpolation.spline_weights import FREE, PADDING, check_mode, check_order, filter_weights
 from gpuop.ops.layout.padding import pad
 
-EDGES = {"nearest": "symmetric", "reflect": "symmetric", "grid-wrap": "wrap"}  # of all other modes "reflect"
+EDGES = {"nearest": "symmetric", "reflect": "symmetric", "grid-wrap": "wrap"}  # all other modes: "reflect"
 
 
 @of_arrays()
@@ -60,10 +60,10 @@ def _filtered(field: Field, order: int, axes: Sequence[int], output: Any, mode: 
 def coefficients(
     field: Field, order: int, mode: str, cval: Any, prefilter: bool, axes: Sequence[int], dtype: str
 ) -> tuple[Field, int]:
-    """What a field is interpolated from along some axes, and by how many points it is padded there.
+    """Return the coefficients that a field is interpolated from along some axes, and their padding in points.
 
     Args:
-        dtype: that coefficients are computed in, float32 or float64.
+        dtype: dtype of coefficients, float32 or float64.
     """
     if order < 2 or not prefilter:
         return field, 0
@@ -76,5 +76,5 @@ def coefficients(
 
 
 def _as_held(cval: Any, field: Field) -> Any:
-    """A number as the field's dtype holds it, which NumPy pads with."""
+    """Return a number as the field's dtype represents it, for NumPy's padding."""
     return np.asarray(cval).astype(field.type.array_dtype).item()

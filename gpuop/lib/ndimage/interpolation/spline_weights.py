@@ -1,4 +1,4 @@
-"""B-splines of the orders 0 to 5: which points a place lies between, their weights, and the weights of spline filters."""
+"""B-splines of the orders 0 to 5: the knots of a coordinate, their weights, and the weights of spline filters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 
-MODES = {  # SciPy's words, and the borders that reads of a spline's coefficients have
+MODES = {  # modes of SciPy, and the borders of reads of a spline's coefficients
     "constant": "reflect",
     "grid-constant": "clamp",
     "nearest": "clamp",
@@ -22,9 +22,9 @@ MODES = {  # SciPy's words, and the borders that reads of a spline's coefficient
     "wrap": "reflect",
     "grid-wrap": "wrap",
 }
-FREE = ("nearest", "grid-constant")  # places outside are taken as they are: SciPy pads fields by PADDING there
+FREE = ("nearest", "grid-constant")  # coordinates outside are not mapped: SciPy pads fields by PADDING instead
 PADDING = 12
-POLES = {  # of the filters that make coefficients: M. Unser, IEEE Signal Processing Magazine 16 (6), 1999, table 1
+POLES = {  # poles of the recursive filters: M. Unser, IEEE Signal Processing Magazine 16 (6), 1999, table 1
     2: (math.sqrt(8) - 3,),
     3: (math.sqrt(3) - 2,),
     4: (-0.361341225900220177092212841325675255, -0.013725429297339121360331226939128204),
@@ -34,7 +34,7 @@ POLES = {  # of the filters that make coefficients: M. Unser, IEEE Signal Proces
 
 @dataclass(frozen=True)
 class HostOrKernel:
-    """What formulas are computed with: NumPy on the host, the words of kernels in them."""
+    """Functions of a formula: NumPy's on the host, builtins in kernels."""
 
     where: Callable[[Any, Any, Any], Any]
     floor: Callable[[Any], Any]
@@ -46,21 +46,21 @@ KERNEL = HostOrKernel(k._where, k._floor, k._trunc)
 
 
 def check_mode(mode: Any) -> str:
-    """One of SciPy's modes of interpolation."""
+    """Check a SciPy mode of interpolation."""
     if not isinstance(mode, str) or mode not in MODES:
         raise ArgumentError(f"boundary mode not supported: `mode` is one of {', '.join(MODES)}, not {mode!r}")
     return "reflect" if mode == "grid-mirror" else mode
 
 
 def check_order(order: Any, least: int = 0) -> int:
-    """The order of a spline."""
+    """Check the order of a spline."""
     if order not in range(least, 6):
         raise ArgumentError(f"spline order not supported: it is an integer in {least} … 5, not {order!r}")
     return int(order)
 
 
 def brought_inside(at: Any, n: int, mode: str, a: HostOrKernel) -> Any:
-    """A coordinate of an axis of n points as SciPy maps it, in its order of operations; of mode constant -1 where it is outside."""
+    """Map a coordinate into an axis of n points, in SciPy's order of operations; -1 for points outside in mode constant."""
     if mode in FREE:
         return at
     if mode == "constant":
@@ -101,13 +101,13 @@ _PERIODS = {"mirror": _mirror, "reflect": _reflect, "wrap": _wrap, "grid-wrap": 
 
 
 def first_knot(at: Any, order: int, a: HostOrKernel) -> tuple[Any, Any]:
-    """The first of the points whose coefficients count at a coordinate, and the coordinate less its middle one."""
+    """Return the first knot of a coordinate, and the coordinate minus its middle knot."""
     middle = a.floor(at if order % 2 else at + 0.5)
     return middle - order // 2, at - middle
 
 
 def weights_at(x: Any, order: int) -> list[Any]:
-    """The weights of coefficients at a distance from the middle one, in SciPy's order of operations."""
+    """Return the knots' weights at a distance from the middle one, in SciPy's order of operations."""
     if order == 0:
         return [1.0]
     first = _FIRST[order](x, 1.0 - x)
@@ -157,10 +157,10 @@ _FIRST: dict[int, Callable[[Any, Any], list[Any]]] = {
 
 
 def filter_weights(order: int, dtype: str) -> tuple[float, ...]:
-    """The weights of the neighbours that a coefficient is made of, as far as the dtype tells them from 0.
+    """Return a coefficient's weights of its neighbours, as far as the dtype distinguishes them from 0.
 
-    The filter is recursive, forth and back along a line with each pole z; what that comes to is a sum with weights that fall
-    as |z|ⁿ. It has no first value to look for at a border, and each point is computed by itself.
+    The filter is recursive, forth and back along a line with each pole z; that equals a sum with weights that decay as |z|ⁿ. The
+    sum needs no initial value at a border, and each point is computed by itself.
     """
     least = 2.0 ** -(26 if dtype == "float32" else 55)
     reach = math.ceil(math.log(least) / math.log(abs(POLES[order][0])))
