@@ -1,4 +1,4 @@
-"""What is made of single components: products of vectors of three, and diagonals."""
+"""Cross products and diagonals: operations on single components."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuop.ops.layout.gather import Place, Reading, apart, gathered, own_place
 
 
 def crossed(a: Field, b: Field) -> Field:
-    """The product of vectors of three, which lie along the last axis of both; the second of two products is rounded first."""
+    """The cross product of 3-vectors along the last axis of both; of each difference the second product is rounded first."""
     labels = [(*(f"b{n}" for n in reversed(range(len(f.type.array_shape) - 1))), "c") for f in (a, b)]
     what = Contraction((labels[0], labels[1]), max(labels, key=len))
     known, dtype = labelled_axes("cross", [a, b], what), common_dtype((a, b))
@@ -42,7 +42,7 @@ def crossed(a: Field, b: Field) -> Field:
 
 
 def diagonal_of(field: Field, offset: int) -> Field:
-    """The diagonals of the matrices that the last two axes are."""
+    """The diagonals of the matrices in the last two axes."""
     axes = axes_of(field.type)
     if len(axes) < 2:
         raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Sums of products over axes of fields, of the grid or of tensors: a thread, or an element of its tensor, has a sum to itself."""
+"""Tensor contractions over axes of the grid or of tensors: each thread, or element of its tensor, computes one sum."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gpuop.ops.elementwise.algebra import common_dtype
 from gpuop.ops.layout.axes import Axis, axes_of, type_of
 from gpuop.ops.layout.gather import apart, flat, own_place
 
-WRITTEN_OUT = 64  # products of a sum, and elements of a tensor, that are no loop
-Label = str  # of an axis: those that are called alike go together
+WRITTEN_OUT = 64  # most products of a sum, and elements of a tensor, that are unrolled
+Label = str  # name of an axis; axes of one name are matched
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """Which axes go together, and which stay.
+    """The labels of axes: equal labels are matched, and labels that the output lacks are summed over.
 
     Attributes:
         inputs: the labels of each field's axes.
-        output: those of the result's.
+        output: the labels of the result's axes.
     """
 
     inputs: tuple[tuple[Label, ...], ...]
@@ -40,10 +40,10 @@ class Contraction:
 
 
 def contracted(name: str, fields: Sequence[Field], what: Contraction, dtype: str = "") -> Field:
-    """The sums of products; axes of extent 1 repeat.
+    """The contraction; axes of extent 1 are broadcast.
 
     Raises:
-        ArgumentError: axes of one label that have other extents.
+        ArgumentError: axes of one label have different extents.
     """
     given = dtype or common_dtype(fields)
     known = labelled_axes(name, fields, what)
@@ -55,7 +55,7 @@ def contracted(name: str, fields: Sequence[Field], what: Contraction, dtype: str
 
 
 def labelled_axes(name: str, fields: Sequence[Field], what: Contraction) -> dict[Label, Axis]:
-    """The axis of each label: the tensor's where it is that of all fields that have it."""
+    """The axis of each label: a tensor axis if it is one in all fields that have the label, else an axis of the grid."""
     found: dict[Label, Axis] = {}
     for field, labels in zip(fields, what.inputs, strict=True):
         for label, axis in zip(labels, axes_of(field.type), strict=True):
@@ -109,7 +109,7 @@ class _Sums:
 
 
 def element_at(field: Field, place: Sequence[Any]) -> Any:
-    """What is at a place of a field's array: a number, of complex ones a vector of two."""
+    """The element of a field's array at an index: a number; of complex64 a 2-vector."""
     grid = len(field.field_shape)
     point, shape = place[:grid], field.tensor_shape
     if not shape:

@@ -1,4 +1,4 @@
-"""numpy.einsum of fields: sums of products over axes that have letters."""
+"""numpy.einsum of fields: contractions over axes that are labelled by letters."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def einsum(subscripts: Any, *operands: Any) -> Any:
     """numpy.einsum: `einsum("...ij,...j->...i", m, v)` are products of matrices and vectors at each point.
 
     Args:
-        subscripts: letters of the axes of each operand, with commas between, and of the result behind `->`; `...` stands for the
-            others. Letters that are not the result's are summed over.
-        operands: up to four fields, arrays or lists; axes are the grid's first, then the tensor's.
+        subscripts: letters of the axes of each operand, separated by commas, and of the result after `->`; `...` stands for the
+            other axes. Letters that the result lacks are summed over.
+        operands: up to four fields, arrays or lists; the axes of the grid come first, then those of tensors.
 
     Returns:
-        A lazy Field, of matrices in tiles as of `matmul`; of arrays, an array of the same library.
+        A lazy Field; products of matrices are tiled as in `matmul`. For arrays, an array of the same library.
 
     Raises:
-        ArgumentError: letters that are not those of the axes; a ValueError.
+        ArgumentError: letters do not match the axes; a ValueError.
     """
     if not isinstance(subscripts, str) or not 1 <= len(operands) <= 4:
         raise ArgumentError(
@@ -38,7 +38,7 @@ def einsum(subscripts: Any, *operands: Any) -> Any:
 def _summed(a: Any, b: Any = None, c: Any = None, d: Any = None, *, subscripts: str) -> Any:
     fields = [as_field(x) for x in (a, b, c, d) if x is not None]
     what = parsed(subscripts, fields)
-    labelled_axes("einsum", fields, what)  # refuses extents that do not go together
+    labelled_axes("einsum", fields, what)  # refuses extents that do not match
     if _is_matmul(what, fields) and what.output[-1] == what.inputs[1][-1]:
         return matmul(*fields)
     fields, what = summed_alone(fields, what)
@@ -49,19 +49,19 @@ def _summed(a: Any, b: Any = None, c: Any = None, d: Any = None, *, subscripts: 
 
 
 def _is_matmul(what: Contraction, fields: Sequence[Field]) -> bool:
-    """Whether the last axes are those of a product of two matrices, and others are broadcast."""
+    """Return whether the last axes are a product of two matrices, and the others are broadcast."""
     if len(what.inputs) != 2 or min(map(len, (*what.inputs, what.output))) < 2:
         return False
     (*batch, m, inner), (*other, again, n) = what.inputs
     longest = max(batch, other, key=len)
     if fields[0].type.array_shape[-1] != fields[1].type.array_shape[-2]:
-        return False  # an axis of extent 1 repeats
+        return False  # an axis of extent 1 is broadcast
     aligned = [longest[len(longest) - len(each) :] == each for each in (batch, other)]
     return what.output == (*longest, m, n) and inner == again and inner not in what.output and all(aligned) and m != n
 
 
 def parsed(subscripts: str, fields: Sequence[Field]) -> Contraction:
-    """The labels of the axes."""
+    """The labels of the operands' and the result's axes."""
     text, arrow, result = subscripts.replace(" ", "").partition("->")
     terms = text.split(",")
     if len(terms) != len(fields):
@@ -80,7 +80,7 @@ def parsed(subscripts: str, fields: Sequence[Field]) -> Contraction:
 
 
 def _labels(subscripts: str, term: str, count: int) -> list[str]:
-    """Those of an operand: of the axes that `...` stands for, their numbers from the end."""
+    """The labels of one operand's axes; axes under `...` are labelled by their number from the end."""
     before, dots, behind = term.partition("...")
     rest = count - len(before) - len(behind)
     if rest < 0 or (rest and not dots) or not (before + behind + "a").isalpha():

@@ -1,7 +1,7 @@
-"""Products of large matrices on CPUs: a thread has some rows of a panel of the result in registers, a panel being some columns.
+"""Products of large matrices on CPUs: a thread keeps some rows of a panel of the result, which is some columns, in registers.
 
-Rows of a large matrix are far apart, so that a panel of the right one has no place in the nearest caches. Where many threads read
-each one, panels are first copied to where their rows lie one behind the other.
+The rows of a large matrix are far apart in memory, so a panel of the right matrix does not fit the inner caches. If many threads
+read each panel, panels are first packed: copied so that their rows are contiguous.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gpuop.ir.types import FieldType
 from gpuop.lib.linalg.product_dtypes import Products, broadcast_place
 from gpuop.ops.layout.gather import Place, Reading, apart, gathered
 
-ROWS, VECTORS, LANES, HIGH = 8, 2, 16, 16  # of a thread, its vectors, and the most threads of a group
+ROWS, VECTORS, LANES, HIGH = 8, 2, 16, 16  # rows and vectors of a thread, lanes, most threads of a group
 WIDE = LANES * VECTORS  # columns of a panel
-MANY = 3 * ROWS * HIGH  # rows of a product from which on panels are copied,
-LARGE = 1 << 21  # if the right matrix has so many values
+MANY = 3 * ROWS * HIGH  # least rows of a product whose panels are packed,
+LARGE = 1 << 21  # and least values of its right matrix
 
 
 def matrix_of(field: Field, batch: Sequence[int]) -> list[Any]:
-    """Which one of a field's matrices a work-group of a product multiplies."""
+    """The index of the matrix of a field that this work-group multiplies."""
     return broadcast_place(apart(k._groupLayer, batch), field.field_shape[:-2])
 
 
@@ -38,7 +38,7 @@ def in_panels(a: Field, b: Field, out: FieldType, products: Products) -> Field:
 
 
 def _panels(b: Field, products: Products) -> Field:
-    """The panels of a matrix, one below the other, in the dtype of sums."""
+    """The packed panels of a matrix, one below the other, in the accumulator's dtype."""
     *batch, inner, columns = b.field_shape
     panels = -(-columns // WIDE)
 
@@ -52,15 +52,15 @@ def _panels(b: Field, products: Products) -> Field:
 
 
 def _first_column(panel: Any, columns: int) -> Any:
-    """Of a strip; the last one begins earlier where it would not be whole."""
+    """The first column of a panel; the last panel begins earlier if it would be incomplete."""
     return k._min(panel * WIDE, columns - WIDE)
 
 
 class _Threads:
-    """What threads compute.
+    """The kernel of a product in panels.
 
     Args:
-        b: the right matrix, or its panels where these were `copied`.
+        b: the right matrix, or its packed panels if `copied`.
     """
 
     def __init__(self, a: Field, b: Field, out: FieldType, products: Products, copied: bool) -> None:
@@ -70,8 +70,8 @@ class _Threads:
         self.matrices = out.field_shape.points // (self.rows * self.columns)
 
     def body(self) -> None:
-        """A thread's values stay in registers, its neighbours along columns are the lanes of vectors, and a group's threads read
-        the same columns of the right matrix one after the other, which are in the cache then. Last ones begin earlier."""
+        """Record the kernel: sums stay in registers, threads along columns are lanes of vectors, and the threads of a group read
+        the same columns of the right matrix, which are in the cache then. The last rows and columns begin earlier."""
         threads = -(-self.rows // ROWS)
         groups = -(-threads // HIGH)
         high = -(-threads // groups)
@@ -93,5 +93,5 @@ class _Threads:
             k._writeTensor(k._out0, self.products.result(sums[i, j]), *batch, row + i, first + lanes[j])
 
     def _place(self, n: Any, first: Any, lane: Any) -> tuple[Any, Any]:
-        """Of a value of the right matrix, in a row and a lane of the group's panel."""
+        """The index of a value of the right matrix, from its row and its lane in the group's panel."""
         return (k._groupColumn * self.inner + n, lane) if self.copied else (n, first + lane)

@@ -1,6 +1,6 @@
-"""Products of large matrices, whose rows and columns are the last axes of grids: in tiles on GPUs, in panels on CPUs.
+"""Products of large matrices in the last axes of grids: in tiles on GPUs, in panels on CPUs.
 
-All add in the order of k, one product after the other, so results have equal bits on every device and in whatever tiles.
+Every variant adds one product after the other in the order of k, so results have equal bits on all devices and for all tile sizes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from gpuop.ops.sort.tiles import single
 
 @dataclass(frozen=True)
 class TileSize:
-    """What a work-group of a GPU computes.
+    """The tile that a work-group of a GPU computes.
 
     Attributes:
         high, wide: rows and columns of the result.
-        deep: columns of the left matrix and rows of the right one that are in local memory at a time.
+        deep: columns of the left matrix and rows of the right one in local memory at a time.
         each: rows and columns that a thread computes, in blocks of four by four.
-        warp: threads of a warp, so many rows and columns, so that they read few words of local memory at a time.
+        warp: rows and columns of a warp's threads: the squarer, the fewer words of local memory are read at a time.
     """
 
     high: int
@@ -46,14 +46,14 @@ class TileSize:
 LARGE = {
     32: TileSize(64, 128),
     64: TileSize(64, 64, 8, (4, 8)),
-}  # by the bits of a value: registers hold half as many of 64
+}  # by the bits of a value: registers hold half as many 64-bit values
 SMALL = TileSize(32, 32, 16, (4, 4))
 BUSY = 100  # work-groups that keep a GPU busy
-LEAST = 32  # rows and columns below which a thread computes each value
+LEAST = 32  # below so many rows or columns, one thread per value
 
 
 def tiled(a: Field, b: Field, out: FieldType, dtype: str) -> Field:
-    """The product of matrices of scalars; other axes are broadcast."""
+    """The product of matrices of scalars, tiled; leading axes are broadcast."""
     products = Products(dtype)
     with exactly():
         body = _TiledProduct(a, b, out, products).body
@@ -62,12 +62,12 @@ def tiled(a: Field, b: Field, out: FieldType, dtype: str) -> Field:
 
 
 def interpreted() -> Any:
-    """Whether the target is the interpreter, to which threads cost nothing and statements much."""
+    """Return whether the target is the interpreter, for which threads are cheap and statements expensive."""
     return k._target.backend == "reference"
 
 
 def suits(a: Field, b: Field) -> bool:
-    """Whether both are matrices of scalars, large enough for tiles."""
+    """Return whether both are matrices of scalars that are large enough for tiles."""
     shapes = a.field_shape, b.field_shape
     if a.tensor_shape or b.tensor_shape or min(map(len, shapes)) < 2:
         return False
@@ -89,7 +89,7 @@ class _TiledProduct:
         return large if groups >= BUSY else SMALL
 
     def body(self) -> None:
-        """A thread grid for each kind of target: the interpreter has a thread for each value."""
+        """Record the kernel with the thread grid of each kind of target; the interpreter has one thread per value."""
         alone, tile = interpreted(), self.tile
         on_gpu = 1 - alone
         k._globalThreads(
@@ -120,7 +120,7 @@ class _TiledProduct:
 
 
 class _GroupTile:
-    """What all threads of a work-group read of both matrices passes through local memory, the next block while one is used."""
+    """A work-group's tile: blocks of both matrices go through double-buffered local memory, the next while one is multiplied."""
 
     def __init__(self, product: _TiledProduct, tile: TileSize) -> None:
         self.product, self.tile = product, tile
@@ -166,7 +166,7 @@ class _GroupTile:
             self.product.put(self.sums[i, j], self.first_row + self.row(i), self.first_column + self.column(j))
 
     def parts(self, wanted: int, width: int) -> list[tuple[Any, Any]]:
-        """Which values of a block whose rows are `width` long a thread brings: those of some rows, which are equally far apart."""
+        """The indices of the values of a block, `width` columns wide, that a thread loads; they are equally spaced."""
         thread, threads = k._localColumn, self.tile.threads
         if width > threads:
             each = width // threads

@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values, by rotations of two columns at a time (Jacobi); QR by Householder's reflections."""
+"""Eigenvalues by Jacobi rotations of two columns at a time, and QR by Householder reflections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SWEEPS = 24  # over all pairs of columns; a matrix of 32 needs about ten
 
 
 class EighResult(NamedTuple):
-    """What `eigh` gives."""
+    """The result of `eigh`."""
 
     eigenvalues: Any
     eigenvectors: Any
@@ -25,13 +25,13 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:  # noqa: N803 - NumPy's name
 
     Args:
         a: as of `det`.
-        UPLO: whether what lies below the diagonal counts, "L", or what lies above, "U".
+        UPLO: the triangle that is read: "L", the lower one, or "U", the upper one.
 
     Returns:
-        A pair of what `det` gives: `eigenvalues`, and `eigenvectors`, which may have other signs than NumPy's.
+        `eigenvalues` and `eigenvectors`, each as of `det`; eigenvectors may differ from NumPy in sign.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+        LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices.
         ArgumentError: another UPLO; a ValueError.
     """
     return EighResult(*_eigh(a, UPLO, True))
@@ -91,7 +91,7 @@ def _exchange(matrix: Any, vectors: Any, size: int, i: Any, j: Any) -> None:
 
 
 def in_order(size: int, wrong: Callable[[Any, Any], Any], exchange: Callable[[Any, Any], None]) -> None:
-    """Sort by exchanging two at a time."""
+    """Sort by pairwise exchanges."""
 
     def pair(i: Any, j: Any) -> None:
         with k._if(wrong(i, j)):
@@ -105,21 +105,21 @@ def pairs(size: int, body: Callable[[Any, Any], None]) -> None:
 
 
 def rotation(zeta: Any) -> tuple[Any, Any]:
-    """The cosine and the sine of the smaller angle whose rotation makes two columns go apart."""
+    """The cosine and the sine of the smaller rotation that makes two columns orthogonal."""
     tangent = k._where(zeta < 0, -1, 1) / (abs(zeta) + k._sqrt(zeta * zeta + 1))
     cosine = 1 / k._sqrt(tangent * tangent + 1)
     return cosine, cosine * tangent
 
 
 def rotate(array: Any, one: Any, other: Any, cosine: Any, sine: Any) -> None:
-    """Turn what two places hold into one another."""
+    """Rotate the values at two indices into one another."""
     x, y = k._var(array[one]), k._var(array[other])
     array[one] = cosine * x - sine * y
     array[other] = sine * x + cosine * y
 
 
 def _diagonalised(given: Given, matrix: Any, vectors: Any) -> None:
-    """Rotate until what is beside the diagonal is too small to count."""
+    """Rotate until the elements off the diagonal are negligible."""
     size, least = given.rows, given.epsilon() ** 2
 
     def pair(p: Any, q: Any) -> None:
@@ -143,21 +143,21 @@ def _diagonalised(given: Given, matrix: Any, vectors: Any) -> None:
 
 
 class QRResult(NamedTuple):
-    """What `qr` gives."""
+    """The result of `qr`."""
 
     Q: Any
     R: Any
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """numpy.linalg.qr: matrices as products of orthogonal ones and upper triangles.
+    """numpy.linalg.qr: matrices as products of orthogonal matrices and upper triangles.
 
     Args:
-        a: as of `det`, of any numbers of rows and columns up to 32.
+        a: as of `det`, with any numbers of rows and columns up to 32.
         mode: "reduced", "complete", or "r" for triangles alone.
 
     Returns:
-        A pair of what `det` gives: `Q` and `R`; of "r" the second one.
+        `Q` and `R`, each as of `det`; for "r" only R.
 
     Raises:
         LinAlgError, UnsupportedError: as of `det`.
@@ -173,7 +173,7 @@ def _qr(a: Any, mode: str) -> Any:
         raise ArgumentError(f"qr: `mode` is 'reduced', 'complete' or 'r', not {mode!r}")
     given = Given("qr", a, square=False, complex_=True)
     rows, columns = given.rows, given.columns
-    turned = min(rows if given.products.complex else rows - 1, columns)  # one complex number is turned to be real
+    turned = min(rows if given.products.complex else rows - 1, columns)  # one complex number is rotated to be real
     kept = rows if mode == "complete" else min(rows, columns)
 
     def body() -> None:
@@ -191,7 +191,7 @@ def _qr(a: Any, mode: str) -> Any:
 
 
 def _reflected(given: Given, matrix: Any, made: Any, vector: Any, n: Any) -> None:
-    """Make what is below the diagonal of a column 0, by a reflection, as LAPACK does."""
+    """Annihilate a column below the diagonal by a reflection, as LAPACK does."""
     rows, columns, size = given.rows, given.columns, max(given.rows, given.columns)
     below = k._var(k._convert(0, given.products.summed))
     loop(n + 1, rows, lambda r: _add_square(given, below, matrix[r, n]), size)

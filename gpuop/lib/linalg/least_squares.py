@@ -1,4 +1,4 @@
-"""Least squares: what comes nearest to a solution, by singular values."""
+"""Least-squares solutions, by singular values."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gpuop.ops.create.computed_fields import filled
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
-    """numpy.linalg.lstsq: the x, of several the smallest, for which a·x comes nearest to b.
+    """numpy.linalg.lstsq: the x of least norm that minimises the norm of b - a·x.
 
     Args:
-        a: as of `svd`; also many matrices, of a field one at each point.
+        a: as of `svd`; also many matrices: a field has one at each point.
         b: as of `solve`.
         rcond: as of `pinv`.
 
     Returns:
-        Four of what `det` gives: x; the sums of squares of b - a·x, none where a has no more rows than columns; ranks, of int32;
+        Four results, each as of `det`: x; the sums of squares of b - a·x, empty unless a has more rows than columns; int32 ranks;
         and singular values.
 
     Raises:
@@ -92,7 +92,7 @@ class _Nearest:
         return k._convert(0, self.given.dtype)
 
     def _sum(self, count: int, pair: Any) -> Any:
-        """Of products."""
+        """A sum of products."""
         total = k._var(self._zero())
 
         def more(n: Any) -> None:
@@ -103,7 +103,7 @@ class _Nearest:
         return total
 
     def _rest(self, matrix: Any, beside: Any, made: Any, j: Any) -> None:
-        """The square of what a solution leaves."""
+        """The squared residual of a solution."""
         total = k._var(self._zero())
 
         def row(r: Any) -> None:

@@ -1,4 +1,4 @@
-"""Determinants, inverses and solutions, by Gauss' elimination with pivots; and Cholesky's factors."""
+"""Determinants, inverses and solutions by Gaussian elimination with pivoting; and Cholesky factors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuop.lib.linalg.matrices import Given, LinAlgError, loop, swap
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """The result of `slogdet`."""
 
     sign: Any
     logabsdet: Any
@@ -18,17 +18,17 @@ class SlogdetResult(NamedTuple):
 
 @takes_arrays("a")
 def det(a: Any) -> Any:
-    """numpy.linalg.det: determinants of the matrices that the last two axes are.
+    """numpy.linalg.det: determinants of the matrices in the last two axes.
 
     Args:
-        a: a field, an array or a list, of matrices of up to 32×32, each of which a thread takes apart.
+        a: a field, an array or a list of matrices of up to 32×32; one thread factorises each matrix.
 
     Returns:
-        A lazy Field of float32, or of float64 or complex64 where the matrices are; of an array, an array of the same library.
+        A lazy Field of float32, or of float64 or complex64 if the matrices are; for an array, an array of the same library.
 
     Raises:
-        LinAlgError: matrices that are not square; a ValueError, and numpy.linalg's.
-        UnsupportedError: larger ones.
+        LinAlgError: the matrices are not square; a ValueError and a numpy.linalg.LinAlgError.
+        UnsupportedError: the matrices are larger than 32×32.
     """
     given = Given("det", a, complex_=True)
 
@@ -36,7 +36,7 @@ def det(a: Any) -> Any:
         matrix = given.read()
         sign, power = eliminated(given, matrix), k._var(0)
 
-        def more(n: Any) -> None:  # by magnitudes from 1 to 2: products of large and small ones are right
+        def more(n: Any) -> None:  # multiplies mantissas from 1 to 2, so products stay in range
             own = given.exponent(given.size(matrix[n, n]))
             sign.assign(given.times(sign, given.shifted(matrix[n, n], -own)))
             power.assign(power + own)
@@ -48,13 +48,13 @@ def det(a: Any) -> Any:
 
 
 def slogdet(a: Any) -> SlogdetResult:
-    """numpy.linalg.slogdet: signs of determinants, and the logarithms of what they are without.
+    """numpy.linalg.slogdet: signs of determinants, and logarithms of their magnitudes.
 
     Args:
         a: as of `det`.
 
     Returns:
-        A pair of what `det` gives: `sign` and `logabsdet`.
+        `sign` and `logabsdet`, each as of `det`.
 
     Raises:
         LinAlgError, UnsupportedError: as of `det`.
@@ -87,7 +87,7 @@ def _slogdet(a: Any) -> Any:
 
 @takes_arrays("a")
 def inv(a: Any) -> Any:
-    """numpy.linalg.inv: inverses of matrices; what is singular gives infinities and NaN.
+    """numpy.linalg.inv: inverses of matrices; singular matrices give infinities and NaN.
 
     Args:
         a: as of `det`.
@@ -116,13 +116,13 @@ def solve(a: Any, b: Any) -> Any:
 
     Args:
         a: as of `det`.
-        b: vectors, where it is of one dimension or a field of vectors; else matrices, in the last two axes. Grids are broadcast.
+        b: vectors, if it has one dimension or is a field of vectors; else matrices, in the last two axes. Grids are broadcast.
 
     Returns:
         As of `det`, of b's shape.
 
     Raises:
-        LinAlgError: as of `det`; other numbers of rows.
+        LinAlgError: as of `det`; a and b have different numbers of rows.
         UnsupportedError: as of `det`.
     """
     right = as_field(b)
@@ -143,10 +143,10 @@ def solve(a: Any, b: Any) -> Any:
 
 
 def eliminated(given: Given, matrix: Any, beside: Any = None, columns: int = 0) -> Any:
-    """Make a matrix a triangle, and do the same with what is beside it: rows of the largest values come first.
+    """Reduce a matrix to an upper triangle with partial pivoting, and apply the same steps to the right-hand sides.
 
     Returns:
-        A variable that is -1 where an odd number of rows changed places, else 1.
+        A variable: the sign of the permutation of rows, -1 or 1.
     """
     size, sign = given.rows, k._var(given.number(1))
 
@@ -171,7 +171,7 @@ def eliminated(given: Given, matrix: Any, beside: Any = None, columns: int = 0) 
 
 
 def substituted(given: Given, triangle: Any, beside: Any, columns: int) -> None:
-    """Solve a triangle from its last row on, in the place of what is beside it."""
+    """Solve an upper triangle by back substitution, in place of the right-hand sides."""
     size = given.rows
 
     def row(n: Any) -> None:
@@ -188,11 +188,11 @@ def substituted(given: Given, triangle: Any, beside: Any, columns: int) -> None:
 
 @takes_arrays("a")
 def cholesky(a: Any, upper: bool = False) -> Any:
-    """numpy.linalg.cholesky: triangles whose product with their transposes are the matrices; NaN where there is none.
+    """numpy.linalg.cholesky: Cholesky factors of symmetric or Hermitian matrices; NaN where a matrix is not positive definite.
 
     Args:
-        a: as of `det`; what lies above the diagonal does not count, with `upper` what lies below.
-        upper: whether the triangle is the upper one.
+        a: as of `det`; only the lower triangle is read, with `upper` only the upper one.
+        upper: whether the factor is the upper triangle.
 
     Returns:
         As of `det`.
@@ -231,7 +231,7 @@ def divide(array: Any, place: Any, by: Any) -> None:
 
 
 def triangular(given: Given, matrix: Any, row: Any, column: Any, upper: bool) -> Any:
-    """What is at a place of a triangle."""
+    """The value of a triangle at an index."""
     inside = row <= column if upper else column <= row
     if isinstance(inside, bool):
         return matrix[row, column] if inside else given.number(0)

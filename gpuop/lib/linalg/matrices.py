@@ -1,4 +1,4 @@
-"""Matrices that a thread takes apart: where they lie, how they are read and written, and loops over their rows and columns."""
+"""Small matrices in a thread's own memory: reading, writing, scaling, and loops over their rows and columns."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.layout.axes import Axis, axes_of
 from gpuop.ops.layout.layouts import grids_spread, reshaped
 
-MOST = 32  # rows and columns of a matrix
-WRITTEN_OUT = 4  # rows and columns of one whose values are in registers, without loops
+MOST = 32  # most rows and columns of a matrix
+WRITTEN_OUT = 4  # most rows and columns of a matrix in registers, with unrolled loops
 
 
 class LinAlgError(ArgumentError, np.linalg.LinAlgError):
-    """Matrices of shapes that a function does not take; numpy.linalg.LinAlgError too.
+    """An error in the shapes of matrices; also a numpy.linalg.LinAlgError.
 
     Args:
         message, loc: as of SemanticError.
@@ -33,14 +33,14 @@ class LinAlgError(ArgumentError, np.linalg.LinAlgError):
 
 
 class Given:
-    """Matrices, and vectors beside them, as fields of tensors.
+    """Operands of a function of matrices, as fields of tensors.
 
     Args:
-        name: of the function.
-        matrices: the last two axes of each; arrays, and fields, whose matrices may be the grid's.
-        vectors: whether the last one of these has vectors.
-        square: whether the first one's matrices are.
-        complex_: whether they may be complex.
+        name: the function's name.
+        matrices: arrays, or fields, with matrices in the last two axes, of tensors or of the grid.
+        vectors: whether the last operand has vectors.
+        square: whether the matrices of the first operand must be square.
+        complex_: whether complex matrices are supported.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Given:
             )
 
     def _of_tensors(self, given: Any, order: int) -> Field:
-        """The field with its last axes as those of tensors."""
+        """The field with its last axes as tensor axes."""
         field = given if isinstance(given, Field) else as_field(given)
         axes = axes_of(field.type)
         if len(axes) < order:
@@ -82,7 +82,7 @@ class Given:
     def call(
         self, body: Callable[[], None], tensors: Sequence[tuple[int, ...]], told: Any = (), real: Sequence[int] = ()
     ) -> list[Field]:
-        """The fields that an operator writes, of tensors of these shapes; some outputs may be of real numbers."""
+        """The output fields of an operator, with tensors of these shapes; some outputs may be real."""
         grid = max((f.field_shape for f in self.fields), key=len)
         dtypes = ["float32" if self.products.complex and n in real else self.dtype for n in range(len(tensors))]
         types = tuple(FieldType(grid, shape, dtype) for shape, dtype in zip(tensors, dtypes, strict=True))
@@ -94,11 +94,11 @@ class Given:
         return reshaped(self.name, field, [Axis(axis.extent) for axis in axes_of(field.type)])
 
     def array(self, *shape: int) -> Any:
-        """An array of the thread's own, of zeros."""
+        """A thread-private array of zeros."""
         return self.products.array(*shape)
 
     def read(self, number: int = 0) -> Any:
-        """A matrix of the thread's own; of a vector a column."""
+        """A thread-private copy of a matrix; a vector becomes a column."""
         field = self.fields[number]
         rows, columns = (*field.tensor_shape, 1)[:2]
         made = self.array(rows, columns)
@@ -111,7 +111,7 @@ class Given:
         return k._float2(*(k._readTensorElement(field, number * 2 + part) for part in range(2)))
 
     def write(self, out: Any, rows: int, columns: int, value: Callable[[Any, Any], Any]) -> None:
-        """Write all of a matrix."""
+        """Write a matrix to an output."""
 
         def place(i: Any, j: Any) -> None:
             made, number = value(i, j), i * columns + j
@@ -127,7 +127,7 @@ class Given:
         return made
 
     def number(self, value: Any) -> Any:
-        """A real number, as one of the matrices' dtype."""
+        """A real number in the matrices' dtype."""
         return k._float2(value, 0) if self.products.complex else k._convert(value, self.dtype)
 
     def one(self) -> Any:
@@ -150,7 +150,7 @@ class Given:
         return x.x if self.products.complex else x
 
     def size(self, x: Any) -> Any:
-        """The magnitude, of complex numbers the sum of those of both parts."""
+        """The magnitude; of complex numbers the sum of the magnitudes of both parts."""
         return abs(x.x) + abs(x.y) if self.products.complex else abs(x)
 
     def exponent(self, size: Any) -> Any:
@@ -161,10 +161,10 @@ class Given:
         return made
 
     def scaled(self, array: Any, rows: int, columns: int) -> Any:
-        """Make of a matrix one whose values have squares, by a power of two: then no digit is lost.
+        """Divide a matrix by a power of two so that squares of its values neither overflow nor underflow; this is exact.
 
         Returns:
-            The binary exponent of what it was divided by, a variable. It is 0 of most matrices, and their bits stay.
+            The exponent of that power, a variable. It is 0 for most matrices, whose bits stay as they are.
         """
         least, most = (-100, 400) if self.dtype == "float64" else (-10, 40)
         greatest = k._var(k._convert(0, self.products.summed))
@@ -175,7 +175,7 @@ class Given:
         return power
 
     def multiply(self, array: Any, rows: int, columns: int, power: Any) -> None:
-        """Multiply a matrix, or a row where it has no columns, by a power of two."""
+        """Multiply a matrix, or a vector if `columns` is 0, by a power of two."""
 
         def place(i: Any, j: Any) -> None:
             at = (i, j) if columns else i
@@ -195,7 +195,7 @@ class Given:
 
 
 def loop(start: Any, stop: Any, body: Callable[[Any], object], size: int) -> None:
-    """A loop of the kernel; of small matrices it is written out."""
+    """Record a loop; for small matrices it is unrolled."""
     if isinstance(start, int) and isinstance(stop, int) and start >= stop:
         return
     if size <= WRITTEN_OUT:
@@ -207,13 +207,13 @@ def loop(start: Any, stop: Any, body: Callable[[Any], object], size: int) -> Non
 
 
 def for_each(rows: int, columns: int, body: Callable[[Any, Any], object]) -> None:
-    """Something at each place of a matrix."""
+    """Record `body` for each row and column of a matrix."""
     size = max(rows, columns)
     loop(0, rows, lambda i: loop(0, columns, lambda j: body(i, j), size), size)
 
 
 def swap(array: Any, one: Any, other: Any) -> None:
-    """Have two places change their values."""
+    """Exchange the values at two indices."""
     before = k._var(array[one])
     array[one] = array[other]
     array[other] = before

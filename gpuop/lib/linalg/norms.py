@@ -1,4 +1,4 @@
-"""numpy.linalg's norms of vectors and matrices, as reductions of what is there."""
+"""Norms of vectors and matrices (numpy.linalg), as reductions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     Args:
         x: a field, an array or a list.
-        ord: of vectors a number, inf or -inf; of matrices "fro", 1, -1, inf or -inf; None is 2, of matrices "fro".
-        axis: one axis or two; by default all, of which there are one or two where `ord` is given.
-        keepdims: whether the axes stay, of extent 1.
+        ord: for vectors a number, inf or -inf; for matrices "fro", 1, -1, inf or -inf; None is 2, for matrices "fro".
+        axis: one axis or two; by default all axes, of which `ord` allows one or two.
+        keepdims: whether the axes stay, with extent 1.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
-        ArgumentError: an order that there is none of; a ValueError.
-        SemanticError: an axis that there is none of.
+        ArgumentError: an unknown order; a ValueError.
+        SemanticError: an unknown axis.
     """
     field = as_field(x)
     if field.type.element.kind in "biu":

@@ -1,4 +1,4 @@
-"""Functions of `numpy` and `numpy.linalg` that are called with fields."""
+"""Implementations of `numpy` and `numpy.linalg` functions for fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def diagonal(a: Field, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """numpy.cross, of vectors of three."""
+    """numpy.cross, of 3-vectors."""
     if axis is not None:
         return products.cross(a, b, axis=axis)
     one, two = (x if n == -1 else moveaxis(x, n, -1) for x, n in ((a, axisa), (b, axisb)))

@@ -1,4 +1,4 @@
-"""Products of two values that are added up: in which dtype, and how each one is rounded."""
+"""Accumulation of products: the accumulator's dtype and the rounding of each product."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NAMES = {"int32": "int", "uint32": "uint", "int64": "long", "uint64": "ulong", "
 class Products:
     """Sums of products of values of a common dtype.
 
-    Of floats each product is added without rounding it (`fma`), those of float16 in float32; integers wrap. Complex numbers are
-    vectors of two, of which each product is two steps for either part.
+    Floats are accumulated with `fma`, float16 in float32; integers wrap. Complex numbers are 2-vectors: a product takes two steps
+    for each part.
 
     Args:
-        dtype: that of the result.
+        dtype: the result's dtype.
     """
 
     def __init__(self, dtype: str) -> None:
@@ -30,15 +30,15 @@ class Products:
         self.floats = BY_NUMPY[self.summed].kind == "f"
 
     def array(self, *shape: int) -> Any:
-        """Sums of a thread's own, or what is read, of zeros."""
+        """A thread-private array of zeros, for sums or for values that are read."""
         return getattr(k, f"_{self._vector}Array")(*shape)
 
     def total(self) -> Any:
-        """A sum that nothing was added to yet."""
+        """An accumulator, 0 at first."""
         return getattr(k, f"_{self._vector}Var")()
 
     def read(self, field: Field, *place: Any, border: str = "unchecked") -> Any:
-        """What is at a point of a field of scalars, in the dtype of sums."""
+        """The value of a scalar field at a point, in the accumulator's dtype."""
         return self.converted(field, k._readTensor(field, *place, border=border))
 
     def converted(self, field: Field, value: Any) -> Any:
@@ -47,14 +47,14 @@ class Products:
         return value if field.dtype == "complex64" else k._float2(k._convert_float(value), 0)
 
     def more(self, total: Any, x: Any, y: Any) -> Any:
-        """The sum and the product of two values."""
+        """The sum plus the product of two values."""
         if self.complex:
             real = k._fma(-x.y, y.y, k._fma(x.x, y.x, total.x))
             return k._float2(real, k._fma(x.y, y.x, k._fma(x.x, y.y, total.y)))
         return k._fma(x, y, total) if self.floats else total + x * y
 
     def sum_of(self, total: Any, values: Sequence[Any]) -> Any:
-        """The sum and the product of some values."""
+        """The sum plus the product of one or more values."""
         if len(values) == 1:
             return total + values[0]
         product = values[0]
@@ -63,7 +63,7 @@ class Products:
         return self.more(total, product, values[-1])
 
     def result(self, total: Any) -> Any:
-        """The sum as the result's dtype holds it: integers wrap."""
+        """The sum in the result's dtype: integers wrap."""
         if self.dtype == "bool":
             return total != 0
         kind = BY_NUMPY[self.dtype if not self.complex else "float32"]
@@ -74,6 +74,6 @@ class Products:
 
 
 def broadcast_place(place: Sequence[Any], shape: Sequence[int]) -> list[Any]:
-    """Where a field of this shape has what others have at a place: at 0 along axes of extent 1, and without those that it lacks."""
+    """The broadcast index into a field of this shape: 0 along axes of extent 1, without the leading axes that it lacks."""
     rest = place[len(place) - len(shape) :] if shape else ()
     return [0 if n == 1 else at for at, n in zip(rest, shape, strict=True)]

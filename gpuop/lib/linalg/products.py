@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, by NumPy's names: over the last axes of a field's array, be they the grid's or the tensor's."""
+"""Products of matrices and vectors, under NumPy names: over the last axes of a field's array, of the grid or of tensors."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Labels = tuple[str, ...]
 
 @takes_arrays("x1", "x2")
 def matmul(x1: Any, x2: Any) -> Any:
-    """numpy.matmul, also `a @ b`: products of the matrices that the last two axes are, of the grid or of tensors.
+    """numpy.matmul, also `a @ b`: products of the matrices in the last two axes, of the grid or of tensors.
 
     Args:
         x1, x2: fields, arrays or lists; a vector is a row on the left and a column on the right. Other axes are broadcast.
 
     Returns:
-        A lazy Field; of arrays, an array of the same library. Products are added with `fma`, in order; those along long
-            rows of floats, and parts of 4096 products where there are four or more, as `.sum` does.
+        A lazy Field; for arrays, an array of the same library. Products are added with `fma`, in order; products along long
+            rows of floats, and parts of 4096 products if there are four or more, as `.sum` does.
 
     Raises:
-        ArgumentError: numbers, or axes that do not go together; a ValueError.
+        ArgumentError: an operand is a number, or axes do not match; a ValueError.
     """
     a, b = as_field(x1), as_field(x2)
     shapes = [tuple(f.type.array_shape) for f in (a, b)]
@@ -72,7 +72,7 @@ def _matrices(a: Field, b: Field) -> Field:
 
 @takes_arrays("a", "b")
 def dot(a: Any, b: Any) -> Any:
-    """numpy.dot: `matmul` of matrices and vectors, products of numbers; of others sums over the last axis and the last but one.
+    """numpy.dot: `matmul` of matrices and vectors, products of numbers; else sums over a's last axis and b's last but one.
 
     Args:
         a, b: fields, arrays or lists.
@@ -89,11 +89,11 @@ def dot(a: Any, b: Any) -> Any:
 
 @takes_arrays("x1", "x2")
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
-    """numpy.linalg.vecdot: sums of products along an axis, of x1's conjugates.
+    """numpy.linalg.vecdot: sums of products along an axis; x1 is conjugated.
 
     Args:
         x1, x2: fields, arrays or lists; other axes are broadcast.
-        axis: of both; by default the last one.
+        axis: the axis of both; by default the last one.
 
     Returns:
         As of `matmul`.
@@ -108,7 +108,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
 
 
 def _lying_last(x1: Any, x2: Any, axis: int) -> list[Field]:
-    """Fields with an axis of both behind the others."""
+    """Both fields with the axis moved to the end."""
     return [moveaxis(as_field(x), axis, -1) if axis != -1 else as_field(x) for x in (x1, x2)]
 
 
@@ -118,7 +118,7 @@ def _conjugate(field: Field) -> Field:
 
 @takes_arrays("x1", "x2")
 def matvec(x1: Any, x2: Any) -> Any:
-    """numpy.matvec: matrices times vectors, each of which is the last axis of x2.
+    """numpy.matvec: matrices times vectors, which are in the last axis of x2.
 
     Args:
         x1, x2: fields, arrays or lists; other axes are broadcast: `matvec(gp.Parameter(m), colours)` turns all colours.
@@ -139,7 +139,7 @@ def matvec(x1: Any, x2: Any) -> Any:
 
 @takes_arrays("x1", "x2")
 def vecmat(x1: Any, x2: Any) -> Any:
-    """numpy.vecmat: conjugates of vectors, each of which is the last axis of x1, times matrices.
+    """numpy.vecmat: conjugated vectors, which are in the last axis of x1, times matrices.
 
     Args:
         x1, x2: fields, arrays or lists; other axes are broadcast.
@@ -154,7 +154,7 @@ def vecmat(x1: Any, x2: Any) -> Any:
 
 
 def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, made: Labels = ("m",)) -> Field:
-    """A contraction of the last axes, which have these labels; others are broadcast."""
+    """A contraction of the last axes, which have these labels; the other axes are broadcast."""
     batches: list[Labels] = []
     for field, own in ((a, one), (b, two)):
         count = len(field.type.array_shape) - len(own)
@@ -162,7 +162,7 @@ def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, made: L
             raise ArgumentError(f"{name}: of a {field.type} field the last {len(own)} axes are multiplied")
         batches.append(tuple(f"b{n}" for n in reversed(range(count))))
     first, second = (f.type.array_shape[own.index("k") - len(own)] for f, own in ((a, one), (b, two)))
-    if first != second:  # extents of 1 are not stretched here
+    if first != second:  # extents of 1 are not broadcast here
         raise ArgumentError(f"{name}: axes that go together have extents {first} and {second}")
     longest = batches[0] if len(batches[0]) >= len(batches[1]) else batches[1]
     return contracted(name, [a, b], Contraction(((*batches[0], *one), (*batches[1], *two)), (*longest, *made)))
@@ -170,7 +170,7 @@ def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, made: L
 
 @takes_arrays("x1", "x2")
 def outer(x1: Any, x2: Any) -> Any:
-    """numpy.linalg.outer, of vectors; numpy.outer, of what others are in a row.
+    """numpy.linalg.outer of vectors; numpy.outer of other operands, which are flattened.
 
     Args:
         x1, x2: fields, arrays or lists.
@@ -179,7 +179,7 @@ def outer(x1: Any, x2: Any) -> Any:
         As of `matmul`; all axes are the grid's.
 
     Raises:
-        SemanticError: no fields and no numbers.
+        SemanticError: an operand is no field, array or number.
     """
     return row_products.outer(as_field(x1), as_field(x2))
 
@@ -190,30 +190,30 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
     Args:
         a, b: fields, arrays or lists.
-        axes: how many: the last ones of a and the first ones of b; or the axes of a, and those of b.
+        axes: a number n, for the last n axes of a and the first n of b; or the axes of a and the axes of b.
 
     Returns:
         As of `matmul`; all axes are the grid's, and sums of less than 32 rows or columns are added as by `.sum`.
 
     Raises:
-        SemanticError: axes that do not go together.
+        SemanticError: axes do not match.
     """
     return row_products.tensordot(as_field(a), as_field(b), axes)
 
 
 @takes_arrays("x1", "x2")
 def cross(x1: Any, x2: Any, axis: int = -1) -> Any:
-    """numpy.linalg.cross: products of vectors of three.
+    """numpy.linalg.cross: cross products of 3-vectors.
 
     Args:
         x1, x2: fields, arrays or lists; other axes are broadcast.
-        axis: along which the vectors lie.
+        axis: the axis of the vectors.
 
     Returns:
         As of `matmul`.
 
     Raises:
-        ArgumentError: vectors that have not three components; a ValueError.
+        ArgumentError: vectors without three components; a ValueError.
     """
     a, b = _lying_last(x1, x2, axis)
     for field in (a, b):
@@ -226,11 +226,11 @@ def cross(x1: Any, x2: Any, axis: int = -1) -> Any:
 
 @takes_arrays("x")
 def trace(x: Any, offset: int = 0) -> Any:
-    """numpy.linalg.trace: sums of diagonals of the matrices that the last two axes are.
+    """numpy.linalg.trace: sums of the diagonals of the matrices in the last two axes.
 
     Args:
         x: a field, an array or a list.
-        offset: which diagonal: above the main one, or below it.
+        offset: the diagonal: 0 is the main one, positive ones are above it.
 
     Returns:
         As of `matmul`.
@@ -243,7 +243,7 @@ def trace(x: Any, offset: int = 0) -> Any:
 
 @takes_arrays("x")
 def diagonal(x: Any, offset: int = 0) -> Any:
-    """numpy.linalg.diagonal: of the matrices that the last two axes are.
+    """numpy.linalg.diagonal: diagonals of the matrices in the last two axes.
 
     Args:
         x, offset: as of `trace`.
@@ -259,7 +259,7 @@ def diagonal(x: Any, offset: int = 0) -> Any:
 
 @takes_arrays("x")
 def matrix_transpose(x: Any) -> Any:
-    """numpy.linalg.matrix_transpose: the last two axes change places.
+    """numpy.linalg.matrix_transpose: the last two axes exchanged.
 
     Args:
         x: a field, an array or a list.
@@ -268,6 +268,6 @@ def matrix_transpose(x: Any) -> Any:
         As of `matmul`.
 
     Raises:
-        SemanticError: what has fewer axes.
+        SemanticError: x has fewer than two axes.
     """
     return swapaxes(as_field(x), -1, -2)

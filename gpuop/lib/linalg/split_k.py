@@ -1,4 +1,4 @@
-"""Sums of so many products that threads side by side add them, or parts of them first: what is added in order loses bits."""
+"""Split-K products: many products are added by several threads, or in parts first, as sums in order would lose bits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpuop.ops.elementwise.algebra import apply, astype, common_dtype
 from gpuop.ops.layout.layouts import expand_dims, reshape, swapaxes, transpose
 
 FLOATS = ("float16", "float32", "float64")
-FAR = 1 << 14  # products of a sum from which parts of them are added first,
-PART = 1 << 12  # each of so many in order
-MOST = 1 << 26  # values of all parts
-LONG = WRITTEN_OUT + 1  # of products along rows: sums of so many are reductions, with threads side by side
+FAR = 1 << 14  # least products of a sum that is split into parts,
+PART = 1 << 12  # each of so many products, added in order
+MOST = 1 << 26  # most values of all parts
+LONG = WRITTEN_OUT + 1  # least products along rows that are added as a reduction, by several threads
 
 
 def is_long(a: Field, b: Field) -> bool:
-    """Whether the result is a row or a column of long sums of floats."""
+    """Return whether the result is a row or a column of long sums of floats."""
     shapes = a.type.array_shape, b.type.array_shape
     thin = len(shapes[0]) == 1 or shapes[0][-2] == 1 or len(shapes[1]) == 1 or shapes[1][-1] == 1
     floats = common_dtype((a, b)) in FLOATS
@@ -27,7 +27,7 @@ def is_long(a: Field, b: Field) -> bool:
 
 
 def long_sums(a: Field, b: Field) -> Field:
-    """The products first, then their sums, in the order of sums: along rows of the left matrix, or columns of the right one."""
+    """The products, then their reduction by `sum`, along rows of the left matrix or columns of the right one."""
     dtype = common_dtype((a, b))
     left, ranks = _held(a, dtype), (len(a.field_shape), len(b.field_shape))
     if ranks[1] == 1 or (ranks[0] > 1 and b.field_shape[-1] == 1):
@@ -39,7 +39,7 @@ def long_sums(a: Field, b: Field) -> Field:
 
 
 def are_long_rows(a: Field, b: Field) -> bool:
-    """Whether the products along the last axes of both are many, of floats of grids whose other axes go together."""
+    """Return whether both are grids of floats with long last axes, and their other axes match."""
     shapes = a.type.array_shape, b.type.array_shape
     plain = not (a.tensor_shape or b.tensor_shape or a.type.names or b.type.names)
     if not plain or common_dtype((a, b)) not in FLOATS or {shape[-1:] for shape in shapes} != {shapes[0][-1:]}:
@@ -48,23 +48,23 @@ def are_long_rows(a: Field, b: Field) -> bool:
 
 
 def _batches(shapes: Sequence[Sequence[int]]) -> list[set[int]]:
-    """The extents of axes that go together, from the last but one."""
+    """The extents of matching axes, from the last but one."""
     return [set(axes) for axes in itertools.zip_longest(*(shape[-2::-1] for shape in shapes), fillvalue=1)]
 
 
 def along_rows(a: Field, b: Field) -> Field:
-    """The products first, then their sums along the last axis, in the order of sums."""
+    """The products, then their reduction by `sum` along the last axis."""
     dtype = common_dtype((a, b))
     return astype(apply("multiply", _held(a, dtype), b).sum(axis=-1), dtype)
 
 
 def _held(factor: Field, dtype: str) -> Field:
-    """A factor in the dtype in which products are."""
+    """A factor in the dtype of the products."""
     return astype(factor, "float32") if dtype == "float16" else factor
 
 
 def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
-    """Whether many products are added of floats at the same places of all fields, which have the same axes in any order."""
+    """Return whether all fields have the same axes, in any order, and many elementwise products of floats are added."""
     labels = set(what.inputs[0])
     known = dict(zip(what.inputs[0], fields[0].type.array_shape, strict=True))
     for field, each in zip(fields, what.inputs, strict=True):
@@ -77,7 +77,7 @@ def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
 
 
 def aligned_sums(fields: Sequence[Field], what: Contraction) -> Field:
-    """The products first, then their sums, in the order of sums."""
+    """The elementwise products, then their reduction by `sum`."""
     dtype, order = common_dtype(fields), what.inputs[0]
     found = _held(fields[0], dtype)
     for field, labels in zip(fields[1:], what.inputs[1:], strict=True):
@@ -87,13 +87,13 @@ def aligned_sums(fields: Sequence[Field], what: Contraction) -> Field:
 
 
 def _in_order(field: Field, labels: Sequence[str], wanted: Sequence[str]) -> Field:
-    """A field whose axes are called so, with them in another order."""
+    """The field with its labelled axes in another order."""
     axes = [labels.index(one) for one in wanted]
     return field if axes == sorted(axes) else transpose(field, axes)
 
 
 def is_far(a: Field, b: Field) -> bool:
-    """Whether each sum of a product of two matrices has so many products that parts are added first."""
+    """Return whether a product of two matrices has sums that are long enough to be split."""
     grids = all(len(f.field_shape) == 2 and not f.tensor_shape for f in (a, b))
     if not grids or common_dtype((a, b)) not in FLOATS[1:]:
         return False
@@ -102,7 +102,7 @@ def is_far(a: Field, b: Field) -> bool:
 
 
 def by_parts(a: Field, b: Field, multiplied: Callable[[Field, Field], Field]) -> Field:
-    """The product of two matrices: of parts of their rows and columns, which are added then in the order of sums."""
+    """The product of two matrices as partial products, which are then added by `sum`."""
     (m, inner), n = a.field_shape, b.field_shape[1]
     count = inner // PART
     whole = count * PART
@@ -114,7 +114,7 @@ def by_parts(a: Field, b: Field, multiplied: Callable[[Field, Field], Field]) ->
 def by_matrices(
     fields: Sequence[Field], what: Contraction, multiplied: Callable[[Field, Field], Field]
 ) -> Field | None:
-    """A product of two matrices with other axes, where sums are long; None where it is none."""
+    """The contraction as one product of two reshaped matrices if its sums are long; else None."""
     if len(fields) != 2 or any(f.tensor_shape or f.type.names for f in fields):
         return None
     one, two = (
@@ -133,7 +133,7 @@ def by_matrices(
 
 
 def summed_alone(fields: Sequence[Field], what: Contraction) -> tuple[list[Field], Contraction]:
-    """Axes that only one of two operands has, and the result has not, are summed first."""
+    """Sum first over axes that only one operand, and not the result, has."""
     made, inputs = list(fields), list(what.inputs)
     known = labelled_axes("einsum", fields, what)
     if math.prod(known[one].extent for one in what.summed()) < LONG:

@@ -1,4 +1,4 @@
-"""Singular values, and what is made of them: pseudo-inverses, norms, ranks and conditions of matrices."""
+"""Singular values, pseudo-inverses, ranks and condition numbers of matrices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuop.lib.linalg.norms import norm
 
 
 class SVDResult(NamedTuple):
-    """What `svd` gives."""
+    """The result of `svd`."""
 
     U: Any
     S: Any
@@ -23,25 +23,25 @@ class SVDResult(NamedTuple):
 
 
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """numpy.linalg.svd: matrices as products of orthogonal ones and diagonals, of which the greatest values come first.
+    """numpy.linalg.svd: singular value decompositions, with singular values in descending order.
 
     Args:
-        a: as of `det`, of any numbers of rows and columns up to 32.
+        a: as of `det`, with any numbers of rows and columns up to 32.
         full_matrices: whether both orthogonal matrices are square.
-        compute_uv: whether there are these at all.
+        compute_uv: whether the orthogonal matrices are computed.
 
     Returns:
-        Three of what `det` gives: `U`, `S` and `Vh`, of which columns and rows may have other signs than NumPy's; or S alone.
+        `U`, `S` and `Vh`, each as of `det`; columns of U and rows of Vh may differ from NumPy in sign. Else S alone.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+        LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices.
     """
     return SVDResult(*_svd(a, full_matrices)) if compute_uv else svdvals(a)
 
 
 @takes_arrays("x")
 def svdvals(x: Any) -> Any:
-    """numpy.linalg.svdvals: singular values, the greatest first.
+    """numpy.linalg.svdvals: singular values in descending order.
 
     Args:
         x: as of `svd`.
@@ -82,14 +82,14 @@ def _svd(a: Any, full: bool) -> Any:
 
 
 class RotatedColumns:
-    """RotatedColumns that are rotated two at a time until all are at right angles: M = long · diagonal of values · turnedᵀ.
+    """Columns after one-sided Jacobi rotations, which make them orthogonal: M = long · diag(values) · turnedᵀ.
 
     Attributes:
-        wide: whether M is the transposed matrix: the columns are those of which there are fewer.
-        long: as many rows as the matrix has, or columns where it is wide; a square array.
-        turned: the rotations.
-        values: the lengths of the columns, the greatest first, divided by a power of two.
-        power: the exponent of that.
+        wide: whether M is the transposed matrix, so that it has no more columns than rows.
+        long: the rotated columns, in a square array of as many rows as M has.
+        turned: the product of the rotations.
+        values: the lengths of the columns in descending order, divided by a power of two.
+        power: the exponent of that power.
     """
 
     def __init__(self, given: Given) -> None:
@@ -123,7 +123,7 @@ class RotatedColumns:
             self.changed @= True
 
     def product(self, p: Any, q: Any) -> Any:
-        """Of two columns."""
+        """The dot product of two columns."""
         total = k._var(k._convert(0, self.given.dtype))
         loop(0, self.height, lambda r: total.assign(k._fma(self.long[r, p], self.long[r, q], total)), self.height)
         return total
@@ -132,7 +132,7 @@ class RotatedColumns:
         self.values[n] = k._sqrt(self.product(n, n))
 
     def lengths(self) -> Any:
-        """The singular values, in the place of what they were while the power of two was apart."""
+        """The singular values: `values`, multiplied in place by the power of two."""
         self.given.multiply(self.values, self.count, 0, self.power)
         return self.values
 
@@ -142,7 +142,7 @@ class RotatedColumns:
         loop(0, self.count, lambda r: swap(self.turned, (r, i), (r, j)), self.height)
 
     def complete(self, count: int) -> None:
-        """Give so many columns the length 1; those without a length, and others, directions at right angles to all before."""
+        """Make `count` columns orthonormal; columns without a length, and further ones, become new unit vectors."""
         least = self.values[0] * (self.given.epsilon() * self.height)
 
         def normed(n: Any) -> None:
@@ -156,7 +156,7 @@ class RotatedColumns:
         loop(self.count, min(count, self.height), self._new, self.height)
 
     def invert(self, least: Any) -> None:
-        """Make of both arrays those of the pseudo-inverse: values that are no greater than this count as 0."""
+        """Divide both arrays by the singular values, for the pseudo-inverse; values up to `least` count as 0."""
 
         def inverted(n: Any) -> None:
             value = self.values[n]
@@ -170,7 +170,7 @@ class RotatedColumns:
         loop(0, self.height, lambda r: self.long.__setitem__((r, n), self.long[r, n] / length), self.height)
 
     def _new(self, n: Any) -> None:
-        """What is left of the axis that the columns before have least of."""
+        """Set a column to a unit vector orthogonal to those before, from the axis that they span least (Gram–Schmidt)."""
         zero = k._convert(0, self.given.dtype)
         best, axis = k._var(zero - 1), k._intVar()
 
@@ -183,7 +183,7 @@ class RotatedColumns:
 
         loop(0, self.height, tried, self.height)
         loop(0, self.height, lambda r: self.long.__setitem__((r, n), k._where(axis == r, zero + 1, zero)), self.height)
-        for _ in range(2):  # the second time takes away what rounding has left
+        for _ in range(2):  # the second pass removes what rounding leaves
             loop(0, n, lambda c: self._without(n, c), self.height)
         self._scale(n, k._sqrt(self.product(n, n)))
 
@@ -198,14 +198,14 @@ def pinv(a: Any, rcond: Any = None) -> Any:
 
     Args:
         a: as of `svd`.
-        rcond: a number: singular values that are less than so much of the greatest count as 0; by default the greater extent times
+        rcond: a number: singular values below this fraction of the greatest one count as 0; by default the greater extent times
             the rounding error of the dtype.
 
     Returns:
         As of `det`.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`; also complex ones; UnsupportedError also of Fields as `rcond`.
+        LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices and for a Field as `rcond`.
     """
     given = Given("pinv", a, square=False)
     rows, columns = given.rows, given.columns
@@ -234,17 +234,17 @@ def times(array: Any, place: Any, factor: Any) -> None:
 
 @takes_arrays("A")
 def matrix_rank(A: Any, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
-    """numpy.linalg.matrix_rank: how many singular values count.
+    """numpy.linalg.matrix_rank: the number of singular values above a tolerance.
 
     Args:
         A: as of `svd`.
-        tol: those that are greater than this; by default than the greatest one, times the greater extent, times the rounding error.
+        tol: the tolerance; by default the greatest singular value, times the greater extent, times the rounding error.
 
     Returns:
-        A lazy Field of int64; of an array, an array of the same library.
+        A lazy Field of int64; for an array, an array of the same library.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+        LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices.
     """
     given = Given("matrix_rank", A, square=False)
     if tol is not None and not isinstance(tol, NUMBERS):
@@ -263,11 +263,11 @@ def matrix_rank(A: Any, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
 
 @takes_arrays("x")
 def cond(x: Any, p: Any = None) -> Any:
-    """numpy.linalg.cond: the greatest singular value over the least one; or norms of a matrix and its inverse.
+    """numpy.linalg.cond: the greatest singular value over the least one; or the product of norms of a matrix and its inverse.
 
     Args:
         x: as of `svd`.
-        p: None, or an order of `norm` of matrices.
+        p: None, or an order of matrices as of `norm`.
 
     Returns:
         As of `det`.
@@ -285,7 +285,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 
 def _scaled(matrix: Any) -> Any:
-    """The matrices times powers of two, so that values, and those of inverses, have squares: conditions are the same."""
+    """The matrices times powers of two, so that squares of values, also of inverses, are in range; condition numbers stay."""
     given = Given("cond", matrix, complex_=True)
 
     def body() -> None:
