@@ -1,11 +1,10 @@
-"""Which operators of a kernel are predicted to take less time in kernels of their own.
+"""Unprofitable fusions: operators that are predicted to take less time in kernels of their own.
 
-Whoever is fused with a stencil runs as it does, and it as they do: one that computes with doubles, or reads places that
-no vector loads, may cost the others a schedule that they have alone; so may a reader that computes their values where
-it needs them, and what is kept in memory anyway would be computed twice. Stages of one kernel compute halos again for
-each strip, and what is cheap at each read, which is much where blocks are few rows high, or windows large. Then
-operators are put together again one by one, as far as that pays, and the kernel is left in these parts where they are
-faster by far. It goes by a typical device of the target's kind.
+Fused operators share one schedule. An operator with doubles, or with reads that no vector loads, may deprive the others of
+the schedule that they have alone. A consumer that recomputes its inputs may do the same, and it computes values again that are
+in memory anyway. Stages of one kernel recompute halos for each strip, and cheap values at each read; the cost is high for
+blocks of few rows and for large windows. Such a kernel's operators are fused again one by one, as far as that pays, and the
+kernel is left in these parts if they are much faster. Times are predicted for a typical device of the target's kind.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.passes.lowering_cache import suited
 
-Severed = dict[tuple[int, int], str]  # why, by the numbers of two operators that are not to be in one kernel
+Severed = dict[tuple[int, int], str]  # a reason, by the numbers of two operators to keep in separate kernels
 
-SLOWER = 1.3  # times as long as in parts, from which on a kernel is left in these
-MOST_OPERATORS = 32  # of a kernel that is looked at: each is lowered, and most of what they are together on the way
+SLOWER = 1.3  # least ratio of the fused time to that of the parts, from which on they stay
+MOST_OPERATORS = 32  # most operators of a kernel that is examined: each, and most unions of them, are lowered
 
 
 class Parting:
-    """Looks for kernels to leave in parts."""
+    """A search for kernels to leave in parts."""
 
     def __init__(self, program: Program, limits: Limits) -> None:
         self.program, self.limits = program, limits
 
     def severed(self, pieces: Iterable[Piece]) -> Severed:
-        """Who is not to be in one kernel, of those that are in one of these."""
+        """Pairs of operators of one piece to keep in separate kernels, with reasons."""
         target = self.limits.target
         if target is None or not self.limits.has_stages or self.limits.pin is not None:
             return {}
@@ -62,7 +61,7 @@ class Parting:
         return {(a.number, b.number): reason for a, b in map(_ordered, pairs)}
 
     def _at_least(self, kernel: Kernel, numbers: Iterable[int], target: Target) -> float:
-        """What a kernel's operators take at least apart, as it is known at once: parts of stages may be as few as two."""
+        """A lower bound, without lowering, of the time of a kernel's parts; staged kernels may have as few as two."""
         if kernel.intermediates:
             return 2 * least(kernel, target)
         return sum(least(self._recorded[n].fusible, target) for n in numbers)
@@ -72,7 +71,7 @@ class Parting:
         return isinstance(kernel, Kernel) and self.program.dynamic.isdisjoint(piece.inputs)
 
     def _why(self, piece: Piece, target: Target, others: Sequence[Piece]) -> str:
-        """What may make operators slower together, as the end of a reason; empty where nothing may."""
+        """The possible cause of a slow fusion, as the start of a reason; empty if there is none."""
         assert isinstance(piece.kernel, Kernel)
         if piece.kernel.intermediates:
             again = target.device == "cpu" and (_recomputes(piece) or recompute_ratio(piece.kernel, target) >= SLOWER)
@@ -82,7 +81,7 @@ class Parting:
         return "what another kernel computes would be computed again" if _computes_again(piece, others) else ""
 
     def _lost(self, piece: Piece, target: Target) -> bool:
-        """Whether no schedule suits a kernel that reads what others' threads do, but may suit parts of it."""
+        """Return whether a kernel with neighbourhood reads has no schedule, but parts of it may have one."""
         kernel, ops = piece.kernel, piece.ops
         assert isinstance(kernel, Kernel)
         if target.device == "gpu" and kernel.group is not None:
@@ -94,7 +93,7 @@ class Parting:
 
     @cached_property
     def _recorded(self) -> dict[int, Op]:
-        """The operators as they were before any computed for itself what it reads."""
+        """The operators before recomputation was fused into them."""
         return {op.number: op for op in self.program.ops}
 
     @cached_property
@@ -102,7 +101,7 @@ class Parting:
         return Splitting(Groups(self.program, self.limits), self.program.types)
 
     def _time(self, ops: Sequence[Op], piece: Piece, target: Target) -> float:
-        """What operators take in one kernel, or if they compute for themselves what they do in a piece with intermediates."""
+        """The time of operators in one kernel; for a piece with intermediates also with the recomputation that it has."""
         numbers, made = {op.number for op in ops}, [ops]
         again = [op for op in piece.ops if op.recomputed and numbers.issuperset(_numbers(op))]
         if again and isinstance(piece.kernel, Kernel) and piece.kernel.intermediates:
@@ -112,8 +111,7 @@ class Parting:
         return min(predicted(kernel, target) for kernel in kernels if isinstance(kernel, Kernel))
 
     def _more(self, ops: Sequence[Op], piece: Piece, others: Iterable[Piece], target: Target) -> float:
-        """What a part takes, or its share of that where other kernels compute its values too: those that are theirs need only
-        be written."""
+        """The time of a part, or its share if other kernels compute its values too; values that are theirs are only written."""
         numbers = {op.number for op in ops}
         sharing = [each for each in others if numbers <= _computed(each)]
         if not sharing:
@@ -124,7 +122,7 @@ class Parting:
         return max(moving, self._time(ops, piece, target) / (1 + len(sharing)))
 
     def _parts(self, piece: Piece, others: Sequence[Piece], target: Target) -> list[list[Op]]:
-        """Operators put together as long as one kernel is predicted to take less than two, those first that feed one another."""
+        """The parts: operators fused pair by pair, producers with consumers first, while one kernel is faster than two."""
         groups, more = self._apart.groups, partial(self._more, piece=piece, others=others, target=target)
         ops = [self._recorded[n] for n in sorted(_computed(piece))]
         staged = isinstance(piece.kernel, Kernel) and bool(piece.kernel.intermediates)
@@ -139,7 +137,7 @@ class Parting:
 
 
 def _numbers(op: Op) -> Iterator[int]:
-    """Of an operator and of those that it computes for itself."""
+    """The numbers of an operator and of those that it recomputes."""
     return (each.number for each in (op, *op.recomputed))
 
 
@@ -148,18 +146,18 @@ def _recomputes(piece: Piece) -> bool:
 
 
 def _in_registers(producer: Op, consumer: Op) -> bool:
-    """Whether a thread makes all that another operator takes of one: there is nothing to save by two kernels."""
+    """Return whether a consumer reads only its own thread's values of a producer, so that two kernels save nothing."""
     passed = set(producer.outputs) & set(consumer.inputs)
     return bool(passed) and all(needs_other_threads(producer, consumer, value) is None for value in passed)
 
 
 def _computed(piece: Piece) -> set[int]:
-    """The numbers of the operators that a kernel runs, for itself too."""
+    """The numbers of the operators that a kernel runs, including recomputed ones."""
     return {number for op in piece.ops for number in _numbers(op)}
 
 
 def _computes_again(piece: Piece, others: Iterable[Piece]) -> bool:
-    """Whether a kernel computes for itself what another one writes, or could."""
+    """Return whether a kernel recomputes an operator that another kernel runs."""
     theirs = {op.number for each in others for op in each.ops}
     return any(each.number in theirs for op in piece.ops for each in op.recomputed)
 
@@ -170,7 +168,7 @@ def _ordered(pair: tuple[Op, Op]) -> tuple[Op, Op]:
 
 
 def _pairs(ops: Sequence[Op]) -> Iterator[tuple[Op, Op]]:
-    """Operators of which one needs the other, then those that read the same."""
+    """Pairs of a producer and a consumer, then pairs that share an input."""
     pairs = list(combinations(ops, 2))
     yield from ((a, b) for a, b in pairs if not set(a.outputs).isdisjoint(b.inputs))
     yield from ((a, b) for a, b in pairs if not set(a.inputs).isdisjoint(b.inputs))

@@ -1,4 +1,4 @@
-"""Arrays that are transformed alone, by the library of the device in use: as they lie, and into an array of its own."""
+"""Transforms of single arrays by the library of the device in use: without copies, into a new array."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.runtime.devices import current
 
 Function = Callable[..., Any]
-CALLS = 256  # different ones that are known
-COSINES = ("dct", "idct", "dst", "idst")  # CuPy has but some of their types, and gpuop's kernels are as fast
+CALLS = 256  # most cached calls
+COSINES = ("dct", "idct", "dst", "idst")  # CuPy lacks some of their types, and gpuop kernels are as fast
 
 
 def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
-    """Make of a transform of a field one that takes an array too.
+    """Wrap a transform of fields so that it takes arrays too.
 
     Args:
         function: its first parameter is `x`.
-        alone: of the same arguments, what transforms such an array of float32 or complex64, where a library has it; else None.
+        alone: takes the same arguments and returns the library function for such arrays of float32 or complex64, or None.
     """
     signature, of_any = inspect.signature(function), of_arrays(narrow=True)(function)
     known: BoundedCache[Any, Function | None] = BoundedCache(CALLS)
@@ -45,7 +45,7 @@ def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
             args = (kwargs.pop("x"),)
         if not args or not _is_alone(x := args[0]):
             return of_any(*args, **kwargs)
-        key = (current().name, type(x), x.shape, str(x.dtype), repr(args[1:]), repr(kwargs))  # tells 1 and True apart
+        key = (current().name, type(x), x.shape, str(x.dtype), repr(args[1:]), repr(kwargs))  # tells 1 from True
         found = known.find(key, lambda: asked(*args, **kwargs))
         return of_any(*args, **kwargs) if found is None else found(x)
 
@@ -57,7 +57,7 @@ def _is_alone(x: Any) -> bool:
 
 
 def _library_of(array: Any, name: str, **options: Any) -> Function | None:
-    """The function of the library that has such arrays in the memory of the device in use."""
+    """The transform of the library whose arrays are in the memory of the device in use; None if there is none."""
     target = current().target
     if type(array) is np.ndarray and target.device == "cpu" and target.has_arrays:
         module, more = host_library()
@@ -75,11 +75,11 @@ def _of_cupy(function: Function, options: dict[str, Any], array: Any) -> Any:
 def transforming_alone(
     name: str, array: Any, lengths: Sequence[int], axes: Sequence[int], norm: str | None, **more: Any
 ) -> Function | None:
-    """What transforms such an array; None where the device has no library for it.
+    """The library function for such an array; None if the device has none.
 
     Args:
-        name: of one axis.
-        more: arguments that only cosine and sine transforms have.
+        name: the name of the transform along one axis.
+        more: arguments of cosine and sine transforms.
     """
     if len(axes) == 1:
         return _library_of(array, name, n=lengths[0], axis=axes[0], norm=norm, **more)

@@ -1,7 +1,7 @@
-"""scipy.fft's cosine and sine transforms of types 1 to 4: Fourier transforms of values in another order, and turned.
+"""Cosine and sine transforms of types 1 to 4 (scipy.fft): Fourier transforms of reordered values, with phase factors.
 
 Types 2 and 3 are transforms of as many real numbers (J. Makhoul, A fast cosine transform in one and two dimensions, 1980), type 1
-of the values and their mirror image, type 4 of complex numbers with as many zeros behind.
+of the values and their mirror image, type 4 of complex numbers that are padded with as many zeros.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Cosines:
     Attributes:
         sines: whether it is a sine transform.
         type: 1 to 4.
-        axis: of a field of real numbers.
-        orthogonal: whether values at an end, of type 1 at both, are such that the matrix is orthogonal with `norm="ortho"`.
+        axis: an axis of a field of real numbers.
+        orthogonal: whether the values at one end, for type 1 at both, are scaled so that `norm="ortho"` is an orthogonal matrix.
     """
 
     sines: bool
@@ -64,7 +64,7 @@ class Cosines:
         return moved(name, field, self.axis, count, value, self, field.field_shape, reads=reads, real=real)
 
     def _ends(self, x: Any, at: Any, count: int, factor: float) -> Any:
-        """Values at the ends that an orthogonal matrix has times a factor."""
+        """The indices of end values that the orthogonal matrix scales."""
         if not self.orthogonal or self.type == 4 or (self.sines and self.type == 1):
             return x
         last = at == count - 1
@@ -173,11 +173,11 @@ def cosines(
 
 
 def _of_array(name: str, x: Any, type_: Any, lengths: Any, axes: Any, norm: Any, orthogonalize: bool | None) -> Any:
-    """What transforms such an array alone, where the device has a library for it; else None."""
+    """The library function for such an array; None if the device has none."""
     counts, numbers = lengths_of(FieldType(x.shape, (), x.dtype), lengths, axes)
     if type_ not in BACK or not numbers or min(counts) < 2:
         return None
-    if orthogonalize is not None and str(x.dtype) == "complex64":  # of which SciPy scales one part alone
+    if orthogonalize is not None and str(x.dtype) == "complex64":  # SciPy scales only one part of these
         return None
     scale_of(norm, counts, 1)
     return transforming_alone(name, x, counts, numbers, norm, type=type_, orthogonalize=orthogonalize)

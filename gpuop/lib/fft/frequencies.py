@@ -1,4 +1,4 @@
-"""What belongs to transforms: frequencies, the middle of spectra, and lengths that are fast."""
+"""Helpers of Fourier transforms: frequencies, centred spectra and fast lengths."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Nu
     """scipy.fft.fftfreq: the frequencies of a transform, a NumPy array.
 
     Args:
-        n: how many values are transformed.
-        d: how far they are apart.
-        xp, device: SciPy's; the array is NumPy's.
+        n: the number of values.
+        d: their spacing.
+        xp, device: accepted as in SciPy and ignored.
     """
     return np.fft.fftfreq(n, d)
 
@@ -35,21 +35,21 @@ def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> N
 
 @of_arrays()
 def fftshift(x: Any, axes: Any = None) -> Any:
-    """scipy.fft.fftshift: frequency 0 comes to the middle of a spectrum.
+    """scipy.fft.fftshift: a spectrum with frequency 0 in the middle.
 
     Args:
         x: a Field, or an array.
-        axes: those along which values are moved; by default all of the grid.
+        axes: axes along which values are shifted; by default all of the grid.
 
     Returns:
-        A lazy Field, read at other places by whatever takes it; of an array, an array of the same library.
+        A lazy Field, which fuses with its consumers as shifted reads; for an array, an array of the same library.
     """
     return _shifted(x, axes, 1)
 
 
 @of_arrays()
 def ifftshift(x: Any, axes: Any = None) -> Any:
-    """scipy.fft.ifftshift: the inverse of `fftshift`; arguments as of it."""
+    """scipy.fft.ifftshift: the inverse of `fftshift`, with the same arguments."""
     return _shifted(x, axes, -1)
 
 
@@ -60,11 +60,11 @@ def _shifted(x: Field, axes: Any, sign: int) -> Field:
 
 @functools.lru_cache(typed=True)
 def next_fast_len(target: int, real: bool = False) -> int:
-    """scipy.fft.next_fast_len: the least length from this one on whose transforms are fast: with factors 2, 3 and 5.
+    """scipy.fft.next_fast_len: the least fast length from `target` on: its prime factors are 2, 3 and 5.
 
     Args:
         target: a length of 1 or more.
-        real: SciPy's; nothing depends on it.
+        real: accepted as in SciPy and ignored.
     """
     count = operator.index(target)
     if count < 1:
@@ -74,7 +74,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
 
 @functools.lru_cache(typed=True)
 def prev_fast_len(target: int, real: bool = False) -> int:
-    """scipy.fft.prev_fast_len: the greatest length up to this one with factors 2, 3 and 5; arguments as of `next_fast_len`."""
+    """scipy.fft.prev_fast_len: the greatest fast length up to `target`; arguments as of `next_fast_len`."""
     count = operator.index(target)
     if count < 1:
         raise ArgumentError(f"Target length must be positive, and is {count}")

@@ -1,4 +1,4 @@
-"""Functions of `numpy.fft` that are called with fields."""
+"""Implementations of `numpy.fft` functions for fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scipy.fft's Fourier transforms, of fields and arrays: complex, of real numbers, and of conjugate halves."""
+"""Fourier transforms of fields and arrays (scipy.fft): complex, real and Hermitian."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Kind:
     """A kind of transform.
 
     Attributes:
-        name: of one axis.
-        numbers: "c2c", "r2c" or "c2r", as of `by_passes`.
-        inverse: whether norms are those of a transform back.
-        conjugate: whether what is complex of it, given or made, is conjugated.
-        what: it is, for people.
+        name: the name of the transform along one axis.
+        numbers: "c2c", "r2c" or "c2r", as in `by_passes`.
+        inverse: whether `norm` is that of an inverse transform.
+        conjugate: whether the complex side, input or output, is conjugated.
+        what: a description for docstrings and messages.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Kind:
     what: str
 
     def asked(self, x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[int], tuple[int, ...]]:
-        """The lengths of the axes that are transformed, as real numbers of transforms of these, and the axes' numbers."""
+        """The lengths of the transformed axes, on the real side of real transforms, and the numbers of these axes."""
         counts, numbers = lengths_of(x, lengths, axes)
         if self.numbers == "r2c" and x.dtype == "complex64":
             raise UnsupportedError(f"{self.name}: x must be a real sequence, and this one is complex")
@@ -79,7 +79,7 @@ class Kind:
         return given(made, x.type, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
 
     def of_array(self, x: Any, lengths: Lengths, axes: Any, norm: Any) -> Any:
-        """What transforms such an array alone, where the device has a library for it; else None."""
+        """The library function for such an array; None if the device has none."""
         counts, numbers = self.asked(FieldType(x.shape, (), x.dtype), lengths, axes)
         scale_of(norm, counts, 1)
         return transforming_alone(self.name, x, counts, numbers, norm) if numbers else None
@@ -90,7 +90,7 @@ def _last(lengths: Any) -> Any:
 
 
 def lengths_of(x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[int], tuple[int, ...]]:
-    """The lengths of the axes that are transformed, and their numbers."""
+    """The lengths of the transformed axes, and their numbers."""
     count = len(x.field_shape)
     given_lengths = None if lengths is None else list(lengths) if isinstance(lengths, Sequence) else [lengths]
     if axes is None and given_lengths is not None:
@@ -107,14 +107,14 @@ def lengths_of(x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[
 
 
 def check_lengths(name: str, counts: Sequence[int]) -> None:
-    """Refuse transforms of nothing."""
+    """Refuse lengths below 1."""
     for count in counts:
         if count < 1:
             raise ArgumentError(f"{name}: invalid number of data points ({count}) specified")
 
 
 def one_length(name: str, n: Any) -> Any:
-    """The length along one axis, of which -1 is none: it stands for an axis' own only where there are several."""
+    """The length along one axis, checked: -1, the axis' own length, is allowed only for several axes."""
     if n is not None:
         check_lengths(name, [whole(n, "n")])
     return n

@@ -1,7 +1,7 @@
-"""Random words at each place of a field, by the key, the place and nothing else: so they are the same wherever it is fused.
+"""Counter-based random words: functions of the key and the point alone, so they are the same however a field is fused.
 
-Four neighbours along the last axis of the grid, or four elements of a tensor, share what `_random` gives for one counter: of
-values that take one word each. Of those that take two, two share it.
+Four neighbours along the last axis of the grid, or four elements of a tensor, share the four words that `_random` computes for one
+counter if each value takes one word; if it takes two, two neighbours share them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ BLOCK = 4  # words of a counter
 
 
 class Words:
-    """The words of one value.
+    """The random words of one value.
 
     Args:
-        key: as kernels have it.
-        counter: the first three words of its counters; the last one counts turns.
-        first: where its words begin among the four of a counter.
-        count: how many it takes.
+        key: the key, as a value of the kernel.
+        counter: the first three words of its counters; the last one is the iteration.
+        first: the index of its first word among the four of a counter.
+        count: the number of its words.
     """
 
     def __init__(self, key: Any, counter: Sequence[Any], first: Any, count: int) -> None:
         self.key, self.counter, self.first, self.count = key, counter, first, count
 
     def of_turn(self, turn: Any = 0) -> list[Any]:
-        """Words for another try, of values that are accepted or rejected."""
+        """The words of an iteration of rejection sampling."""
         words = k._random(self.key, k._uint4(*map(_word, self.counter), _word(turn)))
         parts = [words[n] for n in range(BLOCK)]
         if isinstance(self.first, int):
@@ -52,7 +52,7 @@ def _word(number: Any) -> Any:
     return number if isinstance(number, int) else k._convert_uint(number)
 
 
-Value = Callable[[Words, list[Any]], Any]  # of a value's words, and of what other fields have at its place
+Value = Callable[[Words, list[Any]], Any]  # takes a value's words, and the values of other fields there
 
 
 def drawn(
@@ -62,12 +62,12 @@ def drawn(
 
     Args:
         count: words of a value: 1, 2 or 4.
-        value: what is computed of the words.
-        told: all that it depends on besides.
-        fields: what it depends on at each place, of this type or 0D.
+        value: computes the value from its words.
+        told: the constants that `value` depends on, for the cache key.
+        fields: fields that `value` reads at each point, of this type or 0D.
     """
     given = a_key(f"random.{name}", key)
-    with exactly():  # numbers are the same whatever their users ask for
+    with exactly():  # numbers do not depend on the precision that users choose
         body = _body(given, kind, count, value, fields)
         return library_call(name, (kind,), [given, *fields], body, (count, told))[0]
 
@@ -104,7 +104,7 @@ def _there(field: Field, element: Any) -> Any:
 
 
 def declared(name: str, shape: Any, dtype: Any, otherwise: str, kinds: str) -> FieldType:
-    """The type of a result: a FieldType, or the grid's shape and a dtype of some kinds."""
+    """The type of a result, from a FieldType or from the grid's shape and a dtype; refuses dtypes of other kinds."""
     if isinstance(shape, FieldType):
         kind = shape if dtype is None else shape.replace(dtype=dtype)
     else:
@@ -116,7 +116,7 @@ def declared(name: str, shape: Any, dtype: Any, otherwise: str, kinds: str) -> F
 
 
 def scaled(made: Field, by: Any, offset: Any = 0) -> Field:
-    """The field times a number or a field, and another one more, in its own dtype."""
+    """The field times a number or a field, plus an offset, in its own dtype."""
     dtype = made.dtype
     if isinstance(by, Field) or by != 1:
         made = made * by

@@ -1,4 +1,4 @@
-"""Normal, exponential and Poisson numbers, by functions whose bits are the same on all devices."""
+"""Normal, exponential and Poisson distributions, with the same bits on all devices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gpuop.lib.random.reproducible_math import FLOATS, log, middle_share, normal
 from gpuop.ops.layout.layouts import spread
 
 FEW = 10.0  # a mean below which events are counted one by one
-TURNS = 64  # of either method: that a number needs more has a probability below 1e-30
-MOST = 1e9  # a mean that all counts of int32 are far above
-STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # of log Γ(x), by odd powers of 1 / x
-LARGE = 8  # from where these are exact to double precision
+TURNS = 64  # most iterations of either method: more are needed with a probability below 1e-30
+MOST = 1e9  # the greatest mean: counts stay within int32
+STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # log Γ(x), by odd powers of 1 / x
+LARGE = 8  # least x for which the series has double precision
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0) -> Field:
@@ -63,7 +63,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) 
     def value(words: Words, _: Any) -> Any:
         given = words.of_turn()
         rest = middle_share(given[0], "float32") if of.bits == 32 else 1.0 - share(given, "float64")
-        return 0.0 - log(rest, of)  # of 1 it is 0.0, and -log is -0.0
+        return 0.0 - log(rest, of)  # -log(1) would be -0.0
 
     made = drawn("exponential", key, kind, of.bits // 32, value)
     return scaled(made, scale)
@@ -109,19 +109,19 @@ def poisson(key: Any, lam: Any = 1.0, shape: Any = None, dtype: Any = None) -> F
 
 
 def _mean(lam: Any, kind: FieldType) -> tuple[bool, bool, Field]:
-    """Whether it may be small, whether large, and the mean as a field."""
+    """The mean as a field, after two flags: it may be below `FEW`, it may be above."""
     if isinstance(lam, Field):
         return True, True, spread("random.poisson", lam, kind.array_shape) if lam.type.array_shape else lam
     if not isinstance(lam, NUMBERS) or not 0 <= lam <= MOST:
         raise ArgumentError(f"random.poisson: lam is a mean from 0 to {MOST:.0e}, or a Field, not {lam!r}")
     few = bool(lam < FEW)
     mean = Parameter(np.float32(lam) if few else np.float64(lam))
-    mean.name = ""  # it is no variable of the user's
+    mean.name = ""  # no variable of the user
     return few, not few, mean
 
 
 def _one_by_one(words: Words, mean: Any, count: Any) -> None:
-    """Count what happens before the mean has passed."""
+    """Count exponential waiting times until their sum exceeds the mean."""
     passed = k._floatVar()
     with k._for(TURNS) as turn:
         for word in words.of_turn(turn):
@@ -132,7 +132,7 @@ def _one_by_one(words: Words, mean: Any, count: Any) -> None:
 
 
 def _proposed(words: Words, mean: Any, count: Any) -> None:
-    """Propose numbers by a quotient of uniform ones, until one is accepted: two of three are, whatever the mean."""
+    """Propose a quotient of uniform numbers until one is accepted; two of three are, for all means."""
     of = FLOATS["float64"]
     b = 0.931 + 2.53 * k._sqrt(mean)
     a = -0.059 + 0.02483 * b
@@ -152,7 +152,7 @@ def _proposed(words: Words, mean: Any, count: Any) -> None:
 
 
 def _log_factorial(n: Any) -> Any:
-    """log n!, of a whole number: by Stirling's series, of a larger one where it is small."""
+    """log n! of an integer by the Stirling series; small integers are shifted up first."""
     of, x, product = FLOATS["float64"], k._var(n + 1.0), k._doubleVar(1.0)
     with k._for(LARGE) as _, k._if(x < LARGE):
         product *= x

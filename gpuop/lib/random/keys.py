@@ -1,4 +1,4 @@
-"""Keys of random numbers: 64 bits each, from which others follow, by Philox 4×32-10 again."""
+"""Keys of random numbers: 64 bits each; new keys are derived by Philox 4×32-10 too."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gpuop.ir.expansions.random import MULTIPLIERS, ROUNDS, STEPS
 from gpuop.ir.types import FieldType, is_integer
 
 KEY = FieldType((), 2, "uint32")
-# The last words of the counters from which keys are made; those of numbers count turns from 0 on.
+# The last words of counters from which keys are derived; those of numbers count iterations from 0.
 SPLIT, FOLDED = 2**32 - 1, 2**32 - 2
 WORD = 2**32 - 1
 
 
 class Key(Parameter):
-    """A key that is known: two words, passed to kernels by value, so other keys need no other kernels."""
+    """A key with a value on the host: two words, passed to kernels by value, so all keys share kernels."""
 
     __slots__ = ("words",)
     words: tuple[int, int]
@@ -39,7 +39,7 @@ class Key(Parameter):
         return _restored, (*self.words, self.node.name)
 
     def set(self, value: Any) -> NoReturn:
-        """Keys do not change."""
+        """Refuse assignment: keys do not change."""
         raise SemanticError("a key does not change: `gp.random.fold_in(key, n)` makes others of it")
 
 
@@ -103,7 +103,7 @@ def fold_in(key: Field, data: Any) -> Field:
 
 
 def a_key(name: str, given: Any) -> Field:
-    """What `gp.random`'s functions take as a key."""
+    """A key, checked."""
     if recording() is not None:
         raise SemanticError(
             f"{name}: gp.random makes fields, which operators get as arguments; in a body `_random(key, counter)` makes numbers"
@@ -133,7 +133,7 @@ def _made(name: str, fields: list[Field], value: Any, told: Any = ()) -> Field:
 
 
 def _words(number: Any) -> Any:
-    """The words of an integer, of signed ones with their sign."""
+    """The two words of an integer; signed integers are sign-extended."""
     wide = k._convert(number, "int64" if "u" not in str(number.type) else "uint64")
     return k._uint2(k._convert_uint(wide & WORD), k._convert_uint(wide >> 32 & WORD))
 
@@ -155,7 +155,7 @@ def _integer_field(name: str, given: Field) -> Field:
 
 
 def philox(key: tuple[int, ...], counter: tuple[int, ...]) -> list[int]:
-    """What `_random` gives, in Python's integers, for keys that are known: no kernel runs for them."""
+    """The words of `_random`, in Python integers: keys with values on the host need no kernel."""
     (low, high), c = key, [*counter]
     for turn in range(ROUNDS):
         one, two = c[0] * MULTIPLIERS[0], c[2] * MULTIPLIERS[1]

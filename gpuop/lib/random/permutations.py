@@ -1,4 +1,4 @@
-"""Random orders and choices of what there is."""
+"""Random permutations and choices."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
 
 
 def _weighed(key: Any, shape: tuple[int, ...], p: Any, count: int) -> Field:
-    """Where uniform numbers lie among the sums of what is likely."""
+    """Weighted choices: the positions of uniform numbers among the cumulative probabilities."""
     likely = as_field(p).astype("float64")
     if tuple(likely.type.array_shape) != (count,):
         raise ArgumentError(f"random.choice: there are {count} to choose from, and `p=` has {likely.type.array_shape}")

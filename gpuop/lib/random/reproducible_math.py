@@ -1,6 +1,6 @@
-"""Functions that random numbers are made by: of sums, products, quotients, roots and integers alone, which all devices round alike.
+"""Reproducible math for random numbers: sums, products, quotients, roots and integers alone, which all devices round alike.
 
-The devices' own logarithms differ in the last place, so numbers that are accepted or rejected by them would be others.
+Logarithms of devices differ in the last place, so rejection sampling by them would accept different numbers.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import gpuop.dsl as k
 
 @dataclass(frozen=True)
 class Floats:
-    """A floating type: how its bits lie, and polynomials of its precision.
+    """A floating-point type: its layout, and polynomials of its precision.
 
     Attributes:
-        bits, mantissa: of a number, and of what stands behind its binary point.
+        bits, mantissa: the bits of a number, and of its fraction.
         root: the bits of √½.
-        ln2: in two parts, of which the first one times an exponent is exact.
-        log: the odd part of the logarithm of (1 + s) / (1 - s), by s²: FreeBSD's logf and log (msun).
-        erfinv: of ranges of w = -log(1 - x²): where each begins, what is taken from w or from √w, and the coefficients of
-            erfinv(x) / x. M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011).
+        ln2: ln 2 in two parts; the first one times an exponent is exact.
+        log: the odd part of the logarithm of (1 + s) / (1 - s), by s²: logf and log of FreeBSD (msun).
+        erfinv: for ranges of w = -log(1 - x²): the start of the range, the number to subtract from w or √w, and the coefficients
+            of erfinv(x) / x. M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011).
     """
 
     name: str
@@ -95,7 +95,7 @@ def log(x: Any, of: Floats) -> Any:
 
 
 def polynomial(x: Any, coefficients: Sequence[Any]) -> Any:
-    """Of the coefficients, the constant first."""
+    """The polynomial with these coefficients, the constant first."""
     total = coefficients[-1]
     for c in coefficients[-2::-1]:
         total = k._fma(total, x, c)
@@ -103,9 +103,9 @@ def polynomial(x: Any, coefficients: Sequence[Any]) -> Any:
 
 
 def normal_of(words: Sequence[Any], of: Floats) -> Any:
-    """The value of the standard normal distribution below which there is a share of all: that which the words count.
+    """The quantile of the standard normal distribution for the probability that the words represent.
 
-    Shares are the middles of 2³² or 2⁶⁴ equal parts, so the distance from either end is exact, and tails are whole.
+    Probabilities are the middles of 2³² or 2⁶⁴ equal parts, so the distance from either end is exact, and tails are complete.
     """
     signed = k._as_int(words[0]) if of.bits == 32 else k._as_long(whole(words))
     magnitude = signed ^ (signed >> (of.bits - 1))
@@ -127,13 +127,13 @@ def _erfinv_over_x(w: Any, of: Floats) -> Any:
 
 
 def whole(words: Sequence[Any]) -> Any:
-    """64 bits of two words."""
+    """The 64-bit integer of two words."""
     low, high = (k._convert_ulong(word) for word in words)
     return low | (high << 32)
 
 
 def share(words: Sequence[Any], dtype: str) -> Any:
-    """A number from 0 to 1, which it is not: of as many bits as the dtype's numbers just below 1 have."""
+    """A number in [0, 1), with as many bits as the dtype has just below 1."""
     if dtype == "float64":
         return k._convert_double(whole(words) >> 11) * 2.0**-53
     bits = 11 if dtype == "float16" else 24
@@ -141,5 +141,5 @@ def share(words: Sequence[Any], dtype: str) -> Any:
 
 
 def middle_share(word: Any, dtype: str) -> Any:
-    """The middle of one of 2³² parts of what lies between 0 and 1, but rounded: never 0."""
+    """The middle of one of 2³² parts of [0, 1], rounded: never 0."""
     return (k._convert(word, dtype) + 0.5) * 2.0**-32

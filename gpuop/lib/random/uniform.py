@@ -113,7 +113,7 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = (), dtype: Any =
 
 
 def _scaled(words: Any, count: int) -> Any:
-    """Which of so many equal parts the words lie in: the integer part of their product with it."""
+    """The random words scaled to an integer in [0, count): the integer part of their fraction times `count`."""
     high = whole(words[-2:])
     if count == 2**64:
         return high
@@ -126,6 +126,6 @@ def _scaled(words: Any, count: int) -> Any:
 
 
 def _above(number: Any, first: int, dtype: str) -> Any:
-    """What lies so far above the first one, which may be negative: sums of 64 bits wrap, and end where the dtype holds them."""
+    """The number plus `first`, which may be negative: 64-bit sums wrap, and the result fits the dtype."""
     total = number + np.uint64(first % 2**64)
     return total if dtype == "uint64" else k._convert(k._as_long(total), dtype)

@@ -1,6 +1,6 @@
-"""In which of several bins values are: how a thread finds out, by what is known of the edges.
+"""Bins of values: the search for a value's bin, by the properties of the edges.
 
-A bin has the values from its edge on that are less than the next edge; the last one has those that are equal to its end too.
+A bin is the half-open interval from its edge to the next; the last bin includes its end.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.select.thresholds import greatest, least
 from gpuop.ops.sort.search import count_passing
 
-GUESSED = 1 << 18  # bins of equal widths, among which a quotient in float32 finds the right one, or the one before it
-LESS = 1 - 2.0**-20  # times as many bins as a unit has: more than what float32 rounds, and a quarter of a bin at most
-FAR = {16: 2.0**8, 32: 2.0**60, 64: 2.0**500}  # by bits: by this or its inverse the distances of ends become moderate
-SCALED = 5  # numbers
-NOWHERE = -1  # where no update has an effect
+GUESSED = 1 << 18  # most bins of equal widths: a quotient in float32 finds the right bin, or the one before
+LESS = 1 - 2.0**-20  # a factor of bins per unit: more than a rounding error of float32, and a quarter of a bin at most
+FAR = {16: 2.0**8, 32: 2.0**60, 64: 2.0**500}  # by bits: this or its inverse brings the distance of ends into range
+SCALED = 5  # numbers that `_scaled` computes
+NOWHERE = -1  # no bin: updates there have no effect
 
 
 @dataclass(frozen=True)
 class Bins:
-    """How a thread finds the bin of a value.
+    """The bins, and the method by which a thread finds the bin of a value.
 
     Attributes:
-        count: how many there are.
-        how: "own", where values are the numbers of their bins; "table", which has a bin for each byte. Of bins of equal widths:
-            "line", where a product is known to be right; "edges", which computes both edges of the bin that it gives, "scaled",
-            which does so where their distance may leave the dtype's range, and "guess", which looks up the next one; else
-            "search". "none", where no value of the dtype is in a bin.
-        fields: what is read for it: the table; or the least and the greatest value of all bins, how many bins a unit has, beside
-            the width of one or how far the least value is from the first edge, and edges; of "scaled", see `_scaled`.
-        used: how many bins values of the dtype reach.
+        count: the number of bins.
+        how: "own": values are the numbers of their bins; "table": a bin for each byte; for bins of equal widths "line": a product
+            is exact, "edges": a product, corrected by both edges of its bin, "scaled": the same if the distance of the ends may
+            overflow, and "guess": a product, corrected by the next edge from memory; "search": a binary search; "none": no value
+            of the dtype is in a bin.
+        fields: the fields that are read: the table; or the least and the greatest value of all bins, the bins per unit with the
+            width of a bin or the distance from the first edge to the least value, and the edges; for "scaled" see `_scaled`.
+        used: the number of bins that values of the dtype reach.
     """
 
     count: int
@@ -52,7 +52,7 @@ class Bins:
         return self.count, self.how, self.used
 
     def place(self, value: Any) -> Any:
-        """The number of a recorded value's bin, or one that no bin has."""
+        """The number of a recorded value's bin, or a number of no bin."""
         if self.how == "own":
             return k._convert_int(value)
         if self.how == "table":
@@ -70,9 +70,9 @@ class Bins:
         return k._where(inside, near, NOWHERE)
 
     def _near(self, value: Any, line: Field) -> Any:
-        """The bin by how far the value is from the least one, or one beside it."""
+        """The bin by the distance of the value from the least one, or its neighbour."""
         least = _at(self.fields[0], 0)
-        if value.type.kind != "f":  # differences are right, whatever the signs
+        if value.type.kind != "f":  # unsigned differences are exact for all signs
             whole = {16: k._convert_int, 32: k._as_uint, 64: k._as_ulong}[value.type.dtype.bits]
             value, least = whole(value), whole(least)
         scale = _at(line, 2) if self.how == "scaled" else None
@@ -82,7 +82,7 @@ class Bins:
         return k._convert_int(k._fmin(k._fmax(away * _at(line, 0), 0.0), float(self.used - 1)))
 
     def _edge(self, n: Any) -> Any:
-        """As numpy.linspace computes it."""
+        """The edge, as numpy.linspace computes it."""
         ends, line = self.fields[:2]
         away, first = k._convert(n, str(line.dtype)) * _at(line, 1), _at(ends, 0)
         return (away + first * _at(line, 3)) * _at(line, 4) if self.how == "scaled" else away + first
@@ -95,11 +95,11 @@ def _at(field: Field, n: Any) -> Any:
     return k._readTensor(field, n)
 
 
-# --- edges that are known ---------------------------------------------------------------------------------------------
+# --- edges on the host ------------------------------------------------------------------------------------------------
 
 
 def known_bins(edges: Numbers, kind: FieldType, uniform: bool) -> Bins:
-    """The bins of a dtype between edges, which become numbers of that dtype."""
+    """The bins of a dtype between edges on the host, which are rounded to that dtype."""
     dtype = np.dtype(kind.array_dtype)
     count, starts, end = edges.size - 1, least(edges[:-1], dtype), greatest(edges[-1], dtype)
     if not starts.size or not end.size:
@@ -122,13 +122,13 @@ def _of_bytes(count: int, starts: Numbers, end: Any, dtype: np.dtype[Any]) -> Bi
 
 
 def _uniform(count: int, edges: Numbers, starts: Numbers, ends: Field) -> Bins:
-    """Bins of equal widths, by a product that is right for all values, if one is: so it is if it is at both sides of each edge."""
+    """Bins of equal widths, by an exact product if there is one: a product is exact if it is so on both sides of each edge."""
     precise = _precise(starts.dtype)
     first, width = float(edges[0]), float(edges[-1]) - float(edges[0])
     with np.errstate(over="ignore"):
         units, across = np.asarray([count / width, width], precise)
     moderate = np.isfinite(across) and np.finfo(precise).tiny <= units < np.inf
-    if not moderate:  # so wide or narrow that a product says nothing
+    if not moderate:  # too wide or narrow for a product
         return Bins(count, "search", (ends, Field(starts)), starts.size)
     for factor in (units, np.nextafter(units, units.dtype.type(np.inf)), np.nextafter(units, units.dtype.type(0))):
         if _is_right(starts, factor):
@@ -141,7 +141,7 @@ def _uniform(count: int, edges: Numbers, starts: Numbers, ends: Field) -> Bins:
 
 
 def _is_right(starts: Numbers, units: Any) -> bool:
-    """Whether the least values of bins have the numbers of these, and those before them less; the product never falls."""
+    """Return whether the product is exact at the least value of each bin and at the value before; it is monotonic."""
     whole = starts.dtype.kind != "f"
     before = starts[1:] - 1 if whole else np.nextafter(starts[1:], starts.dtype.type(-np.inf))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -154,18 +154,18 @@ def _precise(dtype: np.dtype[Any]) -> str:
     return "float64" if dtype == np.float64 else "float32"
 
 
-# --- edges that are computed ------------------------------------------------------------------------------------------
+# --- edges on the device ----------------------------------------------------------------------------------------------
 
 
 def bins_among(edges: Field, kind: FieldType) -> Bins:
-    """The bins between edges that a field has, compared in a dtype that holds both."""
+    """The bins between the edges in a field, compared in the common dtype of edges and values."""
     count = edges.field_shape.points - 1
     edges = astype(edges, np.result_type(str(edges.dtype), str(kind.dtype)).name)
     return Bins(count, "search", (edges[::count], edges), count)
 
 
 def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Field, Bins]:
-    """Edges between two numbers, as numpy.linspace has them, and the bins of a dtype; equal numbers are moved apart by 1."""
+    """Edges between two numbers, as of numpy.linspace, and the bins of a dtype; equal numbers are moved apart by 1."""
     dtype = np.dtype(kind.array_dtype)
     common = np.result_type(str(low.dtype), str(high.dtype), dtype)
     precise = common.name if common.kind == "f" else "float64"
@@ -186,7 +186,7 @@ def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Fi
 
 
 def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]) -> None:
-    """The edges, the ends, the line, and of integers the least values of bins."""
+    """Write the edges, the ends, the line, and for integers the least values of bins."""
     precise, held, wide = (str(kind.dtype) for kind in types[:3])
     same = k._readTensor(low) == k._readTensor(high)
     first, last = (k._convert(k._readTensor(f), precise) for f in (low, high))
@@ -206,9 +206,7 @@ def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]
 
 
 def _inner(first: Any, last: Any, count: int) -> Any:
-    """The edge between two ends that the thread writes, as numpy.linspace has it; also where these are farther apart than the
-    greatest number.
-    """
+    """The thread's edge between two ends, as of numpy.linspace, also if the distance of the ends overflows."""
     dtype = first.type.dtype.name
     if dtype == "float16":
         far = k._convert_half(_evenly(k._convert_float(first), k._convert_float(last), count))
@@ -224,8 +222,10 @@ def _evenly(first: Any, last: Any, count: int) -> Any:
 
 
 def _scaled(first: Any, last: Any, count: int) -> list[Any]:
-    """How bins are found where neither the distance of two ends nor its inverse need be in the dtype's range: how many bins a unit
-    has, of values times the third number; the width of a bin, times the fourth one; and 1 by this. They are powers of two.
+    """The numbers of "scaled" bins, for ends whose distance, or its inverse, may be out of the dtype's range.
+
+    These are the bins per unit of values times the third number; the width of a bin times the fourth number; the third and the
+    fourth number, which are powers of two; and the inverse of the fourth.
     """
     dtype = first.type.dtype
     one, large, small = (k._convert(n, dtype.name) for n in (1.0, FAR[dtype.bits], 1 / FAR[dtype.bits]))
@@ -236,7 +236,7 @@ def _scaled(first: Any, last: Any, count: int) -> list[Any]:
 
 
 def _whole_ends(low: Field, high: Field, first: Any, last: Any, held: str) -> tuple[Any, Any]:
-    """The least and the greatest integer of all bins: also where the edges, as floating numbers, have left them out."""
+    """The least and the greatest integer of all bins, also if rounding of the edges to floats excludes them."""
     inside = k._convert(k._ceil(first), held), k._convert(k._floor(last), held)
     if low.type.element.kind == "f" or high.type.element.kind == "f":
         return inside
@@ -245,7 +245,7 @@ def _whole_ends(low: Field, high: Field, first: Any, last: Any, held: str) -> tu
 
 
 def _wide(dtype: np.dtype[Any]) -> str:
-    """Of integers, one that holds those beside the least and the greatest one, where there is any."""
+    """An integer dtype that holds the neighbours of the least and the greatest integer, if there is one."""
     if dtype.itemsize < 4:
         return "int32"
     return "uint64" if dtype == np.uint64 else "int64"

@@ -1,1 +1,1 @@
-"""Fourier transforms as nodes of a graph, which `gpuop.fft` and filters are made of: by a library, or by passes."""
+"""Fourier transforms as nodes of a graph, for `gpuop.fft` and filters: by a vendor library, or by passes."""

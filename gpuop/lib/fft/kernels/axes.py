@@ -1,4 +1,4 @@
-"""A Fourier transform along one axis by passes, of any length; and along several."""
+"""Fourier transforms of any length by passes, along one axis or several."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def along_axis(field: Field, axis: int, sign: int, wanted: int | None = None, re
     """The transform along an axis: fields of pairs, of pairs or of real numbers.
 
     Args:
-        sign: of the exponent.
-        wanted: how many results are made, from the first on; by default all.
-        real: whether only their real parts are.
+        sign: the sign of the exponent.
+        wanted: the number of results, from the first on; by default all.
+        real: whether only real parts are computed.
     """
     count = field.field_shape[axis]
     results, radices = wanted or count, factors(count)
@@ -41,8 +41,8 @@ def by_passes(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: i
     """A transform along several axes.
 
     Args:
-        kind: "c2c"; "r2c", of real numbers, of whose last axis `wanted` results are made, as the others follow from them; or
-            "c2r", back again.
+        kind: "c2c"; "r2c", of real numbers, which computes the first `wanted` results of the last axis, as the others are
+            their conjugates; or its inverse, "c2r".
         wanted: points of the last axis after the transform.
     """
     first, last = axes[:-1], axes[-1]
@@ -59,12 +59,12 @@ def moved(
     name: str, field: Field, axis: int, count: int, value: Callable[[Any, Callable[[Any], Pair]], Pair], *key: Any,
     reads: Sequence[Field] = (), real: bool = False,
 ) -> Field:  # fmt: skip
-    """A field of as many values along an axis, each made of those of another field on the same line.
+    """A field with `count` values along an axis, each computed from values of another field on the same line.
 
     Args:
-        value: of the place along the axis, and of how to read there.
-        key: what it depends on.
-        reads: other fields that it reads.
+        value: a function of the index along the axis and of a function that reads the line at an index.
+        key: the constants that `value` depends on.
+        reads: other fields that `value` reads.
     """
     shape = list(field.field_shape)
     shape[axis] = count
@@ -83,9 +83,9 @@ def moved(
 
 
 def _completed(field: Field, axis: int, count: int) -> Field:
-    """All values of a transform of real numbers, of half of them: those on both sides are conjugates of one another.
+    """The whole spectrum of real numbers, from its first half: the second half is conjugate.
 
-    The imaginary parts of the first one, and of the one in the middle, count as 0.
+    The imaginary parts of the first value, and of the middle one, count as 0.
     """
 
     def value(at: Any, read_at: Callable[[Any], Pair]) -> Pair:
@@ -98,7 +98,7 @@ def _completed(field: Field, axis: int, count: int) -> Field:
 
 
 def _convolved(field: Field, axis: int, sign: int, wanted: int, real: bool) -> Field:
-    """The transform as a convolution with a chirp, of a length that has small factors (L. Bluestein, 1970)."""
+    """The transform as a convolution with a chirp, whose length has small factors (L. Bluestein, 1970)."""
     count = field.field_shape[axis]
     long = fast_length(2 * count - 1)
     numbers = np.arange(count, dtype=np.int64)
@@ -131,7 +131,7 @@ def _convolved(field: Field, axis: int, sign: int, wanted: int, real: bool) -> F
 
 
 def fast_length(count: int) -> int:
-    """The least length from this one on that has factors 2, 3 and 5 alone."""
+    """The least length from this one on with no prime factors but 2, 3 and 5."""
     best = 1 << max(count - 1, 0).bit_length()
     fives = 1
     while fives < best:

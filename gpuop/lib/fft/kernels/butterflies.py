@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms of a few values in registers, and products of complex numbers, which are pairs there."""
+"""Butterflies: discrete Fourier transforms of a few values in registers; complex numbers are pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-Pair = tuple[Any, Any]  # the real and the imaginary part: values of the kernel, or 0
+Pair = tuple[Any, Any]  # real and imaginary part: values of the kernel, or 0
 
 
 def plus(a: Pair, b: Pair) -> Pair:
@@ -20,13 +20,13 @@ def minus(a: Pair, b: Pair) -> Pair:
 
 
 def times(a: Pair, b: Pair, sign: int = 1) -> Pair:
-    """The product with a number, or where `sign` is negative with its conjugate."""
+    """The product with a number, or with its conjugate if `sign` is negative."""
     x, y = (a[0] * b[0], a[1] * b[1]), (a[1] * b[0], a[0] * b[1])
     return (x[0] - x[1], y[0] + y[1]) if sign > 0 else (x[0] + x[1], y[0] - y[1])
 
 
 def turned(z: Pair, part: int, of: int, sign: int) -> Pair:
-    """The number times exp(sign·2πi·part/of)."""
+    """The number times the twiddle factor exp(sign·2πi·part/of)."""
     eighth = (8 * part) % (8 * of)
     if eighth % of:
         angle = 2 * math.pi * (part % of) / of
@@ -41,7 +41,7 @@ def turned(z: Pair, part: int, of: int, sign: int) -> Pair:
 
 
 def transformed(values: Sequence[Pair], sign: int) -> list[Pair]:
-    """The transform of so many values, with exp(sign·2πi/n) and no scale."""
+    """The unscaled transform of n values, with exp(sign·2πi/n)."""
     count = len(values)
     inner = next((n for n in (4, 2, 3, 5, 7) if count % n == 0 and count > n), 0)
     if not inner:
@@ -62,7 +62,7 @@ def _four(values: Sequence[Pair], sign: int) -> list[Pair]:
 
 
 def _directly(values: Sequence[Pair], sign: int) -> list[Pair]:
-    """Of a prime number of values: pairs from both ends have the same cosines, and opposite sines."""
+    """The transform of a prime number of values: pairs from both ends share cosines and have opposite sines."""
     count = len(values)
     if count < 3:
         return list(values) if count < 2 else [plus(*values), minus(*values)]

@@ -1,4 +1,4 @@
-"""The library of Fourier transforms in the host's memory."""
+"""The Fourier transform library of the host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def host_library() -> tuple[Any, dict[str, Any]]:
-    """SciPy's transforms with all cores, or NumPy's where there is no SciPy."""
+    """The module `scipy.fft`, with all cores, or `numpy.fft` if SciPy is missing."""
     if importlib.util.find_spec("scipy") is None:
         return importlib.import_module("numpy.fft"), {}
     return importlib.import_module("scipy.fft"), {"workers": os.cpu_count()}

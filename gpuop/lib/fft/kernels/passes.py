@@ -1,8 +1,8 @@
 """Passes of a Fourier transform along an axis: kernels that read and write fields of complex numbers, in natural order.
 
-A transform of n = r₁·r₂·… values is a pass for each factor (T. G. Stockham's, Govindaraju et al., High performance discrete Fourier
-transforms on graphics processors, SC 2008). In all but the last one a thread transforms so many values in registers; in the last
-one, and in those of primes above 16, a thread makes one value of the result at its own place, so that what reads it fuses.
+A transform of n = r₁·r₂·… values takes one pass per factor (Stockham autosort: Govindaraju et al., High performance discrete
+Fourier transforms on graphics processors, SC 2008). In each pass but the last a thread transforms rᵢ values in registers. In the
+last pass, and in passes of primes above 16, a thread computes one value at its own point, so that consumers fuse.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from gpuop.ir.types import FieldType, Shape
 from gpuop.lib.fft.kernels.butterflies import Pair, plus, times, transformed
 from gpuop.ops.layout.gather import own_place
 
-IN_REGISTERS = 16  # values that a thread transforms at most
-MOST = 61  # the largest prime whose transform is a sum; of lengths with larger ones there is none
-WRITTEN_OUT = 8  # terms of a sum that are written out, not counted by a loop
+IN_REGISTERS = 16  # most values that a thread transforms
+MOST = 61  # the largest prime factor that passes support, as a sum
+WRITTEN_OUT = 8  # most terms of a sum that is unrolled
 LAST = (4, 2, 3, 5, 7, 8, 11, 13)
 _tables: BoundedCache[Any, Field] = BoundedCache(64)
 
 
 def table(key: tuple[Any, ...], dtype: str, numbers: Callable[[], np.ndarray[Any, Any]]) -> Field:
-    """A field of complex numbers, kept as long as it is asked for."""
+    """A field of complex numbers from a cache."""
     found = _tables.get((key, dtype))
     if found is None:
         values = numbers()
@@ -45,7 +45,7 @@ def roots(count: int, dtype: str) -> Field:
 
 
 def factors(count: int) -> list[int]:
-    """The factors of the passes for a length; none where it has a large prime."""
+    """The radices of the passes for a length; empty if it has a large prime factor."""
     primes, rest = [], count
     for p in range(2, MOST + 1):
         while rest % p == 0:
@@ -70,7 +70,7 @@ def _together(count: int) -> list[int]:
 
 
 def read(field: Field, place: Sequence[Any]) -> Pair:
-    """The number there: of fields of pairs, or of real ones."""
+    """The number at a point, of a field of pairs or of real numbers."""
     value = k._readTensor(field, *place, border="unchecked")
     return (value.x, value.y) if field.tensor_shape else (value, 0)
 
@@ -80,12 +80,12 @@ class Pass:
     """A pass along an axis.
 
     Attributes:
-        count: values along the axis.
-        radix: how many are combined.
-        done: the product of the factors of the passes before.
-        sign: of the exponent.
-        wanted: how many results the last pass makes.
-        real: whether their imaginary parts are left out.
+        count: the number of values along the axis.
+        radix: the number of values that are combined.
+        done: the product of the radices of earlier passes.
+        sign: the sign of the exponent.
+        wanted: the number of results of the last pass.
+        real: whether imaginary parts are left out.
     """
 
     axis: int

@@ -1,4 +1,4 @@
-"""One transform of a field: what goes into it and comes out of it, and who computes it."""
+"""One transform of a field: conversion of input and output, and the choice between library and passes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from gpuop.ops.layout.gather import own_place
 from gpuop.ops.target_choice import Facts, by_target
 
 METHODS = (None, "passes", "library")
-NEIGHBOURS = 64  # columns from which on threads of passes are side by side
+NEIGHBOURS = 64  # least columns for passes along other axes: neighbouring threads then read neighbours
 
 
 def computed_in(field: Field) -> str:
-    """The dtype of real numbers, and of the parts of complex ones, while they are transformed."""
+    """The dtype of real numbers, and of the parts of complex numbers, during a transform."""
     return "float64" if field.dtype == "float64" else "float32"
 
 
 def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int, method: str | None) -> Field:
-    """A transform without scale, as of `by_passes`: by a library where devices have arrays for one, unless `method` says who.
+    """An unscaled transform, as of `by_passes`: by a library if the device has arrays for one, unless `method` decides.
 
     Raises:
-        ArgumentError: there is no such method.
+        ArgumentError: an unknown method.
     """
     if method not in METHODS:
         raise ArgumentError(f'`method` is "library", "passes", or None for what the device is best at, not {method!r}')
@@ -52,13 +52,13 @@ def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int
 
 
 def _side_by_side(field: Field, axes: Sequence[int]) -> bool:
-    """Whether passes suit axes before the last one: neighbouring threads are on neighbouring lines, which libraries gather."""
+    """Return whether passes suit the leading axes: neighbouring threads read neighbouring lines, which libraries gather."""
     radices = [factors(field.field_shape[axis]) for axis in axes]
     return field.field_shape[-1] >= NEIGHBOURS and all(each and max(each) <= IN_REGISTERS for each in radices)
 
 
 def _by_both(field: Field, axes: Sequence[int], last: int, sign: int) -> Field:
-    """A complex transform: of the last axis by the library, of the others by passes."""
+    """A complex transform: by the library along the last axis, by passes along the others."""
     field = by_library(field, "c2c", (last,), sign, field.field_shape[last])
     for axis in axes:
         field = along_axis(field, axis, sign)
@@ -66,10 +66,10 @@ def _by_both(field: Field, axes: Sequence[int], last: int, sign: int) -> Field:
 
 
 def taken(field: Field, lengths: Mapping[int, int], real: bool = False, conjugate: bool = False) -> Field:
-    """A field as transforms take it: pairs, or real numbers, with elements of tensors along an axis before those of the grid.
+    """The input of a transform: a field of pairs or real numbers, with tensor elements along a new first axis.
 
     Args:
-        lengths: of axes that are cut, or go on with zeros.
+        lengths: new extents of axes, which are cut or padded with zeros.
     """
     grid, elements = list(field.field_shape), field.type.tensor_points
     for axis, count in lengths.items():
@@ -101,7 +101,7 @@ def _element(field: Field, point: Sequence[Any], element: Any, border: Any) -> A
 
 
 def given(field: Field, like: FieldType, scale: float, conjugate: bool = False) -> Field:
-    """What a transform of such a field gives, times a number: a complex field of pairs, a real one of real numbers."""
+    """The output of a transform, scaled, as a field like its input: complex from pairs, real from real numbers."""
     tensor_shape, lead = like.tensor_shape, 1 if like.tensor_points > 1 else 0
     pairs = bool(field.tensor_shape)
     kind = like.replace(field_shape=field.field_shape[lead:], dtype="complex64" if pairs else field.dtype)
@@ -125,10 +125,10 @@ def given(field: Field, like: FieldType, scale: float, conjugate: bool = False) 
 
 
 def scale_of(norm: Any, lengths: Sequence[int], sign: int) -> float:
-    """What a transform is multiplied by.
+    """The factor of a norm.
 
     Raises:
-        ArgumentError: there is no such norm.
+        ArgumentError: an unknown norm.
     """
     if norm not in (None, "backward", "ortho", "forward"):
         raise ArgumentError(f'Invalid norm value {norm!r}, should be "backward", "ortho" or "forward"')

@@ -1,4 +1,4 @@
-"""Fourier transforms by a library in the device's memory: SciPy's or NumPy's on CPUs, cuFFT through CuPy on CUDA."""
+"""Fourier transforms by a vendor library in device memory: SciPy or NumPy on CPUs, cuFFT through CuPy on CUDA."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from gpuop.ops.layout.gather import own_place
 
 NAMES = {"c2c": "fft_library", "r2c": "rfft_library", "c2r": "irfft_library"}
 HALF = 32  # bits
-MOST_AXES = 3  # of one of cuFFT's plans
+MOST_AXES = 3  # most axes of a cuFFT plan
 _functions: BoundedCache[Any, LibraryTransform] = BoundedCache(256)
-_plans: BoundedCache[Any, Any] = BoundedCache(16)  # they have memory of the device
+_plans: BoundedCache[Any, Any] = BoundedCache(16)  # plans hold device memory
 
 
 def by_library(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int) -> Field:
-    """What `by_passes` computes; fields of pairs are rows of complex numbers to the library."""
+    """The transform of `by_passes`, by the library, which takes fields of pairs as interleaved complex numbers."""
     shape = list(field.field_shape)
     shape[axes[-1]] = wanted
     key = LibraryTransform(kind, tuple(field.field_shape), tuple(shape), tuple(axes), sign, field.dtype)
@@ -44,9 +44,9 @@ def by_library(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: 
 
 
 def interleaved(field: Field) -> Field:
-    """The numbers of a field of pairs one after the other, at a thread for each, as whatever computes them has.
+    """A field of pairs as interleaved complex numbers, one thread per number, so that it fuses with its producer.
 
-    Two floats are the halves of a uint64, which a thread writes at its own point; doubles are two numbers of a row.
+    Two floats are the halves of a uint64, which a thread writes at its own point; two doubles are neighbours in a row.
     """
     shape, whole = field.field_shape, field.dtype == "float32"
 
@@ -66,12 +66,12 @@ def interleaved(field: Field) -> Field:
 
 
 def row_type(shape: Sequence[int], dtype: str) -> FieldType:
-    """What complex numbers of such parts lie in for a library."""
+    """The type of interleaved complex numbers whose parts have this dtype."""
     return FieldType(shape, (), "uint64") if dtype == "float32" else FieldType(2 * math.prod(shape), (), dtype)
 
 
 def taken_apart(rows: Field, shape: Sequence[int], dtype: str) -> Field:
-    """The field of pairs whose numbers are these."""
+    """The field of pairs of interleaved complex numbers."""
 
     def body() -> None:
         if dtype == "float32":
@@ -86,7 +86,7 @@ def taken_apart(rows: Field, shape: Sequence[int], dtype: str) -> Field:
 
 
 def _own(field: Field) -> Field:
-    """What a kernel makes of a library's result: the same."""
+    """A copy of a library's result by a kernel."""
     return library_call(
         "fft_result", (field.type,), [field], lambda: k._writeTensor(k._out0, k._readTensor(field)), ()
     )[0]
@@ -94,13 +94,13 @@ def _own(field: Field) -> Field:
 
 @dataclass(frozen=True)
 class LibraryTransform:
-    """A transform without scale, of arrays of NumPy's or CuPy's.
+    """An unscaled transform of NumPy or CuPy arrays.
 
     Attributes:
         kind: "c2c", "r2c" or "c2r".
-        shape, into: of the arrays, of real or complex numbers.
-        sign: of the exponent.
-        dtype: of real numbers, and of parts of complex ones.
+        shape, into: the shapes of input and output, in real or complex numbers.
+        sign: the sign of the exponent.
+        dtype: the dtype of real numbers, and of the parts of complex numbers.
     """
 
     kind: str
@@ -116,7 +116,7 @@ class LibraryTransform:
 
     @property
     def cost(self) -> LibraryCost:
-        """By the usual count of operations: 5 n log2 n of complex numbers, half of that of real ones."""
+        """The usual count of operations: 5 n log2 n for complex numbers, half of that for real ones."""
         points = max(math.prod(self.shape), math.prod(self.into))
         each = 5.0 if self.kind == "c2c" else 2.5
         lengths = math.prod(max(self.shape[axis], self.into[axis]) for axis in self.axes)
@@ -140,7 +140,7 @@ class LibraryTransform:
             options["s"] = [self.into[axis] for axis in self.axes]
         if library.__name__ == "numpy.fft":
             options["out"] = filled
-        elif self.kind == "c2c":  # SciPy computes in what it may overwrite, and makes no array
+        elif self.kind == "c2c":  # SciPy computes in place where it may overwrite, and allocates nothing
             np.copyto(filled, given)
             given, options["overwrite_x"] = filled, True
         name = {"c2c": "fftn" if self.sign < 0 else "ifftn", "r2c": "rfftn", "c2r": "irfftn"}[self.kind]
@@ -153,7 +153,7 @@ class LibraryTransform:
     def _by_cufft(self, given: Any, filled: Any) -> None:
         runs = self._runs()
         if self.kind == "c2r":
-            given = given.copy()  # cuFFT computes in what it transforms to real numbers
+            given = given.copy()  # cuFFT overwrites the input of transforms to real numbers
             for run in runs[:-1]:
                 self._transform("c2c", run, given, given)
             self._transform("c2r", runs[-1], given, filled)
@@ -162,7 +162,7 @@ class LibraryTransform:
             self._transform(self.kind if n == 0 else "c2c", run, given if n == 0 else filled, filled)
 
     def _runs(self) -> list[tuple[int, ...]]:
-        """The axes in groups of neighbours; of transforms of real numbers the last axis ends the last group."""
+        """The axes in groups of adjacent axes; for real transforms the last axis ends the last group."""
         runs: list[list[int]] = []
         last = self.axes[-1]
         for axis in sorted(self.axes):
@@ -173,7 +173,7 @@ class LibraryTransform:
         return [tuple(run) for run in sorted(runs, key=lambda run: last in run)]
 
     def _transform(self, kind: str, run: Sequence[int], given: Any, filled: Any) -> None:
-        """Transform neighbouring axes: the arrays are blocks of lines that lie beside one another."""
+        """Transform adjacent axes: the arrays are batches of interleaved lines."""
         begin, end = run[0], run[-1] + 1
         outer, inner = math.prod(given.shape[:begin]), math.prod(given.shape[end:])
         if not given.size:
@@ -190,9 +190,7 @@ class LibraryTransform:
         key = told, given.device.id, cupy.cuda.get_current_stream().ptr
         plan = _plans.get(key)
         if plan is None:
-            with (
-                warnings.catch_warnings()
-            ):  # CuPy's first plan loads cuFFT, in a way that a package of its own warns of
+            with warnings.catch_warnings():  # the first CuPy plan loads cuFFT, with a warning of another package
                 warnings.simplefilter("ignore", DeprecationWarning)
                 plan = _plans[key] = cufft.PlanNd(*told)
         read_from, write_to = given.reshape(blocks, -1), filled.reshape(blocks, -1)
