@@ -1,4 +1,4 @@
-"""scipy.ndimage's sums of neighbours with weights: correlate, convolve, and both along one axis."""
+"""Correlation and convolution of scipy.ndimage, over windows and along one axis."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def correlate1d(
     *,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.correlate1d: sums along one axis of the values around each point, times weights.
+    """scipy.ndimage.correlate1d: weighted sums of the values around each point, along one axis.
 
     Args:
         input: a Field, or an array.
-        weights: one number or more, each set of which is compiled once; complex ones are conjugated, and give complex results.
-        axis: of the grid.
+        weights: one number or more; kernels are compiled for them. Complex weights are conjugated, and give complex results.
+        axis: axis of the grid.
         output: a dtype, or an array; by default the dtype of `input`.
-        mode: reflect, mirror, nearest, wrap or constant, as SciPy's; also grid-mirror, grid-wrap, grid-constant.
-        cval: what is outside, of mode constant.
-        origin: how far the window lies towards the axis' end.
-        method: "direct", the default, or "fft", as of `correlate`.
+        mode: reflect, mirror, nearest, wrap or constant, as in SciPy; also grid-mirror, grid-wrap, grid-constant.
+        cval: value outside, for mode constant.
+        origin: shift of the window towards the axis' end.
+        method: "direct", the default, or "fft", as in `correlate`.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes, axes, weights, origins or methods; a ValueError and a RuntimeError.
@@ -80,7 +80,7 @@ def convolve1d(
     *,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.convolve1d: as `correlate1d`, of the weights turned around."""
+    """scipy.ndimage.convolve1d: `correlate1d` with reversed weights."""
     turned, number = weights_of(weights)[::-1].conj(), axis_of(axis, rank(input))
     shift = -whole(origin, "origin") - (len(turned) % 2 == 0)
     return _along_line("convolve1d", input, turned, number, output, edge(mode, cval), shift, method)
@@ -98,24 +98,23 @@ def correlate(
     axes: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.correlate: sums of the values around each point, times weights of as many axes as are filtered.
+    """scipy.ndimage.correlate: weighted sums of the values around each point, over as many axes as are filtered.
 
     Args:
-        input, output, mode, cval: as of `correlate1d`.
+        input, output, mode, cval: as in `correlate1d`.
         weights: an array of numbers; complex ones are conjugated, and give complex results.
-        origin: how far the window lies towards the end of each axis: an integer, or one for each.
-        axes: those of the weights; by default all.
-        method: "direct" adds the values of the window one after the other, "separable" along one axis after the other, of weights
-            that are products of weights along each: by default 49 weights and more, of integer results if those are integers.
-            Sums of integers are the same then, those of floats differ in the last places. "fft" multiplies spectra, in a time
-            that hardly depends on how many weights there are. Its errors are of the size of the largest sums: 5e-7 of the
-            greatest value times the sum of the weights' magnitudes in float32, 1e-15 in float64; where an infinity or NaN is
-            among the values, all sums are NaN. Integer results are exact, or it is refused: of integers and integer weights
-            that are not too large. By default it is taken of many weights of arrays on CPUs, where results are such integers; a
-            warning says where it would take a tenth of the time.
+        origin: shift of the window towards the end of each axis: an integer, or one for each.
+        axes: axes of the weights; by default all.
+        method: "direct" adds the values of the window one by one. "separable" filters axis by axis, for weights that are an outer
+            product; it is the default for 49 weights or more, for integer results only if the factors are integers. Sums of
+            integers are the same then, those of floats differ in the last places. "fft" multiplies spectra, in a time that hardly
+            depends on the number of weights. Its errors are relative to the largest sums: 5e-7 of the greatest value times the sum
+            of the weights' magnitudes in float32, 1e-15 in float64; if a value is an infinity or NaN, all sums are NaN. Integer
+            results are exact, or refused: the field and the weights must be integers and not too large. It is the default for many
+            weights of arrays on CPUs, if results are such integers; a warning says where it would take a tenth of the time.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes, axes, weights, origins or methods; a ValueError and a RuntimeError.
@@ -135,12 +134,12 @@ def convolve(
     axes: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.convolve: as `correlate`, of the weights turned around along every axis."""
+    """scipy.ndimage.convolve: `correlate` with weights reversed along every axis."""
     return _windowed("convolve", input, weights, output, edge(mode, cval), origin, axes, method, turned=True)
 
 
 def weights_of(weights: Any) -> Numbers:
-    """The weights of an axis."""
+    """Return the weights of an axis."""
     numbers = numbers_of(weights, "weights")
     if numbers.ndim != 1 or not numbers.size:
         raise ArgumentError(
@@ -150,7 +149,7 @@ def weights_of(weights: Any) -> Numbers:
 
 
 def by_parts(field: Field, weights: Numbers, output: Any, filtered: Callable[[Field, Numbers, str], Field]) -> Field:
-    """A filter of real weights, or of the real and the imaginary parts of complex ones, which are conjugated."""
+    """Filter with real weights, or with the real and the imaginary parts of complex ones, which are conjugated."""
     if weights.dtype.kind != "c":
         return filtered(field, weights.astype(np.float64), result_dtype(output, field))
     if field.dtype not in (*SMALL, "complex64"):
@@ -187,7 +186,7 @@ def along(
     origin: int = 0,
     name: str = "correlate1d",
 ) -> Field:
-    """The sums along an axis, as SciPy adds them up: pairs of equal weights first."""
+    """Return the sums along an axis in SciPy's order of additions: pairs of equal weights first."""
     check_origin(origin, len(weights), "weights")
     weights = tuple(float(w) for w in weights)
     dtype, half = result_dtype(output, field), len(weights) // 2
@@ -214,7 +213,7 @@ def along(
 
 
 def _symmetry(weights: Sequence[float]) -> int:
-    """1 where weights are equal on both sides of the middle one, -1 where they are opposite, else 0."""
+    """Return 1 for symmetric weights, -1 for antisymmetric ones, else 0."""
     if len(weights) % 2 == 0:
         return 0
     half = len(weights) // 2
@@ -253,7 +252,7 @@ def _windowed(
 def _summed(
     name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str, method: Any
 ) -> Field:
-    """The sums of a window with real weights."""
+    """Return the sums of a window with real weights."""
     told = name, field, window, shifts, at, dtype
     if method == "fft" and has_transform(field, window):
         check_exact(field, window, at, dtype)

@@ -1,4 +1,4 @@
-"""scipy.ndimage's derivatives: Sobel, Prewitt, Laplace, and gradients' magnitudes."""
+"""Derivative filters of scipy.ndimage: Sobel, Prewitt, Laplace, and gradient magnitudes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuop.lib.ndimage.filters.neighbours import in_dtype
 from gpuop.lib.ndimage.filters.smoothing import gaussian_filter
 from gpuop.ops.elementwise.algebra import apply
 
-Derivative = Callable[..., Field]  # of a field, an axis, a dtype, a mode, `cval`, and what else is given
+Derivative = Callable[..., Field]  # arguments: a field, an axis, a dtype, a mode, `cval`, and extra arguments
 
 
 @of_arrays()
@@ -21,11 +21,11 @@ def prewitt(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect
     """scipy.ndimage.prewitt: differences along an axis, summed along the others.
 
     Args:
-        input, axis, output, cval: as of `correlate1d`.
-        mode: as of `correlate1d`, or a sequence of one for each axis.
+        input, axis, output, cval: as in `correlate1d`.
+        mode: as in `correlate1d`, or a sequence of one for each axis.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes or axes; a ValueError and a RuntimeError.
@@ -63,13 +63,13 @@ def generic_laplace(
     """scipy.ndimage.generic_laplace: the sum of second derivatives along the axes.
 
     Args:
-        input, output, cval: as of `correlate1d`.
-        derivative2: called with a Field, an axis, a dtype, a mode, `cval` and the extra arguments; gives a Field.
-        mode: as of `correlate1d`, or a sequence of one for each axis.
-        axes: along which; by default all of the grid.
+        input, output, cval: as in `correlate1d`.
+        derivative2: function of a Field, an axis, a dtype, a mode, `cval` and the extra arguments; returns a Field.
+        mode: as in `correlate1d`, or a sequence of one for each axis.
+        axes: axes of the derivatives; by default all of the grid.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes or axes; a ValueError and a RuntimeError.
@@ -99,7 +99,7 @@ def _summed(
 
 @of_arrays()
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
-    """scipy.ndimage.laplace: `generic_laplace` of the differences 1, -2, 1."""
+    """scipy.ndimage.laplace: `generic_laplace` of the second differences 1, -2, 1."""
     return _summed(input, _second, result_dtype(output, input), mode, cval, (), None, axes, lambda d: d)
 
 
@@ -122,11 +122,11 @@ def gaussian_laplace(
     """scipy.ndimage.gaussian_laplace: `generic_laplace` of second derivatives of Gaussians.
 
     Args:
-        input, output, mode, cval, axes: as of `generic_laplace`.
-        sigma, truncate, radius: as of `gaussian_filter`.
+        input, output, mode, cval, axes: as in `generic_laplace`.
+        sigma, truncate, radius: as in `gaussian_filter`.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes, axes or radii; a ValueError and a RuntimeError.
@@ -136,7 +136,7 @@ def gaussian_laplace(
 
 
 def _gaussian(field: Field, sigma: Any, axes: Any, order: int, truncate: float, radius: Any) -> Derivative:
-    """Derivatives of a field by Gaussians along the chosen axes."""
+    """Return the Gaussian derivative of a field along an axis, as a function for `generic_laplace`."""
     chosen = axes_of(axes, rank(field))
     deviations = dict(zip(chosen, each(sigma, len(chosen), "sigma"), strict=True))
 
@@ -160,14 +160,14 @@ def generic_gradient_magnitude(
     *,
     axes: Any = None,
 ) -> Any:
-    """scipy.ndimage.generic_gradient_magnitude: the length of the vector of derivatives along the axes.
+    """scipy.ndimage.generic_gradient_magnitude: the Euclidean norm of the derivatives along the axes.
 
     Args:
-        input, output, mode, cval, axes: as of `generic_laplace`.
+        input, output, mode, cval, axes: as in `generic_laplace`.
         derivative: as `derivative2` of `generic_laplace`.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes or axes; a ValueError and a RuntimeError.
@@ -208,11 +208,11 @@ def gaussian_gradient_magnitude(
     """scipy.ndimage.gaussian_gradient_magnitude: `generic_gradient_magnitude` of derivatives of Gaussians.
 
     Args:
-        input, output, mode, cval, axes: as of `generic_laplace`.
-        sigma, truncate, radius: as of `gaussian_filter`.
+        input, output, mode, cval, axes: as in `generic_laplace`.
+        sigma, truncate, radius: as in `gaussian_filter`.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes, axes or radii; a ValueError and a RuntimeError.

@@ -1,13 +1,12 @@
-"""Sums and extremes of many points along an axis, made of those of 3, 9, 27 … points.
+"""Sums and extremes of wide windows along an axis by logarithmic decomposition: from those of 3, 9, 27 … points.
 
-Each step is an operator that reads three neighbours of the step before, so a window of n points takes some operations times log n,
-no thread waits for another one, and steps are stages of one kernel with what comes before and behind them (logarithmic
-decomposition: R. van den Boomgaard and R. van Balen, Methods for fast morphological image transforms using bitmapped binary
-images, CVGIP 54, 1992). Nothing is taken away from sums, as running ones do, so they are more exact, and what is infinite stays
-where it is.
+Each step is an operator that reads three neighbours of the step before, so a window of n points takes O(log n) operations, no
+thread waits for another one, and the steps fuse as stages of one kernel with operators before and behind them (R. van den
+Boomgaard and R. van Balen, Methods for fast morphological image transforms using bitmapped binary images, CVGIP 54, 1992).
+Nothing is subtracted, unlike in running sums, so results are more exact, and infinities stay local.
 
-Windows around their own points keep edges: a field that mirrors or wraps gives sums that do so too. With others it is padded
-first; but extremes of windows that mirror have no other values than those that end at the edge.
+Centred windows keep mirroring and periodic borders: partial sums of a field with such a border have the same border. For other
+borders the field is padded first; but extremes of windows that mirror have the same values as those that end at the edge.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from gpuop.dsl.fields.field import Field
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, rank
 from gpuop.lib.ndimage.filters.neighbours import Around, combined, neighbourhood, padded_along, steps_along
 
-KEPT = ("symmetric", "reflect", "wrap")  # borders that hold of sums around a point, as they hold of what is added
+KEPT = ("symmetric", "reflect", "wrap")  # borders that partial sums have if the field has them
 MIRRORED = ImageEdge("symmetric")
 METHODS = ("direct", "nested")
-LARGE = 24  # points from which on windows are nested by default
-FAR = 64  # the same where fields are padded first
+LARGE = 24  # least size of nested windows by default
+FAR = 64  # the same for fields that are padded first
 Operation = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
 class LineWindow:
-    """A window along an axis, and what is made of its values.
+    """A window along an axis, and the reduction of its values.
 
     Attributes:
-        name: of the filter.
-        at: what is outside of the field.
-        operation: of two values; associative.
-        repeats: whether values may be counted twice.
-        computed: the dtype that it computes in.
-        held: the dtype that holds what it makes of so many points.
-        last: what the result is made of.
+        name: name of the filter.
+        at: border of the field.
+        operation: associative function of two values.
+        repeats: whether values may be counted twice (idempotent operations).
+        computed: dtype of the operation.
+        held: function from a number of points to the dtype of their partial result.
+        last: function from the reduced value to the result.
     """
 
     name: str
@@ -59,15 +58,15 @@ class LineWindow:
         return self.size, self.axis, self.origin
 
     def suits(self) -> bool:
-        """Whether this is made without padding."""
+        """Return whether the window needs no padding."""
         return self.at.border in KEPT or (self.repeats and not self.origin)
 
     def is_nested(self, method: str | None) -> bool:
-        """Whether this is how it is made, if nobody says it."""
+        """Return whether the window is nested, by `method` or by default."""
         return method == "nested" or (method is None and self.size >= (LARGE if self.suits() else FAR))
 
     def direct(self, field: Field, dtype: str) -> Field:
-        """The results in a dtype, of the values one after the other."""
+        """Return the results in a dtype, from the values one by one."""
         at_step = steps_along(self.axis, rank(field), self.origin)
 
         def found(around: Around) -> Any:
@@ -76,7 +75,7 @@ class LineWindow:
         return neighbourhood(self.name, field, found, self.at, self.computed, dtype, self.key)
 
     def nested(self, field: Field, dtype: str) -> Field:
-        """The results in a dtype, of sums or extremes of fewer values."""
+        """Return the results in a dtype, from partial sums or extremes."""
         if self.suits():
             return self._last(self._steps(field), dtype)
         extent, half = field.field_shape[self.axis], self.size // 2
@@ -86,7 +85,7 @@ class LineWindow:
         return found[(slice(None),) * self.axis + (slice(half, half + extent),)]
 
     def _steps(self, field: Field) -> dict[int, Field]:
-        """The field, and what is made of 3, 9, 27 … points around each of its own."""
+        """Return the field, and its partial results over 3, 9, 27 … points around each point."""
         made, count = {1: field}, 1
         edge = self.at if self.at.border in KEPT else MIRRORED
         step = steps_along(self.axis, rank(field), 0)
@@ -103,14 +102,14 @@ class LineWindow:
 
     @property
     def _largest(self) -> int:
-        """The points of the windows that this one is made of."""
+        """Size of the largest partial window."""
         if self.repeats:
             return int(3 ** max(round(math.log(self.size, 3) - 1.5), 0))
         powers: list[int] = [3**n for n in range(1 + int(math.log(self.size, 3)))]
         return min(powers, key=lambda count: 2 * math.log(count, 3) + len(_side_by_side(count, _odd(self.size))))
 
     def _last(self, made: dict[int, Field], dtype: str) -> Field:
-        """The window put together of what is made of fewer points."""
+        """Combine partial results to the whole window."""
         odd, largest = _odd(self.size), max(made)
         taps = _overlapping(largest, odd) if self.repeats else _side_by_side(largest, odd)
         step = steps_along(self.axis, rank(made[1]), self.origin)
@@ -133,12 +132,12 @@ class LineWindow:
 
 
 def _odd(size: int) -> int:
-    """The points of the largest window around its own point in one of a size."""
+    """Return the size of the largest centred window in one of `size` points."""
     return size - (size + 1) % 2
 
 
 def _overlapping(count: int, size: int) -> list[tuple[int, int]]:
-    """Windows of so many points that cover one of odd size."""
+    """Return overlapping windows of `count` points that cover one of odd size."""
     gaps = -(-size // count) - 1
     return (
         [(count, (count - size) // 2 + (size - count) * n // gaps) for n in range(gaps + 1)] if gaps else [(count, 0)]
@@ -146,7 +145,7 @@ def _overlapping(count: int, size: int) -> list[tuple[int, int]]:
 
 
 def _side_by_side(count: int, size: int) -> list[tuple[int, int]]:
-    """Windows of so many points, each with its distance, that are one of odd size without overlapping, and single points."""
+    """Return disjoint windows of `count` points and single points that make up one of odd size, each with its offset."""
     pairs = (size // count - 1) // 2
     end = ((2 * pairs + 1) * count + 1) // 2
     taps = [(count, n * count) for n in range(-pairs, pairs + 1)]

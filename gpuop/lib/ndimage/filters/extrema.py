@@ -1,4 +1,4 @@
-"""scipy.ndimage's minima and maxima of windows."""
+"""Minimum and maximum filters of scipy.ndimage."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ def minimum_filter1d(
     *,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.minimum_filter1d: the least of so many values along an axis.
+    """scipy.ndimage.minimum_filter1d: the minimum of a window along an axis.
 
     Args:
-        input, axis, output, mode, cval, origin: as of `correlate1d`; no complex numbers.
-        size: how many, 1 or more.
-        method: "direct" compares the values one after the other, "nested" extremes of 3, 9, 27 … of them, which are the same
-            values; by default that follows from the size.
+        input, axis, output, mode, cval, origin: as in `correlate1d`; no complex numbers.
+        size: number of points of the window, 1 or more.
+        method: "direct" compares the values one by one, "nested" compares extremes of 3, 9, 27 … of them; results are the same. The
+            default follows from the size.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
@@ -77,7 +77,7 @@ def maximum_filter1d(
     *,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.maximum_filter1d: as `minimum_filter1d`, the greatest."""
+    """scipy.ndimage.maximum_filter1d: the maximum of a window along an axis, as `minimum_filter1d`."""
     number, at = axis_of(axis, rank(input)), edge(mode, cval)
     return line("maximum", input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
 
@@ -95,18 +95,18 @@ def minimum_filter(
     axes: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.minimum_filter: the least value of a window around each point.
+    """scipy.ndimage.minimum_filter: the minimum of a window around each point.
 
     Args:
-        input, output, cval: as of `minimum_filter1d`.
-        size: the window's extent, or one for each axis; what `footprint` is not given is needed.
-        footprint: an array of truth values, over the axes: which points the window has.
-        mode, origin: as of `minimum_filter1d`: one for all axes, or a sequence of one for each (modes with `size` only).
-        axes: those of the window; by default all of the grid.
-        method: as of `minimum_filter1d`; windows that are no boxes are direct.
+        input, output, cval: as in `minimum_filter1d`.
+        size: the window's extent, or one for each axis; needed without `footprint`.
+        footprint: an array of truth values, over the axes: the points of the window.
+        mode, origin: as in `minimum_filter1d`: one for all axes, or a sequence of one for each (modes with `size` only).
+        axes: axes of the window; by default all of the grid.
+        method: as in `minimum_filter1d`; windows that are not boxes are direct.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong windows, modes, axes, origins or methods; a ValueError and a RuntimeError.
@@ -128,7 +128,7 @@ def maximum_filter(
     axes: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.maximum_filter: as `minimum_filter`, the greatest."""
+    """scipy.ndimage.maximum_filter: the maximum of a window around each point, as `minimum_filter`."""
     return extremum("maximum", input, size, footprint, None, output, mode, cval, origin, axes, method)
 
 
@@ -145,7 +145,7 @@ def extremum(
     axes: Any,
     method: Any = None,
 ) -> Field:
-    """The extremes of windows; with a structure, of values less (minimum) or plus (maximum) the structure's."""
+    """Return the extremes of windows; with a structure, of values minus (minimum) or plus (maximum) the structure's."""
     chosen, method = axes_of(axes, rank(field)), method_of(method, METHODS)
     held = footprint_of(size, footprint, len(chosen), structure)
     if structure is None and held.all():
@@ -156,7 +156,7 @@ def extremum(
     heights = np.zeros(held.shape) if structure is None else np.asarray(structure, np.float64)
     if heights.shape != held.shape:
         raise ArgumentError(f"structure array has incorrect shape {heights.shape}: the footprint's is {held.shape}")
-    structure = structure if heights.any() else None  # nothing is added by a flat one
+    structure = structure if heights.any() else None  # a flat structure adds nothing
     taps = taps_of(field, held, window_axes(chosen, rank(field)), origin, heights)
     dtype, at = result_dtype(output, field), edge(mode, cval)
     sign, join = (-1.0 if which == "minimum" else 1.0), OPERATIONS[which]
@@ -175,10 +175,10 @@ def extremum(
 
 
 def footprint_of(size: Any, footprint: Any, count: int, structure: Any = None) -> np.ndarray[Any, Any]:
-    """The points of a window over so many axes, as truth values.
+    """Return the points of a window over `count` axes, as truth values.
 
     Raises:
-        ArgumentError: there is none, or it has no point.
+        ArgumentError: there is no window, or it has no point.
     """
     if footprint is None and structure is not None:
         return np.ones(np.shape(structure), bool)
@@ -198,7 +198,7 @@ def footprint_of(size: Any, footprint: Any, count: int, structure: Any = None) -
 
 
 def one_mode(mode: Any) -> None:
-    """Refuse a mode for each axis."""
+    """Refuse a sequence of modes."""
     if not isinstance(mode, str) and np.iterable(mode):
         raise ArgumentError("A sequence of modes is not supported for non-separable footprints: give one")
 
@@ -206,7 +206,7 @@ def one_mode(mode: Any) -> None:
 def taps_of(
     field: Field, held: np.ndarray[Any, Any], axes: tuple[int, ...], origin: Any, heights: np.ndarray[Any, Any]
 ) -> list[tuple[tuple[int, ...], float]]:
-    """The offsets of a window's points, each with its height, in the order of memory."""
+    """Return the offsets of a window's points, each with its height, in row-major order."""
     count = rank(field)
     whole, tall = spread(held, axes, count, "footprint"), spread(heights, axes, count, "structure")
     shifts = dict(zip(axes, each(origin, len(axes), "origin"), strict=True))
@@ -246,7 +246,7 @@ def _box(
 def line(
     which: str, field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin: int, method: Any = None
 ) -> Field:
-    """The extremes along an axis."""
+    """Return the extremes along an axis."""
     if size < 1:
         raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
     check_origin(origin, size)
@@ -267,7 +267,7 @@ def line(
 
 
 def compared_in(field: Field, at: ImageEdge) -> str:
-    """The dtype of comparisons: the field's, or float64 where it does not have what is outside."""
+    """Return the dtype of comparisons: the field's, or float64 where it cannot represent `cval`."""
     if field.dtype == "complex64":
         raise UnsupportedError("Complex type not supported: complex numbers have no order")
     if field.dtype == "bool":

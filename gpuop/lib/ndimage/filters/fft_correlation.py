@@ -1,7 +1,7 @@
-"""Windows with weights by Fourier transforms: products of spectra, in a time that hardly depends on the weights' number.
+"""Correlation by Fourier transforms: products of spectra, in a time that hardly depends on the number of weights.
 
-A field is extended by what its edge says, so that the sums around its points do not meet those of its other end. The weights'
-transform is computed in double on the host, and is a constant of whatever is planned.
+A field is extended by its border, so that sums do not wrap around to its other end. The transform of the weights is computed in
+double precision on the host, and is a constant of the plan.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from gpuop.lib.ndimage.filters.weighted_windows import added, has_table
 from gpuop.ops.layout.gather import Place, Reading, flat, gathered, own_place
 from gpuop.ops.target_choice import by_target
 
-MANY = 256  # weights for each value that is transformed, from which on transforms take less time
-DEAR = 10  # times as many, from which on the user is told
+MANY = 256  # weights per transformed value from which on transforms are faster
+DEAR = 10  # times as many, from which on the user is warned
 TENTH = "takes a tenth of the time on a CPU, or less"
-ROUNDED = 20 * 2.0**-53  # of transforms of doubles and back, for each doubling of their length, at most
-_responses: BoundedCache[Any, Field] = BoundedCache(4)  # each has as many numbers as an image
+ROUNDED = 20 * 2.0**-53  # relative error bound of a transform in double and its inverse, per doubling of the length
+_responses: BoundedCache[Any, Field] = BoundedCache(4)  # each is as large as an image
 
 
 def has_transform(field: Field, window: Numbers) -> bool:
-    """Whether there is something to transform."""
+    """Return whether window and field need a transform."""
     return window.size > 1 and field.field_shape.points > 0
 
 
 def by_size(name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str) -> Field:
-    """The sums, in the way that is best of those with the same results.
+    """Return the sums by the fastest of the methods with the same results.
 
-    Of a field this is the direct one, as windows of it may be asked for, in which programs go through images in parts.
+    For a Field this is the direct one, because out-of-core programs may ask for windows of it.
     """
     told = name, field, window, shifts, at, dtype
     lengths = lengths_of(field, window)
@@ -73,7 +73,7 @@ def by_size(name: str, field: Field, window: Numbers, shifts: Sequence[int], at:
 
 
 def _why_direct(field: Field, window: Numbers, at: ImageEdge, dtype: str, less: str) -> str:
-    """Why many weights are not taken by transforms, and what these would spare."""
+    """Return why many weights are added directly, and what transforms would save; "" if they are not."""
     if not _is_whole(field, dtype):
         return f"`method='fft'` {less}, but an infinity or NaN is then in all sums, and zeros are only near 0"
     if why := why_inexact(field, window, at):
@@ -84,14 +84,14 @@ def _why_direct(field: Field, window: Numbers, at: ImageEdge, dtype: str, less: 
 
 
 def _is_whole(field: Field, dtype: str) -> bool:
-    """Whether results are integers or truth values."""
+    """Return whether results are integers or truth values."""
     return field.type.replace(dtype=dtype).element.kind in "iub"
 
 
 def by_fft(
     name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str, why: str
 ) -> Field:
-    """The sums of the neighbours that a window has weights of; of integers rounded to the nearest one."""
+    """Return the weighted sums of neighbours; integer results are rounded to the nearest."""
     computed = computed_in(field, dtype)
     axes = [a for a, n in enumerate(window.shape) if n > 1]
     lengths = lengths_of(field, window)
@@ -107,12 +107,12 @@ def by_fft(
 
 
 def lengths_of(field: Field, window: Numbers) -> list[int]:
-    """The extents that a field is transformed with."""
+    """Return the extents of the transform."""
     return [n if w == 1 else fast_length(n + w - 1) for n, w in zip(field.field_shape, window.shape, strict=True)]
 
 
 def check_exact(field: Field, window: Numbers, at: ImageEdge, dtype: str) -> None:
-    """Refuse integer results that are not sure to be SciPy's."""
+    """Refuse integer results that may differ from SciPy's."""
     if _is_whole(field, dtype) and (why := why_inexact(field, window, at)):
         raise ArgumentError(
             f"`method='fft'` rounds to the nearest integer, and truncated sums may be others: {why}; "
@@ -121,9 +121,9 @@ def check_exact(field: Field, window: Numbers, at: ImageEdge, dtype: str) -> Non
 
 
 def why_inexact(field: Field, window: Numbers, at: ImageEdge) -> str:
-    """Why integer results are not sure to be SciPy's; "" where they are, as no sum is half a unit off.
+    """Return why integer results may differ from SciPy's; "" where no sum is off by half a unit.
 
-    The error of a transform of doubles is known for the root of the sum of squares, which no single value exceeds.
+    The error bound of a transform is relative to the root of the sum of squares, which bounds each single value.
     """
     if not _is_whole(field, field.dtype):
         return f"the field is of {field.dtype}"
@@ -141,7 +141,7 @@ def _half(lengths: Sequence[int], axes: Sequence[int]) -> int:
 
 
 def response(window: Numbers, lengths: Sequence[int], axes: Sequence[int], dtype: str) -> Field:
-    """What a spectrum is multiplied by: the transform of the weights, over the number of values."""
+    """Return the frequency response: the transform of the weights, divided by the number of values."""
 
     def made() -> Field:
         library, options = host_library()
@@ -157,7 +157,7 @@ def response(window: Numbers, lengths: Sequence[int], axes: Sequence[int], dtype
 def _extended(
     name: str, field: Field, lengths: Sequence[int], shifts: Sequence[int], at: ImageEdge, dtype: str
 ) -> Field:
-    """The real numbers that are transformed, those of tensors' elements along an axis before the grid's."""
+    """Return the extended field as real numbers, with the elements of tensors along an axis before the grid's."""
     planes, axes = field.type.planes, [a for a, n in enumerate(field.field_shape) if lengths[a] != n]
     lead = [planes] if planes > 1 else []
 
@@ -181,7 +181,7 @@ def _product(name: str, spectrum: Field, weights: Field, lead: int, axes: Sequen
 
 
 def _cut(name: str, sums: Field, out: FieldType, remark: str) -> Field:
-    """The sums at the points of a field of a type."""
+    """Return the sums at the points of a field of this type."""
     grid, whole = len(out.field_shape), out.element.kind in "iub"
 
     def at_point(at: Place, read: Reading) -> Any:

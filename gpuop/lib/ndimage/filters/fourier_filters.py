@@ -1,4 +1,4 @@
-"""scipy.ndimage's filters of spectra: products with the transforms of Gaussians, boxes, ellipsoids and shifts."""
+"""Spectrum filters of scipy.ndimage: products with the transforms of Gaussians, boxes, ellipsoids and shifts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.lib.ndimage.filter_arguments import axis_of, each, rank
 from gpuop.lib.ndimage.scalar_arguments import numbers_of
 
-NEAR = 0.5  # below it differences of a sine and a cosine are taken from their series
+NEAR = 0.5  # below it, differences of a sine and a cosine are computed by their series
 SERIES = (1.0, -1 / 10, 1 / 280, -1 / 15120, 1 / 1330560, -1 / 172972800)
-# J₁ up to 5, with its first two zeros, and above it as a wave (S. Moshier's Cephes, j1.c); powers from 0 on.
+# J₁ below 5, with its first two zeros, and above it as a wave (S. Moshier, Cephes, j1.c); powers ascend from 0.
 ZEROS = (14.6819706421238932572, 49.2184563216946036703)
 LOW = (3.68295732863852883286e15, -7.27494245221818276015e13, 4.52228297998194034323e11, -8.99971225705559398224e8)
 LOW_BY = (
@@ -49,14 +49,14 @@ def fourier_gaussian(input: Any, sigma: Any, n: int = -1, axis: int = -1, output
     """scipy.ndimage.fourier_gaussian: a spectrum times that of a Gaussian.
 
     Args:
-        input: a Field, or an array: what `gpuop.fft.fftn` gives, or `rfftn`.
+        input: a Field, or an array: a result of `gpuop.fft.fftn`, or `rfftn`.
         sigma: the standard deviation in points; one for all axes, or one for each.
-        n: of a transform of real numbers the length of `axis` before it; negative of others.
-        axis: that of the transform of real numbers.
-        output: a dtype, or an array; by default the dtype of `input`, float64 of integers.
+        n: for a transform of real numbers, the length of `axis` before it; negative for others.
+        axis: axis of the transform of real numbers.
+        output: a dtype, or an array; by default the dtype of `input`, float64 for integers.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong axes, dtypes, or numbers of values; a ValueError and a RuntimeError.
@@ -72,11 +72,11 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
     """scipy.ndimage.fourier_uniform: a spectrum times that of a box.
 
     Args:
-        input, n, axis, output: as of `fourier_gaussian`.
-        size: of the box in points; one for all axes, or one for each.
+        input, n, axis, output: as in `fourier_gaussian`.
+        size: extent of the box in points; one for all axes, or one for each.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong axes, dtypes, or numbers of values; a ValueError and a RuntimeError.
@@ -89,14 +89,14 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
 
 @of_arrays(narrow=True)
 def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
-    """scipy.ndimage.fourier_shift: the spectrum of an image that is moved.
+    """scipy.ndimage.fourier_shift: the spectrum of a shifted image.
 
     Args:
-        input, n, axis, output: as of `fourier_gaussian`; the result is complex.
-        shift: how far, in points; one for all axes, or one for each.
+        input, n, axis, output: as in `fourier_gaussian`; the result is complex.
+        shift: the shift in points; one for all axes, or one for each.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong axes, dtypes, or numbers of values; a ValueError and a RuntimeError.
@@ -114,11 +114,11 @@ def fourier_ellipsoid(input: Any, size: Any, n: int = -1, axis: int = -1, output
     """scipy.ndimage.fourier_ellipsoid: a spectrum of one to three axes times that of an ellipsoid.
 
     Args:
-        input, n, axis, output: as of `fourier_gaussian`.
-        size: of the ellipsoid in points, from end to end; one for all axes, or one for each.
+        input, n, axis, output: as in `fourier_gaussian`.
+        size: diameter of the ellipsoid in points; one for all axes, or one for each.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong axes, dtypes, numbers of values, or more axes; a ValueError and a RuntimeError.
@@ -134,7 +134,7 @@ def fourier_ellipsoid(input: Any, size: Any, n: int = -1, axis: int = -1, output
 
 
 def _spectrum(field: Field, output: Any) -> Field:
-    """The field in the dtype of the result."""
+    """Return the field in the dtype of the result."""
     own = field.dtype if field.dtype in ("complex64", "float32") else "float64"
     kind = own if output is None else str(np.dtype(output))
     if kind not in ("complex64", "float32", "float64") or (own == "complex64" and kind != own):
@@ -143,7 +143,7 @@ def _spectrum(field: Field, output: Any) -> Field:
 
 
 def _axes(field: Field, values: Any, n: int, axis: int, name: str) -> list[tuple[int, Numbers, float]]:
-    """Of each axis its number, its frequencies in turns for a point, and the value that is given for it."""
+    """Return for each axis its index, its frequencies in cycles per point, and the value of the argument for it."""
     count, shape = rank(field), field.field_shape
     half = axis_of(axis, count)
     rows = []
@@ -160,12 +160,12 @@ def _along(numbers: Numbers, axis: int, field: Field) -> Numbers:
 
 
 def _table(numbers: Numbers, axis: int, field: Field) -> Field:
-    """Factors for an axis of a field, in its precision."""
+    """Return factors along an axis of a field, in its precision."""
     return ScalarField(_along(numbers, axis, field).astype("float64" if field.dtype == "float64" else "float32"))
 
 
 def _ball(squares: Field, axes: int) -> Field:
-    """The transform of a ball of one to three dimensions, at these squares of radii."""
+    """Return the transform of a ball of one to three dimensions, at these squared radii."""
 
     def body() -> None:
         square = k._readTensor(squares)
@@ -182,7 +182,7 @@ def _line(x: Any) -> Any:
 
 
 def _disc(x: Any) -> Any:
-    """2·J₁(x)/x."""
+    """Return 2·J₁(x)/x."""
     square, w = k._min(x, 5) * k._min(x, 5), 5 / k._max(x, 5)
     low = 2 * _quotient(LOW, LOW_BY, square) * (square - ZEROS[0]) * (square - ZEROS[1])
     phase, z = x - 0.75 * math.pi, w * w
@@ -191,7 +191,7 @@ def _disc(x: Any) -> Any:
 
 
 def _sphere(x: Any) -> Any:
-    """3(sin x - x·cos x)/x³."""
+    """Return 3(sin x - x·cos x)/x³."""
     near = k._min(x, NEAR)
     return k._where(x < NEAR, _polynomial(SERIES, near * near), 3 * (k._sin(x) - x * k._cos(x)) / (x * x * x))
 

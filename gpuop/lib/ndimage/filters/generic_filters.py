@@ -1,4 +1,4 @@
-"""scipy.ndimage's filters by functions of the user's: generic_filter and generic_filter1d."""
+"""Filters of scipy.ndimage by user functions: generic_filter and generic_filter1d."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ PADS = {
     "clamp": "edge",
     "wrap": "wrap",
     "constant": "constant",
-}  # NumPy's
-CHOOSING = (np.max, np.min, max, min)  # functions that give one of the values
-AT_ONCE = 16  # lines, which caches hold
+}  # functions of NumPy
+CHOOSING = (np.max, np.min, max, min)  # functions that return one of the values
+AT_ONCE = 16  # lines that fit in a cache
 
 
 def generic_filter(
@@ -56,17 +56,17 @@ def generic_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """scipy.ndimage.generic_filter: what a function makes of the values of a window.
+    """scipy.ndimage.generic_filter: a user function of the values of a window.
 
     Args:
-        input, size, footprint, output, mode, cval, origin, axes: as of `minimum_filter`.
-        function: of an array of one axis of the window's values in double, and the extra arguments; gives a number. It is
-            recorded once where it can be: sums, means, products with weights, slices, extremes and medians, by NumPy's
-            functions or methods, and all of `gpuop.dsl` on elements. Others, which decide by values or call other
-            libraries, and windows of more than 128 points, are called for each point on the host, as SciPy does.
+        input, size, footprint, output, mode, cval, origin, axes: as in `minimum_filter`.
+        function: gets a 1D array of the window's values in double precision, and the extra arguments; returns a number. It is
+            recorded once if possible: sums, means, products with weights, slices, extremes and medians, by NumPy functions or
+            methods, and all of `gpuop.dsl` on elements. Functions that branch on values or call other libraries, and windows of
+            more than 128 points, are called for each point on the host, as in SciPy.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
@@ -77,7 +77,7 @@ def generic_filter(
 
 
 def _given_in(field: Field, function: Any, at: ImageEdge) -> str:
-    """The dtype of a window's values: double, as SciPy's, but for what chooses among integers that it does not hold."""
+    """Return the dtype of a window's values: double, as in SciPy; int64 and uint64 for functions that only select a value."""
     held = at.border != "constant" or field.type.element.holds(at.cval)
     return str(field.dtype) if function in CHOOSING and field.dtype in ("int64", "uint64") and held else "float64"
 
@@ -96,7 +96,7 @@ def _filtered(
         return function(window_values([around(offset) for offset in taps]))
 
     if len(taps) <= MOST:
-        with contextlib.suppress(Exception):  # what cannot be recorded is called
+        with contextlib.suppress(Exception):  # a function that cannot be recorded is called
             return neighbourhood("generic_filter", field, found, at, _given_in(field, function, at), dtype, object())
     window = spread(held, chosen, rank(field), "footprint")
     origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
@@ -121,17 +121,17 @@ def generic_filter1d(
     extra_arguments: tuple[Any, ...] = (),
     extra_keywords: Any = None,
 ) -> Any:
-    """scipy.ndimage.generic_filter1d: what a function makes of each line along an axis.
+    """scipy.ndimage.generic_filter1d: a user function of each line along an axis.
 
     Args:
-        input, axis, output, mode, cval, origin: as of `correlate1d`.
-        function: of an array of a line in double, which goes on beyond both ends, of an array that it writes the result to, and of
-            the extra arguments. It is recorded once where it can be: slices, arithmetic and NumPy's functions of elements, and
-            `np.convolve` with few weights, written to the whole result. Others are called for each line on the host, as SciPy does.
-        filter_size: by one less than this a line is longer than its result.
+        input, axis, output, mode, cval, origin: as in `correlate1d`.
+        function: gets a line in double precision, extended at both ends, an array that it writes the result to, and the extra
+            arguments. It is recorded once if possible: slices, arithmetic, elementwise NumPy functions, and `np.convolve` with few
+            weights, written to the whole result. Others are called for each line on the host, as in SciPy.
+        filter_size: window size; an extended line is longer than its result by one less than this.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong sizes, modes, axes or origins; a ValueError and a RuntimeError.
@@ -158,7 +158,7 @@ def _by_lines(
         function(LineValues(count + size - 1, lambda n: around(steps_along(number, rank(field), before)(n))), result)
         return result.at(0)
 
-    with contextlib.suppress(Exception):  # what cannot be recorded is called
+    with contextlib.suppress(Exception):  # a function that cannot be recorded is called
         return neighbourhood("generic_filter1d", field, found, at, "float64", dtype, object())
 
     def filtered(array: Numbers) -> Numbers:
@@ -170,7 +170,7 @@ def _by_lines(
 
 
 def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: ImageEdge, kept: str) -> Numbers:
-    """What a function makes of each line, of which it gets a few after another in the same memory."""
+    """Apply a function to each line; lines are batched in buffers that are reused."""
     count, made = lines.shape[1], np.empty(lines.shape, kept)
     middle = slice(before, before + count)
     given, results = np.full((AT_ONCE, count + size - 1), at.cval), np.empty((AT_ONCE, count))
@@ -190,7 +190,7 @@ def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: I
 
 
 def _kept(dtype: str) -> str:
-    """The dtype in which the host gives what becomes a result of a dtype."""
+    """Return the dtype of host results that are converted to `dtype`."""
     return dtype if dtype in ("float32", "float64") else "float64"
 
 
@@ -201,14 +201,14 @@ def _real(field: Field) -> Field:
 
 
 def padded(array: Numbers, before: Sequence[int], window: Sequence[int], at: ImageEdge) -> Numbers:
-    """An array with what windows read outside of it."""
+    """Pad an array by what windows read outside of it."""
     widths = [(low, n - 1 - low) for low, n in zip(before, window, strict=True)]
     more = {"constant_values": at.cval} if at.border == "constant" else {}
     return np.pad(array, widths, PADS[at.border], **more)  # type: ignore[call-overload,no-any-return]
 
 
 def _on_host(name: str, field: Field, filtered: Callable[[Numbers], Numbers], dtype: str) -> Field:
-    """A filter of arrays that gives them in double, of each element of tensors by itself."""
+    """Return a filter of arrays as a host operator with double results; it is applied to each element of tensors by itself."""
     if not field.field_shape.points:
         return field.astype(dtype)
     grid, kept = rank(field), _kept(dtype)

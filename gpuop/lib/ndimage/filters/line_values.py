@@ -1,4 +1,4 @@
-"""The values of a line while a kernel is recorded: those at some steps from each point, as functions treat all points alike."""
+"""Symbolic values of a line for recording: elements at an offset from each point, as functions treat all points alike."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Steps = Callable[[int], Any]
 
 
 class LineValues(NDArrayOperatorsMixin):
-    """A line of recorded values, or a part of one: elements are computed with by themselves, and slices move them.
+    """A symbolic line, or a part of one: ufuncs act on elements, and slices shift them.
 
-    Whatever else a function does with it is an error, and then it is called with arrays.
+    Other uses raise an error, and then the function is called with arrays.
 
     Args:
-        count: how many values it has.
-        at: of a number of steps: the value so many steps behind the one whose place is that of the result.
+        count: number of values.
+        at: function from an offset to the value that far behind the result's place.
     """
 
     def __init__(self, count: int, at: Steps) -> None:
@@ -85,7 +85,7 @@ def _range(part: Any, count: int) -> tuple[int, int, int]:
 
 
 def _elementwise(function: Callable[..., Any], given: tuple[Any, ...]) -> LineValues:
-    """What a function makes of the elements of lines of one length, and of numbers."""
+    """Apply a function to the elements of lines of one length, and to numbers."""
     lengths = {len(line) for line in given if isinstance(line, LineValues)}
     others = [number for number in given if not isinstance(number, LineValues)]
     if len(lengths) != 1 or any(np.ndim(number) for number in others):
@@ -99,7 +99,7 @@ def _same(number: Any) -> Steps:
 
 
 def _weighted(line: Any, weights: np.ndarray[Any, Any]) -> LineValues:
-    """The sums of neighbouring values times weights."""
+    """Return the weighted sums of neighbouring values."""
     if not isinstance(line, LineValues) or weights.ndim != 1 or not 0 < len(weights) <= min(MOST, len(line)):
         raise TypeError("a recorded line is weighted by a few numbers")
     numbers, count = weights.tolist(), len(line) - len(weights) + 1

@@ -1,4 +1,4 @@
-"""Operators of the values around each point: how they are read, and how results are stored."""
+"""Neighbourhood operators: reads around each point, and stores of results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpuop.ir.types import ULONG, FieldType, Shape
 from gpuop.lib.ndimage.filter_arguments import ImageEdge
 from gpuop.ops.layout.gather import Place, Reading, gathered
 
-Offset = tuple[Any, ...]  # along each axis of the grid: integers, or values of the kernel in loops
-MOST = 128  # neighbours that are written out
+Offset = tuple[Any, ...]  # along each axis of the grid: integers, or kernel values in loops
+MOST = 128  # unrolled neighbours, at most
 Around = Callable[
     ..., Any
 ]  # the value there, in the dtype of the sum; of another field, or with another edge where they are given
@@ -32,14 +32,14 @@ def neighbourhood(
     others: Sequence[Field] = (),
     remark: str = "",
 ) -> Field:
-    """A field whose value at each point is made of those around it, of each element of tensors by itself.
+    """Return a field whose value at each point is a function of its neighbours, for each element of tensors by itself.
 
     Args:
-        value: of a function that reads at an offset, in the dtype `computed`.
-        dtype: of the result: integers are truncated and wrap around.
-        key: all that `value` depends on.
-        others: fields that are read too.
-        remark: why its values are taken in this way, for `explain`.
+        value: function of a reader; the reader returns the value at an offset, in the dtype `computed`.
+        dtype: dtype of the result: integers are truncated and wrap around.
+        key: everything that `value` depends on.
+        others: further fields that are read.
+        remark: reason for the method, for `explain`.
     """
     out = field.type.replace(dtype=dtype)
 
@@ -53,7 +53,7 @@ def neighbourhood(
 
 
 def in_dtype(field: Field, dtype: str) -> Field:
-    """The field in the dtype of a filter's results, as filters write it: where they have nothing to do."""
+    """Return the field in a dtype as filters store it; for filters that have nothing to do."""
     out = field.type.replace(dtype=dtype)
     if field.dtype == dtype or out.element.kind not in "iu" or field.dtype == "complex64":
         return field.astype(dtype)
@@ -65,7 +65,7 @@ def in_dtype(field: Field, dtype: str) -> Field:
 
 
 def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdge, dtype: str) -> Field:
-    """A field with what is outside of it, so many points before and behind it along an axis."""
+    """Pad a field along an axis by its border, by so many points before and behind it."""
     grid = list(field.field_shape)
     grid[axis] += sum(width)
     out = field.type.replace(dtype=dtype, field_shape=Shape(grid))
@@ -78,13 +78,13 @@ def padded_along(field: Field, axis: int, width: tuple[int, int], edge: ImageEdg
 
 
 def read_around(field: Field, at: Place, offset: Offset, read: Reading, edge: ImageEdge) -> Any:
-    """What is at an offset from a place."""
+    """Return the value at an offset from a place."""
     place = [p if _none(o) else p + o for p, o in zip(at, offset, strict=False)] + list(at[len(offset) :])
     return read_at(field, place, [a for a, o in enumerate(offset) if not _none(o)], read, edge)
 
 
 def read_at(field: Field, place: Place, axes: Sequence[int], read: Reading, edge: ImageEdge) -> Any:
-    """What is at a place, which may be outside of the field along some axes."""
+    """Return the value at a place, which may be outside of the field along some axes."""
     if edge.border != "constant":
         return read.at(field, place, edge.border)
     if field.dtype == "complex64" or field.type.element.holds(edge.cval):
@@ -99,7 +99,7 @@ def _none(step: Any) -> bool:
 
 
 def combined(count: int, term: Callable[[Any], Any], operation: Callable[[Any, Any], Any], start: Any = None) -> Any:
-    """The terms 0 … count - 1 combined from the first on: written out where they are few, else in a loop."""
+    """Combine the terms 0 … count - 1 in order: unrolled if they are few, else in a loop."""
     if count <= MOST:
         total = start
         for n in range(count):
@@ -112,7 +112,7 @@ def combined(count: int, term: Callable[[Any], Any], operation: Callable[[Any, A
 
 
 def numbers_at(numbers: Sequence[float], dtype: str = "float64") -> Callable[[Any], Any]:
-    """What looks up one of some numbers: itself, or in a loop in a table of the kernel, of int or of a dtype."""
+    """Return a function that looks up a number by its index: unrolled, or from a constant table of int32 or `dtype` in a loop."""
 
     def looked_up(n: Any) -> Any:
         if isinstance(n, int) or len(set(numbers)) == 1:
@@ -124,25 +124,25 @@ def numbers_at(numbers: Sequence[float], dtype: str = "float64") -> Callable[[An
 
 
 def offsets_at(offsets: Sequence[Offset]) -> Callable[[Any], Offset]:
-    """What looks up one of some offsets, as `numbers_at` does."""
+    """Return a function that looks up an offset by its index, as `numbers_at`."""
     along_axes = [numbers_at(numbers) for numbers in zip(*offsets, strict=True)]
     return lambda n: tuple(number(n) for number in along_axes)
 
 
 def steps_along(axis: int, count: int, origin: int) -> Callable[[Any], Offset]:
-    """What makes offsets of steps along one of so many axes."""
+    """Return a function from a step along an axis to an offset over `count` axes."""
     return lambda step: tuple(step - origin if a == axis else 0 for a in range(count))
 
 
 def held_in(computed: str, value: Any) -> Any:
-    """A value in the dtype of sums; in int64, which wraps around, uint64 has its bits."""
+    """Convert a value to the dtype of sums; uint64 keeps its bits in int64, which wraps around."""
     if computed == "int64" and value.type.dtype is ULONG:
         return k._as_long(value)
     return k._convert(value, computed)
 
 
 def stored(value: Any, out: FieldType) -> Any:
-    """A sum as a dtype holds it: integers without their fraction, modulo their range, as C's casts on most machines."""
+    """Convert a sum to a dtype: integers are truncated, modulo their range, as casts in C on most machines."""
     kind = out.element.kind
     if kind == "b":
         return k._convert(value, "int64") != 0
@@ -150,7 +150,7 @@ def stored(value: Any, out: FieldType) -> Any:
         return value
     whole = held_in("int64", value)
     if out.dtype == "uint64":
-        wrapped = k._as_ulong(whole)  # of what is negative, as of the other dtypes the last bits
+        wrapped = k._as_ulong(whole)  # last bits, also of negative numbers
         return wrapped if value.type.kind == "i" else k._where(value < 0, wrapped, k._convert(value, "uint64"))
     bits = out.element.bits
     if bits == 64:

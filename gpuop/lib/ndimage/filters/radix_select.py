@@ -1,7 +1,7 @@
-"""Values of a rank in large windows, bit by bit: a result is the greatest one that no more values are less than.
+"""Rank selection in large windows, bit by bit: the result is the greatest key that at most `rank` values are less than.
 
-Each bit is set if not too many values of the window are less than what it makes of the result. Only comparisons and counts are
-needed, of numbers as short as the values, which vectors hold many of; no thread waits for another one.
+Each bit is set unless too many values of the window are less than the result with it. This takes comparisons and counts only, of
+keys as short as the values, which SIMD lanes are used well by; no thread waits for another one.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from gpuop.ops.sort.keys import key_of, value_of
 def counted(
     field: Field, offsets: Sequence[Offset], at: int, outside: ImageEdge, computed: str, dtype: str, name: str
 ) -> Field:
-    """The values that `at` others of a window come before.
+    """Return the window's value at index `at` of ascending order.
 
     Args:
-        offsets: of the window's points, in the order of memory.
-        computed: the dtype of comparisons.
+        offsets: offsets of the window's points, in row-major order.
+        computed: dtype of comparisons.
     """
     computed = "float32" if computed == "float16" else computed
     kind = field.type.replace(dtype=computed)
     keys, edge = _keys(field, kind), outside
     if outside.border == "constant":
         edge = ImageEdge("constant", _key_of_number(outside.cval, kind))
-    short = "uint32" if keys.dtype == "uint64" else keys.dtype  # lanes of one width, if that counts so far
+    short = "uint32" if keys.dtype == "uint64" else keys.dtype  # lanes of one width, if it can hold the count
     counts = np.promote_types(short, np.min_scalar_type(len(offsets))).name
 
     def found(around: Around) -> Any:
@@ -54,7 +54,7 @@ def counted(
 
 
 def _over(offsets: Sequence[Offset], around: Around, each: Any) -> None:
-    """Do something with each value of a window: of a box in loops over its axes, else written out, or from a table."""
+    """Call `each` with each value of a window: boxes in loops over the axes, other windows unrolled, or from a table."""
     low, high = np.min(offsets, axis=0), np.max(offsets, axis=0)
     if np.prod(high - low + 1) == len(offsets):
         with k._for([int(n) for n in high - low + 1]) as place:
@@ -68,7 +68,7 @@ def _over(offsets: Sequence[Offset], around: Around, each: Any) -> None:
 
 
 def _keys(field: Field, kind: FieldType) -> Field:
-    """A field of unsigned integers as short as its values, which have their order."""
+    """Return order-preserving unsigned keys of the field's values, of the same size."""
     if kind.element.kind == "u" and kind.dtype == field.dtype:
         return field
     size = 8 * np.dtype(kind.array_dtype).itemsize
@@ -81,7 +81,7 @@ def _keys(field: Field, kind: FieldType) -> Field:
 
 
 def _key_of_number(number: Any, kind: FieldType) -> int:
-    """What `_keys` makes of a number."""
+    """Return the key of a number, as `_keys` computes it."""
     value = np.asarray(number, kind.array_dtype)
     if value.dtype.kind != "f":
         return int(value) - (int(np.iinfo(value.dtype).min) if value.dtype.kind == "i" else 0)

@@ -1,4 +1,4 @@
-"""scipy.ndimage's rank filters: the value of a window that has so many others before it in order."""
+"""Rank filters of scipy.ndimage: the value of a window at an index of ascending order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gpuop.lib.ndimage.filters.radix_select import counted
 from gpuop.lib.ndimage.scalar_arguments import real, whole
 
 METHODS = ("network", "counts")
-WRITTEN_OUT = 64  # values that are selected from by comparisons of pairs
-# The same of integers of 32 and 64 bits, of more of which Intel's compiler dies.
+WRITTEN_OUT = 64  # values of the largest selection network
+# The same for integers of 32 and 64 bits, with more of which Intel's compiler crashes.
 WIDE_INTEGERS = 25
 
 
@@ -36,16 +36,16 @@ def rank_filter(
     axes: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.rank_filter: the value of a window that `rank` others come before.
+    """scipy.ndimage.rank_filter: the value of a window at index `rank` of ascending order.
 
     Args:
-        input, size, footprint, output, mode, cval, origin, axes: as of `minimum_filter`.
+        input, size, footprint, output, mode, cval, origin, axes: as in `minimum_filter`.
         rank: an integer; negative ones count from the greatest value.
-        method: "network" puts away what cannot be the result by comparisons of pairs, "counts" makes the result bit by bit, by
-            counting what is less; by default that follows from how many points the window has. The values are the same.
+        method: "network" discards values by comparisons of pairs, "counts" finds the result bit by bit, by counting lesser values.
+            The default follows from the number of points of the window. Results are the same.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong ranks, windows, modes, axes, origins or methods; a ValueError and a RuntimeError.
@@ -85,7 +85,7 @@ def percentile_filter(
     axes: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.percentile_filter: `rank_filter` of a share of the window, in percent; -20 is 80."""
+    """scipy.ndimage.percentile_filter: `rank_filter` of a percentage of the window; -20 is 80."""
 
     def at(count: int) -> int:
         share = real(percentile, "percentile")
@@ -131,7 +131,7 @@ def _ranked(
         )
     if method == "counts" or count > most:
         return counted(field, offsets, at, outside, computed, dtype, "rank_filter_counts")
-    by_columns = sorted(offsets, key=lambda offset: offset[::-1])  # neighbours in a row share what is made of columns
+    by_columns = sorted(offsets, key=lambda offset: offset[::-1])  # neighbours in a row share results of columns
 
     def selected(around: Around) -> Any:
         return k._select([around(offset) for offset in by_columns], at)

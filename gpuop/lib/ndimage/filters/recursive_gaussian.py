@@ -1,11 +1,11 @@
-"""Gaussians by recursion, whose time does not depend on the standard deviation.
+"""Recursive Gaussians, whose time does not depend on the standard deviation.
 
 One side of a Gaussian is nearly a sum of three decaying oscillations (R. Deriche, Recursively implementing the Gaussian and its
-derivatives, INRIA 1893, 1993), and what a line adds up to with such weights follows from that at the point before by a complex
-product. The numbers here are fitted by least squares, to within 9e-6 of the Gaussian's middle at every distance.
+derivatives, INRIA 1893, 1993). A sum with such weights follows from that at the point before by a complex product. The
+coefficients are a least-squares fit, within 9e-6 of the Gaussian's maximum at every distance.
 
-Lines are filtered in chunks side by side, each of which begins with the points before it. The chunks follow from the shape and
-the standard deviation alone, so results are equal on every device.
+Lines are filtered in parallel chunks, each of which begins with the points before it. The chunks follow from the shape and the
+standard deviation alone, so results are equal on every device.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from gpuop.ops.reduce.kernels import planes_of
 # exp(-x² / 2) is nearly the real part of the sum of FACTORS · exp(-RATES · x), for x of 0 and more
 FACTORS = 2 * np.array([1.57730723 - 3.65657778j, -1.15658019 + 0.4600377j, 0.07926875 + 0.02195737j])
 RATES = np.array([2.18275819 - 0.52660543j, 2.15165845 - 1.61612893j, 2.07928222 - 2.85671957j])
-REACH = 6  # standard deviations beyond which weights are nothing
+REACH = 6  # standard deviations beyond which weights are negligible
 CHUNK = 256  # points, or more where much more is read before them
-ABOVE = 2.0**-10  # what is added to sums that become integers, which rounding may have brought below one
+ABOVE = 2.0**-10  # added to sums that become integers, because rounding may have brought them below one
 
 
 def recursive(field: Field, sigma: float, axis: int, dtype: str, at: ImageEdge) -> Field:
-    """The sums along an axis with the weights of a Gaussian."""
+    """Return the sums along an axis with the weights of a Gaussian."""
     last = rank(field) - 1
     if axis == last > 0:  # neighbouring threads are on neighbouring lines
         return swapaxes(recursive(swapaxes(field, last - 1, last), sigma, last - 1, dtype, at), last - 1, last)
@@ -45,7 +45,7 @@ def recursive(field: Field, sigma: float, axis: int, dtype: str, at: ImageEdge) 
 
 
 class _Lines:
-    """The lines along an axis, and what a thread does with a chunk of one."""
+    """Lines along an axis; a thread filters one chunk of a line."""
 
     def __init__(self, field: Field, sigma: float, axis: int, dtype: str, at: ImageEdge) -> None:
         self.field, self.axis, self.at = field, axis, at
@@ -69,7 +69,7 @@ class _Lines:
         with k._for(self.chunk) as n:
             sums.add(self._value(n))
             held[n] = sums.total(self.factors)
-        sums = _Recursion(self.poles, self.computed)  # of what comes behind a point
+        sums = _Recursion(self.poles, self.computed)  # sums of the points behind
         with k._for(self.reach) as n:
             sums.add(self._value(self.chunk + self.reach - 1 - n))
         with k._for(self.chunk) as n:
@@ -78,7 +78,7 @@ class _Lines:
             sums.add(self._value(at))
 
     def _value(self, n: Any) -> Any:
-        """What is at a point of the chunk, or beyond."""
+        """Return the value at a point of the chunk, or beyond."""
         step, read = steps_along(self.axis, len(self.own), 0)(n), Reading(True, k._tensorElement)
         return k._convert(read_around(self.field, self.own, step, read, self.at), self.computed)
 
@@ -91,7 +91,7 @@ class _Lines:
 
 
 class _Recursion:
-    """Sums of what came before, a complex number for each pole."""
+    """Weighted sums of the points before, a complex number for each pole."""
 
     def __init__(self, poles: Sequence[complex], computed: str) -> None:
         self.poles = poles
@@ -105,7 +105,7 @@ class _Recursion:
             real.assign(new)
 
     def total(self, factors: Sequence[complex]) -> Any:
-        """The real part of the sums times factors."""
+        """Return the real part of the sums times factors."""
         terms = [
             real * float(f.real) - imaginary * float(f.imag)
             for f, (real, imaginary) in zip(factors, self.sums, strict=True)

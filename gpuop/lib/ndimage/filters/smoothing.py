@@ -1,4 +1,4 @@
-"""scipy.ndimage's Gaussian and uniform filters: one axis after the other."""
+"""Gaussian and uniform filters of scipy.ndimage: axis by axis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gpuop.lib.ndimage.filters.neighbours import in_dtype
 from gpuop.lib.ndimage.filters.recursive_gaussian import recursive
 from gpuop.lib.ndimage.scalar_arguments import numbers_of, real, whole
 
-NONE = 1e-15  # a standard deviation that filters nothing
+NONE = 1e-15  # a smaller standard deviation filters nothing
 OF_GAUSSIANS = ("direct", "recursive")
 SHORT = ("int8", "uint8", "int16", "uint16")
 
@@ -48,18 +48,18 @@ def gaussian_filter1d(
     radius: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.gaussian_filter1d: sums along one axis with weights of a Gaussian, or of a derivative of one.
+    """scipy.ndimage.gaussian_filter1d: correlation along one axis with a Gaussian, or a derivative of one.
 
     Args:
-        input, axis, output, mode, cval: as of `correlate1d`.
+        input, axis, output, mode, cval: as in `correlate1d`.
         sigma: the standard deviation, in points.
-        order: which derivative of the Gaussian.
-        truncate, radius: the window ends after so many standard deviations, or points.
-        method: "direct", the default, adds the values of the window, as SciPy does. "recursive" is as fast for any standard
-            deviation: weights within 1e-5 of the middle one of a Gaussian that is not cut off, of order 0.
+        order: order of the derivative.
+        truncate, radius: half-width of the window, in standard deviations or points.
+        method: "direct", the default, adds the values of the window, as SciPy does. "recursive" takes the same time for any
+            standard deviation: its weights are those of an untruncated Gaussian of order 0, within 1e-5 of the maximum.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes, axes, orders, radii or methods; a ValueError and a RuntimeError.
@@ -85,12 +85,12 @@ def gaussian_filter(
     """scipy.ndimage.gaussian_filter: `gaussian_filter1d` along several axes.
 
     Args:
-        input, output, cval, truncate, method: as of `gaussian_filter1d`.
-        sigma, order, mode, radius: as of `gaussian_filter1d`: one for all axes, or a sequence of one for each.
-        axes: those that are filtered; by default all of the grid.
+        input, output, cval, truncate, method: as in `gaussian_filter1d`.
+        sigma, order, mode, radius: as in `gaussian_filter1d`: one for all axes, or a sequence of one for each.
+        axes: axes that are filtered; by default all of the grid.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong modes, axes, orders, radii or methods; a ValueError and a RuntimeError.
@@ -121,7 +121,7 @@ def _blurred(
     radius: Any,
     method: Any,
 ) -> Field:
-    numbers_of(sigma, "sigma")  # what is no number at all is a ValueError, as in SciPy
+    numbers_of(sigma, "sigma")  # non-numbers are a ValueError, as in SciPy
     deviation, order = real(sigma, "sigma"), whole(order, "order")
     if method == "recursive":
         if order or not deviation > NONE:
@@ -138,7 +138,7 @@ def _blurred(
 
 
 def gaussian_weights(sigma: float, order: int, radius: int) -> list[float]:
-    """Samples of a Gaussian whose sum is 1, times the polynomial that makes them those of one of its derivatives.
+    """Return normalized samples of a Gaussian, times the polynomial of its derivative.
 
     The derivative of q(x)·g(x) is (q'(x) - x/σ²·q(x))·g(x), applied `order` times to q = 1.
     """
@@ -165,16 +165,16 @@ def uniform_filter1d(
     *,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.uniform_filter1d: the mean of so many values along an axis.
+    """scipy.ndimage.uniform_filter1d: the mean of a window along an axis.
 
     Args:
-        input, axis, output, mode, cval, origin: as of `correlate1d`.
-        size: how many, 1 or more.
-        method: "direct" adds the values one after the other, "nested" sums of 3, 9, 27 … of them; by default that follows from the
-            size. Integers are exact either way; floats differ in the last places, and nested sums are the more exact ones.
+        input, axis, output, mode, cval, origin: as in `correlate1d`.
+        size: number of points of the window, 1 or more.
+        method: "direct" adds the values one by one, "nested" adds sums of 3, 9, 27 … of them; the default follows from the size.
+            Integers are exact either way; floats differ in the last places, and nested sums are the more exact ones.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
@@ -198,12 +198,12 @@ def uniform_filter(
     """scipy.ndimage.uniform_filter: `uniform_filter1d` along several axes.
 
     Args:
-        input, output, cval, method: as of `uniform_filter1d`.
-        size, mode, origin: as of `uniform_filter1d`: one for all axes, or a sequence of one for each.
-        axes: those that are filtered; by default all of the grid.
+        input, output, cval, method: as in `uniform_filter1d`.
+        size, mode, origin: as in `uniform_filter1d`: one for all axes, or a sequence of one for each.
+        axes: axes that are filtered; by default all of the grid.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
@@ -241,13 +241,13 @@ def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin
 
 
 def _summed_in(field: Field, size: int, at: ImageEdge, dtype: str) -> str:
-    """The dtype of sums of so many values: of short integers, whose means are of the same dtype, one that holds them."""
+    """Return the dtype of sums of a window: for short integers with means of the same dtype, one that holds the sums."""
     short = field.dtype in SHORT and dtype == field.dtype and size < 1 << 15
     held = at.border != "constant" or field.type.element.holds(at.cval)
     return "int32" if short and held else computed_in(field, dtype)
 
 
 def _held(field: Field, count: int) -> str:
-    """The dtype of the sums of so many values."""
+    """Return the dtype of sums of `count` values."""
     limits = np.iinfo(field.dtype)
     return np.min_scalar_type((int(limits.min) or int(limits.max)) * count).name

@@ -1,4 +1,4 @@
-"""scipy.ndimage.vectorized_filter: filters by functions of the user's that reduce axes of arrays."""
+"""scipy.ndimage.vectorized_filter: filters by user functions that reduce axes of arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpuop.lib.ndimage.filters.neighbours import MOST, Around, neighbourhood
 from gpuop.lib.ndimage.filters.window_values import window_values
 from gpuop.lib.ndimage.scalar_arguments import whole
 
-# What gives the same of integers if these are converted first to what it makes of them.
+# Functions that give the same for integers if these are converted to the result's dtype first.
 REDUCTIONS = (np.mean, np.sum, np.prod, np.max, np.min, np.ptp, np.median, np.std, np.var)
 
 
@@ -40,20 +40,20 @@ def vectorized_filter(
     axes: Any = None,
     batch_memory: int = 2**30,
 ) -> Any:
-    """scipy.ndimage.vectorized_filter: what a function makes of the values of a window, which it reduces axes of an array of.
+    """scipy.ndimage.vectorized_filter: a user function that reduces the axes of a window.
 
     Args:
-        input, size, footprint, axes: as of `minimum_filter`; a size or a footprint.
-        function: of an array whose last axes are the window's, and of `axis=`, which tells them; recorded where it can be, as
-            that of `generic_filter`, of integers NumPy's own reductions only; else it gets all windows at once on the host.
-        output: a dtype, or an array; by default the dtype that the function gives for the input's.
-        mode: as of `correlate1d`, or "valid", for windows that lie inside; grid-mirror is mirror here, as SciPy's.
-        cval: what is outside, of mode constant alone.
+        input, size, footprint, axes: as in `minimum_filter`; a size or a footprint.
+        function: gets an array whose last axes are the window's, and `axis=`, their indices. It is recorded if possible, as in
+            `generic_filter`, for integers NumPy reductions only; else it gets all windows at once on the host.
+        output: a dtype, or an array; by default the dtype that the function returns for the input's.
+        mode: as in `correlate1d`, or "valid", for windows that lie inside; grid-mirror is mirror here, as in SciPy.
+        cval: value outside, for mode constant alone.
         origin: an integer, or one for each axis.
-        batch_memory: SciPy's, in bytes; results do not depend on it.
+        batch_memory: an argument of SciPy, in bytes; results do not depend on it.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
@@ -94,11 +94,11 @@ def _window(field: Field, function: Any, size: Any, footprint: Any, origin: Any,
 
 @dataclass(frozen=True)
 class ReducedWindow:
-    """A function of the points of a window.
+    """A user function of a window.
 
     Attributes:
-        held: its points, over the axes in their order.
-        flat: whether the function gets them along one axis.
+        held: mask of the window's points, over the axes in their order.
+        flat: whether the function gets the points along one axis.
     """
 
     function: Callable[..., Any]
@@ -108,13 +108,13 @@ class ReducedWindow:
     flat: bool
 
     def least_memory(self, field: Field) -> int:
-        """The bytes of all windows but along one axis."""
+        """Return the bytes of the windows of one index of the first axis."""
         others = [n for a, n in enumerate(field.field_shape) if a not in self.axes]
         counts = (*others, *(field.field_shape[a] for a in self.axes))
         return math.prod(counts[1:]) * self.held.size * field.type.array_dtype.itemsize
 
     def inside(self, field: Field) -> tuple[slice, ...]:
-        """Where windows lie inside."""
+        """Return the slices of points whose windows lie inside."""
         cuts = [slice(None)] * rank(field)
         for axis, n in zip(self.axes, self.held.shape, strict=True):
             cuts[axis] = slice(n // 2, field.field_shape[axis] - (n - 1) // 2)
@@ -133,7 +133,7 @@ class ReducedWindow:
 
         exact = found == field.dtype if field.dtype in ("float32", "float64") else self.function in REDUCTIONS
         if exact and self.held.sum() <= MOST and (at.border != "constant" or field.type.element.holds(at.cval)):
-            with contextlib.suppress(Exception):  # what cannot be recorded is called
+            with contextlib.suppress(Exception):  # a function that cannot be recorded is called
                 return neighbourhood("vectorized_filter", field, recorded, at, found, dtype, object())
         return self._on_host(field, at, found).astype(dtype)
 

@@ -1,4 +1,4 @@
-"""Windows with weights: as products of weights along each axis, where they are such, and in loops where they are large."""
+"""Weighted windows: separable ones axis by axis, and large ones in loops."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gpuop.lib.ndimage.filter_arguments import EXACT, ImageEdge, rank, summed_in
 from gpuop.lib.ndimage.filters.neighbours import MOST, Around, combined, neighbourhood, numbers_at, offsets_at
 
 Numbers = np.ndarray[Any, Any]
-EPSILON = 2.0**-52  # weights that differ by less are equal to SciPy, and those below it are none
-WORTH = 49  # weights from which on axes are taken one after the other, if they can be
+EPSILON = 2.0**-52  # SciPy takes weights that differ by less as equal, and smaller ones as 0
+WORTH = 49  # weights from which on separable windows are filtered axis by axis
 
 
 def factors_of(window: Numbers, whole: bool) -> list[Numbers] | None:
-    """Weights along each axis whose products are those of a window; None where there are none.
+    """Return weights along each axis whose outer product is the window; None if it is not separable.
 
     Args:
-        whole: they are to be integers, so that sums of integers stay exact.
+        whole: require integer factors, so that sums of integers stay exact.
     """
     if sum(n > 1 for n in window.shape) < 2 or not window.any():
         return None
@@ -42,7 +42,7 @@ def factors_of(window: Numbers, whole: bool) -> list[Numbers] | None:
 def one_by_one(
     field: Field, parts: Sequence[Numbers], shifts: Sequence[int], at: ImageEdge, dtype: str, along: Any
 ) -> Field:
-    """The sums along one axis after the other; between them values are as long as sums are."""
+    """Filter axis by axis; intermediate values have the dtype of sums."""
     whole = np.array(reduce(np.multiply.outer, parts))
     between = field.dtype if field.dtype == "complex64" else summed_in(field, dtype, whole, at)
     axes = [a for a, part in enumerate(parts) if part.size > 1]
@@ -62,10 +62,10 @@ def one_by_one(
 def added(
     name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str, remark: str = ""
 ) -> Field:
-    """The sum of the neighbours that a window has weights of.
+    """Return the weighted sums of a window.
 
     Raises:
-        ArgumentError: there are more weights than kernels have tables for.
+        ArgumentError: the weights do not fit into a constant table of a kernel.
     """
     computed = summed_in(field, dtype, window, at)
     number = int if computed == "int64" else float
@@ -94,19 +94,19 @@ def added(
 
 
 def has_table(field: Field, window: Numbers, at: ImageEdge, computed: str) -> bool:
-    """Whether kernels can have the weights of a window in tables, with their offsets where some are left out."""
+    """Return whether the weights fit into constant tables of kernels, with their offsets if zeros are left out."""
     count, each = _count(window), np.dtype(computed).itemsize
     held = window.size * each if _is_dense(field, window, at) else count * (each + 4 * window.ndim)
     return count <= MOST or held <= CONSTANT_BYTES
 
 
 def _count(window: Numbers) -> int:
-    """The weights that are some."""
+    """Return the number of nonzero weights."""
     return int(np.count_nonzero(np.abs(window) > EPSILON))
 
 
 def _is_dense(field: Field, window: Numbers, at: ImageEdge) -> bool:
-    """Whether a loop takes all weights as they lie: zeros among them too where values are finite, if they are the fewer."""
+    """Return whether a loop runs over all weights: there are no zeros, or they are the fewer and all values are finite."""
     finite = field.type.element.kind in "iub" and bool(np.isfinite(at.cval))
     return _count(window) == window.size or (finite and 2 * _count(window) > window.size)
 
@@ -115,7 +115,7 @@ def _in_loops(around: Around, window: Numbers, shifts: Sequence[int]) -> Any:
     weights = k._constantArray(window)
     total = k._var(
         k._convert(-0.0 if window.dtype.kind == "f" else 0, str(window.dtype))
-    )  # to which adding changes nothing
+    )  # -0.0: the neutral element of addition
     with k._for(window.shape) as place:
         offset = tuple(n - shift for n, shift in zip(place, shifts, strict=True))
         total.assign(total + around(offset) * weights[tuple(place)])

@@ -1,4 +1,4 @@
-"""The values of a window while a kernel is recorded: an array that NumPy's functions compute with."""
+"""Symbolic values of a window for recording: an array for NumPy functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 import gpuop.dsl as k
 
-# Those of NumPy's functions that are no operators of what is recorded.
+# NumPy functions that are no operators of symbolic values.
 OF_VALUES: dict[Any, Callable[..., Any]] = {
     np.maximum: k._max,
     np.minimum: k._min,
@@ -30,10 +30,10 @@ EXTREMES = (np.maximum, np.minimum)
 
 
 class WindowValues(np.ndarray[Any, Any]):
-    """Recorded values as an array of objects.
+    """Symbolic values as an array of objects.
 
-    NumPy computes with such arrays element by element, by the operators of what they hold, so sums, means, products with weights
-    and slices are recorded. Extremes and orders compare, which values of kernels cannot; those are told here.
+    NumPy computes with such arrays element by element, by the operators of their objects, so sums, means, products with weights and
+    slices are recorded. Extremes and sorts compare, which kernel values cannot; those are implemented here.
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -61,20 +61,20 @@ class WindowValues(np.ndarray[Any, Any]):
 
 
 def of_values(ufunc: Any, values: Sequence[Any]) -> Any:
-    """What one of NumPy's functions makes of recorded values and numbers."""
+    """Apply a NumPy ufunc to symbolic values and numbers."""
     return OF_VALUES[ufunc](*values) if ufunc in OF_VALUES else ufunc(*map(_plain, values))
 
 
 def window_values(values: Sequence[Any]) -> WindowValues:
-    """An array of recorded values."""
+    """Return an array of symbolic values."""
     made = np.empty(len(values), object)
-    for n, value in enumerate(values):  # NumPy would look into them
+    for n, value in enumerate(values):  # `np.array` would look into the values
         made[n] = value
     return made.view(WindowValues)
 
 
 def _plain(given: Any) -> Any:
-    """An array of objects that NumPy computes with itself."""
+    """Return an array of objects of the base class, which NumPy computes with directly."""
     if isinstance(given, (np.ndarray, int, float, list, tuple)):
         return np.asarray(given).view(np.ndarray)
     made = np.empty((), object)
@@ -83,7 +83,7 @@ def _plain(given: Any) -> Any:
 
 
 def _reduced(operation: Callable[..., Any], values: Any, axis: Any) -> Any:
-    """The values combined along some axes."""
+    """Reduce the values along some axes."""
     axes = range(values.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     for each in sorted((a % values.ndim for a in axes), reverse=True):
         values = np.frompyfunc(operation, 2, 1).reduce(values, axis=each)

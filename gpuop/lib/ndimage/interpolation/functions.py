@@ -53,7 +53,7 @@ def map_coordinates(
         prefilter: whether the spline goes through the values; else `input` is its coefficients, as `spline_filter` makes them.
 
     Returns:
-        A lazy Field of the shape of the coordinates; of an array, an array of the same library.
+        A lazy Field of the shape of the coordinates; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong orders, modes or coordinates; a ValueError and a RuntimeError.
@@ -103,13 +103,13 @@ def affine_transform(
     """scipy.ndimage.affine_transform: each point of the result is the value at `matrix @ point + offset`.
 
     Args:
-        input, output, order, mode, cval, prefilter: as of `map_coordinates`.
+        input, output, order, mode, cval, prefilter: as in `map_coordinates`.
         matrix: of a row for each axis of the grid; its diagonal; or homogeneous, with the offset as its last column.
         offset: a number, or one for each axis.
         output_shape: of the result; by default that of `input`, or of the array that `output` is.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong matrices, orders or modes; a ValueError and a RuntimeError.
@@ -178,11 +178,11 @@ def shift(
     """scipy.ndimage.shift: the field moved by so many points along each axis.
 
     Args:
-        input, output, order, mode, cval, prefilter: as of `map_coordinates`.
+        input, output, order, mode, cval, prefilter: as in `map_coordinates`.
         shift: a number, or one for each axis; also 0D fields, as Parameters, or a field of one axis, as `center_of_mass` gives.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong shifts, orders or modes; a ValueError and a RuntimeError.
@@ -209,12 +209,12 @@ def zoom(
     """scipy.ndimage.zoom: the field with so many times the points along each axis.
 
     Args:
-        input, output, order, mode, cval, prefilter: as of `map_coordinates`.
+        input, output, order, mode, cval, prefilter: as in `map_coordinates`.
         zoom: a number, or one for each axis.
         grid_mode: whether points are areas whose edges stay where they are; else the first and last points stay.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong factors, orders or modes; a ValueError and a RuntimeError.
@@ -257,13 +257,13 @@ def rotate(
     """scipy.ndimage.rotate: the field turned about its middle in the plane of two axes.
 
     Args:
-        input, output, order, mode, cval, prefilter: as of `map_coordinates`.
+        input, output, order, mode, cval, prefilter: as in `map_coordinates`.
         angle: in degrees.
         axes: the two.
         reshape: whether the result is as large as what is turned; else as `input`.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong axes, orders or modes; a ValueError and a RuntimeError.

@@ -35,14 +35,14 @@ def geometric_transform(
     """scipy.ndimage.geometric_transform: each point of the result is the value at the place that a function gives for it.
 
     Args:
-        input, output, order, mode, cval, prefilter: as of `map_coordinates`.
+        input, output, order, mode, cval, prefilter: as in `map_coordinates`.
         mapping: of a tuple of the point's coordinates, and the extra arguments; gives a coordinate for each axis of the grid. It is
             recorded once, with coordinates in double, and may use all of `gpuop.dsl`. One that cannot be recorded, as it
             decides by values or calls other libraries, is called for each point on the host, as SciPy does.
         output_shape: of the result; by default that of `input`.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong orders or modes, or another number of coordinates; a ValueError and a RuntimeError.

@@ -40,7 +40,7 @@ class Spline:
 
     Attributes:
         order: order of the spline, 0 to 5.
-        mode, cval, prefilter: as of `map_coordinates`.
+        mode, cval, prefilter: as in `map_coordinates`.
     """
 
     order: int

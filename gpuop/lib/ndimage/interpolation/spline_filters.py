@@ -34,7 +34,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: Any = -1, output: Any = np
         mode: mirror, reflect, grid-mirror or grid-wrap; nearest is as reflect, and all others are as mirror, as SciPy's.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong orders, modes or axes; a ValueError and a RuntimeError.

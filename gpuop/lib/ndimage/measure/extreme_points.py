@@ -1,4 +1,4 @@
-"""scipy.ndimage's least and greatest values of each label, and where they are."""
+"""Extremes of labelled regions, and their positions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from gpuop.ops.layout.layouts import reshape
 
 
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.minimum: the least value of each label, of the input's dtype; NaN comes last; 0 of labels that there are not.
+    """scipy.ndimage.minimum: the minimum of each label, of the input's dtype; NaN comes last; 0 for absent labels.
 
     Args:
-        input, labels, index: as of `sum_labels`.
+        input, labels, index: as in `sum_labels`.
 
     Returns:
         As `sum_labels`.
@@ -38,22 +38,22 @@ def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.maximum: as `minimum`, the greatest; NaN is greater than numbers."""
+    """scipy.ndimage.maximum: the maximum of each label, as `minimum`; NaN is greater than numbers."""
     return measured(_values, input, labels, index_of(index), "maximum")
 
 
 def minimum_position(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.minimum_position: where the least value of each label is, the first one of equal ones.
+    """scipy.ndimage.minimum_position: the position of each label's minimum, the first of equal ones.
 
     Returns:
-        A tuple of numbers, or of an array of numbers a list of tuples; of Fields an int64 Field with the coordinates along its
-        last axis.
+        A tuple of numbers, for an array of numbers a list of tuples; for Fields an int64 Field with the coordinates along its last
+        axis.
     """
     return as_tuples(measured(_places, input, labels, index_of(index), "minimum"), is_lazy(input, labels))
 
 
 def maximum_position(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.maximum_position: as `minimum_position`, of the greatest value."""
+    """scipy.ndimage.maximum_position: the position of each label's maximum, as `minimum_position`."""
     return as_tuples(measured(_places, input, labels, index_of(index), "maximum"), is_lazy(input, labels))
 
 
@@ -92,7 +92,7 @@ def _groups(input: Field, labels: Field | None, index: LabelIndex) -> LabelGroup
 
 
 def _coordinates(groups: LabelGroups, number: Field, present: Field) -> Field:
-    """Of each group's point its place along each axis; 0 where there is none."""
+    """Return the coordinates of each group's point; 0 for absent groups."""
     number = where(present, number, 0)
     along = unravelled(number, groups.shape)
     made = stack(along, 1) if along else reshape(number, (groups.count, 1))[:, :0]

@@ -1,4 +1,4 @@
-"""Measurements of arrays: pipelines, whose results become numbers and arrays as SciPy gives them. Of fields they stay fields."""
+"""Measurements of arrays: pipelines whose results become numbers and arrays, as in SciPy. For fields results stay fields."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, refuse_swapped
 from gpuop.lib.ndimage.measure.label_groups import LabelIndex
 from gpuop.lib.ndimage.measure.open_index import OpenIndex, opened, rows_of
 
-TO_HOST = ("get", "cpu", "copy_to_host")  # methods of CuPy's arrays, PyTorch's and Numba's
-Measure = Callable[..., Any]  # of fields and constants: a field, or a tuple of fields
+TO_HOST = ("get", "cpu", "copy_to_host")  # methods of CuPy, PyTorch and Numba arrays
+Measure = Callable[..., Any]  # function of fields and constants that returns a field, or a tuple of fields
 
 
 def measured(measure: Measure, input: Any, beside: Any, *constants: Any) -> Any:
-    """What a function makes of a field, and of another one or None: of arrays numbers and arrays, those of their library.
+    """Apply a measurement to a field, and to another one or None: for arrays results are numbers and arrays of their library.
 
     Args:
-        constants: further arguments; those of a dataclass are told apart by what they hold, which is plain. Results by a
-            `LabelIndex` have its shape.
+        constants: further arguments; a dataclass is compared by its fields, which are plain values. Results by a `LabelIndex` have
+            its shape.
     """
     made, index = of_groups(measure, input, beside, *constants)
     if is_lazy(input, beside):
@@ -40,7 +40,7 @@ def measured(measure: Measure, input: Any, beside: Any, *constants: Any) -> Any:
 
 
 def of_groups(measure: Measure, input: Any, beside: Any, *constants: Any) -> tuple[Any, LabelIndex | None]:
-    """As `measured`, with results of all groups and the index by which `rows_of` cuts them; None where they are cut."""
+    """Apply a measurement, with results of all groups and the index that `rows_of` selects by; None if they are selected."""
     one, other = (as_array(given) for given in (input, beside))
     if is_lazy(one, other):
         return measure(as_field(one), None if other is None else as_field(other), *constants), None
@@ -53,7 +53,7 @@ def of_groups(measure: Measure, input: Any, beside: Any, *constants: Any) -> tup
 
 
 def _told(constant: Any) -> Any:
-    """A constant as plain values."""
+    """Return a constant as plain values."""
     plain = is_dataclass(constant) and not isinstance(constant, type)
     return (type(constant), astuple(constant)) if plain else constant
 
@@ -71,7 +71,7 @@ def _run(measure: Measure) -> Pipeline:
 
 
 def as_array(given: Any) -> Any:
-    """A Field, or an array of any library; NumPy's of what is neither."""
+    """Return a Field or an array of any library unchanged; convert others to NumPy."""
     return given if given is None or isinstance(given, Field) or is_array(given) else an_array(given)
 
 
@@ -80,7 +80,7 @@ def _number(array: Any) -> Any:
 
 
 def values_of(made: Any) -> Any:
-    """A result's values as NumPy's array."""
+    """Return a result's values as a NumPy array."""
     if isinstance(made, Field):
         return made.numpy()
     to_host = next((way for way in TO_HOST if hasattr(made, way)), None)
@@ -88,24 +88,24 @@ def values_of(made: Any) -> Any:
 
 
 def parted(row: Any, ends: Sequence[int]) -> list[Any]:
-    """The parts of a row up to each of these places."""
+    """Split a row at each of these places."""
     if library_of(row) == "cupy":  # whose slices take several times as long
         return list(sys.modules["cupy"].split(row[: ends[-1]], ends[:-1]))
     return [row[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
-    """The shape of a Field's grid, or of an array."""
+    """Return the shape of a Field's grid, or of an array."""
     return tuple(given.field_shape if isinstance(given, Field) else given.shape)
 
 
 def is_lazy(*given: Any) -> bool:
-    """Whether any argument is a field, or stands for an array."""
+    """Return whether any argument is a field, or a placeholder of an array."""
     return any(isinstance(each, (Field, Placeholder)) for each in given)
 
 
 def wanted_dtype(name: str, output: Any, shape: tuple[int, ...], lazy: bool, argument: str = "output") -> Any:
-    """The dtype that an argument wants as `output=` does, or that of its array, or None.
+    """Return the dtype that an argument asks for as `output=` does, or that of its array, or None.
 
     Raises:
         UnsupportedError: it is an array, beside a Field, or of the other byte order.

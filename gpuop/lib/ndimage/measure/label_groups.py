@@ -1,4 +1,4 @@
-"""Which points are measured together: those of the same label."""
+"""Groups of points that are measured together: those of the same label."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from gpuop.ops.reduce.bins import Bins
 from gpuop.ops.sort.keys import key_of, unsigned, value_of
 from gpuop.ops.sort.search import count_passing
 
-NOWHERE = -1  # the group of points that are not measured
+NOWHERE = -1  # group of points that are not measured
 LEAST_GROUPS = 16
 
 
 @dataclass(frozen=True)
 class LabelIndex:
-    """What `index=` says, as a constant: None, a number, or numbers of some shape.
+    """`index=` as a constant: None, a number, or numbers of some shape.
 
     Attributes:
-        dtype, numbers: the numbers in row-major order, as memory has them, which is compared and kept sooner than a tuple.
-        shape: of the numbers; None where it is one number, or none.
+        dtype, numbers: the numbers as row-major bytes, which are compared and hashed faster than a tuple.
+        shape: shape of the numbers; None for one number, or none.
     """
 
     dtype: str = "int64"
@@ -48,12 +48,12 @@ class LabelIndex:
 
     @property
     def values(self) -> list[Any] | None:
-        """The numbers without repeats, in order."""
+        """The unique numbers, in ascending order."""
         return None if self.shape is None and not self.numbers else self._unique[0]
 
     @property
     def places(self) -> list[int]:
-        """Which of the values each number is."""
+        """Position of each number among the values."""
         return self._unique[1]
 
     @property
@@ -62,25 +62,25 @@ class LabelIndex:
 
     @property
     def room(self) -> int:
-        """Of how many groups kernels are made."""
+        """Number of groups that kernels are compiled for."""
         return 1 if self.shape is None else room_of(self.count)
 
     @property
     def whole(self) -> bool:
-        """Whether the values are integers that follow one another."""
+        """Whether the values are consecutive integers."""
         values = self.values or [0.0]
         return isinstance(values[0], int) and values[-1] - values[0] == len(values) - 1
 
     def mask(self, labels: Field) -> Field:
-        """Which points are measured, where the index is one number or none."""
+        """Return the points that are measured, if the index is one number or none."""
         return labels > 0 if self.values is None else labels == self.values[0]
 
     def place_of(self, labels: Field) -> Field:
-        """The number of each point's group: int32, or NOWHERE."""
+        """Return the number of each point's group: int32, or NOWHERE."""
         return _place_of(labels, self)
 
     def cut(self, made: Field) -> Field:
-        """Results of all groups as those of the index."""
+        """Select the index's results from those of all groups."""
         places, behind = self.places, made.type.array_shape[1:]
         whole = places == list(range(len(places)))
         made = made[: len(places)] if whole else take(made, np.array(places, np.int64), 0)
@@ -88,7 +88,7 @@ class LabelIndex:
 
 
 class GroupIndex(Protocol):
-    """What groups ask of an index."""
+    """Interface of an index of groups."""
 
     @property
     def shape(self) -> tuple[int, ...] | None: ...
@@ -107,12 +107,12 @@ class GroupIndex(Protocol):
 
 
 def room_of(count: int) -> int:
-    """A number of groups that holds so many, the same for similar ones, so that kernels are compiled once."""
+    """Return a capacity for `count` groups, equal for similar counts, so that kernels are compiled once."""
     return max(1 << (count - 1).bit_length(), LEAST_GROUPS)
 
 
 def index_of(index: Any) -> LabelIndex:
-    """SciPy's `index=` as a constant.
+    """Return `index=` as a constant.
 
     Raises:
         UnsupportedError: it is a Field, or it has no numbers; a TypeError.
@@ -133,12 +133,12 @@ def index_of(index: Any) -> LabelIndex:
 
 
 class LabelGroups:
-    """The values of a field, and to which of several groups each belongs.
+    """Values of a field, and the group of each point.
 
     Args:
         values: the field that is measured.
-        labels: of the same grid, or one that broadcasts with it; None if all points are one group.
-        index: which labels have a group.
+        labels: labels on the same grid, or one that broadcasts with it; None if all points are one group.
+        index: labels that have a group.
 
     Attributes:
         single: whether there is one group, so that results are numbers.
@@ -157,7 +157,7 @@ class LabelGroups:
 
     @property
     def mask(self) -> Field | None:
-        """Of one group: which points it has, None if all."""
+        """Points of the single group; None for all points."""
         if self.labels is None:
             return None
         return self.index.mask(self.labels)
@@ -174,7 +174,7 @@ class LabelGroups:
         return Bins(self.count, "own")
 
     def chosen(self, made: Field, missing: Any = 0, present: Field | None = None) -> Field:
-        """Results of all groups as those of the index; those of labels that no point has are `missing`."""
+        """Select the index's results from those of all groups; absent labels get `missing`."""
         if present is not None:
             made = where(present, made, missing)
         if self.single:
@@ -183,10 +183,10 @@ class LabelGroups:
 
 
 def _broadcast(values: Field, labels: Field) -> tuple[Field, Field]:
-    """Both on the grid that they broadcast to.
+    """Return both on the grid that they broadcast to.
 
     Raises:
-        ArgumentError: they do not.
+        ArgumentError: their shapes do not broadcast.
     """
     try:
         shape = np.broadcast_shapes(values.field_shape, labels.field_shape)
@@ -224,7 +224,7 @@ def _place_of(labels: Field, index: LabelIndex) -> Field:
 
 
 def unravelled(numbers: Any, shape: Sequence[int]) -> list[Any]:
-    """The coordinates of points that are counted in row-major order: of Fields, and of any library's arrays."""
+    """Return the coordinates of row-major indices, which are Fields or arrays of any library."""
     along: list[Any] = []
     for n in reversed(shape):
         along.insert(0, numbers % n)
@@ -236,9 +236,9 @@ def unravelled(numbers: Any, shape: Sequence[int]) -> list[Any]:
 
 
 def extremes(groups: LabelGroups, which: str) -> tuple[Field, Field]:
-    """Each group's least or greatest value, as a number whose order is theirs ("minimum": turned around); and whether it has any.
+    """Return each group's extreme as an order-preserving key ("minimum": inverted), and whether the group has points.
 
-    Threads look before they update, as all but a few of the values change nothing.
+    Threads read before they update, as all but a few of the values change nothing.
     """
     values, places = ravel(groups.values), ravel(groups.places)
     outs = (FieldType(groups.count, (), unsigned(values.type)), FieldType(groups.count, (), "bool"))
@@ -257,7 +257,7 @@ def extremes(groups: LabelGroups, which: str) -> tuple[Field, Field]:
 
 
 def values_of(ranks: Field, kind: FieldType, which: str) -> Field:
-    """The values that `extremes` gives ranks of."""
+    """Return the values of the keys of `extremes`."""
 
     def value(at: Place, read: Reading) -> Any:
         rank = read.at(ranks, at)
@@ -267,7 +267,7 @@ def values_of(ranks: Field, kind: FieldType, which: str) -> Field:
 
 
 def positions(groups: LabelGroups, ranks: Field, which: str) -> Field:
-    """The number of the first point of each group that has its extreme value, in row-major order: int64."""
+    """Return the row-major index of the first point of each group that has its extreme value: int64."""
     values, places = ravel(groups.values), ravel(groups.places)
     points = values.field_shape[0]
     out = FieldType(groups.count, (), "int32" if points < 2**31 else "int64")

@@ -1,4 +1,4 @@
-"""scipy.ndimage's functions of the parts that labels make of a field: their boxes, their points, what a function makes of each."""
+"""Functions of scipy.ndimage of labelled regions: bounding boxes, points, and user functions of each."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from gpuop.ops.reduce.count_kernels import counted
 from gpuop.ops.sort.radix_sort import by_digits
 from gpuop.ops.sort.sorts import argsort
 
-MOST_COUNTED = 1 << 16  # values, of those from 0 on, of which each is counted however few points there are
+MOST_COUNTED = 1 << 16  # greatest range of values from 0 on that are counted, however few points there are
 Boxes = list[tuple[slice, ...] | None]
 
 
 def find_objects(input: Any, max_label: int = 0) -> Boxes:
-    """scipy.ndimage.find_objects: the least box that has all points of each label.
+    """scipy.ndimage.find_objects: the bounding box of each label.
 
     Args:
         input: a Field of integers, which is evaluated, or an array.
         max_label: the greatest label that is looked for; 0: the greatest that there is.
 
     Returns:
-        A list of a tuple of slices for each label from 1 on, or None where no point has it.
+        A list with a tuple of slices for each label from 1 on, or None for absent labels.
 
     Raises:
         UnsupportedError: no integers; a TypeError.
@@ -61,15 +61,15 @@ def find_objects(input: Any, max_label: int = 0) -> Boxes:
 
 
 def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any, ...]]:
-    """scipy.ndimage.value_indices: where each value is.
+    """scipy.ndimage.value_indices: the positions of each value.
 
     Args:
         arr: a Field of integers, which is evaluated, or an array.
         ignore_value: a value that is left out.
 
     Returns:
-        A dict that has for each value in ascending order the coordinates of its points in row-major order: for each axis a row of
-        int64, of a Field NumPy's, else of the array's library: views of one row for all values.
+        A dict from each value, in ascending order, to the coordinates of its points in row-major order: an int64 array for each
+        axis, of NumPy for a Field, else of the array's library. The arrays are views of one for all values.
 
     Raises:
         ArgumentError: no integers; a ValueError.
@@ -82,7 +82,7 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
     shape = shape_of(given)
     if 0 in shape:
         return {}
-    check_axes(FieldType(math.prod(shape)))  # which are ordered in a row
+    check_axes(FieldType(math.prod(shape)))  # all points are sorted in a row
     low, high = (int(values_of(end)) for end in measured(_least_and_greatest, given, None))
     many = not shape or low < 0 or high >= max(MOST_COUNTED, math.prod(shape))
     made = measured(_in_order, given, None, None if many else max(high.bit_length(), 1))
@@ -101,12 +101,12 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
 
 
 def _values_and_places(input: Any, labels: Any, chosen: LabelIndex) -> list[tuple[Any, Any]]:
-    """Of each label its points' values, and their numbers in row-major order."""
+    """Return for each label the values of its points, and their row-major indices."""
     (order, values, counts), _ = of_groups(_by_group, input, labels, chosen)
     if any(isinstance(given, Field) for given in (input, labels)):
         order, values = values_of(order), values_of(values)
     ends = np.cumsum(values_of(counts)).tolist()
-    return list(zip(parted(values, ends), parted(order, ends), strict=True))[-chosen.count :]  # room comes first
+    return list(zip(parted(values, ends), parted(order, ends), strict=True))[-chosen.count :]  # spare ones are first
 
 
 def labeled_comprehension(
@@ -118,18 +118,18 @@ def labeled_comprehension(
     default: Any,
     pass_positions: bool = False,
 ) -> Any:
-    """scipy.ndimage.labeled_comprehension: what a Python function makes of the values of each label.
+    """scipy.ndimage.labeled_comprehension: a Python function of the values of each label.
 
     Args:
         input: a Field of scalars, which is evaluated, or an array.
-        labels, index: as of `sum_labels`.
-        func: of a row of values, in row-major order; of a Field's in an array of NumPy's.
-        out_dtype: of the results of an array of numbers as `index`.
-        default: the result of labels that no point has.
-        pass_positions: whether `func` also gets the points' numbers in row-major order.
+        labels, index: as in `sum_labels`.
+        func: gets a 1D array of values, in row-major order; a NumPy array for a Field.
+        out_dtype: dtype of the results if `index` is an array of numbers.
+        default: the result of absent labels.
+        pass_positions: whether `func` also gets the points' row-major indices.
 
     Returns:
-        What `func` gives, or an array of that of the index's shape.
+        The result of `func`, or an array of results of the index's shape.
 
     Raises:
         ArgumentError: an index without labels, or one that labels cannot have; a ValueError.
@@ -151,19 +151,19 @@ def labeled_comprehension(
 
 
 def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.histogram: how many values of each label there are in bins of equal widths.
+    """scipy.ndimage.histogram: counts of the values of each label in bins of equal width.
 
     Args:
-        input, labels, index: as of `sum_labels`.
+        input, labels, index: as in `sum_labels`.
         min, max: the ends of the bins.
-        bins: how many.
+        bins: number of bins.
 
     Returns:
-        int64 counts; of an array of numbers an array of such; None in the place of those of labels that no point has. Of Fields an
-        int64 Field with the bins along its last axis, 0 of such labels.
+        int64 counts; for an array of numbers an object array of them, with None for absent labels. For Fields an int64 Field with
+        the bins along its last axis, 0 for absent labels.
 
     Raises:
-        ArgumentError, UnsupportedError: as of `sum_labels`.
+        ArgumentError, UnsupportedError: as in `sum_labels`.
     """
     chosen = index_of(index)
     if int(bins) < 1:
@@ -206,7 +206,7 @@ def _check_index(index: Any, labels: Any) -> None:
         )
 
 
-# --- of fields --------------------------------------------------------------------------------------------------------
+# --- on fields --------------------------------------------------------------------------------------------------------
 
 
 def _greatest(input: Field, _: None) -> Field:
@@ -214,9 +214,9 @@ def _greatest(input: Field, _: None) -> Field:
 
 
 def _ends(input: Field, _: None, count: int) -> Field:
-    """For each label and axis how far its first point is from the end, and how far the point behind its last one from the start.
+    """Return for each label and axis its first point's distance from the end, and its last point's end from the start.
 
-    Points whose neighbour is of the same label are no ends.
+    Points between two neighbours of the same label are skipped.
     """
     labels = input if input.field_shape else reshape(input, (1,))
     shape = labels.field_shape
@@ -247,10 +247,10 @@ def _counts(input: Field, _: None, count: int) -> Field:
 
 
 def _in_order(input: Field, _: None, bits: int | None) -> tuple[Field, ...]:
-    """Of points in the order of their values the coordinates along each axis.
+    """Return the coordinates along each axis of the points in the order of their values.
 
     Args:
-        bits: that hold all values, which are not below 0; None where they are many, and the values in order are wanted too.
+        bits: number of bits of all values, which are not negative; None if they are many, and the sorted values are returned too.
     """
     small = next((n for n in ("uint8", "uint16") if bits and bits <= np.iinfo(n).bits), input.dtype)
     values, shape = ravel(astype(input, small)), input.field_shape
@@ -266,7 +266,7 @@ def _in_order(input: Field, _: None, bits: int | None) -> tuple[Field, ...]:
 
 
 def _by_group(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Field, Field, Field]:
-    """The points' numbers and values in the order of their groups, and how many each group has."""
+    """Return the points' row-major indices and values in the order of their groups, and the number of points of each group."""
     groups = LabelGroups(input, labels, index)
     values, places = ravel(groups.values), ravel(groups.places)
     order = argsort(where(places < 0, groups.count, places))

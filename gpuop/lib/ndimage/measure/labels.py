@@ -1,4 +1,4 @@
-"""scipy.ndimage's labels: which points of a mask are connected."""
+"""Connected-component labelling of scipy.ndimage."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gpuop.ops.elementwise.algebra import astype
 
 
 def label(input: Any, structure: Any = None, output: Any = None) -> Any:
-    """scipy.ndimage.label: the connected points of a mask, numbered from 1 on in the order of their first points.
+    """scipy.ndimage.label: the connected components of a mask, numbered from 1 on in the order of their first points.
 
     Args:
-        input: a Field of scalars, or an array; what is not 0 is in the mask.
-        structure: truth values, 3 along each axis and the same on both sides of the middle: which neighbours are connected. By
-            default those along the axes.
+        input: a Field of scalars, or an array; points that are not 0 are in the mask.
+        structure: truth values, 3 along each axis and symmetric about the middle: the neighbours that are connected. By default
+            those along the axes.
         output: a dtype, int32 by default; or an array of the input's library that the numbers go into.
 
     Returns:
-        The numbers, 0 outside of the mask, and how many there are: an array and an int, or a Field and one of no dimensions.
-        With an array as `output`, how many there are.
+        The numbers, 0 outside of the mask, and the number of components: an array and an int, or a Field and a 0D Field. With an
+        array as `output`, the number of components.
 
     Raises:
         ArgumentError: a wrong structure or output, or more labels than the dtype of an array has numbers; a ValueError and a
@@ -64,10 +64,10 @@ def _label(input: Field, _: None, structure: Any, dtype: str | None) -> tuple[Fi
 
 
 def connected(input: Field, structure: Any) -> Numbers:
-    """The structure of a field's neighbours.
+    """Return the structure of connected neighbours.
 
     Raises:
-        ArgumentError: it has not 3 along each axis, or is not the same on both sides of its middle.
+        ArgumentError: it has not 3 along each axis, or is not symmetric about its middle.
         UnsupportedError: the field has complex numbers, or tensors.
     """
     if input.dtype == "complex64":
@@ -83,7 +83,7 @@ def connected(input: Field, structure: Any) -> Numbers:
 
 
 def structure_of(name: str, input: Field, structure: Any) -> Numbers:
-    """A structure of 3 along each axis of a field, for the function of a name; by default that of the neighbours along the axes.
+    """Return a structure of 3 along each axis of a field, for the function `name`; by default the neighbours along the axes.
 
     Raises:
         ArgumentError: it has another shape.

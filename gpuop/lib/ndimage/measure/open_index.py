@@ -1,4 +1,4 @@
-"""An index of labels whose numbers are an argument: measurements with other labels, and with more, run the same kernels."""
+"""Label index whose numbers are an argument: measurements with other labels, and with more, run the same kernels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gpuop.ops.sort.search import count_passing
 
 @dataclass(frozen=True)
 class OpenIndex:
-    """As a `LabelIndex`, but for its numbers.
+    """A `LabelIndex` whose numbers are data.
 
     Attributes:
-        room: number of groups, those of the labels last.
+        room: number of groups; those of the labels come last.
         single: whether the index is one number.
-        whole: whether the labels follow one another.
-        numbers: the labels in order, the first one as often as it takes to fill the room; of a whole index the first and last.
+        whole: whether the labels are consecutive.
+        numbers: the labels in ascending order, padded in front by the first one; for consecutive labels the first and last.
     """
 
     room: int
@@ -34,7 +34,7 @@ class OpenIndex:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """None where the index is one number."""
+        """None for an index of one number."""
         return None if self.single else ()
 
     @property
@@ -42,12 +42,12 @@ class OpenIndex:
         return self.room
 
     def mask(self, labels: Field) -> Field:
-        """Which points have the label of an index of one number."""
+        """Return the points that have the label of an index of one number."""
         assert self.numbers is not None
         return astype(labels, "int64") == self.numbers[0]
 
     def place_of(self, labels: Field) -> Field:
-        """The number of each point's group: int32, or NOWHERE."""
+        """Return the number of each point's group: int32, or NOWHERE."""
         assert self.numbers is not None
         numbers, last = self.numbers, self.room - 1
 
@@ -62,12 +62,12 @@ class OpenIndex:
         return gathered("group", labels.type.replace(dtype="int32"), [labels, numbers], group, (self.whole, self.room))
 
     def cut(self, made: Field) -> Field:
-        """Results of all groups: `rows_of` takes those of the index."""
+        """Return results of all groups unchanged: `rows_of` selects the index's."""
         return made
 
 
 def opened(index: LabelIndex, labels: Any) -> tuple[OpenIndex, np.ndarray[Any, Any]] | None:
-    """The open index and its numbers; None for labels and numbers that are no NumPy integers which int64 holds."""
+    """Return the open index and its numbers; None unless labels and index are NumPy integers that int64 holds."""
     values = index.values
     if type(labels) is not np.ndarray or values is None or not values or np.dtype(index.dtype).kind != "i":
         return None
@@ -79,7 +79,7 @@ def opened(index: LabelIndex, labels: Any) -> tuple[OpenIndex, np.ndarray[Any, A
 
 
 def rows_of(made: Any, index: LabelIndex) -> Any:
-    """Of NumPy's results of all groups those of the index."""
+    """Select the index's results from the NumPy results of all groups."""
     if index.shape is None:
         return made
     places = np.array(index.places, np.int64) + (index.room - index.count)

@@ -1,4 +1,4 @@
-"""scipy.ndimage's sums, means and extremes of the points of each label."""
+"""Sums, means, variances, medians and centres of mass of labelled regions."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
 
     Args:
         input: a Field of scalars, or an array.
-        labels: of the input's shape, or one that broadcasts with it: what is measured together; None: all points.
-        index: which labels: a number or an array of numbers; None: all that are above 0, together.
+        labels: of the input's shape, or one that broadcasts with it; equal labels are measured together; None: all points.
+        index: labels to measure: a number or an array of numbers; None: all positive labels, together.
 
     Returns:
-        A number, or a float64 array of the index's shape; of Fields a lazy Field of no dimensions, or of that shape. With an array
-        of numbers as `index` values are added in float64, in chunks, one after another in each, so bits are equal on all devices;
-        else as by `f.sum()`. 0 of labels that there are not.
+        A number, or a float64 array of the index's shape; for Fields a lazy 0D Field, or one of that shape. With an array of
+        numbers as `index`, values are added in float64, in order within chunks, so bits are equal on all devices; else as by
+        `f.sum()`. 0 for absent labels.
 
     Raises:
-        ArgumentError: input and labels do not go together; a ValueError.
+        ArgumentError: shapes of input and labels do not broadcast; a ValueError.
         UnsupportedError: an index that is no numbers, or complex values of several labels; a TypeError.
     """
     return measured(_sum, input, labels, index_of(index))
@@ -46,36 +46,36 @@ def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.mean: as `sum_labels`, the sum by how many values there are, float64; NaN where there are none."""
+    """scipy.ndimage.mean: the mean of each label, as `sum_labels`; float64, NaN for absent labels."""
     return measured(_mean, input, labels, index_of(index))
 
 
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.variance: as `mean`, the mean of the squares of what values are away from their mean."""
+    """scipy.ndimage.variance: the variance of each label, as `mean`."""
     return measured(_variance, input, labels, index_of(index))
 
 
 def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.standard_deviation: the root of `variance`."""
+    """scipy.ndimage.standard_deviation: the standard deviation of each label, as `mean`."""
     return measured(_deviation, input, labels, index_of(index))
 
 
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.center_of_mass: as `sum_labels`, the mean place of the points, which weigh what their values are.
+    """scipy.ndimage.center_of_mass: the mean position of each label's points, weighted by their values, as `sum_labels`.
 
     Returns:
-        A tuple of numbers, or of an array of numbers a list of tuples; of Fields a float64 Field with the coordinates along its
-        last axis: `y, x = place[0], place[1]`, or `y, x = place.numpy()`.
+        A tuple of numbers, for an array of numbers a list of tuples; for Fields a float64 Field with the coordinates along its last
+        axis: `y, x = place[0], place[1]`, or `y, x = place.numpy()`.
     """
     return as_tuples(measured(_center, input, labels, index_of(index)), is_lazy(input, labels))
 
 
 def median(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """scipy.ndimage.median: as `sum_labels`, the value in the middle, float64 of integers; NaN where there are none."""
+    """scipy.ndimage.median: the median of each label, as `sum_labels`; float64 for integers, NaN for absent labels."""
     return measured(_median, input, labels, index_of(index))
 
 
-# --- of fields --------------------------------------------------------------------------------------------------------
+# --- on fields --------------------------------------------------------------------------------------------------------
 
 
 def _sum(input: Field, labels: Field | None, index: LabelIndex) -> Field:
@@ -91,7 +91,7 @@ def _total(groups: LabelGroups, values: Field) -> Field:
 
 
 def _sums(groups: LabelGroups, values: Field) -> Field:
-    """The sum of each group, which has a place of its own even if there is one group."""
+    """Return the sum of each group along an axis of groups, also for a single group."""
     if groups.single:
         return reshape(_total(groups, values), (1,))
     if values.dtype == "complex64":
@@ -100,7 +100,7 @@ def _sums(groups: LabelGroups, values: Field) -> Field:
 
 
 def _counts(groups: LabelGroups) -> Field:
-    """How many points each group has: float64."""
+    """Return the number of points of each group: float64."""
     if groups.labels is None:
         return Field(np.array([groups.values.field_shape.points], np.float64))
     if groups.single:
@@ -140,7 +140,7 @@ def _center(input: Field, labels: Field | None, index: LabelIndex) -> Field:
 
 
 def _median(input: Field, labels: Field | None, index: LabelIndex) -> Field:
-    """Points in the order of their values, and then of their groups: those of a group are side by side."""
+    """Return the medians: points are sorted by value, and then by group, so that groups are contiguous."""
     groups = LabelGroups(input, labels, index)
     values = ravel(astype(groups.values, "uint8") if groups.values.dtype == "bool" else groups.values)
     if not values.field_shape.points:
@@ -164,7 +164,7 @@ def _median(input: Field, labels: Field | None, index: LabelIndex) -> Field:
 
 
 def as_tuples(made: Any, lazy: bool) -> Any:
-    """Places as SciPy gives them: a tuple, or a list of tuples, of the host's numbers."""
+    """Return positions as in SciPy: a tuple, or a list of tuples, of host numbers."""
     if lazy:
         return made
     places = values_of(made)

@@ -1,13 +1,12 @@
-"""Which points of a mask are connected, by trees of runs that grow together.
+"""Connected components by union-find over runs of a bit-packed mask.
 
-Each run of points in a word of the mask knows another run of its component, or itself if it is the first one in memory's order. A
-thread of a CPU goes along its row, so that runs begin with the tree of the word before. Then trees of runs that are neighbours in
-other rows are joined, and on GPUs those of neighbours in the row: a root is put below the lesser one by comparing and swapping, so
-threads may join any trees at any time, and points are moved up half of the way that was gone (Y. Komura, GPU-based cluster-labeling
-algorithm without the use of conventional iteration, 2015; J. Jaiganesh, M. Burtscher, A high-performance connected components
-implementation for GPUs, HPDC 2018; of rows as words: S. Allegretti, F. Bolelli, C. Grana, Optimized block-based algorithms to label
-connected components on GPUs, 2020). A component's root is its first point in whatever order that happens, so results are equal on
-every device.
+Each run of set bits of a word has a parent: another run of its component, or itself if it is the first in row-major order. A CPU
+thread goes along its row, so that a run inherits the tree of the run that it continues from the word before. Then the trees of
+neighbouring runs in other rows are joined, and on GPUs those in the row: a root is linked below a lesser one by compare-and-swap,
+so threads may join any trees in any order, with path halving (Y. Komura, GPU-based cluster-labeling algorithm without the use of
+conventional iteration, 2015; J. Jaiganesh, M. Burtscher, A high-performance connected components implementation for GPUs, HPDC
+2018; for rows as words: S. Allegretti, F. Bolelli, C. Grana, Optimized block-based algorithms to label connected components on
+GPUs, 2020). A component's root is its first point in any order of joins, so results are equal on every device.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ from gpuop.ops.scan.kernels import along_grid
 
 @dataclass(frozen=True)
 class Forest:
-    """The trees of a mask.
+    """Union-find forest of a mask.
 
     Attributes:
-        words: of the mask, row after row.
-        parents: for the first point of each run that of another one, or its own; points are counted in memory's order.
+        words: words of the mask, row after row.
+        parents: for the first point of each run, its parent's or its own row-major index.
     """
 
     words: Field
@@ -65,12 +64,12 @@ class Forest:
         return [self.words, self.parents]
 
     def root(self, word: OwnWord, bits: Any, bit: Any) -> Any:
-        """The root of the run that has a bit of a word."""
+        """Return the root of the run that has a bit of a word."""
         return _root(self.parents, word.first + first_bit(bits, bit, self.links.in_row))
 
 
 def forest(inside: Field, links: Links) -> Forest:
-    """The trees of the points that are not 0."""
+    """Return the forest of the points that are not 0."""
     points = links.rows * links.columns
     types = FieldType(links.rows * links.words, (), "uint32"), FieldType(points, (), "int32")
     held = ravel(inside)
@@ -81,7 +80,7 @@ def forest(inside: Field, links: Links) -> Forest:
 
 
 def _runs(inside: Field, links: Links) -> None:
-    """The words of the mask, and for each run its own place; on CPUs that of the run that goes on from the word before."""
+    """Write the words of the mask, and each run as its own parent; on CPUs below the run that it continues from the word before."""
     threads_of_words(links)
     going_on = k._var(-1)
 
@@ -103,7 +102,7 @@ def _runs(inside: Field, links: Links) -> None:
 
 @operator(inout="parents")
 def _joined(words: Any, parents: Any, links: Links) -> None:
-    """Join the trees of neighbours that are in other rows, or in another word of the row."""
+    """Join the trees of neighbours in other rows, and in another word of the row."""
     unordered(
         parents
     )  # a root is put below a lesser one only, and each value that a place has had leads to the same root
@@ -118,7 +117,7 @@ def _joined(words: Any, parents: Any, links: Links) -> None:
             asked = k._uintArray(len(bits))
             for n, columns in enumerate(bits):
                 asked[n] = columns
-            with k._for(len(bits)) as n:  # so that there is one text of how trees are joined
+            with k._for(len(bits)) as n:  # a loop, so that the kernel has one copy of the join
 
                 def join(bit: Any) -> None:
                     other, column = replace(own, row=k._row + away[n]), word.begin + bit
@@ -130,7 +129,7 @@ def _joined(words: Any, parents: Any, links: Links) -> None:
 
 
 def _neighbours(own: WordRow, word: OwnWord, lead: Sequence[Any]) -> list[tuple[int, int, Any]]:
-    """How many rows and columns away neighbours are, and the bits of the word that are to be joined with them."""
+    """Return neighbours as row and column offsets, each with the bits of the word to join with them."""
     links = own.links
     found = [(0, -1, _of_word_before(own, word))] if links.in_row else []
     for offset, along in links.before:
@@ -142,22 +141,22 @@ def _neighbours(own: WordRow, word: OwnWord, lead: Sequence[Any]) -> list[tuple[
 
 
 def _of_word_before(own: WordRow, word: OwnWord) -> Any:
-    """The first bit, if its run goes on from the word before, which threads of CPUs know already where no segment begins."""
+    """Return the first bit if it continues a run of the word before; on CPUs only where a segment begins, else it is joined."""
     together = own.at(word.number) & own.at(word.number, -1) >> 31
     return k._where(word.number % SEGMENT == 0, together, k._convert_uint(0)) if word.alone else together
 
 
 def _within(place: Sequence[Any], offset: Sequence[int], shape: Sequence[int]) -> list[Any]:
-    """The tests of whether a place so far away is inside, along the axes along which it is away."""
+    """Return the tests that an offset from a place is inside, along the axes of the offset."""
     moved = ((p + o, o, n) for p, o, n in zip(place, offset, shape, strict=False) if o)
     return [False if n == 1 else p >= 0 if o < 0 else p < n for p, o, n in moved]
 
 
 def _root(parents: Field, start: Any, shorten: bool = False) -> Any:
-    """A variable: the root above a point.
+    """Return a variable with the root above a point.
 
     Args:
-        shorten: whether points on the way know what is two above them then, which is right whatever others do.
+        shorten: halve the path; this is safe with concurrent updates.
     """
     at = k._var(start)
     above = k._var(k._readTensor(parents, at, border="unchecked"))
@@ -172,7 +171,7 @@ def _root(parents: Field, start: Any, shorten: bool = False) -> Any:
 
 
 def _join(parents: Field, one: Any, other: Any) -> None:
-    """Make one tree of those of two points."""
+    """Join the trees of two points."""
     a, b = _root(parents, one, True), _root(parents, other, True)
     with k._while(lambda: a != b):
         high, low = k._max(a, b), k._min(a, b)
@@ -187,7 +186,7 @@ def _join(parents: Field, one: Any, other: Any) -> None:
 
 
 def numbered(trees: Forest) -> tuple[Field, Field]:
-    """The components' numbers from 1 on in the order of their first points, 0 outside; and how many there are."""
+    """Return the components' numbers from 1 on in the order of their first points, 0 outside; and the number of components."""
     roots = _roots(trees)
     counts = astype(apply("bitwise_count", roots), "int32")
     adder = replace(reducer_of("sum", counts.type, 1), held="int32", result="int32")
@@ -196,7 +195,7 @@ def numbered(trees: Forest) -> tuple[Field, Field]:
 
 
 def _roots(trees: Forest) -> Field:
-    """Words of which points are roots."""
+    """Return a bit mask of the roots."""
     links = trees.links
 
     def find(word: OwnWord) -> None:
@@ -217,7 +216,7 @@ def _roots(trees: Forest) -> Field:
 
 
 def _looked_up(trees: Forest, roots: Field, sums: Field) -> Field:
-    """The number of each point's root: how many there are up to it."""
+    """Return for each point the number of its root: the count of roots up to it."""
     links = trees.links
 
     def number_of(root: Any) -> Any:
@@ -230,12 +229,12 @@ def _looked_up(trees: Forest, roots: Field, sums: Field) -> Field:
     def look_up(word: OwnWord) -> None:
         bits = k._readTensor(trees.words, word.place, border="unchecked")
         if word.alone:
-            numbers = k._intArray(BITS)  # zeros
+            numbers = k._intArray(BITS)  # initialised with zeros
 
             def note(bit: Any) -> None:
                 number = number_of(_root(trees.parents, word.first + bit))
                 end = bit + k._as_int(k._popcount(run_of(bits, bit, links.in_row)))
-                with k._for(BITS) as c:  # in vectors
+                with k._for(BITS) as c:  # vectorized
                     numbers[c] = k._where((c >= bit) & (c < end), number, numbers[c])
 
             word.for_bits(begins(bits, links.in_row), note)

@@ -1,8 +1,8 @@
-"""scipy.ndimage's watersheds: each point gets the marker that it is reached from over the least steps of values.
+"""Watersheds of scipy.ndimage by the image foresting transform.
 
-Paths cost their greatest step, and grow in the order of costs, from queues of points of equal cost (A. Falcão, J. Stolfi,
-R. Lotufo, The image foresting transform, IEEE TPAMI 26 (1), 2004). Which of markers that reach a point at the same cost it gets
-follows from the order in the queues, so one thread does it all, in SciPy's order: one of a CPU.
+A path costs its greatest step between values. Paths grow in the order of costs, from a queue for each cost (A. Falcão, J. Stolfi,
+R. Lotufo, The image foresting transform, IEEE TPAMI 26 (1), 2004). Ties between markers are broken by the order in the queues, so
+one CPU thread does it all, in SciPy's order.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from gpuop.ops.elementwise.algebra import astype, copied
 from gpuop.ops.layout.gather import flat
 from gpuop.ops.layout.layouts import ravel, reshape
 
-LABEL, COST, BEHIND, BEFORE = range(4)  # parts of what is known of a point,
+LABEL, COST, BEHIND, BEFORE = range(4)  # parts of a point's record,
 PARTS = 4  # side by side
-NONE = -1  # the point before the first one of a queue, and behind the last one
+NONE = -1  # end of a queue: no point before or behind
 
 
 def watershed_ift(input: Any, markers: Any, structure: Any = None, output: Any = None) -> Any:
     """scipy.ndimage.watershed_ift: the points that each marker reaches first, over the least steps between neighbours.
 
-    One thread does it, as each step depends on those before it: of GPUs SciPy does, on the host, where it is installed.
+    This is sequential, as each step depends on those before it; for GPUs SciPy does it on the host, if it is installed.
 
     Args:
         input: a Field of scalars, or an array, of uint8 or uint16.
-        markers: integers of the same shape, 0 where no marker is; those below 0 come after the others.
-        structure: truth values, 3 along each axis: which neighbours are connected; by default those along the axes. As in SciPy the
-            ends of rows are neighbours of those of the next ones, as they are in memory.
+        markers: integers of the same shape, 0 for no marker; negative ones come after the others.
+        structure: truth values, 3 along each axis: the neighbours that are connected; by default those along the axes. As in SciPy,
+            the end of a row and the start of the next one are neighbours, as they are in memory.
         output: a dtype, by default that of the markers; or an array of the input's library that the result goes into.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: a wrong structure, markers of another shape or dtype; a ValueError and a RuntimeError.
@@ -88,18 +88,18 @@ def _flooded(input: Field, markers: Field, structure: Any, dtype: str | None) ->
 
 
 def _far_from_host() -> Any:
-    """Whether one thread of the target is much slower than one of the host."""
+    """Return whether a thread of the target is much slower than one of the host."""
     return (k._target.device == "gpu") & (k._target.backend != "reference")
 
 
 def _on_host(input: Field, markers: Field, held: Numbers) -> Field:
-    """The labels of points, by SciPy."""
+    """Return the labels of points, by SciPy."""
     return HostOperator(_by_scipy(held.shape, held.tobytes()), input, markers, outputs=markers.type)  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=64)
 def _by_scipy(shape: tuple[int, ...], held: bytes) -> Callable[[Numbers, Numbers], Any]:
-    """SciPy's function with a structure; the same one for equal ones, so that plans are found again."""
+    """Return SciPy's function with a structure; it is cached, so that plans are reused."""
     structure = np.frombuffer(held, bool).reshape(shape)
 
     def watershed_ift(values: Numbers, markers: Numbers) -> Any:
@@ -109,7 +109,7 @@ def _by_scipy(shape: tuple[int, ...], held: bytes) -> Callable[[Numbers, Numbers
 
 
 def _queued(values: Field, markers: Field, steps: Sequence[int]) -> Field:
-    """The labels of points, of which those so many steps away are neighbours."""
+    """Return the labels of points; `steps` are the offsets of neighbours in memory."""
     count = values.field_shape[0]
     room = 2 + np.iinfo(str(values.dtype)).max
     held = "int64" if markers.dtype == "int64" else "int32"
@@ -125,13 +125,13 @@ def _queued(values: Field, markers: Field, steps: Sequence[int]) -> Field:
 
 
 class _Flood:
-    """The queues of points, one for each cost, and what is known of each point, in the outputs of the kernel.
+    """Queues of points, one for each cost, and the records of points, in the outputs of the kernel.
 
     Attributes:
-        top: the greatest cost; that of points that nothing has reached is one more.
-        records: of each point its label, its cost, or the complement of that of one that was taken, which no path is less than, and
-            the points behind and before it in its queue: side by side, so that caches have them together.
-        first, last: of each queue.
+        top: the greatest cost; unreached points cost one more.
+        records: for each point its label, its cost (complemented once the point is final), and the points behind and before it in
+            its queue: side by side, for locality.
+        first, last: ends of each queue.
     """
 
     def __init__(self, values: Field, markers: Field, top: Any) -> None:
@@ -155,7 +155,7 @@ class _Flood:
                     self._reach(beside, *reached)
 
     def _get(self, part: int, point: Any) -> Any:
-        """A part of what is known of a point."""
+        """Return a part of a point's record."""
         held = k._var(_at(self.records, point * PARTS + part))
         return held if part == LABEL else k._convert_int(held)
 
@@ -163,14 +163,14 @@ class _Flood:
         k._writeTensor(self.records, value, point * PARTS + part)
 
     def _begin(self, point: Any, label: Any) -> None:
-        """Queue a marker: those above 0 come first."""
+        """Queue a marker: positive ones come first."""
         for part, value in enumerate((label, k._where(label != 0, 0, self.top + 1), NONE, NONE)):
             self._set(part, point, value)
         with k._if(label != 0):
             self._put(point, k._convert_int(0), label > 0)
 
     def _taken(self, point: Any, cost: Any) -> tuple[Any, Any, Any]:
-        """Take the first point of a queue away; its value, cost and label, which stay."""
+        """Dequeue the first point of a cost; return its value, cost and label, which are final."""
         following = self._get(BEHIND, point)
         k._writeTensor(self.first, following, cost)
         with k._if(following >= 0):
@@ -178,7 +178,7 @@ class _Flood:
         self._set(BEFORE, point, NONE)
         self._set(BEHIND, point, NONE)
         own = self._get(COST, point)
-        own = k._var(k._where(own < 0, ~own, own))  # it may have been taken before, from a queue that it had left
+        own = k._var(k._where(own < 0, ~own, own))  # final already if it was dequeued from a queue that it had left
         self._set(COST, point, ~own)
         return self._value(point), own, self._get(LABEL, point)
 
@@ -186,7 +186,7 @@ class _Flood:
         return k._convert_int(k._readTensor(self.values, point, border="unchecked"))
 
     def _reach(self, beside: Any, own: Any, least: Any, label: Any) -> None:
-        """Give a neighbour the label of a point with this value, where it costs less than what it has."""
+        """Give a neighbour the label of a point with this value, if that lowers its cost."""
         there, was = self._value(beside), self._get(COST, beside)
         cost = k._max(least, k._max(own - there, there - own))
         with k._if(cost < was):
@@ -196,7 +196,7 @@ class _Flood:
             self._put(beside, cost, label >= 0)
 
     def _leave(self, point: Any, cost: Any) -> None:
-        """Take a point out of its queue; one that is alone in it stays there too, as it does in SciPy's."""
+        """Remove a point from its queue; as in SciPy, a queue's only point stays there too."""
         before, behind = self._get(BEFORE, point), self._get(BEHIND, point)
         with k._if((before >= 0) | (behind >= 0)):
             with k._if(_at(self.first, cost) == point):
@@ -209,7 +209,7 @@ class _Flood:
                 self._set(BEFORE, behind, before)
 
     def _put(self, point: Any, cost: Any, in_front: Any) -> None:
-        """Put a point in front of a queue, or at its end."""
+        """Put a point at the front or the end of a queue."""
         with k._if(in_front):
             self._link(point, cost, self.first, BEHIND, BEFORE, self.last)
         with k._else():

@@ -1,1 +1,1 @@
-"""Morphology of truth values and of grey values."""
+"""Binary and grey-value morphology."""

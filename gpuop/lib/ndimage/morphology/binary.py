@@ -1,4 +1,4 @@
-"""scipy.ndimage's morphology of truth values: erosion and dilation, once, several times, or until nothing changes."""
+"""Binary morphology of scipy.ndimage: erosion and dilation, once, several times, or until nothing changes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gpuop.lib.ndimage.filters.extrema import extremum
 from gpuop.lib.ndimage.morphology.propagation import flooded
 from gpuop.ops.elementwise.algebra import where
 
-LOOKS = 8  # turns between looks at whether anything changed
+LOOKS = 8  # iterations between checks for changes
 
 
 def generate_binary_structure(rank: int, connectivity: int) -> Numbers:
-    """scipy.ndimage.generate_binary_structure: the neighbours of a point that differ along so many axes, of 3 along each."""
+    """scipy.ndimage.generate_binary_structure: the neighbours that differ along at most `connectivity` axes, 3 along each axis."""
     if rank < 1:
         return np.array(True)
     steps = np.abs(np.indices([3] * rank) - 1).sum(0)
@@ -32,7 +32,7 @@ def generate_binary_structure(rank: int, connectivity: int) -> Numbers:
 
 
 def _dilated(once: Numbers, iterations: int) -> Numbers:
-    """A structure dilated by itself, as the bits of an integer: a shift has the structure at another of its own points."""
+    """Return a structure dilated by itself, as the bits of an integer: a shift moves the structure to another of its points."""
     shape = [iterations * (n - 1) + 1 for n in once.shape]
     steps = np.ravel_multi_index(np.nonzero(np.atleast_1d(once)), shape or [1]).tolist()
     grown = 1
@@ -44,7 +44,7 @@ def _dilated(once: Numbers, iterations: int) -> Numbers:
 
 
 def iterate_structure(structure: Any, iterations: int, origin: Any = None) -> Any:
-    """scipy.ndimage.iterate_structure: a structure dilated by itself; with an origin, that of the result too."""
+    """scipy.ndimage.iterate_structure: a structure dilated by itself; with `origin`, also the result's origin."""
     once = np.asarray(structure) != 0
     grown = _dilated(once, iterations) if iterations > 1 else once
     if origin is None:
@@ -65,21 +65,21 @@ def binary_erosion(
     *,
     axes: Any = None,
 ) -> Any:
-    """scipy.ndimage.binary_erosion: whether all values of a structure around each point are true.
+    """scipy.ndimage.binary_erosion: true where all values of a structure around the point are true.
 
     Args:
-        input: a Field, or an array; what is not 0 is true.
+        input: a Field, or an array; values that are not 0 are true.
         structure: truth values over the axes; by default the point and its neighbours along the axes.
-        iterations: how many times; below 1, until nothing changes, which is looked at every few times.
+        iterations: number of iterations; below 1, until nothing changes, which is checked every few iterations.
         mask: where it is false the input's values stay; of the input's shape.
         output: a dtype, bool by default, or an array.
-        border_value: what is outside of the input.
-        origin: how far the structure lies towards the end of each axis: an integer, or one for each.
-        brute_force: SciPy's; results do not depend on it.
-        axes: those of the structure; by default all of the grid.
+        border_value: value outside of the input.
+        origin: shift of the structure towards the end of each axis: an integer, or one for each.
+        brute_force: an argument of SciPy; results do not depend on it.
+        axes: axes of the structure; by default all of the grid.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong structures, axes, masks or origins; a ValueError and a RuntimeError.
@@ -102,7 +102,7 @@ def binary_dilation(
     *,
     axes: Any = None,
 ) -> Any:
-    """scipy.ndimage.binary_dilation: whether any value of the structure turned around is true; as `binary_erosion`."""
+    """scipy.ndimage.binary_dilation: true where any value of the reflected structure is true; as `binary_erosion`."""
     step = BinaryStep(input, structure, border_value, origin, axes, dilating=True)
     return _repeated(input, step, iterations, mask, output)
 
@@ -157,15 +157,15 @@ def binary_hit_or_miss(
     *,
     axes: Any = None,
 ) -> Any:
-    """scipy.ndimage.binary_hit_or_miss: where one structure has only true values, and the other only false ones.
+    """scipy.ndimage.binary_hit_or_miss: true where one structure has only true values, and the other only false ones.
 
     Args:
-        input, output, axes: as of `binary_erosion`.
-        structure1, origin1: as of `binary_erosion`.
-        structure2, origin2: by default what `structure1` has not, and `origin1`.
+        input, output, axes: as in `binary_erosion`.
+        structure1, origin1: as in `binary_erosion`.
+        structure2, origin2: by default the complement of `structure1`, and `origin1`.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong structures, axes or origins; a ValueError and a RuntimeError.
@@ -196,7 +196,7 @@ def binary_propagation(
 def binary_fill_holes(
     input: Any, structure: Any = None, output: Any = None, origin: Any = 0, *, axes: Any = None
 ) -> Any:
-    """scipy.ndimage.binary_fill_holes: true also where what is outside cannot come to; as `binary_erosion`."""
+    """scipy.ndimage.binary_fill_holes: true also where the outside cannot reach; as `binary_erosion`."""
     open_ = ~_true(input)
     outside = BinaryStep(input, structure, 1, origin, axes, dilating=True)
     return as_output(~_repeated(open_ & False, outside, -1, open_, None), output)
@@ -206,7 +206,7 @@ def binary_fill_holes(
 
 
 class BinaryStep:
-    """An erosion or a dilation by a structure."""
+    """Erosion or dilation by a structure."""
 
     def __init__(
         self, field: Field, structure: Any, border: Any, origin: Any, axes: Any, dilating: bool = False
@@ -230,7 +230,7 @@ class BinaryStep:
 
     @property
     def links(self) -> Links | None:
-        """Which neighbours it connects, if these are connected from both sides, so that values spread in whole components."""
+        """Connected neighbours of a symmetric structure, by which values spread in whole components; else None."""
         shape, held = self.shape, self.held
         whole = self.axes == tuple(range(len(shape))) and held.shape == (3,) * len(shape) and not any(self.origin)
         if not (shape and whole and held[(1,) * len(shape)] and np.array_equal(held, np.flip(held))):

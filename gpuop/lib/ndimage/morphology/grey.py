@@ -1,4 +1,4 @@
-"""scipy.ndimage's morphology of grey values: erosion, dilation, and what is made of them."""
+"""Grey-value morphology of scipy.ndimage: erosion, dilation, and their combinations."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def grey_erosion(
     axes: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.grey_erosion: the least value of a window around each point, less the structure's.
+    """scipy.ndimage.grey_erosion: the minimum of a window around each point, less the structure's values.
 
     Args:
-        input, size, footprint, output, mode, cval, origin, axes, method: as of `minimum_filter`.
-        structure: numbers over the axes that are taken from the values; by default zeros over the window.
+        input, size, footprint, output, mode, cval, origin, axes, method: as in `minimum_filter`.
+        structure: numbers over the axes that are subtracted from the values; by default zeros over the window.
 
     Returns:
-        A lazy Field; of an array, an array of the same library.
+        A lazy Field; for an array, an array of the same library.
 
     Raises:
         ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
@@ -57,7 +57,7 @@ def grey_dilation(
     axes: Any = None,
     method: Any = None,
 ) -> Any:
-    """scipy.ndimage.grey_dilation: the greatest value of a window turned around, plus the structure's; as `grey_erosion`."""
+    """scipy.ndimage.grey_dilation: the maximum of a reflected window, plus the structure's values; as `grey_erosion`."""
     return _dilated(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes, method), output)
 
 
@@ -176,7 +176,7 @@ def black_tophat(
 
 
 class GreyWindow:
-    """What all of them take of a window and of what is around the field."""
+    """Window and border that grey-value operators share."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class GreyWindow:
         self.mode, self.cval, self.origin, self.axes, self.method = mode, cval, origin, axes, method
 
     def turned(self, field: Field) -> GreyWindow:
-        """The window turned around along each axis."""
+        """Return the window reflected along each axis."""
         axes = axes_of(self.axes, rank(field))
         sizes = footprint_of(self.size, self.footprint, len(axes), self.structure).shape
         shifts = each(self.origin, len(axes), "origin")

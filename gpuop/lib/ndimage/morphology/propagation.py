@@ -1,4 +1,4 @@
-"""What truth values come to within a mask, from neighbour to neighbour: a component of the mask has them everywhere, or nowhere."""
+"""Binary propagation within a mask: a component of the mask is filled as a whole if it has a seed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gpuop.ops.layout.gather import apart
 
 
 def flooded(seeds: Field, within: Field, links: Links) -> Field:
-    """Where a mask has points that are connected to a seed in it."""
+    """Return the components of a mask that have a seed."""
     trees, sown = forest(within, links), packed(seeds, links)
     return _reached(trees, _marks(trees, sown))
 
 
 def _marks(trees: Forest, sown: Field) -> Field:
-    """Which roots have a seed: a bit for each."""
+    """Return a bit for each root that has a seed."""
     links = trees.links
 
     def mark(word: OwnWord) -> None:
@@ -43,14 +43,14 @@ def _marks(trees: Forest, sown: Field) -> Field:
 
 
 def _place(root: Any, links: Links) -> tuple[Any, Any]:
-    """The word, and its bit."""
+    """Return the index of the root's word, and its bit."""
     row = root / links.columns
     column = root - row * links.columns
     return row * links.words + (column >> 5), k._convert_uint(1) << k._as_uint(column & 31)
 
 
 def _reached(trees: Forest, marks: Field) -> Field:
-    """The points whose root is marked."""
+    """Return the points whose root is marked."""
     links = trees.links
 
     def look_up(word: OwnWord) -> None:
