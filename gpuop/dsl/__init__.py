@@ -84,7 +84,7 @@ _NAMES: dict[str, Any] = {
     **functions.generated(),
     **threads.generated(),
 }
-OF_THE_GUIDE: dict[str, Any] = {  # which spells them so: types for annotations, and what Python asks of a shape
+OF_THE_GUIDE: dict[str, Any] = {  # names as the guide spells them: types for annotations
     "GPUExpression": Value,
     "GPUVariable": Variable,
     "GPUArrayVariable": ArrayVariable,

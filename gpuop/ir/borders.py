@@ -35,7 +35,7 @@ class Coordinate:
         return self.high is None or self.high >= self.n
 
     def near(self, reach: int) -> bool:
-        """Whether the coordinate is known to be at most `reach` steps outside, so that one correction suffices."""
+        """Return whether the coordinate is at most `reach` steps outside, so that one correction suffices."""
         return self.low is not None and self.high is not None and self.low >= -reach and self.high < self.n + reach
 
 
@@ -63,7 +63,7 @@ class Border:
 
     @property
     def name(self) -> str:
-        """What `Read.border` says."""
+        """The value of `Read.border`."""
         return "fill" if self.filled else self.word
 
 
@@ -71,7 +71,7 @@ class Border:
 
 
 def inside(b: Builder, c: Coordinate) -> Expr | None:
-    """Whether the coordinate lies in the field; None when it always does."""
+    """The condition that the coordinate lies in the field; None if it always does."""
     test = b.apply("ge", c.at, 0) if c.below else None
     if c.above:
         high = b.apply("lt", c.at, c.extent)

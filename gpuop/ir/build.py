@@ -27,7 +27,7 @@ def number(value: Any) -> Number | None:
 
 
 def conversion(target: Type, lanes: int) -> str:
-    """What converts a value of so many lanes to a type, as users write it."""
+    """The conversion of a value with this number of lanes to a type, as users write it."""
     return f"_convert_{Type(target.dtype, lanes)}(x)"
 
 

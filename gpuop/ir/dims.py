@@ -148,7 +148,7 @@ class Dims:
         return Dims.of([extents[self.number(name)] for name in names_of(names)])
 
     def number(self, name: str) -> int:
-        """Which of the axes has a name."""
+        """The number of the axis with a name."""
         if not name or name not in self.names:
             raise SemanticError(f"there is no dimension {name!r} in {self}")
         return self.names.index(name)

@@ -11,7 +11,7 @@ from gpuop.base.errors import SemanticError, meant
 
 
 class DTypeName(str):
-    """A dtype of fields: the string, such as "float32", that also equals NumPy's dtype and scalar type of that name.
+    """A dtype of fields: the string, such as "float32", that also equals the NumPy dtype and scalar type of that name.
 
     "unorm8" equals itself only, as NumPy has none such. Its hash is the string's: sets and keys of dicts are to be names.
     There is one object for each name (`dtype_name` gives it).
@@ -36,7 +36,7 @@ class DTypeName(str):
 
     @property
     def name(self) -> str:
-        """As of NumPy's dtypes, like the other three; `np.dtype(f.dtype)` has all of them."""
+        """As of NumPy dtypes, like the other three; `np.dtype(f.dtype)` has all of them."""
         return str(self)
 
     @property
@@ -67,9 +67,7 @@ def dtype_name(dtype: Any) -> DTypeName:
     if isinstance(dtype, str) and dtype in FIELD_DTYPES:
         return FIELD_DTYPES[dtype]
     name = str(dtype)
-    if isinstance(
-        dtype, (str, type, np.dtype)
-    ):  # of others NumPy takes their `.dtype`, in some versions with a warning
+    if isinstance(dtype, (str, type, np.dtype)):  # for others NumPy takes `.dtype`, in some versions with a warning
         with suppress(TypeError, ValueError):
             name = str(np.dtype(dtype).newbyteorder("=").name)
     if isinstance(dtype, int):

@@ -28,11 +28,11 @@ class Layout:
     behind: int | None = None
 
     def in_rows(self) -> bool:
-        """Whether points beside one another in a row are neighbours in memory."""
+        """Return whether neighbouring points of a row are neighbours in memory."""
         return self.point[-1:] in ((), (1,))
 
     def aligned(self, count: int) -> bool:
-        """Whether one access takes so many neighbours, wherever they begin at a column that is a multiple of their number."""
+        """Return whether one access can take `count` neighbours from any column that is a multiple of `count`."""
         if self.behind is None or not self.in_rows():
             return count == 1
         return math.gcd(count, self.behind, self.element, self.row or 0, *self.point[:-1]) == count

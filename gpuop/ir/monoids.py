@@ -37,15 +37,15 @@ class Monoid:
 
     @property
     def numpy(self) -> Any:
-        """The ufunc of NumPy that is the operation."""
+        """The NumPy ufunc of the operation."""
         return OPS[self.name].numpy
 
     def identity(self, dtype: DType) -> float:
-        """What changes no value of a type; sums of floats begin with 0, as users see, which changes -0."""
+        """The identity element of a type; for sums of floats it is 0, the visible start value, which changes -0."""
         return self.between(*dtype.ends)
 
     def neutral(self, dtype: DType) -> float:
-        """The same, and of floats one that leaves -0 as it is."""
+        """The identity element, which for floats also preserves -0."""
         if dtype.kind != "f":
             return self.identity(dtype)
         return -0.0 if self.name == "add" else float(self.identity(dtype))
@@ -76,13 +76,13 @@ MONOIDS = {
 
 
 def joined_by(op: str) -> Monoid | None:
-    """What combines the results of an atomic operation that different threads have made; None where their order matters."""
+    """The monoid that combines the results of an atomic operation of several threads; None if their order matters."""
     monoid = MONOIDS.get("add" if op == "sub" else op)
     return monoid if monoid and monoid.atomic else None
 
 
 def output_atomics(kernel: Kernel) -> list[tuple[Atomic, FieldParam]]:
-    """The atomic operations on outputs, and these; a result that nobody wants is none."""
+    """The atomic operations on outputs, each with its output; dead code is left out."""
     if not any(isinstance(memory, FieldParam) for memory in updated(kernel.body)):
         return []
     found = (stmt for stmt in walk(without_dead_code(kernel).body) if isinstance(stmt, Atomic))

@@ -57,7 +57,7 @@ class DType:
         return _dtype, (self.c,)
 
     def holds(self, value: bool | int | float) -> bool:
-        """Whether the number is representable: integers exactly, floating values without overflow."""
+        """Return whether the number is representable: integers exactly, floating values without overflow."""
         if self.kind == "b":
             return isinstance(value, bool)
         if self.kind == "f":
@@ -154,7 +154,7 @@ class Shape(tuple[int, ...]):
 
     @property
     def dimensions(self) -> int:
-        """How many extents there are."""
+        """The number of extents."""
         return len(self)
 
     @property
@@ -240,7 +240,7 @@ class FieldType(NearNames):
 
     @property
     def tensor_points(self) -> int:
-        """How many elements a tensor has; 1 of scalars."""
+        """The number of elements of a tensor; 1 for scalars."""
         return self.tensor_shape.points
 
     @cached_property

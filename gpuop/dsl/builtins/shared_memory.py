@@ -21,7 +21,7 @@ from gpuop.ir.types import BY_NUMPY, INT, Type
 UNNAMED = "shared"  # memory of groups that no name is given to
 CONSTANT_BYTES = 64512  # devices have 65,536 for constant memory, and drivers put more into it
 MANY_WEIGHTS = '; sums with so many weights are `gpuop.ndimage.convolve(f, weights, method="fft")`'
-LONGEST_SIDE = 256  # of windows of weights: arrays with longer ones are pictures or tables
+LONGEST_SIDE = 256  # limit for windows of weights: larger arrays are pictures or tables
 _MADE_OF = "a constant table is made of numbers that are known in Python"
 Declared = TypeVar("Declared")
 

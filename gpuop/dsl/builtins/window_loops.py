@@ -15,8 +15,8 @@ from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.value import Value, apply
 from gpuop.ir.types import is_integer
 
-MOST_WRITTEN_OUT = 256  # numbers of a window whose turns are expanded
-MOST_DIMENSIONS = 3  # of a table
+MOST_WRITTEN_OUT = 256  # most numbers of a window whose loop is unrolled
+MOST_DIMENSIONS = 3  # limit of a table
 
 
 class _window(_for):

@@ -12,7 +12,7 @@ class HasArray(Protocol):
     """NumPy arrays and scalars, host arrays of other libraries, and Fields."""
 
     def __array__(self) -> Any:
-        """NumPy's array of the values."""
+        """A NumPy array of the values."""
         ...
 
 
@@ -26,7 +26,7 @@ class HasDLPack(Protocol):
 
 ArrayLike: TypeAlias = HasArray | HasDLPack | list[Any] | tuple[Any, ...] | int | float | complex
 FieldOrArray: TypeAlias = ArrayLike  # a Field has `__array__`; the result is a Field, or an array of the same library
-Axis: TypeAlias = SupportsIndex | str  # of `array_shape`: a number, or the name of a dimension
+Axis: TypeAlias = SupportsIndex | str  # an axis of `array_shape`: a number, or the name of a dimension
 Axes: TypeAlias = Axis | Sequence[Axis] | None  # None is all of them
 Whole: TypeAlias = SupportsIndex
 Wholes: TypeAlias = Whole | Sequence[Whole]  # one for all axes, or one for each

@@ -27,7 +27,7 @@ class Conversions:
     def numpy(self) -> Array:
         raise NotImplementedError
 
-    # --- Python's numbers -----------------------------------------------------------------------------------------
+    # --- Python numbers -------------------------------------------------------------------------------------------
 
     def _scalar(self, what: str) -> Any:
         if self.type.array_shape.points != 1 or self.type.field_shape:
@@ -77,8 +77,8 @@ class Conversions:
         """A field of another dtype, converted as kernels write: integers truncate and saturate, bool is `!= 0`.
 
         Args:
-            dtype: NumPy's, or its name, or "unorm8".
-            copy: as of NumPy's arrays; fields do not change, so it makes no difference.
+            dtype: a NumPy dtype or its name, or "unorm8".
+            copy: as of NumPy arrays; fields do not change, so it makes no difference.
 
         Returns:
             A Field of the same shapes.

@@ -142,7 +142,7 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
 
     @property
     def dtype(self) -> DTypeName:
-        """The name, which also equals NumPy's dtype: `field.dtype == np.float32`; "unorm8" has none."""
+        """The name, which also equals the NumPy dtype: `field.dtype == np.float32`; "unorm8" has none."""
         return self.type.dtype
 
     def __repr__(self) -> str:

@@ -71,7 +71,7 @@ class Services(Protocol):
         ...
 
 
-above: Services  # of `gpuop/providers.py`
+above: Services  # provided by `gpuop/providers.py`
 
 if not TYPE_CHECKING:
 
@@ -128,7 +128,7 @@ class Registry(dict[str, Function]):
         return super().__iter__()
 
 
-# NumPy's functions that take fields, called with a name, arguments and keywords
+# NumPy functions that take fields, called with a name, arguments and keywords
 array_functions = Registry[Callable[[str, Any, Any], Any]](
     {
         "": "gpuop.ops.array_functions",
@@ -137,7 +137,7 @@ array_functions = Registry[Callable[[str, Any, Any], Any]](
         **dict.fromkeys(OF_LINALG, "gpuop.lib.linalg.numpy_names"),
     }
 )
-# host algebra by NumPy's names
+# host algebra under NumPy names
 algebra = Registry[Callable[..., "Field"]](
     {
         "": "gpuop.ops.elementwise.algebra",

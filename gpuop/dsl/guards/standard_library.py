@@ -29,7 +29,7 @@ OF_PATHS = {
     "read_bytes", "read_text", "readlink", "resolve", "rglob", "samefile", "stat", "walk",
 }  # fmt: skip
 OF_LOGGERS = {"getEffectiveLevel", "hasHandlers", "isEnabledFor"}
-SETTINGS = ("disabled", "level")  # of a logger, compared by value
+SETTINGS = ("disabled", "level")  # attributes of a logger that are compared by value
 
 
 def is_steady(value: Any) -> bool:

@@ -25,7 +25,7 @@ EQUAL_BUT_OTHER = (
     frozenset,
     FieldType,
 )  # types with equal values that differ, such as 0.0 and -0.0
-MOST_NUMBERS = 4096  # of one constant, which is compiled in
+MOST_NUMBERS = 4096  # limit of one constant, which is compiled in
 DEEPEST = 32
 
 

@@ -41,9 +41,9 @@ def is_chained(frame: FrameType) -> bool:
     """True if the first part of a chained comparison, as of `a < x < b`, is asked for its truth."""
     at = position(frame.f_code, frame.f_lasti)
     before = [i.opname for i in reversed(instructions(frame.f_code)[:at]) if i.opname not in ("CACHE", "EXTENDED_ARG")]
-    while before and before[0] in ("COPY", "TO_BOOL"):  # of the result
+    while before and before[0] in ("COPY", "TO_BOOL"):  # these act on the result
         del before[0]
-    return len(before) > 1 and before[0] == "COMPARE_OP" and before[1] in ("COPY", "ROT_THREE")  # of the middle value
+    return len(before) > 1 and before[0] == "COMPARE_OP" and before[1] in ("COPY", "ROT_THREE")  # middle value
 
 
 def _assigned(code: CodeType, offset: int) -> Names | None:

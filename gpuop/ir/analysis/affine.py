@@ -30,17 +30,17 @@ class Affine:
 
     @property
     def varies(self) -> bool:
-        """Whether it has positions."""
+        """True if the sum has positions."""
         return bool(self.parts)
 
     @property
     def is_exact(self) -> bool:
-        """Whether the number is known."""
+        """True if the interval is a single number."""
         return self.low is not None and self.low == self.high
 
     @property
     def number(self) -> int:
-        """The number of one that is exact."""
+        """The number of an exact interval."""
         assert self.low is not None and self.is_exact
         return self.low
 

@@ -30,7 +30,7 @@ class Surrounding:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the own point alone."""
+        """True if it is the own point alone."""
         return not any(self.low) and not any(self.high)
 
 
@@ -62,7 +62,7 @@ def _footprint(kernel: Kernel, read: Read, ranges: _Ranges) -> Surrounding | Non
 
 
 class _Ranges:
-    """What is known of integers: sums of positions, constants and counters with constant bounds."""
+    """Affine forms of integers: sums of positions, constants and counters with constant bounds."""
 
     def __init__(self) -> None:
         self.known: dict[Var, Affine] = {}

@@ -14,7 +14,7 @@ from gpuop.ir.ops import OPS
 from gpuop.ir.types import SMALL_TENSOR
 from gpuop.ir.visit import blocks, loop_values, values, walk_expr
 
-MOST_STATEMENTS = 10_000  # of a kernel
+MOST_STATEMENTS = 10_000  # limit of a kernel
 MOST_NESTED = 64  # blocks in one another; a compiler of C need not take more than 127
 FUNCTION = 20  # statements that a function's text is, which compilers put in its place
 MOST_NEIGHBOURS = 320  # reads of other points in a kernel that computes what it reads: NVRTC takes 0.7 s
@@ -22,7 +22,7 @@ NEIGHBOUR = 1  # statement more that a read of another point is, for its address
 
 
 def size(block: Block, hinted: bool = False) -> int:
-    """How large a block is: loops count once, or as often as their hints ask compilers to have them."""
+    """The size of a block in statements: loop bodies count once, or as often as their hints ask compilers to unroll them."""
     total = 0
     for stmt in block:
         total += 1 + sum(_more(e) for value in values(stmt) for e in walk_expr(value))
@@ -32,7 +32,7 @@ def size(block: Block, hinted: bool = False) -> int:
 
 
 def _more(expr: Expr) -> int:
-    """What an expression adds to its statement."""
+    """The statements that an expression adds to its own."""
     if isinstance(expr, Apply):
         lanes = expr.type.lanes if expr.type.lanes <= SMALL_TENSOR else 1  # a CPU's vector is a call
         return FUNCTION * lanes if OPS[expr.op].ulp else 0
@@ -45,7 +45,7 @@ def _is_field(load: Load) -> bool:
 
 
 def neighbours(block: Block, counts: Callable[[Read], bool] = lambda read: True) -> int:
-    """How many reads of other points the text of a block has, where loops that are to be expanded are."""
+    """The number of reads of other points in a block after its loops to be unrolled are unrolled."""
     total = 0
     for stmt in block:
         read = (e for value in values(stmt) for e in walk_expr(value) if isinstance(e, Read) and e.point is not None)
@@ -57,7 +57,7 @@ def neighbours(block: Block, counts: Callable[[Read], bool] = lambda read: True)
 
 
 def copies(stmt: Stmt) -> int:
-    """How often compilers are asked to have the blocks of a statement."""
+    """The number of copies of a statement's blocks that unrolling hints ask of compilers."""
     if not isinstance(stmt, For) or not isinstance(stmt.unroll, int) or stmt.unroll == 1:
         return 1
     known = loop_values(stmt)
@@ -66,7 +66,7 @@ def copies(stmt: Stmt) -> int:
 
 
 def deepest(block: Block) -> tuple[int, Stmt | None]:
-    """How many blocks are in one another, and the first statement that opens the innermost one."""
+    """The depth of nested blocks, and the first statement that opens the innermost one."""
     found: tuple[int, Stmt | None] = (0, None)
     pending = [(1, stmt) for stmt in reversed(block) if blocks(stmt)]
     while pending:

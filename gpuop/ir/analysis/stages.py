@@ -33,11 +33,11 @@ def levels(kernel: Kernel) -> list[list[FieldParam]]:
 
 
 class _Levels:
-    """How many stages come before what a kernel computes: one after that of the latest intermediate that it is made of.
+    """The stages of a kernel's values: each is one after the stage of the latest intermediate that it depends on.
 
     Attributes:
-        fields: of intermediates, the stage that makes them.
-        known: of variables and arrays, the stage that they can be computed in.
+        fields: for each intermediate, the stage that computes it.
+        known: for each variable and array, the first stage that can compute it.
     """
 
     def __init__(self, intermediates: Iterable[FieldParam]) -> None:
@@ -46,7 +46,7 @@ class _Levels:
 
     def block(self, block: Block) -> None:
         for stmt in block:
-            needed = max(map(self.expr, expressions((stmt,))), default=0)  # of conditions and loops all that is inside
+            needed = max(map(self.expr, expressions((stmt,))), default=0)  # conditions and loops include their bodies
             for inner in walk((stmt,)):
                 for symbol in (bound_by(inner), written_by(inner)):
                     table: dict[Any, int] = self.fields if isinstance(symbol, FieldParam) else self.known

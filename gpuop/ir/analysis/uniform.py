@@ -55,7 +55,7 @@ class Uniformity:
                 ir.assert_never(expr)
 
     def cause(self, stmt: ir.Stmt) -> ir.Stmt | None:
-        """What may keep some threads from a statement; None where all reach it together."""
+        """The statement that may keep some threads from this one; None if all reach it together."""
         return self.divergent.get(id(stmt))
 
     def _block(self, block: ir.Block, cause: ir.Stmt | None) -> None:
@@ -98,7 +98,7 @@ class Uniformity:
                 ir.assert_never(stmt)
 
     def _is_common(self, stmt: ir.Collective) -> bool:
-        """Whether all threads get one value of what they do together."""
+        """Return whether all threads get the same value from a collective."""
         everywhere = not stmt.over or self.several <= {stmt.over}
         return stmt.kind in ("reduce", "ballot", "select", "broadcast") and everywhere and not self.grid
 

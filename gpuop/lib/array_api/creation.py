@@ -1,4 +1,4 @@
-"""The standard's functions that make arrays: grids of scalars."""
+"""Creation functions of the array API standard: arrays are grids of scalars."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpuop.ops.layout.gather import Place, Reading, gathered
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Field:
-    """`asarray` of the array API standard: of Python's numbers int64, float32, complex64 and bool."""
+    """`asarray` of the array API standard: Python numbers become int64, float32, complex64 and bool."""
     check_device(device)
     if isinstance(obj, Field):
         return obj if dtype is None else astype(obj, dtype)
@@ -37,7 +37,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Field:
-    """`from_dlpack` of the array API standard; what is on a device is copied, unless it is immutable."""
+    """`from_dlpack` of the array API standard; an array on a device is copied, unless it is immutable."""
     return asarray(x, device=device, copy=copy)
 
 
@@ -112,7 +112,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     shape = (n_rows, n_rows if n_cols is None else n_cols)
     shift = max(
         -shape[0], min(whole_number(k, "`k`, a number of a diagonal,"), shape[1])
-    )  # of any size, and kernels' are int
+    )  # clipped, as kernels have int
 
     def value(at: Place, _: Reading) -> Any:
         return dsl._where(at[1] - at[0] == shift, 1, 0)

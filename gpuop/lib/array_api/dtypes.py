@@ -1,4 +1,4 @@
-"""The standard's dtypes, and its functions of them."""
+"""Dtypes and data type functions of the array API standard."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ DEFAULTS = {"b": DTYPES["bool"], "i": DTYPES["int64"], "f": DTYPES["float32"], "
 
 
 def default_of(value: Any) -> DTypeName:
-    """The dtype of Python's numbers: int64, float32, complex64, bool."""
+    """The dtype of Python numbers: int64, float32, complex64, bool."""
     return DEFAULTS[np.asarray(value).dtype.kind.replace("u", "i")]
 
 
 def check_device(device: Any) -> None:
-    """Refuse what is not the device in use."""
+    """Refuse all devices but the one in use."""
     if device is not None and device != services.above.device_in_use():
         raise ArgumentError(f"fields are evaluated on the device in use, not on {device!r}: `gp.use_device` chooses it")
 
 
 @dataclass(frozen=True)
 class FloatingInfo:
-    """What `finfo` says: Python's numbers."""
+    """The result of `finfo`, in Python numbers."""
 
     bits: int
     eps: float
@@ -52,7 +52,7 @@ class FloatingInfo:
 
 @dataclass(frozen=True)
 class IntegerInfo:
-    """What `iinfo` says: Python's numbers."""
+    """The result of `iinfo`, in Python numbers."""
 
     bits: int
     max: int
@@ -65,7 +65,7 @@ def _dtype(given: Any) -> DTypeName:
 
 
 def finfo(type: Any, /) -> FloatingInfo:
-    """`finfo` of the array API standard; of complex numbers that of their parts."""
+    """`finfo` of the array API standard; for complex dtypes that of their parts."""
     name = _dtype(type)
     if np.dtype(name).kind not in "fc":
         raise ArgumentError(f"finfo: {name} has no floating numbers")

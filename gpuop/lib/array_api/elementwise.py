@@ -1,4 +1,4 @@
-"""The standard's elementwise functions: host algebra's, by the standard's names."""
+"""Elementwise functions of the array API standard: host algebra under the names of the standard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the namespace says of itself: devices, dtypes, and what it can do."""
+"""Namespace inspection of the array API standard: devices, dtypes and capabilities."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ VERSIONS = ("2022.12", "2023.12", "2024.12")
 
 
 class NamespaceInfo:
-    """The standard's inspection API, what `__array_namespace_info__` gives."""
+    """The inspection API of the standard, the result of `__array_namespace_info__`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """No boolean indices; shapes that follow from values are evaluated; as many axes as arrays of the host have."""
+        """The capabilities: no boolean indices; data-dependent shapes, by evaluation; as many axes as host arrays."""
         return {"boolean indexing": False, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
@@ -24,7 +24,7 @@ class NamespaceInfo:
         return services.above.device_in_use()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DTypeName]:
-        """Those of Python's numbers, and of indices."""
+        """The default dtypes of Python numbers and of indices."""
         return {
             "real floating": DEFAULTS["f"],
             "complex floating": DEFAULTS["c"],
@@ -37,7 +37,7 @@ class NamespaceInfo:
         return [self.default_device()]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DTypeName]:
-        """Those of the standard, but complex128; a device may lack float64."""
+        """The dtypes of the standard except complex128; a device may lack float64."""
         if kind is None:
             return dict(DTYPES)
         kinds = kind if isinstance(kind, tuple) else (kind,)

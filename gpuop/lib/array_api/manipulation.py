@@ -1,4 +1,4 @@
-"""The standard's functions of shapes, of places, and of products: axes are the grid's."""
+"""Manipulation, indexing and linear algebra functions of the array API standard: axes are the grid's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def permute_dims(x: Field, /, axes: Any) -> Field:
 
 
 def repeat(x: Field, repeats: Any, /, *, axis: int | None = None) -> Field:
-    """`repeat` of the array API standard; how often is evaluated, as the shape follows from it."""
+    """`repeat` of the array API standard; the repeats are evaluated, as the shape depends on them."""
     return reorder.repeat(x, repeats.numpy() if isinstance(repeats, Field) else repeats, axis)
 
 
@@ -108,7 +108,7 @@ def tensordot(x1: Field, x2: Field, /, *, axes: Any = 2) -> Field:
 
 
 def vecdot(x1: Field, x2: Field, /, *, axis: int = -1) -> Field:
-    """`vecdot` of the array API standard: the sum of products, of the first one's conjugates."""
+    """`vecdot` of the array API standard: the sum of products; x1 is conjugated."""
     return products.vecdot(x1, x2, axis)  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""The standard's functions of many values: sums, extremes, places, order and sets."""
+"""Statistical, searching, sorting and set functions of the array API standard."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sort(x: Field, /, *, axis: int = -1, descending: bool = False, stable: bool 
 
 
 def argsort(x: Field, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Field:
-    """`argsort` of the array API standard; stable either way."""
+    """`argsort` of the array API standard; always stable."""
     if not descending:
         return sorts.argsort(x, axis)
     extent = x.shape[numbered(axis, *of_field(x))]

@@ -50,7 +50,7 @@ def svdvals(x: Any) -> Any:
         As of `det`.
 
     Raises:
-        LinAlgError, UnsupportedError: as of `det`; also complex ones.
+        LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices.
     """
     given = Given("svdvals", x, square=False)
     count = min(given.rows, given.columns)

@@ -24,7 +24,7 @@ LARGE = 8  # least x for which the series has double precision
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None, loc: Any = 0.0, scale: Any = 1.0) -> Field:
-    """Numbers of a normal distribution: by its inverse, of 32 bits (float64: 64), so float32's are within 6.4 deviations.
+    """Normally distributed numbers, by the inverse distribution of 32 random bits (float64: 64): float32 within 6.4 deviations.
 
     Args:
         key, shape: as of `bits`.
@@ -44,7 +44,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, loc: Any = 0.0, scale: 
 
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) -> Field:
-    """Numbers of an exponential distribution, as numpy.random.Generator.exponential.
+    """Exponentially distributed numbers, as numpy.random.Generator.exponential.
 
     Args:
         key, shape: as of `bits`.
@@ -70,16 +70,16 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) 
 
 
 def poisson(key: Any, lam: Any = 1.0, shape: Any = None, dtype: Any = None) -> Field:
-    """How many events there are, of which each is as likely at any time, as numpy.random.Generator.poisson.
+    """Poisson-distributed numbers, as numpy.random.Generator.poisson.
 
-    Below a mean of 10 the times between them are added up, of 24 bits each; above it numbers are proposed and rejected, in
-    float64. W. Hörmann, "The transformed rejection method for generating Poisson random variables" (1993).
+    Below a mean of 10, exponential waiting times of 24 random bits each are added; above, by transformed rejection in float64:
+    W. Hörmann, "The transformed rejection method for generating Poisson random variables" (1993).
 
     Args:
         key: as of `bits`.
         lam: the mean: a number or a Field, from 0 to 1e9.
         shape: as of `bits`; by default that of `lam`.
-        dtype: int32 by default, or another one of integers.
+        dtype: int32 by default, or another integer dtype.
 
     Returns:
         A lazy Field.
@@ -87,7 +87,7 @@ def poisson(key: Any, lam: Any = 1.0, shape: Any = None, dtype: Any = None) -> F
     Raises:
         ArgumentError: a mean below 0, or above 1e9; a ValueError.
         SemanticError: as of `uniform`.
-        DeviceError: the device has no float64, where a mean is 10 or more, or a Field.
+        DeviceError: the device has no float64, and the mean is 10 or more, or a Field.
     """
     given = shape if shape is not None else lam.type if isinstance(lam, Field) else ()
     if isinstance(given, FieldType) and given.element.kind not in "iu":

@@ -50,16 +50,16 @@ def _restored(low: int, high: int, name: str) -> Key:
 
 
 def key(seed: Any) -> Field:
-    """A key, of which all random numbers are made: the same of it always, wherever they are computed.
+    """A key, from which random numbers are computed: the same key gives the same numbers on all devices.
 
     Args:
-        seed: an integer, of which 64 bits count; or a 0D Field of integers.
+        seed: an integer, of which the low 64 bits are used; or a 0D Field of integers.
 
     Returns:
         A key: a 0D field of two uint32, which is passed to kernels by value.
 
     Raises:
-        SemanticError: no integer.
+        SemanticError: the seed is no integer.
     """
     if isinstance(seed, Field):
         return _made("key", [_integer_field("key", seed)], lambda: _words(k._readTensor(seed)))
@@ -68,17 +68,17 @@ def key(seed: Any) -> Field:
 
 
 def split(key: Field, num: int = 2) -> tuple[Field, ...]:
-    """New keys of one, whose numbers have nothing to do with one another: `key, own = gp.random.split(key)`.
+    """New keys from one, whose numbers are independent: `key, own = gp.random.split(key)`.
 
     Args:
-        key: of `gp.random.key`; it is not used again.
-        num: how many.
+        key: a key as of `gp.random.key`; do not use it again.
+        num: the number of keys.
 
     Returns:
         A tuple of keys.
 
     Raises:
-        SemanticError: no key, or no number of keys.
+        SemanticError: `key` is no key, or `num` no number of keys.
     """
     count = _integer("split", num)
     if count < 0:
@@ -87,17 +87,17 @@ def split(key: Field, num: int = 2) -> tuple[Field, ...]:
 
 
 def fold_in(key: Field, data: Any) -> Field:
-    """A new key of a key and a number, such as that of a frame: `own = gp.random.fold_in(key, n)`.
+    """A new key from a key and a number, such as that of a frame: `own = gp.random.fold_in(key, n)`.
 
     Args:
-        key: of `gp.random.key`.
-        data: an integer, of which 64 bits count; or a 0D Field of integers, as one that a graph counts its steps in.
+        key: a key as of `gp.random.key`.
+        data: an integer, of which the low 64 bits are used; or a 0D Field of integers, such as the step counter of a graph.
 
     Returns:
         A key.
 
     Raises:
-        SemanticError: no key, or no integer.
+        SemanticError: `key` is no key, or `data` no integer.
     """
     return _derived("fold_in", key, data, FOLDED)
 

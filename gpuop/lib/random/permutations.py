@@ -20,15 +20,15 @@ from gpuop.ops.sort.sorts import argsort
 
 @takes_arrays("x")
 def permutation(key: Any, x: Any, axis: int = 0) -> Any:
-    """Numbers, or what lies along an axis, in random order, as numpy.random.Generator.permutation: 64 random bits each are sorted.
+    """Integers, or slices along an axis, in random order, as numpy.random.Generator.permutation: 64 random bits each are sorted.
 
     Args:
         key: as of `bits`.
-        x: how many numbers from 0 on; or a Field, or an array.
-        axis: of the Field: what lies at one place of it stays together.
+        x: the number of integers, from 0 on; or a Field, or an array.
+        axis: the axis of the Field; its slices are permuted as wholes.
 
     Returns:
-        A lazy Field, of numbers in int32; of an array, an array of the same library.
+        A lazy Field; integers are int32. For an array, an array of the same library.
 
     Raises:
         SemanticError: no key, or no such axis.
@@ -43,20 +43,20 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
 
 @takes_arrays("a")
 def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Any:
-    """Some of what there is, as numpy.random.Generator.choice.
+    """A random sample of integers, or of slices along an axis, as numpy.random.Generator.choice.
 
     Args:
         key, shape: as of `bits`; the shape is a tuple or an integer.
-        a: how many numbers there are from 0 on; or a Field, or an array, of which parts along an axis are chosen.
+        a: the number of integers, from 0 on; or a Field, or an array, whose slices along an axis are chosen.
         replace: whether one may be chosen again.
-        p: how likely each is: a list, an array or a Field of one dimension; all are equally likely by default.
-        axis: of the Field.
+        p: the probability of each: a list, an array or a Field of one dimension; uniform by default.
+        axis: the axis of the Field.
 
     Returns:
-        A lazy Field, of numbers in int32; of an array, an array of the same library.
+        A lazy Field; integers are int32. For an array, an array of the same library.
 
     Raises:
-        ArgumentError: more than there are, or another number of probabilities; a ValueError.
+        ArgumentError: a sample larger than the population without `replace`, or a wrong number of probabilities; a ValueError.
         SemanticError: no key, or no such axis.
     """
     field = arange(a) if is_integer(a) else as_field(a)

@@ -18,15 +18,15 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Field:
     """Unsigned integers of random bits.
 
     Args:
-        key: of `gp.random.key`, `split` or `fold_in`; the same key gives the same bits, and other functions related numbers.
-        shape: of the grid: an int or a tuple; or a FieldType, whose tensors have numbers of their own.
+        key: a key of `gp.random.key`, `split` or `fold_in`; a key always gives the same bits; other functions give related numbers.
+        shape: the grid's shape, an int or a tuple; or a FieldType, each of whose tensor elements has its own number.
         dtype: uint32 by default, or uint8, uint16, uint64.
 
     Returns:
-        A lazy Field: it fuses with what uses it, and its bits are the same everywhere.
+        A lazy Field: it fuses with its consumers, and its bits are the same on all devices.
 
     Raises:
-        SemanticError: no key; a shape or a dtype that such fields do not have.
+        SemanticError: no key; an unsupported shape or dtype.
     """
     kind = declared("bits", shape, dtype, "uint32", "u")
     width = kind.element.bits
@@ -39,18 +39,18 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Field:
 
 
 def uniform(key: Any, shape: Any = (), dtype: Any = None, low: Any = 0.0, high: Any = 1.0) -> Field:
-    """Numbers that are equally likely from `low` to `high`, in steps of 2⁻²⁴ of float32, 2⁻⁵³ of float64, 2⁻¹¹ of float16.
+    """Uniformly distributed numbers in [low, high), from steps of 2⁻²⁴ in float32, 2⁻⁵³ in float64, 2⁻¹¹ in float16.
 
     Args:
         key, shape: as of `bits`.
         dtype: float32 by default, or float64, float16.
-        low, high: numbers or Fields; 1 is not reached, and another `high` only by rounding.
+        low, high: numbers or Fields; a `high` of 1 is never reached, another `high` only by rounding.
 
     Returns:
         A lazy Field.
 
     Raises:
-        SemanticError: as of `bits`; what does not broadcast to the shape.
+        SemanticError: as of `bits`; `low` or `high` do not broadcast to the shape.
     """
     kind = declared("uniform", shape, dtype, "float32", "f")
     count = 2 if kind.dtype == "float64" else 1
@@ -59,11 +59,11 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, low: Any = 0.0, high: 
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Field:
-    """Truth values, which are true with a probability.
+    """Bernoulli trials: bools that are true with a probability.
 
     Args:
         key: as of `bits`.
-        p: the probability: a number, or a Field.
+        p: the probability, a number or a Field.
         shape: as of `bits`; by default that of `p`.
 
     Returns:
@@ -78,19 +78,19 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Field:
 
 
 def integers(key: Any, low: Any, high: Any = None, shape: Any = (), dtype: Any = None, endpoint: bool = False) -> Field:
-    """Integers that are equally likely, as numpy.random.Generator.integers: each to 2⁻³² of its share, of 64 bits 2⁻⁶⁴.
+    """Uniformly distributed integers, as numpy.random.Generator.integers: probabilities to 2⁻³² of their values, of 64 bits 2⁻⁶⁴.
 
     Args:
         key, shape: as of `bits`.
-        low, high: from the first one to what comes before the last one; of one alone it is `high`, and 0 is `low`.
-        dtype: int32 by default, or another one of integers.
-        endpoint: whether `high` is among them.
+        low, high: the range, without `high`; a single number is `high`, and `low` is 0.
+        dtype: int32 by default, or another integer dtype.
+        endpoint: whether `high` is included.
 
     Returns:
         A lazy Field.
 
     Raises:
-        SemanticError: as of `bits`; no integers between, or not of the dtype.
+        SemanticError: as of `bits`; the range is empty, or exceeds the dtype.
     """
     kind = declared("integers", shape, dtype, "int32", "iu")
     first, last = (0, low) if high is None else (low, high)
