@@ -42,20 +42,20 @@ def distance_transform_edt(
     distances: Any = None,
     indices: Any = None,
 ) -> Any:
-    """scipy.ndimage.distance_transform_edt: how far each point of a mask is from the nearest one outside of it.
+    """scipy.ndimage.distance_transform_edt: the distance of each point of a mask from the nearest point outside of it.
 
     Args:
-        input: a Field of scalars, or an array; what is not 0 is in the mask.
-        sampling: the distance of neighbours: a number, or one for each axis; 1 by default.
-        return_distances, return_indices: what is wanted: lengths, float64; and the coordinates of the nearest points, int32, with
-            the axes first. Which of points that are as near is given may differ between devices.
-        distances, indices: arrays that they go into instead.
+        input: a Field of scalars, or an array; points that are not 0 are in the mask.
+        sampling: the spacing of points: a number, or one for each axis; 1 by default.
+        return_distances, return_indices: results to return: distances, float64; and the coordinates of the nearest points, int32,
+            with the axes first. Ties between equally near points may be broken differently on different devices.
+        distances, indices: arrays that the results go into instead.
 
     Returns:
         Lazy Fields, or arrays of the input's library: the distances, the indices, or a tuple of both.
 
     Raises:
-        ArgumentError: nothing is wanted, or arrays of wrong shapes or dtypes; a ValueError and a RuntimeError.
+        ArgumentError: no result is asked for, or arrays have wrong shapes or dtypes; a ValueError and a RuntimeError.
         UnsupportedError: arrays beside a Field; a TypeError.
     """
     lengths = None if sampling is None else _sampled(sampling, _rank(input))
@@ -71,7 +71,7 @@ def distance_transform_cdt(
     distances: Any = None,
     indices: Any = None,
 ) -> Any:
-    """scipy.ndimage.distance_transform_cdt: as `distance_transform_edt`, in steps to neighbours: int32, -1 if nothing is outside.
+    """scipy.ndimage.distance_transform_cdt: `distance_transform_edt` in steps between neighbours: int32, -1 if nothing is outside.
 
     Args:
         metric: "chessboard", or "taxicab", "cityblock", "manhattan"; or the structure of either.
@@ -92,10 +92,10 @@ def distance_transform_bf(
     distances: Any = None,
     indices: Any = None,
 ) -> Any:
-    """scipy.ndimage.distance_transform_bf: as the others, by name of the metric; numbers of steps are uint32.
+    """scipy.ndimage.distance_transform_bf: distances by the name of a metric; numbers of steps are uint32.
 
     Args:
-        metric: "euclidean", for which `sampling` counts, "chessboard", "taxicab", "cityblock" or "manhattan".
+        metric: "euclidean", which `sampling` applies to, "chessboard", "taxicab", "cityblock" or "manhattan".
     """
     name = NAMES.get(str(metric).lower())
     if name is None:

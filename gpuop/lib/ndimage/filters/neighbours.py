@@ -18,7 +18,7 @@ Offset = tuple[Any, ...]  # along each axis of the grid: integers, or kernel val
 MOST = 128  # unrolled neighbours, at most
 Around = Callable[
     ..., Any
-]  # the value there, in the dtype of the sum; of another field, or with another edge where they are given
+]  # reader of the value at an offset, in the dtype of sums; optionally of another field, or with another edge
 
 
 def neighbourhood(

@@ -29,7 +29,7 @@ from gpuop.lib.ndimage.filters.neighbours import in_dtype
 from gpuop.lib.ndimage.filters.recursive_gaussian import recursive
 from gpuop.lib.ndimage.scalar_arguments import numbers_of, real, whole
 
-NONE = 1e-15  # a smaller standard deviation filters nothing
+NONE = 1e-15  # standard deviations up to this filter nothing
 OF_GAUSSIANS = ("direct", "recursive")
 SHORT = ("int8", "uint8", "int16", "uint16")
 
@@ -55,7 +55,7 @@ def gaussian_filter1d(
         sigma: the standard deviation, in points.
         order: order of the derivative.
         truncate, radius: half-width of the window, in standard deviations or points.
-        method: "direct", the default, adds the values of the window, as SciPy does. "recursive" takes the same time for any
+        method: "direct", the default, adds the values of the window, as in SciPy. "recursive" takes the same time for any
             standard deviation: its weights are those of an untruncated Gaussian of order 0, within 1e-5 of the maximum.
 
     Returns:

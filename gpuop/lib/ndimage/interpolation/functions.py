@@ -40,17 +40,17 @@ def map_coordinates(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """scipy.ndimage.map_coordinates: the values of a field between its points.
+    """scipy.ndimage.map_coordinates: the field interpolated at coordinates.
 
     Args:
         input: a Field, or an array.
-        coordinates: an array, or a Field, whose first axis has one element for each axis of `input`'s grid; of a Field also a
-            sequence of so many Fields.
+        coordinates: an array, or a Field, whose first axis has one element for each axis of `input`'s grid; for a Field also
+            a sequence of a Field for each axis.
         output: a dtype, or an array; by default the dtype of `input`.
-        order: of the spline between points, 0 to 5: 0 takes the nearest point, 1 is linear.
-        mode: constant, grid-constant, nearest, mirror, reflect, wrap, grid-mirror or grid-wrap, as SciPy's.
-        cval: what is outside, of the modes constant and grid-constant.
-        prefilter: whether the spline goes through the values; else `input` is its coefficients, as `spline_filter` makes them.
+        order: order of the spline, 0 to 5: 0 is nearest neighbour, 1 is linear.
+        mode: constant, grid-constant, nearest, mirror, reflect, wrap, grid-mirror or grid-wrap, as in SciPy.
+        cval: value outside, for the modes constant and grid-constant.
+        prefilter: whether `input` holds values to interpolate; else it holds spline coefficients, as from `spline_filter`.
 
     Returns:
         A lazy Field of the shape of the coordinates; for an array, an array of the same library.
@@ -104,9 +104,9 @@ def affine_transform(
 
     Args:
         input, output, order, mode, cval, prefilter: as in `map_coordinates`.
-        matrix: of a row for each axis of the grid; its diagonal; or homogeneous, with the offset as its last column.
+        matrix: an array with a row for each axis of the grid; its diagonal; or homogeneous, with the offset as its last column.
         offset: a number, or one for each axis.
-        output_shape: of the result; by default that of `input`, or of the array that `output` is.
+        output_shape: shape of the result; by default that of `input`, or of the array `output`.
 
     Returns:
         A lazy Field; for an array, an array of the same library.
@@ -175,11 +175,11 @@ def shift(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """scipy.ndimage.shift: the field moved by so many points along each axis.
+    """scipy.ndimage.shift: the field shifted along each axis.
 
     Args:
         input, output, order, mode, cval, prefilter: as in `map_coordinates`.
-        shift: a number, or one for each axis; also 0D fields, as Parameters, or a field of one axis, as `center_of_mass` gives.
+        shift: points: a number, or one for each axis; also 0D fields, as Parameters, or a 1D field, as from `center_of_mass`.
 
     Returns:
         A lazy Field; for an array, an array of the same library.
@@ -206,12 +206,12 @@ def zoom(
     *,
     grid_mode: bool = False,
 ) -> Any:
-    """scipy.ndimage.zoom: the field with so many times the points along each axis.
+    """scipy.ndimage.zoom: the field resampled to a multiple of its extent along each axis.
 
     Args:
         input, output, order, mode, cval, prefilter: as in `map_coordinates`.
-        zoom: a number, or one for each axis.
-        grid_mode: whether points are areas whose edges stay where they are; else the first and last points stay.
+        zoom: the factor: a number, or one for each axis.
+        grid_mode: whether points are cells, and the outer edges are aligned; else the first and last points are aligned.
 
     Returns:
         A lazy Field; for an array, an array of the same library.
@@ -254,13 +254,13 @@ def rotate(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """scipy.ndimage.rotate: the field turned about its middle in the plane of two axes.
+    """scipy.ndimage.rotate: the field rotated about its centre in the plane of two axes.
 
     Args:
         input, output, order, mode, cval, prefilter: as in `map_coordinates`.
-        angle: in degrees.
-        axes: the two.
-        reshape: whether the result is as large as what is turned; else as `input`.
+        angle: the angle in degrees.
+        axes: the two axes of the plane.
+        reshape: whether the result has the extents of the rotated field; else those of `input`.
 
     Returns:
         A lazy Field; for an array, an array of the same library.

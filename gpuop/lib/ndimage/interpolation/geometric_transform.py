@@ -32,14 +32,14 @@ def geometric_transform(
     extra_arguments: tuple[Any, ...] = (),
     extra_keywords: Any = None,
 ) -> Any:
-    """scipy.ndimage.geometric_transform: each point of the result is the value at the place that a function gives for it.
+    """scipy.ndimage.geometric_transform: interpolation at the coordinates that a user function maps each point to.
 
     Args:
         input, output, order, mode, cval, prefilter: as in `map_coordinates`.
-        mapping: of a tuple of the point's coordinates, and the extra arguments; gives a coordinate for each axis of the grid. It is
-            recorded once, with coordinates in double, and may use all of `gpuop.dsl`. One that cannot be recorded, as it
-            decides by values or calls other libraries, is called for each point on the host, as SciPy does.
-        output_shape: of the result; by default that of `input`.
+        mapping: gets a tuple of the point's coordinates, and the extra arguments; returns a coordinate for each axis of the grid.
+            It is recorded once, with coordinates in double precision, and may use all of `gpuop.dsl`. A function that cannot be
+            recorded, as it branches on values or calls other libraries, is called for each point on the host, as in SciPy.
+        output_shape: shape of the result; by default that of `input`.
 
     Returns:
         A lazy Field; for an array, an array of the same library.

@@ -28,10 +28,10 @@ def spline_filter1d(input: Any, order: int = 3, axis: Any = -1, output: Any = np
 
     Args:
         input: a Field, or an array.
-        order: of the spline, 0 to 5; the coefficients of the first two are the values.
-        axis: of the grid.
+        order: order of the spline, 0 to 5; coefficients of the orders 0 and 1 are the values.
+        axis: axis of the grid.
         output: a dtype, float64 by default, or an array; None is the dtype of `input`.
-        mode: mirror, reflect, grid-mirror or grid-wrap; nearest is as reflect, and all others are as mirror, as SciPy's.
+        mode: mirror, reflect, grid-mirror or grid-wrap; nearest acts as reflect, and all others as mirror, as in SciPy.
 
     Returns:
         A lazy Field; for an array, an array of the same library.
@@ -44,7 +44,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: Any = -1, output: Any = np
 
 @of_arrays()
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
-    """scipy.ndimage.spline_filter: `spline_filter1d` along all axes of the grid, of the orders 2 to 5."""
+    """scipy.ndimage.spline_filter: `spline_filter1d` along all axes of the grid, for the orders 2 to 5."""
     return _filtered(input, check_order(order, 2), range(rank(input)), output, mode)
 
 

@@ -32,7 +32,7 @@ def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
         As `sum_labels`.
 
     Raises:
-        ArgumentError, UnsupportedError: as `sum_labels`; of no points, a ValueError.
+        ArgumentError, UnsupportedError: as in `sum_labels`; also if there are no points, a ValueError.
     """
     return measured(_values, input, labels, index_of(index), "minimum")
 

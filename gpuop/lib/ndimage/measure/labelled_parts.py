@@ -43,7 +43,7 @@ def find_objects(input: Any, max_label: int = 0) -> Boxes:
         A list with a tuple of slices for each label from 1 on, or None for absent labels.
 
     Raises:
-        UnsupportedError: no integers; a TypeError.
+        UnsupportedError: the values are not integers; a TypeError.
         SemanticError: a Field without values yet, as in a pipeline.
     """
     given = _with_integers("find_objects", input)
@@ -72,7 +72,7 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
         axis, of NumPy for a Field, else of the array's library. The arrays are views of one for all values.
 
     Raises:
-        ArgumentError: no integers; a ValueError.
+        ArgumentError: the values are not integers; a ValueError.
         SemanticError: a Field without values yet, as in a pipeline.
     """
     try:
@@ -159,7 +159,7 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
         bins: number of bins.
 
     Returns:
-        int64 counts; for an array of numbers an object array of them, with None for absent labels. For Fields an int64 Field with
+        int64 counts; for an array of numbers an object array of them; None for absent labels. For Fields an int64 Field with
         the bins along its last axis, 0 for absent labels.
 
     Raises:
@@ -216,7 +216,7 @@ def _greatest(input: Field, _: None) -> Field:
 def _ends(input: Field, _: None, count: int) -> Field:
     """Return for each label and axis its first point's distance from the end, and its last point's end from the start.
 
-    Points between two neighbours of the same label are skipped.
+    A point whose neighbour in a direction has the same label is no end in that direction.
     """
     labels = input if input.field_shape else reshape(input, (1,))
     shape = labels.field_shape

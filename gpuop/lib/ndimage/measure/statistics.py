@@ -25,7 +25,7 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
 
     Args:
         input: a Field of scalars, or an array.
-        labels: of the input's shape, or one that broadcasts with it; equal labels are measured together; None: all points.
+        labels: labels of the input's shape, or one that broadcasts with it; equal labels are measured together; None: all points.
         index: labels to measure: a number or an array of numbers; None: all positive labels, together.
 
     Returns:
@@ -35,7 +35,7 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
 
     Raises:
         ArgumentError: shapes of input and labels do not broadcast; a ValueError.
-        UnsupportedError: an index that is no numbers, or complex values of several labels; a TypeError.
+        UnsupportedError: an index that is not numeric, or complex values of several labels; a TypeError.
     """
     return measured(_sum, input, labels, index_of(index))
 

@@ -71,7 +71,7 @@ def binary_erosion(
         input: a Field, or an array; values that are not 0 are true.
         structure: truth values over the axes; by default the point and its neighbours along the axes.
         iterations: number of iterations; below 1, until nothing changes, which is checked every few iterations.
-        mask: where it is false the input's values stay; of the input's shape.
+        mask: truth values of the input's shape; where they are false the input's values stay.
         output: a dtype, bool by default, or an array.
         border_value: value outside of the input.
         origin: shift of the structure towards the end of each axis: an integer, or one for each.
@@ -83,7 +83,7 @@ def binary_erosion(
 
     Raises:
         ArgumentError: wrong structures, axes, masks or origins; a ValueError and a RuntimeError.
-        UnsupportedError: complex numbers, or iterations that are no integer; a TypeError.
+        UnsupportedError: complex numbers, or iterations that are not an integer; a TypeError.
     """
     step = BinaryStep(input, structure, border_value, origin, axes)
     return _repeated(input, step, iterations, mask, output)
