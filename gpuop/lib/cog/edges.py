@@ -1,4 +1,4 @@
-"""Cog's gradients, and its smoothing of rows that stops at edges."""
+"""Cog gradients, and edge-preserving smoothing by domain transforms."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gpuop.lib.ndimage.filters.correlation import correlate1d
 
 
 def forwardGradient(field: Any) -> Any:
-    """The next point less this one along each axis, as vectors; 0 at the last points of every axis, in all elements."""
+    """Forward differences along each axis, as vectors; all elements are 0 at the last points of every axis."""
     return _gradient(field, slice(None, -1), (0, 1))
 
 
 def backwardGradient(field: Any) -> Any:
-    """This point less the one before along each axis, as vectors; 0 at the first points of every axis, in all elements."""
+    """Backward differences along each axis, as vectors; all elements are 0 at the first points of every axis."""
     return _gradient(field, slice(1, None), (1, 0))
 
 
@@ -33,7 +33,7 @@ def _gradient(field: Any, inner: slice, frame: tuple[int, int]) -> Any:
 
 
 def centralGradient(field: Any) -> Any:
-    """Half the difference of the points on both sides along each axis, as vectors; clamped at the border."""
+    """Central differences along each axis, as vectors; clamped at the border."""
     slopes = [correlate1d(floating(field), [-0.5, 0, 0.5], axis=k, mode="nearest") for k in grid_axes(field)]
     return np.stack(slopes, axis=-1)
 
@@ -49,9 +49,9 @@ def backwardDivergence(field: Any) -> Any:
 
 
 def domainTransformRows(field: Any, space_sigma: float, range_sigma: float) -> Any:
-    """How long each row is up to each point, counting what its values change: equation 11 of Gastal and Oliveira, 2011.
+    """The domain transform of each row: its arc length up to each point, equation 11 of Gastal and Oliveira, 2011.
 
-    Elements of tensors go each by itself; the red, green and blue of a colour field are added.
+    Tensor elements are transformed separately; of a colour field the changes of red, green and blue are added.
     """
     across, values = grid_axes(field)[-1], floating(field)
     steps = abs(np.diff(values, axis=across, prepend=values[(*(slice(None),) * across, slice(1))]))
@@ -60,18 +60,18 @@ def domainTransformRows(field: Any, space_sigma: float, range_sigma: float) -> A
 
 
 def domainFilterRows(field: Any, domain_transform: Any, radius: Any) -> Any:
-    """The mean of the points of a row whose transform differs from each point's by no more than a radius.
+    """The mean, at each point, of the points of its row whose transform differs by no more than a radius.
 
     Args:
-        field: of any tensors.
-        domain_transform: what `domainTransformRows` gives of a guide: scalars, or as many elements as the field has.
+        field: a field of any tensors.
+        domain_transform: the result of `domainTransformRows` for a guide: scalars, or as many elements as the field has.
         radius: a number, or a 0D field.
     """
     return _between_edges(np.cumsum(floating(field), axis=grid_axes(field)[-1]), domain_transform, radius)
 
 
 def domainFilterColumns(field: Any, domain_transform: Any, radius: Any) -> Any:
-    """As `domainFilterRows` along columns; the transform is that of the transposed guide, as in Cog."""
+    """`domainFilterRows` along columns; the transform is that of the transposed guide, as in Cog."""
     return transpose(domainFilterRows(transpose(field), domain_transform, radius))
 
 

@@ -1,4 +1,4 @@
-"""Cog's filters: correlations with fields of weights and with frames of them, extremes of neighbours, smoothing."""
+"""Cog filters: correlations with weights and with frames of filters, extremes of neighbourhoods, smoothing."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ OUTSIDE = {BorderClamp: "clamp", BorderZero: "zero", BorderCyclic: "wrap", Borde
 
 
 def crossCorrelate(field: Any, filter: Any, border: str, upsample: int = 1, downsample: int = 1) -> Any:
-    """Sums of the points around each one times the weights of another field, along all axes of the grid.
+    """The cross-correlation with a filter along all axes of the grid.
 
-    Tensors go element by element, or one side has scalars. A matrix field beside scalars is a bank of filters: each of its
-    matrices is one, and gives an element of the result's vectors.
+    Tensors are correlated element by element, or one side has scalars. A matrix field with a scalar field is a bank of filters:
+    each of its matrices is a filter, and gives an element of the result's vectors.
 
     Args:
-        field: real or complex, of 1 to 3 dimensions.
-        filter: of as many dimensions, or an array, whose further axes are the tensor's and which gets the field's dtype; complex
-            weights are conjugated. Its middle is `n // 2`, and Cog's extents are odd.
-        border: BorderClamp, BorderZero, BorderCyclic; BorderValid gives the points whose window is inside, BorderFull all that
-            a window reaches, among zeros.
-        upsample: Cog's UpsampleInputConvolution: so far apart, among zeros, are the field's points before.
-        downsample: Cog's DownsampleOutputConvolution: every such point of the result.
+        field: a real or complex field of 1 to 3 dimensions.
+        filter: a field of as many dimensions, or an array, whose further axes are tensor axes and which is converted to the
+            field's dtype; complex weights are conjugated. Its middle is `n // 2`; in Cog extents are odd.
+        border: BorderClamp, BorderZero, BorderCyclic; BorderValid gives the points whose window is inside, BorderFull all points
+            that a window reaches, among zeros.
+        upsample: Cog UpsampleInputConvolution: the spacing of the field's points, among zeros, before correlation.
+        downsample: Cog DownsampleOutputConvolution: the spacing of the result's points.
 
     Returns:
         A lazy Field.
@@ -47,7 +47,7 @@ def crossCorrelate(field: Any, filter: Any, border: str, upsample: int = 1, down
 
 
 def convolve(field: Any, filter: Any, border: str, upsample: int = 1, downsample: int = 1) -> Any:
-    """As `crossCorrelate`, of weights that are turned around along every axis, and not conjugated."""
+    """The convolution: `crossCorrelate` with weights that are flipped along every axis, and not conjugated."""
     filter = _weights(field, filter, len(field.field_shape))
     turned = structure.flip(filter)
     if len(filter.tensor_shape) == 2 and not field.tensor_shape:
@@ -56,7 +56,7 @@ def convolve(field: Any, filter: Any, border: str, upsample: int = 1, downsample
 
 
 def _weights(field: Any, filter: Any, dimensions: int) -> Any:
-    """Weights as a field: of an array, of the field's dtype, or float32 where that is of integers, unless they are complex."""
+    """Weights as a field; an array is converted to the field's dtype, to float32 for integer fields, unless it is complex."""
     if isinstance(filter, Field):
         return filter
     array = filter if isinstance(filter, Placeholder) else np.asarray(filter)
@@ -78,7 +78,7 @@ def _sampled(field: Any, filter: Any, border: str, upsample: int, downsample: in
 
 
 def _of_bank(filter: Any) -> Any:
-    """The matrices of a field as one field of vectors, on the grid that the matrices are."""
+    """The matrices of a field as one field of vectors, whose grid has the shape of a matrix."""
     rows: Any = np.reshape(filter, (-1, *filter.tensor_shape))
     planes: Any = np.moveaxis(rows.with_tensor_order(0), 0, -1)
     return planes.with_tensor_order(1)
@@ -115,13 +115,13 @@ def _correlated(field: Any, filter: Any, border: str) -> None:
 
 
 def crossCorrelateSeparable(field: Any, row_filter: Any, column_filter: Any, border: str) -> Any:
-    """`crossCorrelate` by a row of weights, and then by a column of them, fields or arrays of one dimension."""
+    """`crossCorrelate` with a row of weights, then with a column of weights; both are fields or arrays of one dimension."""
     row_filter, column_filter = (_weights(field, given, 1) for given in (row_filter, column_filter))
     return crossCorrelate(crossCorrelate(field, row_filter[np.newaxis], border), column_filter[:, np.newaxis], border)
 
 
 def convolveSeparable(field: Any, row_filter: Any, column_filter: Any, border: str) -> Any:
-    """`convolve` by a row of weights, and then by a column of them, fields or arrays of one dimension."""
+    """`convolve` with a row of weights, then with a column of weights; both are fields or arrays of one dimension."""
     row_filter, column_filter = (_weights(field, given, 1) for given in (row_filter, column_filter))
     return convolve(convolve(field, row_filter[np.newaxis], border), column_filter[:, np.newaxis], border)
 
@@ -135,10 +135,10 @@ def projectFrame(field: Any, filter: Any, border: str, batch: int = 1, **samplin
     Plane e correlates plane e % N with plane e of the frame: `blockReduceSum(…, N)` of it has a plane for each filter.
 
     Args:
-        field: an image of N planes as vectors, or `batch` of them one behind the other.
+        field: an image of N planes as vectors, or `batch` images one after the other.
         filter: the frame.
         border, sampling: as of `crossCorrelate`.
-        batch: how many images there are.
+        batch: the number of images.
     """
     n, frame = _planes(field) // batch, _planes(filter)
     pairs = [(b * n + e % n, e) for b in range(batch) for e in range(frame)]
@@ -161,7 +161,7 @@ def crossCorrelateFilterAdjoint(field: Any, filter: Any, border: str, batch: int
 
 
 def convolveFilterAdjoint(field: Any, filter: Any, border: str, batch: int = 1, **sampling: int) -> Any:
-    """As `crossCorrelateFilterAdjoint`, of weights that are turned around."""
+    """`crossCorrelateFilterAdjoint` with flipped weights."""
     return _paired(convolve, field, filter, border, _adjoint(field, filter, batch), sampling)
 
 
@@ -177,7 +177,7 @@ def _planes(field: Any) -> int:
 def _paired(
     by: Callable[..., Any], field: Any, filter: Any, border: str, pairs: Sequence[tuple[int, int]], sampling: Any
 ) -> Any:
-    """Planes of both sides that belong together, plane by plane."""
+    """The correlation of pairs of planes of both sides."""
     sides = [f if f.tensor_shape else np.stack([f], axis=-1) for f in (field, filter)]
     taken = (np.take(side, [pair[n] for pair in pairs], axis=-1) for n, side in enumerate(sides))
     return by(*taken, border, **sampling)
@@ -187,7 +187,7 @@ def _paired(
 
 
 def medianFilter(field: Any) -> Any:
-    """The median of 3 points along each axis, clamped at the border. Cog's is of 2D scalar fields."""
+    """The median of 3 points along each axis, clamped at the border. Cog supports 2D scalar fields only."""
     return median_filter(field, 3, mode="nearest")
 
 
@@ -202,15 +202,15 @@ def localMin(field: Any, neighborhood: Any) -> Any:
 
 
 def localMaxPosition(field: Any, neighborhood: Any) -> Any:
-    """How far from each point the greatest one around it lies, the first in row-major order: vectors along the axes.
+    """The offset from each point to the greatest one around it, the first in row-major order, as vectors along the axes.
 
-    Points outside the field do not count; where there are none but them it is 0.
+    Points outside of the field do not count; without points inside the offset is 0.
     """
     return _place_of_extreme(field, np.asarray(neighborhood) != 0, False)
 
 
 def localMinPosition(field: Any, neighborhood: Any) -> Any:
-    """As `localMaxPosition`, of the least point."""
+    """The offset from each point to the least one around it, as of `localMaxPosition`."""
     return _place_of_extreme(field, np.asarray(neighborhood) != 0, True)
 
 
@@ -236,9 +236,9 @@ def nonMaximumSuppression(field: Any) -> Any:
 
 
 def orientedNonMaximumSuppression(field: Any, orientation: Any) -> Any:
-    """0 where a point 1.3 to either side of it is as great, across an orientation (0 is vertical, ±π/2 horizontal).
+    """0 where a point at distance 1.3 on either side, across an orientation (0 is vertical, ±π/2 horizontal), is as great.
 
-    Points are interpolated linearly. Cog's kernel says of itself that it does not work: it blends rows with the wrong weights.
+    Points are interpolated linearly. The Cog kernel is documented as not working: it blends rows with the wrong weights.
     """
     return _oriented(floating(field), orientation)
 
@@ -252,9 +252,9 @@ def _oriented(field: Any, orientation: Any) -> Any:
 
 
 def bilateralFilter(field: Any, spatial: Any, range_sigma: float) -> Any:
-    """Means of the points around each one by spatial weights, times exp(-(d / sigma)²) of how far the values are apart.
+    """Means of the points around each one, weighted by spatial weights times exp(-(d / sigma)²) of the difference d of values.
 
-    A Gaussian has 2 · sigma² there; Cog has not. Elements of tensors go each by itself; the border is clamped.
+    A Gaussian would have 2 · sigma² there. Tensor elements are filtered separately; the border is clamped.
     """
     return _bilateral(floating(field), np.asarray(spatial, "float32"), float(range_sigma))
 

@@ -1,4 +1,4 @@
-"""Cog's operators that put points and elements elsewhere."""
+"""Cog operators that rearrange points and elements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MODES = {BorderClamp: "nearest", BorderZero: "grid-constant", BorderCyclic: "gri
 def apply(field: Any, *where: Any) -> Any:
     """Parts of a field: `apply(f, 2)`, `apply(f, range(1, 3), range(4))`, or along the first axis at a 0D field.
 
-    A 0D field's value is truncated to an integer; one that is outside is that of the nearest end, which Cog does not check.
+    The value of a 0D field is truncated to an integer and clamped to the axis; Cog does not check it.
     """
     if isinstance(where[0], Field):
         return np.take(field, where[0].astype("int32"), axis=0, mode="clip")
@@ -36,7 +36,7 @@ def apply(field: Any, *where: Any) -> Any:
 
 
 def of_border(name: str, border: Any, words: dict[str, str]) -> Any:
-    """What stands for a border in the functions that this one is made of."""
+    """The name of a border in the functions underneath."""
     if border not in words:
         listed = ", ".join(f"cog.{each}" for each in BORDERS if BORDERS[each] in words)
         raise ArgumentError(f"cog.{name}: a border is {listed}, not {border!r}")
@@ -49,14 +49,14 @@ def trim(field: Any, *shape: Any) -> Any:
 
 
 def _shape(given: Any) -> Shape:
-    """Extents that are given one by one, or in a tuple."""
+    """A shape from separate extents, or from one tuple."""
     return Shape(given[0] if len(given) == 1 else given)
 
 
 def expand(field: Any, border: str, *shape: Any) -> Any:
-    """The field in the first corner of a larger grid, which is closed in a ring.
+    """The field in the first corner of a larger, periodic grid.
 
-    Of the points that are new along an axis the first half lies behind the field's end, and the others before its beginning,
+    Along each axis the first half of the new points extends the field's end, and the second half, cyclically, its beginning,
     so filters by Fourier transforms see the border on both sides: 1 2 3 clamped to 7 points is 1 2 3 3 3 1 1.
     """
     new = [to - n for to, n in zip(_shape(shape), field.field_shape, strict=True)]
@@ -67,7 +67,7 @@ def expand(field: Any, border: str, *shape: Any) -> Any:
 
 
 def shift(field: Any, *by: int) -> Any:
-    """The field moved towards the end of each axis, or by negative numbers towards its beginning; zeros follow."""
+    """The field shifted towards the end of each axis, by negative numbers towards its beginning; zeros move in."""
     widths = [(max(n, 0), max(-n, 0)) for n in by] + [(0, 0)] * len(field.tensor_shape)
     return np.pad(field, widths)[
         tuple(slice(max(-n, 0), max(-n, 0) + k) for n, k in zip(by, field.shape, strict=False))
@@ -75,25 +75,25 @@ def shift(field: Any, *by: int) -> Any:
 
 
 def shiftCyclic(field: Any, *by: int) -> Any:
-    """The field moved as by `shift`; what leaves it comes in at the other side."""
+    """The field shifted as by `shift`, cyclically."""
     return np.roll(field, by, axis=grid_axes(field))
 
 
 def flip(field: Any) -> Any:
-    """The field turned around along every axis of the grid."""
+    """The field flipped along every axis of the grid."""
     return np.flip(field, grid_axes(field))
 
 
 def transpose(field: Any) -> Any:
-    """Rows as columns; tensors stay what they are."""
+    """Rows as columns; tensors stay as they are."""
     return np.swapaxes(field, 0, 1)
 
 
 def reshape(field: Any, field_shape: Any, tensor_shape: Any = ()) -> Any:
     """The same numbers in Cog's order: all of the first tensor element come first, then all of the second.
 
-    So twelve scalars become three 4-vectors whose elements stand three numbers apart. NumPy's order, in which tensors are
-    together, is `np.reshape(f, shape)`.
+    So twelve scalars become three 4-vectors whose elements are three numbers apart. `np.reshape(f, shape)` has the NumPy order,
+    in which the elements of a tensor are contiguous.
     """
     split, count = len(field.field_shape), len(field.tensor_shape)
     grid, tensor = Shape(field_shape), Shape(tensor_shape)
@@ -115,7 +115,7 @@ def stack(*fields: Any) -> Any:
 
 
 def vectorField(*fields: Any) -> Any:
-    """Vectors of scalar fields; of a colour field its red, green and blue, 0 to 1."""
+    """Vectors from scalar fields; from a colour field red, green and blue, 0 to 1."""
     if len(fields) == 1 and isinstance(fields[0], Field) and fields[0].dtype == "unorm8":
         return fields[0][..., :3].astype("float32")
     return np.stack(_each(fields), axis=-1)
@@ -127,12 +127,12 @@ def matrixField(*fields: Any) -> Any:
 
 
 def _each(fields: tuple[Any, ...]) -> Sequence[Any]:
-    """Fields that are given one by one, or in a list."""
+    """Fields from separate arguments, or from one list."""
     return fields[0] if len(fields) == 1 and isinstance(fields[0], (tuple, list)) else fields
 
 
 def select(fields: Sequence[Any], index: Any) -> Any:
-    """The field of a list that a 0D field counts; NaN everywhere where there is none such."""
+    """The field of a list at the index in a 0D field; all NaN if the index is out of range."""
     number, count = index.astype("int32"), len(fields)
     chosen = np.take(np.stack(fields, axis=0), number, axis=0, mode="clip")
     return np.where((number >= 0) & (number < count), chosen, math.nan)
@@ -144,7 +144,7 @@ def downsample(field: Any, factor: int = 2, phase: int = 0) -> Any:
 
 
 def upsample(field: Any, factor: int = 2, phase: int = 0) -> Any:
-    """The points of a field `factor` points apart, from `phase` on, among zeros."""
+    """The points of a field with a spacing of `factor`, from `phase` on, among zeros."""
     larger = field.type.replace(field_shape=tuple(n * factor for n in field.field_shape))
     return updated(zeros(larger), (slice(phase, None, factor),) * len(field.field_shape), field)
 
@@ -193,7 +193,7 @@ def _of_windows(field: Any, diameter: int) -> FieldType:
 
 @operator(outputs=lambda field, indices: _elements(field, indices))
 def vectorElements(field: Any, indices: Any) -> None:
-    """The elements of vectors that other vectors count, of which one field may be 0D; NaN where there is none such."""
+    """The elements of vectors at the indices in other vectors; either field may be 0D; NaN for indices out of range."""
     with _forEachTensorElement(indices.tensor_shape):
         index = _convert_int(_readTensorElement(indices, _tensorElement))
         there = (index >= 0) & (index < field.tensor_shape[0])

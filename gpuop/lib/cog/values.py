@@ -1,4 +1,4 @@
-"""Cog's reductions, and its algebra of tensors and of complex numbers."""
+"""Cog reductions, and algebra of tensors and complex numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import gpuop.ops.array_functions  # noqa: F401 - NumPy's functions take fields
+import gpuop.ops.array_functions  # noqa: F401 - NumPy functions take fields
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import an_array
@@ -20,7 +20,7 @@ FLOATS = ("float16", "float32", "float64", "complex64")
 
 def grid_axes(field: Any) -> tuple[int, ...]:
     if not isinstance(field, Field):
-        an_array(field)  # which says more of a kernel's values
+        an_array(field)  # has a better message for kernel values
         raise SemanticError(
             f"gpuop.cog's functions take Fields, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`"
         )
@@ -28,12 +28,12 @@ def grid_axes(field: Any) -> tuple[int, ...]:
 
 
 def floating(field: Any) -> Any:
-    """The field, or one of float32 where it has integers: Cog's fields are of floats."""
+    """The field, converted to float32 if it has integers: Cog fields are floats."""
     return field if field.dtype in FLOATS else field.astype("float32")
 
 
 def reciprocal(field: Any) -> Any:
-    """1 / x, of integers too, for which NumPy's function of this name gives integers."""
+    """1 / x, for integers too, for which numpy.reciprocal gives integers."""
     return 1 / field
 
 
@@ -60,12 +60,12 @@ def fieldReduceMin(field: Any) -> Any:
 
 
 def fieldReduceMedian(field: Any) -> Any:
-    """The median over the grid, of all points. Cog takes 999 of them at random where there are more."""
+    """The median over the grid, of all points. Cog samples 999 points at random if there are more."""
     return np.median(field, axis=grid_axes(field))
 
 
 def maxPosition(field: Any) -> Any:
-    """Where a scalar field is greatest, at its first such point: a 0D float32 vector (layer, row, column); of rows a scalar."""
+    """The position of a scalar field's maximum, the first one: a 0D float32 vector (layer, row, column); a scalar in 1D."""
     place, shape = np.argmax(field), field.field_shape
     behind = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     found = [(place // step % n).astype("float32") for step, n in zip(behind, shape, strict=True)]
@@ -80,12 +80,12 @@ def winnerTakeAll(field: Any) -> Any:
 
 
 def normalizeL1(field: Any) -> Any:
-    """A scalar field divided by its sum. Cog takes no absolute values either, so this is a norm of fields above 0 only."""
+    """A scalar field divided by its sum, as in Cog without absolute values, so this is a norm only for positive fields."""
     return field / fieldReduceSum(field)
 
 
 def normalizeL2(field: Any) -> Any:
-    """A scalar field divided by the sum of its squares. Cog takes no root: the norm's is `field / gp.linalg.norm(field)`."""
+    """A scalar field divided by the sum of its squares, as in Cog without a root; use `field / gp.linalg.norm(field)` for that."""
     return field / fieldReduceSum(field * field)
 
 
@@ -135,7 +135,7 @@ def _whole(field: Any) -> Any:
 
 
 def dot(field: Any, f2: Any) -> Any:
-    """The sum of the products of two tensors' elements, of vectors and of matrices; of scalars their product."""
+    """The sum of the elementwise products of two vectors or matrices; for scalars their product."""
     return reduceSum(field * f2)
 
 
@@ -179,7 +179,7 @@ def polarComplex(magnitude: Any, phase: Any) -> Any:
 
 
 def fft(field: Any) -> Any:
-    """The Fourier transform over the grid, of any lengths and dimensions. Cog's are powers of 2 up to 2048."""
+    """The Fourier transform over the grid, of any lengths and dimensions. Cog supports powers of 2 up to 2048."""
     return transforms.fftn(field)
 
 
@@ -227,7 +227,7 @@ def _last(field: Any) -> int:
 
 
 def dct(field: Any) -> Any:
-    """The orthonormal cosine transform (type 2) over the grid, of any size. Cog's are of 256 to 2048, powers of 2."""
+    """The orthonormal cosine transform (type 2) over the grid, of any size. Cog supports powers of 2 from 256 to 2048."""
     return cosine_transforms.dctn(field, norm="ortho")
 
 
@@ -250,7 +250,7 @@ def dctInverseTransposed(field: Any) -> Any:
 
 
 def colorField(*planes: Any) -> Any:
-    """A colour image of three scalar fields (0 to 1), of a grey one, or of 3-vectors; alpha is 1."""
+    """A colour image from three scalar fields (0 to 1), from a grey one, or from 3-vectors; alpha is 1."""
     first = planes[0]
     rgb: Sequence[Any] = [first[..., k] for k in range(3)] if first.tensor_shape else planes * (4 - len(planes))
     return np.stack([*rgb[:3], first[..., 0] * 0 + 1 if first.tensor_shape else first * 0 + 1], axis=-1).astype(
@@ -259,5 +259,5 @@ def colorField(*planes: Any) -> Any:
 
 
 def luminance(field: Any) -> Any:
-    """0.3811 of the red, 0.5783 of the green and 0.0402 of the blue, which are Cog's weights: their sum is not 1."""
+    """0.3811 · red + 0.5783 · green + 0.0402 · blue: the Cog weights, whose sum is not 1."""
     return 0.3811 * field[..., 0] + 0.5783 * field[..., 1] + 0.0402 * field[..., 2]

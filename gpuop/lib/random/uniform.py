@@ -23,7 +23,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Field:
         dtype: uint32 by default, or uint8, uint16, uint64.
 
     Returns:
-        A lazy Field: it fuses with its consumers, and its bits are the same on all devices.
+        A lazy Field, which fuses with its consumers; its bits are the same on all devices.
 
     Raises:
         SemanticError: no key; an unsupported shape or dtype.
