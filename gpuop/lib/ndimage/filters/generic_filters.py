@@ -37,7 +37,7 @@ PADS = {
     "clamp": "edge",
     "wrap": "wrap",
     "constant": "constant",
-}  # functions of NumPy
+}  # modes of np.pad
 CHOOSING = (np.max, np.min, max, min)  # functions that return one of the values
 AT_ONCE = 16  # lines that fit in a cache
 

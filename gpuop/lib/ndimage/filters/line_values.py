@@ -21,7 +21,7 @@ class LineValues(NDArrayOperatorsMixin):
 
     Args:
         count: number of values.
-        at: function from an offset to the value that far behind the result's place.
+        at: function from an offset to the value at that offset from the result's place.
     """
 
     def __init__(self, count: int, at: Steps) -> None:

@@ -16,9 +16,8 @@ from gpuop.ops.layout.gather import Place, Reading, gathered
 
 Offset = tuple[Any, ...]  # along each axis of the grid: integers, or kernel values in loops
 MOST = 128  # unrolled neighbours, at most
-Around = Callable[
-    ..., Any
-]  # reader of the value at an offset, in the dtype of sums; optionally of another field, or with another edge
+# Reader of the value at an offset, in the dtype of sums; optionally of another field, or with another edge.
+Around = Callable[..., Any]
 
 
 def neighbourhood(

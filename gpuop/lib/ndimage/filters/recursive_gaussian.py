@@ -30,7 +30,7 @@ from gpuop.ops.reduce.kernels import planes_of
 FACTORS = 2 * np.array([1.57730723 - 3.65657778j, -1.15658019 + 0.4600377j, 0.07926875 + 0.02195737j])
 RATES = np.array([2.18275819 - 0.52660543j, 2.15165845 - 1.61612893j, 2.07928222 - 2.85671957j])
 REACH = 6  # standard deviations beyond which weights are negligible
-CHUNK = 256  # points, or more where much more is read before them
+CHUNK = 256  # least number of points of a chunk; wide Gaussians have longer chunks
 ABOVE = 2.0**-10  # added to sums that become integers, because rounding may have brought them below one
 
 

@@ -56,7 +56,8 @@ def gaussian_filter1d(
         order: order of the derivative.
         truncate, radius: half-width of the window, in standard deviations or points.
         method: "direct", the default, adds the values of the window, as in SciPy. "recursive" takes the same time for any
-            standard deviation: its weights are those of an untruncated Gaussian of order 0, within 1e-5 of the maximum.
+            standard deviation; it is for order 0 only, and its weights are those of an untruncated Gaussian, within 1e-5 of the
+            middle one.
 
     Returns:
         A lazy Field; for an array, an array of the same library.

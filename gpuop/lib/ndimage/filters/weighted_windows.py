@@ -113,9 +113,8 @@ def _is_dense(field: Field, window: Numbers, at: ImageEdge) -> bool:
 
 def _in_loops(around: Around, window: Numbers, shifts: Sequence[int]) -> Any:
     weights = k._constantArray(window)
-    total = k._var(
-        k._convert(-0.0 if window.dtype.kind == "f" else 0, str(window.dtype))
-    )  # -0.0: the neutral element of addition
+    # -0.0 is the neutral element of float addition: -0.0 + 0.0 is 0.0, and -0.0 + -0.0 is -0.0.
+    total = k._var(k._convert(-0.0 if window.dtype.kind == "f" else 0, str(window.dtype)))
     with k._for(window.shape) as place:
         offset = tuple(n - shift for n, shift in zip(place, shifts, strict=True))
         total.assign(total + around(offset) * weights[tuple(place)])

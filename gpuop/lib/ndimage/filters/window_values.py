@@ -10,7 +10,7 @@ import numpy as np
 
 import gpuop.dsl as k
 
-# NumPy functions that are no operators of symbolic values.
+# NumPy functions, and their implementations on symbolic values.
 OF_VALUES: dict[Any, Callable[..., Any]] = {
     np.maximum: k._max,
     np.minimum: k._min,

@@ -179,7 +179,8 @@ def shift(
 
     Args:
         input, output, order, mode, cval, prefilter: as in `map_coordinates`.
-        shift: points: a number, or one for each axis; also 0D fields, as Parameters, or a 1D field, as from `center_of_mass`.
+        shift: the shift in points: a number, or one for each axis; also 0D fields, as Parameters, or a 1D field, as from
+            `center_of_mass`.
 
     Returns:
         A lazy Field; for an array, an array of the same library.

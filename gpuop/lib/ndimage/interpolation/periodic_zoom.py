@@ -19,7 +19,7 @@ from gpuop.ir.types import FieldType
 
 LANES = 16  # lanes of a vector of floats
 PERIODS = range(1, 9)  # tried periods of the pattern, in columns
-FARTHEST = 40  # greatest span of a vector's reads; a wider one takes more loads than it saves
+FARTHEST = 40  # limit of a vector's span of reads; a wider one takes more loads than it saves
 MOST_COLUMNS = 1 << 13  # limit: a thread keeps two rows
 Numbers = np.ndarray[Any, Any]
 
@@ -32,7 +32,7 @@ class EvenBlocks:
         width: columns of a block.
         advance: distance between the reads of neighbouring blocks.
         first, last: first block, and the one behind the last.
-        ahead: offset of each column's first knot from the block's.
+        ahead: first knot of each column in block 0; block n reads `n * advance` further.
     """
 
     width: int

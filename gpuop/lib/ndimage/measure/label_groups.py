@@ -238,7 +238,7 @@ def unravelled(numbers: Any, shape: Sequence[int]) -> list[Any]:
 def extremes(groups: LabelGroups, which: str) -> tuple[Field, Field]:
     """Return each group's extreme as an order-preserving key ("minimum": inverted), and whether the group has points.
 
-    Threads read before they update, as all but a few of the values change nothing.
+    Threads read an extreme before they update it, because most values do not change it.
     """
     values, places = ravel(groups.values), ravel(groups.places)
     outs = (FieldType(groups.count, (), unsigned(values.type)), FieldType(groups.count, (), "bool"))

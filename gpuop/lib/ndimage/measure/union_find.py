@@ -3,7 +3,7 @@
 Each run of set bits of a word has a parent: another run of its component, or itself if it is the first in row-major order. A CPU
 thread goes along its row, so that a run inherits the tree of the run that it continues from the word before. Then the trees of
 neighbouring runs in other rows are joined, and on GPUs those in the row: a root is linked below a lesser one by compare-and-swap,
-so threads may join any trees in any order, with path halving (Y. Komura, GPU-based cluster-labeling algorithm without the use of
+so threads may join any trees in any order, with path splitting (Y. Komura, GPU-based cluster-labeling algorithm without the use of
 conventional iteration, 2015; J. Jaiganesh, M. Burtscher, A high-performance connected components implementation for GPUs, HPDC
 2018; for rows as words: S. Allegretti, F. Bolelli, C. Grana, Optimized block-based algorithms to label connected components on
 GPUs, 2020). A component's root is its first point in any order of joins, so results are equal on every device.
@@ -103,9 +103,8 @@ def _runs(inside: Field, links: Links) -> None:
 @operator(inout="parents")
 def _joined(words: Any, parents: Any, links: Links) -> None:
     """Join the trees of neighbours in other rows, and in another word of the row."""
-    unordered(
-        parents
-    )  # a root is put below a lesser one only, and each value that a place has had leads to the same root
+    # Races are harmless: a root is linked below a lesser one only, and every earlier value of a place leads to the same root.
+    unordered(parents)
     threads_of_words(links)
     lead = apart(k._row, links.shape[:-1])
 
@@ -156,7 +155,7 @@ def _root(parents: Field, start: Any, shorten: bool = False) -> Any:
     """Return a variable with the root above a point.
 
     Args:
-        shorten: halve the path; this is safe with concurrent updates.
+        shorten: link each point of the path to its grandparent (path splitting); this is safe with concurrent updates.
     """
     at = k._var(start)
     above = k._var(k._readTensor(parents, at, border="unchecked"))
