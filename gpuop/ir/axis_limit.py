@@ -11,7 +11,7 @@ from gpuop.base.errors import Loc, SemanticError
 from gpuop.ir.types import MOST_GRID, FieldType
 
 MOST_PLACES = 2**31 - 1  # points that an int can number; beyond that, linear indices are longs
-MOST_COUNTED = 2**31 - 2**20  # threads: what is left is for those that complete the last group
+MOST_COUNTED = 2**31 - 2**20  # threads; the rest is for the tail threads of the last group
 LONGEST_AXIS = (
     2**30 - 2**20
 )  # borders mirror at twice as much, windows and shifts lie as far outside, and all of these are ints

@@ -11,7 +11,7 @@ from gpuop.ir.visit import blocks, leaving, loaded, map_blocks, values, walk, wa
 
 
 def restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
-    """The kernel with only some of what it writes, and what these need."""
+    """The kernel with only some of its outputs, and the code that these need."""
     kept = {output.param for output in outputs}
     return without_dead_code(replace(kernel, outputs=outputs, body=_writing(kernel.body, kept)))
 
@@ -89,13 +89,13 @@ def _is_needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> bool:
 
 
 def _leaving_by(block: ir.Block) -> set[ir.Var]:
-    """The variables that decide which turns of a loop with this block are left early."""
+    """The variables that decide which iterations of a loop with this block are left early."""
     tests = [stmt for stmt in block if isinstance(stmt, ir.If) and any(leaving((stmt,)))]
     return {var for test in tests for var in _used(test).union(*map(_leaving_by, blocks(test)))}
 
 
 def _needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> set[ir.Var]:
-    """The variables that a loop needs for what matters, given what is used after it: a turn may use what any other has assigned."""
+    """The live variables at the start of a loop, from those after it: an iteration may use values that any other assigned."""
     makers: dict[ir.Var, set[ir.Var]] = {}
     needed = set(live)
 

@@ -42,7 +42,7 @@ def spelled(names: Sequence[str]) -> str:
 
 
 def folded(shape: Sequence[int], most: int) -> tuple[int, ...]:
-    """So many extents at most: the first ones are multiplied."""
+    """The extents, folded to at most `most`: the first ones are multiplied."""
     over = len(shape) - most
     return (math.prod(shape[: over + 1]), *shape[over + 1 :]) if over > 0 else tuple(shape)
 
@@ -76,7 +76,7 @@ class Dims:
 
     @staticmethod
     def of(grid: Sequence[Named], tensor: Sequence[Named] = ()) -> Dims:
-        """Those of dimensions that are known to be such."""
+        """Dims of dimensions that are valid already."""
         dims = object.__new__(Dims)
         object.__setattr__(dims, "grid", tuple(grid))
         object.__setattr__(dims, "tensor", tuple(tensor))

@@ -135,7 +135,7 @@ exact(
 )
 
 # --- math, exact ------------------------------------------------------------------------------------------------
-# Comparisons by what they are with their operands exchanged.
+# Each comparison, and the same with its operands exchanged.
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 # OpenCL allows square roots 3 ULP of error and quotients 2.5, but a build option asks for correct rounding.

@@ -53,7 +53,7 @@ class DType:
     def __str__(self) -> str:
         return self.c
 
-    def __reduce__(self) -> tuple[Any, ...]:  # one object in another process too
+    def __reduce__(self) -> tuple[Any, ...]:  # a singleton in other processes too
         return _dtype, (self.c,)
 
     def holds(self, value: bool | int | float) -> bool:
@@ -88,7 +88,7 @@ _TYPES: dict[tuple[DType, int], Type] = {}
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Type:
-    """The type of a kernel value, of which there is one object: a scalar (1 lane) or a vector of 2 to 4 lanes."""
+    """The type of a kernel value, a singleton: a scalar (1 lane) or a vector of 2 to 4 lanes."""
 
     dtype: DType
     lanes: int

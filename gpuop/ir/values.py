@@ -18,7 +18,7 @@ from gpuop.ir.kernel import Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 
-made = count()  # numbers what is made, in its order
+made = count()  # numbers nodes in the order of their creation
 
 
 class LeafSource(ABC):
@@ -120,7 +120,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Result:
-    """One output of a call; equal where call and index are."""
+    """One output of a call; results are equal if call and index are."""
 
     call: Call
     index: int

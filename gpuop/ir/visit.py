@@ -87,7 +87,7 @@ def fields_read(block: ir.Block) -> set[ir.FieldParam]:
 
 
 def updated(block: ir.Block) -> set[ir.Array | ir.FieldParam]:
-    """The memory that atomic operations change; what they read counts, so it is there even where nobody wants it."""
+    """The memory that atomic operations change; their results count, so it stays even if nobody needs it."""
     return {stmt.memory for stmt in walk(block) if isinstance(stmt, ir.Atomic)}
 
 

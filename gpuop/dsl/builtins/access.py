@@ -161,7 +161,7 @@ def _element(
     rule: str,
     fill: Fill,
 ) -> Expr:
-    """One scalar of a tensor; outside it is that part of the number."""
+    """One scalar of a tensor; outside of the field it is that part of the fill value."""
     build, kind = recorder.build, Type(param.type.storage)
     if where is None or uniform(fill):
         return fetch(build, param.type, Read(param, kind, where, element, rule, next(iter(fill), None)))

@@ -19,7 +19,7 @@ from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.nodes import Array, Assign, Atomic, Expr, FieldParam, Lane, Load, Ref, Store, Var
 from gpuop.ir.types import DOUBLE, FLOAT, INT, LONG, UINT, ULONG, Type
 
-# name: the operation, operands, the kinds of numbers that it works on, what it does (`old` being what was read)
+# name: the operation, operands, the kinds of numbers that it takes, its effect (`old` is the value that was read)
 TYPES = (INT, UINT, LONG, ULONG, FLOAT, DOUBLE)
 FUNCTIONS: dict[str, tuple[str, int, str, str]] = {
     "add": ("add", 1, MONOIDS["add"].atomic, "old + x"),

@@ -153,7 +153,7 @@ def _allGroup(value: Operand, *, over: Any = None) -> Value:
 
 
 def _countGroup(value: Operand, *, over: Any = None) -> Value:
-    """For how many threads of the work-group, or of each part of it, a condition holds: an int. All threads come here together.
+    """The number of threads of the work-group, or of each part of it, for which a condition holds. All threads call it together.
 
     Args:
         value: a bool, or a number, which holds where it is not 0.
@@ -163,10 +163,10 @@ def _countGroup(value: Operand, *, over: Any = None) -> Value:
 
 
 def _ballotGroup(value: Operand, *, over: Any = None) -> Value:
-    """For which threads of the work-group, or of each part of it, a condition holds: a uint that has a bit for each thread.
+    """The threads of the work-group, or of each part of it, for which a condition holds: a uint with a bit for each thread.
 
-    The least bit is that of the first thread. In a group that the grid cuts, bits are those of the threads that are left, as
-    `_reduceGroup` numbers them. All threads of the work-group come here together.
+    The least bit is that of the first thread. In a group that the grid cuts, bits are those of the remaining threads, as
+    `_reduceGroup` numbers them. All threads of the work-group call it together.
 
     Args:
         value: a bool, or a number, which holds where it is not 0.

@@ -149,7 +149,7 @@ def _part_of(b: Builder, index: Expr, extents: Extents, k: int, natural: bool) -
     return rest if natural else b.apply("choose", b.apply("lt", rest, 0), b.apply("add", rest, extents[k]), rest)
 
 
-# --- what is given --------------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------------------------
 
 
 def _given(what: Any) -> str:

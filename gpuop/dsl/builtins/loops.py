@@ -35,7 +35,7 @@ COUNT = "count in a variable, as in `n = _var(0)` before it and `n += 1` inside"
 
 
 class _while(BlockContext):
-    """`with _while(c):` or `_while(lambda: c)`; the condition is computed anew before every turn."""
+    """`with _while(c):` or `_while(lambda: c)`; the condition is computed anew before every iteration."""
 
     def __init__(self, c: Operand) -> None:
         recorder = current("`_while`")
@@ -107,7 +107,7 @@ def _unroll_factor(unroll: Any) -> int:
 
 
 def _axes(*given: Any) -> list[tuple[Any, ...]]:
-    """The bounds and the step along each dimension: tuples have one for each, and what is none is that of all."""
+    """The bounds and the step along each dimension: a tuple has one for each, any other value holds for all."""
     counts = {len(each) for each in given if _several(each)}
     if len(counts) > 1:
         raise SemanticError(f"`_for` along several dimensions takes tuples of one length, not of {sorted(counts)}")
@@ -134,7 +134,7 @@ class _for(BlockContext):
         self.several = any(_several(each) for each in (start, stop, step))
         axes = _axes(start, stop, step) if self.several else [(start, stop, step)]
         self.counted = len(axes)
-        self.axes = [tuple(map(_bound, axis)) for axis in axes or [(0, 1, 1)]]  # one turn along no dimension
+        self.axes = [tuple(map(_bound, axis)) for axis in axes or [(0, 1, 1)]]  # one iteration along no dimension
         if any(isinstance(by, Const) and by.value == 0 for _, _, by in self.axes):
             raise SemanticError("a `_for` with step 0 never ends")
         if isinstance(unroll, TargetExpression):
@@ -186,7 +186,7 @@ class side_by_side(_for):
 
 
 def _marking(block: Block, left: Var) -> Block:
-    """A turn that says where it leaves the loop, for the loops around it."""
+    """An iteration that records where it leaves the loop, for the loops around it."""
     out: list[Stmt] = []
     for stmt in block:
         if isinstance(stmt, Break):
@@ -260,7 +260,7 @@ def _break() -> None:
 
 
 def _continue() -> None:
-    """Start the next turn of the innermost loop."""
+    """Start the next iteration of the innermost loop."""
     _leave("_continue", Continue(here()))
 
 

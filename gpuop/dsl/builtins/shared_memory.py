@@ -234,12 +234,12 @@ def constants_of(values: Any) -> NDArray[Any]:
 
 
 def _syncThreadsLocal() -> None:
-    """Wait until every thread of the work-group is here; what they wrote to local memory is then seen by all."""
+    """Wait until every thread of the work-group is here; all then see their writes to local memory."""
     current("`_syncThreadsLocal`").emit(Barrier("local", here()))
 
 
 def _syncThreadsGlobal() -> None:
-    """Wait until every thread of the work-group is here; what they wrote to local and global memory is then seen by all.
+    """Wait until every thread of the work-group is here; all then see their writes to local and global memory.
 
     Outputs are read as Fields are, by `_readTensor(_out0, _column)`.
     """

@@ -76,7 +76,7 @@ def _ordered(word: str, given: Sequence[Any], network: Sequence[Exchange], place
         held: list[Any] = alike(word, type_rules.arithmetic, given)
         for (first, second), low, high in wanted(network, places):
             a, b = held[first], held[second]
-            # by one comparison, so that what goes in comes out, whatever it is
+            # both use one comparison, so no value is lost or duplicated, not even NaN
             held[first] = apply("min", a, b) if low else None
             held[second] = apply("max", b, a) if high else None
         return tuple(held[place].expr for place in places)
@@ -88,7 +88,7 @@ def _ordered(word: str, given: Sequence[Any], network: Sequence[Exchange], place
 
 
 def wanted(network: Sequence[Exchange], places: Sequence[int]) -> list[tuple[Exchange, bool, bool]]:
-    """The exchanges that what lies at some places depends on, and which of their results it depends on."""
+    """The exchanges that the values at some positions depend on, each with flags for the results that are needed."""
     needed, kept = set(places), list[tuple[Exchange, bool, bool]]()
     for first, second in reversed(network):
         if first in needed or second in needed:

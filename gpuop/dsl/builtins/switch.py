@@ -16,7 +16,7 @@ from gpuop.ir.build import Number, collector, literal
 from gpuop.ir.nodes import Assign, Block, Expr, If, Ref, Stmt
 from gpuop.ir.types import Type
 
-Case = tuple[list[Stmt], tuple[Expr | Number, ...], bool]  # its statements, its values, and a flag for several values
+Case = tuple[list[Stmt], tuple[Expr | Number, ...], bool]  # statements, values, and a flag for several values
 
 
 def _switch(index: Operand, *cases: Any) -> Any:

@@ -26,7 +26,7 @@ from gpuop.ir.target_expressions import Extent, Formula, TargetConst
 from gpuop.ir.types import HALF, INT, MOST_GRID, SMALL_TENSOR, Type
 
 BANK = 4  # bytes
-MOST_EXPANDED = 8  # turns of a loop that loads a tile
+MOST_EXPANDED = 8  # most iterations of a loop that loads a tile and is unrolled
 WORD = "_tile"
 Count = int | Value  # a number that is known in Python, or in the kernel
 
@@ -90,7 +90,7 @@ def _tile(
     whole = _around(sizes, halos)
     memory = _memory(tensor_type(field, element is None), whole)
     if any(scope.kind in LOOPS for scope in recorder.scopes):
-        recorder.emit(Barrier("local", loc, WORD))  # threads may still read what the turn before has loaded
+        recorder.emit(Barrier("local", loc, WORD))  # threads may still read the tile of the previous iteration
     read = _readTensor if element is None else _readTensorElement
     origin = [Value(at) - k if k else Value(at) for at, k in zip(first, halos, strict=True)]
 
@@ -103,7 +103,7 @@ def _tile(
     return Tile(memory, sizes, halos)
 
 
-# --- what is given --------------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------------------------
 
 
 def _checked(field: Operand, extents: tuple[Any, ...], element: Operand | None) -> Recorder:

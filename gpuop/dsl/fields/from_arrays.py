@@ -123,7 +123,7 @@ def numbers(value: ArrayLike) -> Array:
 
 
 def _check_has_numbers(value: Any) -> None:
-    """Refuse what stands for numbers while another library looks at a function, or follows them."""
+    """Refuse values that another library traces: JAX tracers, and PyTorch tensors that require a gradient."""
     kind, package = type(value), type(value).__module__.partition(".")[0]
     if package in ("jax", "jaxlib") and "Tracer" in kind.__name__:
         raise SemanticError(

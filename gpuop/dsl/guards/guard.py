@@ -132,7 +132,7 @@ class Snapshot:
         return self._code(value)
 
     def _of_library(self, value: Any, names: Collection[str]) -> Any:
-        """Key of a path or a logger, or of their classes, of which some attributes may be others each time."""
+        """Key of a path or a logger, or of their classes, some of whose attributes may change."""
         self._asking.append((value, names))
         if isinstance(value, PurePath):
             return type(value), str(value)

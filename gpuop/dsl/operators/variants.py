@@ -34,7 +34,7 @@ class Recording:
     kinds: tuple[FieldType, ...]
 
     def variants(self, parameters: Parameters) -> Iterator[tuple[Variant, tuple[Node, ...]]]:
-        """Its kernels, each with the fields that it reads."""
+        """The kernels of the operator, each with the fields that it reads."""
         if isinstance(self.kernel, Variants):
             for v in self.kernel.variants:
                 yield replace(v, parameters=parameters), tuple(self.inputs[k] for k in v.inputs)

@@ -46,7 +46,7 @@ def interval(op: str, args: Sequence[Range], dtype: DType) -> Range:  # noqa: C9
             return _truncated(low, least if low < 0 else most), _truncated(high, most if high < 0 else least)
         case "mod" if rest[0][0] > 0:
             most = rest[0][1] - 1
-            inside = -rest[0][0] < low and high < rest[0][0]  # it stays what it is
+            inside = -rest[0][0] < low and high < rest[0][0]  # unchanged
             return (low, high) if inside else (max(min(low, 0), -most), min(max(high, 0), most))
         case "or" | "xor" if min(low, rest[0][0]) >= 0:
             return 0, (1 << max(high, rest[0][1]).bit_length()) - 1

@@ -19,7 +19,7 @@ class Places:
         self.turns = turns
         self.known: dict[Expr, Expr] = {}
         self.same: dict[Var, Expr] = {}
-        self.counters: dict[range, Expr] = {}  # one for the counters of all loops with these turns
+        self.counters: dict[range, Expr] = {}  # one for the counters of all loops with these iterations
 
     def reads(self, block: Block, runs: float = 1.0) -> Iterator[tuple[Read, object, float]]:
         """The reads of a block, each with its place and how often it runs."""

@@ -107,5 +107,5 @@ class Uniformity:
             self._block(block, cause)
 
     def _left(self, loop: ir.For | ir.While) -> ir.Stmt | None:
-        """The break or continue that not all threads take together: from then on they are in different turns."""
+        """The break or continue that not all threads take together: from then on they are in different iterations."""
         return next((self.divergent[id(s)] for s in leaving(blocks(loop)[-1]) if id(s) in self.divergent), None)

@@ -41,7 +41,7 @@ class Real:
         return Real(self.b, self.b.apply(name, self.expr, *(o.expr if isinstance(o, Real) else o for o in others)))
 
     def chosen(self, if_true: Real | float, if_false: Real | float) -> Real:
-        """One or the other, by this truth."""
+        """A selection of one of two values by this condition."""
         return self.of("choose", if_true, if_false)
 
     # fmt: off

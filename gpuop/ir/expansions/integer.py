@@ -127,7 +127,7 @@ def mad_sat(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
 
 
 def _mad_sat_long(b: Builder, x: Expr, y: Expr, z: Expr) -> Expr:
-    """With a sum of 128 bits: it fits where the high half is no more than the sign of the low one."""
+    """Saturate a 128-bit sum: it fits if its high half is the sign extension of the low half."""
     low, high = b.apply("mul", x, y), b.apply("mul_hi", x, y)
     total = b.apply("add", low, z)
     carry = b.cast(b.apply("lt", _as_unsigned(b, total), _as_unsigned(b, low)), x.type)

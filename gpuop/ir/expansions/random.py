@@ -14,7 +14,7 @@ from gpuop.ir.types import LONG, UINT, ULONG, Type
 
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-STEPS = (0x9E3779B9, 0xBB67AE85)  # by which the key's words grow
+STEPS = (0x9E3779B9, 0xBB67AE85)  # increments of the key's words in each round
 
 
 @define(

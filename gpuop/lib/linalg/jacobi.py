@@ -211,7 +211,7 @@ def _reflected(given: Given, matrix: Any, made: Any, vector: Any, n: Any) -> Non
         vector[n] = given.one()
 
         def mirrored(array: Any, at: Callable[[Any, Any], Any], line: Any, left: bool) -> None:
-            """From the left by the conjugate of what it is from the right."""
+            """Apply the reflection; from the left it is the conjugate of that from the right."""
             one, other = (given.conjugate, _itself) if left else (_itself, given.conjugate)
             total = k._var(given.number(0))
             loop(n, rows, lambda r: total.assign(given.products.more(total, one(vector[r]), array[at(r, line)])), size)
