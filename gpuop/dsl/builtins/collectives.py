@@ -153,8 +153,9 @@ def _allGroup(value: Operand, *, over: Any = None) -> Value:
 
 
 def _countGroup(value: Operand, *, over: Any = None) -> Value:
-    """The number of threads of the work-group, or of each part of it, for which a condition holds. All threads call it together.
+    """The number of threads of the work-group, or of each part of it, for which a condition holds, an int.
 
+    All threads of the work-group call it together.
     Args:
         value: a bool, or a number, which holds where it is not 0.
         over: as `_reduceGroup` takes it.
