@@ -23,7 +23,7 @@ def _writing(block: ir.Block, kept: set[ir.FieldParam]) -> ir.Block:
 
 
 def without_dead_code(kernel: Kernel) -> Kernel:
-    """The kernel with only what its outputs and other effects need.
+    """The kernel with only the code that its outputs and other effects need.
 
     An array is needed if something that is needed loads of it, so one that only its own values are made of is not.
     """
@@ -36,9 +36,9 @@ def without_dead_code(kernel: Kernel) -> Kernel:
 
 
 def _live(block: ir.Block, live: set[ir.Var], arrays: set[ir.Array], looping: bool = False) -> ir.Block:
-    """The statements that matter, given what is used after the block; `live` grows by what they use.
+    """The live statements, given the variables live after the block; `live` grows by their operands.
 
-    A statement stays unless it is one of those that are known to do nothing else than what nobody wants.
+    A statement stays unless all of its effects are known to be dead.
 
     Args:
         looping: whether the block is in a loop, so that `live` has all that is needed in it.

@@ -47,8 +47,8 @@ def _readTensor(field: Operand, *point: Operand, border: Any = "clamp", offset: 
     Args:
         field: a Field of small tensors (up to 4 elements), or a number, which is returned as it is; or an output, or an argument
             of `inout=`, of which a thread sees what it has written, and what its work-group has before `_syncThreadsGlobal()`.
-        border: what is read outside: a number, or a name such as "clamp" (reference/language.md: "Borders"), or one for each axis.
-        offset: an integer for each dimension, of Python's or the kernel's, or a vector of the kernel's; alone of a 1D field. The
+        border: the rule outside: a number, or a name such as "clamp" (reference/language.md: "Borders"), or one for each axis.
+        offset: an integer for each dimension, of Python or the kernel, or a vector of the kernel; alone for a 1D field. The
             threads have as many dimensions as the field, of any extents.
 
     Returns:

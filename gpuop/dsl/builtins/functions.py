@@ -151,7 +151,7 @@ def _sum(*values: Operand) -> Any:
 
 
 def _added(a: Operand, b: Operand) -> Any:
-    """a + b; of numbers in Python, as their sum takes the type of what follows."""
+    """a + b; Python numbers are added in Python, as the sum takes the other operand's type."""
     return a + b if _is_number(a) and _is_number(b) else apply("add", a, b)
 
 

@@ -45,11 +45,11 @@ def _index(of: Any = "global") -> Value:
 
 
 def _ravel(place: Any, dims: Any) -> Value:
-    """The linear index of a place among dimensions, of which the last one counts fastest: `_ravel((b, y, x), (8, 3, 11))`.
+    """The linear index of a position among dimensions, the last one fastest: `_ravel((b, y, x), (8, 3, 11))`.
 
     Args:
         place: an integer for each dimension, each inside its own; the first one may be outside.
-        dims: extents in the order in which they count, Python's integers or the kernel's; or a Shape or Dims; or a FieldType
+        dims: extents in the order in which they count, integers of Python or the kernel; or a Shape or Dims; or a FieldType
             or a Field, which stand for their grid.
 
     Returns:
@@ -76,7 +76,7 @@ def _unravel(at: Operand, dims: Any) -> tuple[Value, ...]:
     """The place among dimensions that a linear index counts, as `_ravel` does: `b, y, x = _unravel(at, (8, 3, 11))`.
 
     Where ranges show that nothing can be outside, there is no more than a division and a remainder for each dimension, and no
-    remainder of the first one; what puts an index together and takes it apart again costs nothing.
+    remainder of the first one; composing an index and taking it apart again costs nothing.
 
     Args:
         at: a scalar integer.

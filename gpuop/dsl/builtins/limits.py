@@ -14,7 +14,7 @@ from gpuop.ir.types import SMALL_TENSOR, FieldType, Type
 
 
 def _lowest(of: Any) -> Value:
-    """The least value of a type, of floats minus infinity: what a maximum begins with, as in `most = _var(_lowest(f))`.
+    """The least value of a type, for floats minus infinity: the start value of a maximum, as in `most = _var(_lowest(f))`.
 
     Args:
         of: a value of the kernel's; or a Field, a FieldType or an output, whose tensors it is of, or elements where they are big;
@@ -24,7 +24,7 @@ def _lowest(of: Any) -> Value:
 
 
 def _highest(of: Any) -> Value:
-    """The greatest value of a type, of floats infinity: what a minimum begins with, as in `least = _var(_highest(f))`.
+    """The greatest value of a type, for floats infinity: the start value of a minimum, as in `least = _var(_highest(f))`.
 
     Args:
         of: as of `_lowest`.

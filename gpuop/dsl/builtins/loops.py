@@ -265,7 +265,7 @@ def _continue() -> None:
 
 
 def _return() -> None:
-    """End what this thread does, under a condition or in a loop: what follows is for the others.
+    """End this thread's work, under a condition or in a loop; the other threads go on.
 
     An output that it has not written needs a `default=`. Barriers and collective operations may follow where all threads of a
     work-group return, or none.

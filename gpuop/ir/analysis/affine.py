@@ -20,7 +20,7 @@ class Affine:
     """`factor · position + …`, and a number from `low` to `high`.
 
     Attributes:
-        parts: positions, counters or what else is counted, each with its factor, which is not 0.
+        parts: positions, counters or other terms, each with its factor, which is not 0.
         low, high: the bounds of the number; None where they are not known.
     """
 
@@ -87,8 +87,8 @@ def affine(
     """An integer as a sum; None where it is something else.
 
     Args:
-        leaf: what an expression is that is neither a constant nor one of the operations.
-        admitted: what is made of each sum on the way; None of those that are of no use.
+        leaf: returns the affine form of an expression that is neither a constant nor one of the operations.
+        admitted: maps each sum on the way to the sum to use; None rejects it.
     """
     match expr:
         case Const(value=value) if expr.type.integer:

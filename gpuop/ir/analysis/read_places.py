@@ -9,7 +9,7 @@ from gpuop.ir.visit import blocks, loop_values, operands, values, with_operands
 
 
 class Places:
-    """Numbers the values of blocks: equal operations on equal values are one, in loops that turn alike too.
+    """Numbers the values of blocks: equal operations on equal values are one, also across loops with equal iterations.
 
     Args:
         turns: how often the blocks of a statement are taken to run.

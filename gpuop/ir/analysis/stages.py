@@ -65,7 +65,7 @@ class _Levels:
 
 
 def stage(kernel: Kernel, made: Iterable[FieldParam]) -> Kernel:
-    """The kernel of only what some intermediates need, which are its outputs."""
+    """The kernel that computes some intermediates, as its outputs, and nothing else."""
     return _restricted(kernel, tuple(map(Output, made)))
 
 
@@ -77,7 +77,7 @@ def _restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
 
 
 def _titled(body: Block) -> Block:
-    """The body without the names of operators that nothing is left of."""
+    """The body without the names of operators whose statements are all gone."""
     behind = (*body[1:], Comment(""))
     return tuple(
         s for s, after in zip(body, behind, strict=True) if not (isinstance(s, Comment) and isinstance(after, Comment))
