@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Copy = tuple[int, float]  # bytes that are read and written, and the seconds that this takes
+Copy = tuple[int, float]  # bytes that are read and written, and the seconds of it
 
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """Measured once for each device (`runtime/profile/device_facts.py`).
+    """Rates of a device, measured once (`runtime/profile/device_facts.py`).
 
     Attributes:
-        launch: seconds of a launch that does next to nothing.
-        copies: of a few sizes, smallest first: what fits in caches moves faster.
-        seconds: of one thing of a kind of `fusion/report/workload.py`, as often as all threads together do it: an operation on
-            floats, a read of a neighbour, "exp float32".
+        launch: seconds of a nearly empty launch.
+        copies: copies of a few sizes, smallest first; sizes that fit in caches are faster.
+        seconds: seconds per unit of each kind of work in `fusion/report/workload.py`, at the throughput of the whole device: an
+            operation on floats, a read of a neighbour, "exp float32".
     """
 
     launch: float
@@ -24,7 +24,7 @@ class DeviceFacts:
     seconds: Callable[[str], float]
 
     def moving(self, nbytes: float) -> float:
-        """Seconds in which so many bytes are read or written, at a rate between those of the copies nearest in size."""
+        """Seconds to read or write so many bytes, at a rate interpolated between the copies nearest in size."""
         (size, taken), *larger = self.copies
         rate = size / taken
         for more, seconds in larger:

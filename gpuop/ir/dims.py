@@ -13,14 +13,14 @@ from typing import Any
 from gpuop.base.errors import MissingError, SemanticError, described
 
 Extent = int | EllipsisType | None
-Named = tuple[str, int | None]  # a dimension: its name, "" of one that has none, and how long it is, None: any
+Named = tuple[str, int | None]  # a dimension: its name, "" if it has none, and its extent, None for any
 
 
 def names_of(given: Any, what: str = "names of dimensions") -> tuple[str, ...]:
-    """The names in "img:chan:y:x"; `_` stands for a dimension without one, which is "" here.
+    """The names in "img:chan:y:x"; `_` stands for a dimension without a name, which is "" here.
 
     Raises:
-        SemanticError: what is no such text, or has a name twice.
+        SemanticError: the text is malformed, or has a name twice.
     """
     if not isinstance(given, str):
         raise SemanticError(f'{what} are text, as "img:chan:y:x", not {described(given)}')
@@ -51,7 +51,7 @@ def folded(shape: Sequence[int], most: int) -> tuple[int, ...]:
 class Dims:
     """Named dimensions, each of a known extent or of any: `gp.Dims("img:chan:y:x")`, `gp.Dims("y:x", x=640)`, `gp.Dims(y=4, x=4)`.
 
-    They declare what an operator takes (`inputs=`) and gives (`outputs=`), say how a field's axes are called, and are arguments
+    They declare the arguments (`inputs=`) and results (`outputs=`) of an operator, name the axes of a field, and are arguments
     of operators by themselves, as strides and kernels' sizes are: dimensions without memory. `Dims("y:x")(rgb=3)` has a
     tensor of 3 elements at each point of a grid. `dims.y` is an extent, `dims["x:y"]` are some of the dimensions in another order.
 

@@ -13,12 +13,12 @@ from gpuop.ir.types import FieldType, Shape
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Distances in elements of the storage type, any of which may be negative.
+    """Strides, in elements of the storage type; any may be negative.
 
     Attributes:
-        point: from one point to the next, along each axis of the grid.
-        element: from one tensor element to the next.
-        row: from one row of a matrix to the next, where it is not as far as its elements reach.
+        point: the stride from one point to the next, along each axis of the grid.
+        element: the stride from one tensor element to the next.
+        row: the stride from one row of a matrix to the next, if rows are not contiguous.
         behind: how far the first element lies behind a multiple of 16 bytes; None where that is not known.
     """
 

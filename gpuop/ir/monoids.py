@@ -25,7 +25,7 @@ class Monoid:
 
     Attributes:
         name: the operation.
-        between: what changes no value, made of the least and the greatest one of a type.
+        between: the identity element, from the least and the greatest value of a type.
         atomic: the kinds of numbers that memory is updated of atomically; empty where there is no such update.
         idempotent: whether a value that is combined twice counts once.
     """

@@ -139,7 +139,7 @@ class Shape(tuple[int, ...]):
         dims: integers of 0 or more, or one iterable of them.
 
     Raises:
-        SemanticError: what is no integer, or is negative.
+        SemanticError: an extent is no integer, or negative.
     """
 
     def __new__(cls, *dims: int | Iterable[int]) -> Shape:

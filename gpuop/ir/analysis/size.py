@@ -15,10 +15,10 @@ from gpuop.ir.types import SMALL_TENSOR
 from gpuop.ir.visit import blocks, loop_values, values, walk_expr
 
 MOST_STATEMENTS = 10_000  # limit of a kernel
-MOST_NESTED = 64  # blocks in one another; a compiler of C need not take more than 127
-FUNCTION = 20  # statements that a function's text is, which compilers put in its place
-MOST_NEIGHBOURS = 320  # reads of other points in a kernel that computes what it reads: NVRTC takes 0.7 s
-NEIGHBOUR = 1  # statement more that a read of another point is, for its address
+MOST_NESTED = 64  # limit of nested blocks; C compilers need not support more than 127
+FUNCTION = 20  # statements that an inlined math function counts as
+MOST_NEIGHBOURS = 320  # limit of reads of other points in a kernel that recomputes its inputs: NVRTC takes 0.7 s
+NEIGHBOUR = 1  # additional statement of a read of another point, for its address
 
 
 def size(block: Block, hinted: bool = False) -> int:
@@ -34,7 +34,7 @@ def size(block: Block, hinted: bool = False) -> int:
 def _more(expr: Expr) -> int:
     """The statements that an expression adds to its own."""
     if isinstance(expr, Apply):
-        lanes = expr.type.lanes if expr.type.lanes <= SMALL_TENSOR else 1  # a CPU's vector is a call
+        lanes = expr.type.lanes if expr.type.lanes <= SMALL_TENSOR else 1  # a vector is one call on CPUs
         return FUNCTION * lanes if OPS[expr.op].ulp else 0
     neighbour = expr.point is not None if isinstance(expr, Read) else isinstance(expr, Load) and _is_field(expr)
     return NEIGHBOUR if neighbour else 0

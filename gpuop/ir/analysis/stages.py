@@ -13,10 +13,11 @@ from gpuop.ir.nodes import Array, Block, Comment, Expr, FieldParam, Load, Read, 
 from gpuop.ir.visit import bound_by, expressions, fields_read, walk, written_by
 
 
-@lru_cache(maxsize=32)  # each method asks for them
+@lru_cache(maxsize=32)  # every schedule asks for them
 def stages(kernel: Kernel) -> tuple[Kernel, ...]:
-    """A kernel for each level of intermediates, which it writes, and one for the outputs; each reads only what those before
-    it write. Run one after another, they are what the kernel means. What two of them need, and is no intermediate, both compute.
+    """A kernel for each level of intermediates, which it writes, and one for the outputs; each reads only outputs of those
+    before it. Run one after another, they are equivalent to the kernel. Values that two of them need and that are no
+    intermediates are computed in both.
     """
     made = [stage(kernel, params) for params in levels(kernel)]
     return (*made, _restricted(kernel, kernel.outputs)) if made else (kernel,)
