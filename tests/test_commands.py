@@ -175,13 +175,13 @@ def test_source_by_default_is_what_a_graph_runs_on_the_device(folder, capsys, de
 
 def test_source_for_an_architecture_is_fused_as_on_a_gpu_of_it(folder, capsys):
     """For "opencl" it is what every device takes: there are schedules for none of them."""
-    command = ("source", "filters.py:summed_twice", "--types", "float32[90x256]", "--target")
+    command = ("source", "filters.py:summed_twice", "--types", "float32[900x2560]", "--target")
     assert printed(capsys, *command, "cuda:sm_80").count("__global__") == 1
     assert printed(capsys, *command, "opencl").count("__kernel") == 2
 
 
 def test_source_for_cpus_is_fused_and_in_vectors(folder, capsys):
-    command = ("source", "filters.py:summed_twice", "--types", "float32[90x256]", "--target")
+    command = ("source", "filters.py:summed_twice", "--types", "float32[900x2560]", "--target")
     text = printed(capsys, *command, "opencl:cpu")
     assert text.count("__kernel") == 1 and "float16" in text
     assert "float16" not in printed(capsys, *command, "opencl")
@@ -429,7 +429,7 @@ def test_an_error_names_the_line_of_the_file(folder, capsys):
 @pytest.mark.parametrize("which", [found.name for found in gp.devices()])
 def test_devices_are_measured_anew(which, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(config, "cache", tmp_path)
-    monkeypatch.setattr(device_facts, "_known", {})
+    monkeypatch.setattr(device_facts, "_facts", {})
     monkeypatch.setattr(device_facts, "COPIED", {"cpu": (2**18,), "gpu": (2**18,)})
     monkeypatch.setattr(device_facts, "COMPUTED", {"cpu": 1024, "gpu": 1024})
     monkeypatch.setattr(devices_command, "FUNCTIONS", ("exp",))

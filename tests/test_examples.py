@@ -528,7 +528,10 @@ def test_unsharp(name: str, small: Array) -> None:
     graph = example("unsharp").sharpen(image, 3, 1.5, device=name)
     channels = np.moveaxis(image.astype(np.float64), -1, 0)
     expected = np.stack([filters.unsharp_mask(channel, 3, 1.5) for channel in channels], -1)
-    assert graph.kernel_count == (2 if name == "reference" else 1)
+    with gp.use_device(name) as backend:
+        assert graph.kernel_count == (
+            1 if backend.target.device == "gpu" else 2
+        )  # CPUs compute the lines once and keep them
     assert np.abs(graph.read("sharp") - expected).max() < 1e-5
 
 

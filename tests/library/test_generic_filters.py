@@ -126,8 +126,8 @@ def test_functions_are_asked_again_when_what_they_capture_has_changed(image):
 
 def test_functions_of_one_code_are_told_apart_by_what_they_capture(image, monkeypatch):
     traced = []
-    made = Pipeline._traced
-    monkeypatch.setattr(Pipeline, "_traced", lambda self, returned: traced.append(self) or made(self, returned))
+    made = Pipeline._trace_results
+    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
 
     def scaled(scale):
         return ndimage.generic_filter(image[:3], lambda b: b[0] * scale, size=1)

@@ -139,8 +139,8 @@ def test_other_indexes_compile_nothing(name, index, monkeypatch):
     }
     measure = calls.get(name, getattr(ndimage, name))
     traced: list[Any] = []
-    made = Pipeline._traced
-    monkeypatch.setattr(Pipeline, "_traced", lambda self, returned: traced.append(self) or made(self, returned))
+    made = Pipeline._trace_results
+    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
     with gp.use_device("reference"):
         measure(VALUES, LABELS, index[0])
         traced.clear()
@@ -157,8 +157,8 @@ def test_other_indexes_compile_nothing(name, index, monkeypatch):
 
 def test_more_objects_compile_nothing(monkeypatch):
     traced: list[Any] = []
-    made = Pipeline._traced
-    monkeypatch.setattr(Pipeline, "_traced", lambda self, returned: traced.append(self) or made(self, returned))
+    made = Pipeline._trace_results
+    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
     with gp.use_device("reference"):
         ndimage.find_objects(np.minimum(LABELS, 20))
         traced.clear()

@@ -40,7 +40,7 @@ print(facts.launch, facts.copies, len(timed))
 def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and small kernels to measure."""
     monkeypatch.setattr(config, "cache", tmp_path)
-    monkeypatch.setattr(device_facts, "_known", {})
+    monkeypatch.setattr(device_facts, "_facts", {})
     monkeypatch.setattr(device_facts, "COPIED", {"cpu": (512, 1024), "gpu": (512, 1024)})
     monkeypatch.setattr(device_facts, "COMPUTED", SMALL)
     return tmp_path
@@ -90,7 +90,7 @@ def test_it_is_measured_once_and_kept(
         assert (again.launch, again.copies) == (found.launch, found.copies)
         assert again.seconds("exp float32") == found.seconds("exp float32")
         assert len(timed) == 6
-        monkeypatch.setattr(device_facts, "_known", {})  # as in another process
+        monkeypatch.setattr(device_facts, "_facts", {})  # as in another process
     anew = facts_of(backend, anew=True)
     assert anew is not None
     assert len(timed) == 11
@@ -122,7 +122,7 @@ def test_what_is_stored_otherwise_is_measured_again(
     facts_of(backend)
     (file,) = (path for path in forgotten.rglob("*") if path.is_file() and _holds_times(path))
     blob_store.store(file.name, stored.encode(errors="surrogateescape"))
-    monkeypatch.setattr(device_facts, "_known", {})
+    monkeypatch.setattr(device_facts, "_facts", {})
     found = facts_of(backend)
     assert found is not None
     assert found.launch == 1.0
@@ -135,7 +135,7 @@ def test_half_a_file_is_measured_again(forgotten: Path, timed: list[Kernel], mon
     facts_of(backend)
     (file,) = (path for path in forgotten.rglob("*") if path.is_file() and _holds_times(path))
     file.write_bytes(file.read_bytes()[:-9])
-    monkeypatch.setattr(device_facts, "_known", {})
+    monkeypatch.setattr(device_facts, "_facts", {})
     facts_of(backend)
     assert len(timed) == 10
 
@@ -150,7 +150,7 @@ def test_half_of_what_one_function_takes_is_measured_again(
         seconds, count = found.seconds("exp float32"), len(timed)
         (file,) = (path for path in forgotten.rglob("*") if path.is_file() and b'{"seconds"' in path.read_bytes())
         file.write_bytes(file.read_bytes()[:damage])
-        monkeypatch.setattr(device_facts, "_known", {})
+        monkeypatch.setattr(device_facts, "_facts", {})
         again = facts_of(backend)
         assert again is not None
         assert again.seconds("exp float32") == seconds
@@ -166,13 +166,13 @@ def test_a_folder_that_may_only_be_read(forgotten: Path, timed: list[Kernel], mo
     backend = gp.device(CARDS[0])
     facts_of(backend)
     monkeypatch.setattr(atomic_files, "_created", refused)
-    monkeypatch.setattr(device_facts, "_known", {})
+    monkeypatch.setattr(device_facts, "_facts", {})
     for _ in range(2):
         found = facts_of(backend)
         assert found is not None
         found.seconds("exp float32")
         assert len(timed) == 6
-    monkeypatch.setattr(device_facts, "_known", {})
+    monkeypatch.setattr(device_facts, "_facts", {})
     found = facts_of(backend)
     assert found is not None
     found.seconds("exp float32")
