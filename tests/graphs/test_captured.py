@@ -623,6 +623,18 @@ def test_what_the_standard_library_asks_is_asked_again(tmp_path):
     path.unlink()
     assert exists(ONE)[0] == 0
     assert traces(timed, [lambda: timed(ONE)] * 3) == traces(drawn, [lambda: drawn(ONE)] * 3) == 3
+    steps, boxed = collections.deque([2.0], maxlen=3), np.empty(1, object)
+    boxed[0] = [2.0]
+    last = gp.pipeline(lambda a: gp.ScalarField(a) * steps[-1] * boxed[0][0])
+    assert last(ONE)[0] == 4
+    steps.append(5.0)
+    assert last(ONE)[0] == 10
+    boxed[0][0] = 3.0
+    assert last(ONE)[0] == 15
+    named = gp.pipeline(lambda a: gp.ScalarField(a) * len(logging.getLevelName(17)))
+    lengths = [named(ONE)[0]]
+    logging.addLevelName(17, "FINE")
+    assert [*lengths, named(ONE)[0]] == [len("Level 17"), 4]
     told = "traced again: at every call: `read_text` of a PosixPath, may be another each time"
     path.write_text("1")
     assert said(read.explain(ONE)) == told

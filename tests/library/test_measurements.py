@@ -372,3 +372,14 @@ def test_messages(call, message):
     with gp.use_device("reference"), pytest.raises(gp.SemanticError, match=message) as caught:
         call()
     assert "test_measurements.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32"])
+def test_after_an_empty_index(dtype: str) -> None:
+    """Kernels for indexes without numbers are not those for one number."""
+    x, labels = np.arange(60).reshape(3, 4, 5)[::-1].copy(), (np.arange(60).reshape(3, 4, 5) % 2).astype(dtype)
+    with gp.use_device("reference"):
+        for index in ([], [1], [], [0], [0, 1]):
+            assert np.array_equal(gp.ndimage.sum_labels(x, labels, index), scipy.ndimage.sum_labels(x, labels, index))
+            places = gp.ndimage.minimum_position(x, labels, index)
+            assert index == [] or places == scipy.ndimage.minimum_position(x, labels, index)

@@ -166,7 +166,7 @@ class Snapshot:
     def _array(self, array: Any) -> Any:
         if array.nbytes <= MOST_BYTES and not array.dtype.hasobject:
             return (np.ndarray, array.shape, array.dtype.str, array.tobytes())
-        if self._large and not self._of_object:
+        if self._large and not self._of_object and not array.dtype.hasobject:
             return Identity(array)
         raise Unknown(
             f"an array of more than {MOST_BYTES >> 10} KiB" if not array.dtype.hasobject else described(array)

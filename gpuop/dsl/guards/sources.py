@@ -136,7 +136,7 @@ def is_owner(value: Any) -> bool:
         return True
     if isinstance(value, type):
         return (kind is type or kind.__module__ in WITHOUT_STATE) and all(map(_is_known, value.__mro__))
-    return all(_is_known(c) and (c.__module__ != "builtins" or c in (object, *IMMUTABLE)) for c in kind.__mro__)
+    return all(map(_shows_state, kind.__mro__))
 
 
 def holds_name(owner: Any, name: str) -> bool:
@@ -204,9 +204,19 @@ def _is_constant(cls: type) -> bool:
 
 
 def _is_known(cls: type) -> bool:
-    """True if a class is constant, or defined in Python: classes in C have methods of other types."""
-    if _is_constant(cls):
-        return True
+    """True if a class is constant, or defined in Python."""
+    return _is_constant(cls) or _is_python(cls)
+
+
+def _shows_state(cls: type) -> bool:
+    """True if what a class gives its objects is in attributes; a class in C keeps it elsewhere, as a deque its members."""
+    if cls.__module__ == "builtins":
+        return cls in (object, *IMMUTABLE)
+    return cls.__module__ in WITHOUT_STATE or cls is SimpleNamespace or _is_python(cls)
+
+
+def _is_python(cls: type) -> bool:
+    """True if a class is defined in Python: classes in C have methods of other types."""
     of_c = (MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType)
     names = vars(cls).keys() - SELDOM - {"__dict__", "__weakref__"}
     return bool(cls.__flags__ & HEAP_TYPE) and not any(isinstance(vars(cls)[name], of_c) for name in names)

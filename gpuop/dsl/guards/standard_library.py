@@ -13,13 +13,16 @@ from typing import Any
 # Modules whose functions and classes depend on their arguments alone, or only write messages. None of them takes an attribute
 # of an object by a computed name, as `dataclasses.asdict` does
 STEADY = {
-    "_bisect", "_collections", "_decimal", "_heapq", "_struct", "_warnings", "base64", "binascii", "bisect", "collections",
-    "colorsys", "contextlib", "decimal", "enum", "fnmatch", "fractions", "heapq", "html", "json", "json.decoder",
+    "_bisect", "_collections", "_heapq", "_struct", "_warnings", "base64", "binascii", "bisect", "collections",
+    "colorsys", "contextlib", "enum", "fnmatch", "fractions", "heapq", "html", "json", "json.decoder",
     "json.encoder", "keyword", "logging", "ntpath", "numbers", "pathlib", "pathlib._local", "posixpath", "re", "statistics",
     "string", "struct", "textwrap", "types", "typing", "warnings", "zlib",
 }  # fmt: skip
-# Functions of those modules that ask the file system or the environment
-ASKING = {"abspath", "expanduser", "expandvars", "islink", "ismount", "lexists", "realpath", "relpath"}
+# Functions of those modules that ask the file system, the environment, or what others have set
+ASKING = {"abspath", "expanduser", "expandvars", "islink", "ismount", "lexists", "realpath", "relpath"} | {
+    "getLevelName",
+    "getLevelNamesMapping",
+}
 BY_VALUE = (re.Pattern,)
 BY_TEXT = (decimal.Decimal,)
 # Attributes that ask the file system or the environment, and those of a logger that other loggers decide

@@ -219,12 +219,7 @@ def _quantiles(
         found = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
         raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {found}")
 
-    if (
-        several
-        and name.endswith("quantile")
-        and method == "linear"
-        and all(isinstance(n, (int, np.integer)) for n in wanted)
-    ):
+    if name.endswith("quantile") and method == "linear" and all(isinstance(n, (int, np.integer)) for n in wanted):
         method = "lower"  # no value lies between others: NumPy selects one
 
     def chosen(share: float) -> Callable[[Field], Field]:

@@ -220,7 +220,8 @@ def _place_of(labels: Field, index: LabelIndex) -> Field:
     among = Field(known.astype(np.result_type(known.dtype, kind if kind.kind == "f" else np.int64)))
     fields = [labels] if plain or values is None else [labels, among]
     key = (values[0], values[-1]) if plain and values else values is None
-    return gathered("group", labels.type.replace(dtype="int32"), fields, group, (key, index.count))
+    # an index without numbers has one group too, but another body
+    return gathered("group", labels.type.replace(dtype="int32"), fields, group, (key, len(values or ())))
 
 
 def unravelled(numbers: Any, shape: Sequence[int]) -> list[Any]:
