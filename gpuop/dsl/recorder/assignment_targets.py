@@ -40,6 +40,7 @@ def unpacked(frame: FrameType) -> int | None:
 def is_chained(frame: FrameType) -> bool:
     """True if the first part of a chained comparison, as of `a < x < b`, is asked for its truth."""
     at = position(frame.f_code, frame.f_lasti)
+    at += instructions(frame.f_code)[at].opname == "COMPARE_OP"  # from Python 3.13 on it may ask for the truth itself
     before = [i.opname for i in reversed(instructions(frame.f_code)[:at]) if i.opname not in ("CACHE", "EXTENDED_ARG")]
     while before and before[0] in ("COPY", "TO_BOOL"):  # these act on the result
         del before[0]
