@@ -34,7 +34,7 @@ _opening = threading.RLock()
 _discovered: list[tuple[Device, Any]] | None = None
 _Choice = tuple[str | Backend, bool]  # a device, and whether it is checked
 _chosen: ContextVar[tuple[_Choice, ...]] = ContextVar("devices of gpuop", default=())
-_process_choice: list[str | Backend] = []  # the choice of `set_device`: no device or one
+_process_choice: list[str | Device | Backend] = []  # the choice of `set_device`: no device or one
 _forked = False  # whether the process was forked after drivers were loaded
 
 
@@ -77,13 +77,28 @@ def _examined(candidates: list[tuple[Device, Any]]) -> list[Device]:
     return out
 
 
-def open_device(name: str | None = None, checked: bool = False) -> Backend:
+def device_name(device: str | Device | Backend) -> str:
+    """Return the name of a device: `name` itself, or that of a row of `devices()` or of an open device.
+
+    Raises:
+        DeviceError: it is none of these.
+    """
+    if isinstance(device, (Device, Backend)):
+        return device.name
+    if not isinstance(device, str):
+        raise DeviceError(
+            f'a device is a name, as in device="cpu", or one of gpuop.devices(), not {type(device).__name__}: {device!r:.60}'
+        )
+    return device
+
+
+def open_device(name: str | Device | None = None, checked: bool = False) -> Backend:
     """Return the device of a name, opened and tested once, as its current queue; without a name the device in use.
 
     A checked device is another one than the unchecked device of the same name.
 
     Args:
-        name: "cuda:0", "opencl:1", "opencl:gpu", "gpu", "reference"… (`devices` lists them); or "reference:sm_90",
+        name: "cuda:0", "opencl:1", "opencl:gpu", "gpu", "reference"…, or one of those that `devices` lists; or "reference:sm_90",
             "reference:sm_75" or "reference:gpu", which plan as for that GPU and interpret its kernels: slowly,
             but each access to memory is checked.
         checked: one that checks the execution of kernels, as in `use_device`.
@@ -92,13 +107,13 @@ def open_device(name: str | None = None, checked: bool = False) -> Backend:
         A Backend: `name`, `description`, `max_work_group_size` and `compute_units` are for users, the rest is gpuop's own.
 
     Raises:
-        DeviceError: there is no such device, or it fails the self-test.
+        DeviceError: there is no such device, it fails the self-test, or it is not the name of one.
         GpuopError: a setting in the environment has none of its values.
     """
     if name is None:
         return current()
     config.check()
-    name = _specific(name)
+    name = _specific(device_name(name))
     interpreters = [_reference(), *reference_gpus()]  # they need no driver, so none is loaded for them
     among = interpreters if name in [device.name for device, _ in interpreters] else discover()
     for device, opener in among:
@@ -166,12 +181,12 @@ def current() -> Backend:
     checked = config.debug > 0
     choices = _chosen.get()
     if choices:
-        return _opened(*choices[-1])
+        return opened(*choices[-1])
     if _process_choice:
-        return _opened(_process_choice[-1], checked)
+        return opened(_process_choice[-1], checked)
     if config.device:
         try:
-            return _opened(config.device, checked)
+            return opened(config.device, checked)
         except DeviceError as failed:
             raise DeviceError(f"GPUOP_DEVICE={config.device}: {failed}") from None
     if _forked:
@@ -179,14 +194,14 @@ def current() -> Backend:
     for device, _ in discover():
         if device.problem is None:
             try:
-                return _opened(device.name, checked)
+                return opened(device.name, checked)
             except DeviceError as failed:
                 warnings.warn(f"gpuop skips a device: {_brief(failed)}", stacklevel=2)
     raise DeviceError("no device works, not even the reference")
 
 
 @context
-def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
+def use_device(name: str | Device | Backend, checked: bool = False) -> Iterator[Backend]:
     """Use a device inside a `with`, in this thread, or this task of asyncio.
 
     Threads do not move one another's work: one that is started inside has the device that `set_device` chose, or the default.
@@ -207,7 +222,7 @@ def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
         DeviceError: there is no such device, or it fails the self-test.
     """
     choice = (name, checked or config.debug > 0)
-    backend = _opened(*choice)
+    backend = opened(*choice)
     _chosen.set((*_chosen.get(), choice))
     try:
         yield backend
@@ -218,7 +233,7 @@ def use_device(name: str | Backend, checked: bool = False) -> Iterator[Backend]:
             _chosen.set(tuple(left))
 
 
-def set_device(name: str | Backend | None) -> None:
+def set_device(name: str | Device | Backend | None) -> None:
     """Choose the device of the process: of all threads, wherever no `use_device` stands around the work.
 
     It comes before GPUOP_DEVICE. Workers of a cluster that have a GPU each choose theirs so, once.
@@ -231,13 +246,15 @@ def set_device(name: str | Backend | None) -> None:
     """
     choice = [] if name is None else [name]
     for each in choice:
-        _opened(each, config.debug > 0)
+        opened(each, config.debug > 0)
     _process_choice[:] = choice
 
 
-def _opened(name: str | Backend, checked: bool) -> Backend:
+def opened(name: str | Device | Backend, checked: bool) -> Backend:
+    """Return an open device; a Backend is used as it is."""
     if isinstance(name, Backend):
         return in_use(name)
+    name = device_name(name)
     device = _open.get(_key(name, checked))
     if device is not None and device.name == name and not isinstance(device, _ForkedDevice):
         return in_use(device)

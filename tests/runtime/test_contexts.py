@@ -192,3 +192,21 @@ def test_profiles_can_be_opened_again():
     with kept as other:
         pass
     assert one is not other and len(one.launches) == 1 and not other.launches
+
+
+def test_devices_are_named_or_listed():
+    listed = next(device for device in gp.devices() if device.name == FIRST)
+    with gp.use_device(listed):
+        assert gp.device().name == FIRST
+    assert gp.device(listed) is gp.device(FIRST)
+    for chosen in (listed, gp.device(FIRST)):
+        with gp.ComputeGraph(device=chosen) as graph:
+            graph.probe(gp.ScalarField(np.arange(3.0)) + 1, "sum")
+        graph.step()
+        np.testing.assert_array_equal(graph.read("sum"), [1, 2, 3])
+    for wrong in (3, ["cpu"], object()):
+        with (
+            pytest.raises(gp.DeviceError, match=r"one of gpuop.devices\(\), not (int|list|object)"),
+            gp.use_device(wrong),
+        ):
+            pass

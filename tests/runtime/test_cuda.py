@@ -53,6 +53,20 @@ def _kernel(field):
     return plan(program([field.node])).launches[0].kernel
 
 
+@pytest.mark.parametrize("code", [-19, 0x3C00])
+@pytest.mark.parametrize("convert", [_convert_short, _convert_ushort])
+def test_constants_become_half_without_a_warning(convert, code):
+    """The compiler's log is checked for warnings: a negative number must not become unsigned by a call."""
+
+    @gp.operator
+    def half(field):
+        return _as_half(convert(code)) + _as_half(_convert_short(_readTensor(field)))
+
+    source = generate(_kernel(half(gp.ScalarField(np.zeros(5, np.int16)))), target_named("cuda")).text
+    compile_cuda(source, "sm_90")
+    assert "unpack_half(" in source
+
+
 @pytest.mark.parametrize("shape", [(70_000, 300), (66_000, 2, 65), (3, 70_000, 65)])
 def test_tall_fields(backend, shape):
     array = rng.integers(0, 255, shape, dtype=np.uint8)

@@ -175,6 +175,9 @@ class Expressions:
         """A reinterpretation; half is float here, and packed into an integer on the way."""
         given, wanted, x = bits.arg.type, bits.type, self.passed(bits.arg)
         if wanted.dtype is HALF:
+            ushort = Type(DTYPES["ushort"])
+            if given != ushort:  # compilers warn where a negative constant becomes unsigned by a call
+                x = self.dialect.bits.format(type=self.type(ushort), name="ushort", x=x, source=self.type(given))
             return self.dialect.conversions["bits half"].format(x=x)
         if given.dtype is HALF:
             given, x = Type(DTYPES["ushort"]), self.dialect.conversions["half bits"].format(x=x)

@@ -33,7 +33,8 @@ from gpuop.fusion.program import Program
 from gpuop.ir.values import Leaf, made
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.devices import FORKED, current, open_device
+from gpuop.runtime.devices import FORKED, current, device_name, open_device, opened
+from gpuop.runtime.discovery import Device
 from gpuop.runtime.tuning.chooser import limits_on
 
 _owner: WeakKeys[Leaf, ref[ComputeGraph]] = WeakKeys()  # a graph holds its states: do not hold it
@@ -50,20 +51,27 @@ class ComputeGraph(GraphWindowing):
         graph.read("background")
 
     Args:
-        device: a device's name; by default the current one when the graph first runs.
+        device: a device's name, or one of `devices()`; by default the current one when the graph first runs.
         optimize: False leaves every operator a kernel of its own, which runs at every step.
         checked: check the execution of kernels, as in `use_device`.
         precision: how exactly its operators compute, as of `gp.precision`.
 
     Raises:
+        DeviceError: `device` is not the name of one.
         SemanticError: for a wrong definition or call; a graph runs after its `with`, and not after `release`.
         CompileError, DeviceError: from the first step or reset, when it is compiled for its device.
     """
 
     @naming_arguments
     def __init__(
-        self, device: str | None = None, optimize: bool = True, checked: bool = False, precision: str | None = None
+        self,
+        device: str | Device | Backend | None = None,
+        optimize: bool = True,
+        checked: bool = False,
+        precision: str | None = None,
     ) -> None:
+        if device is not None:
+            device_name(device)  # refuses what is no device at the line of the graph
         self._device, self._optimize, self._checked = device, optimize, checked
         self._pin, self._precision = pinned(), choosing(precision)
         self._states: dict[Leaf, Field] = {}
@@ -282,7 +290,7 @@ class ComputeGraph(GraphWindowing):
 
     def _backend(self) -> Backend:
         """The device of the graph."""
-        backend = current() if self._device is None else open_device(self._device, config.debug > 0)
+        backend = current() if self._device is None else opened(self._device, config.debug > 0)
         return open_device(backend.name, checked=True) if self._checked else backend
 
 
