@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from types import SimpleNamespace
 
@@ -79,22 +80,46 @@ def test_the_producer_is_told_when_nobody_needs_its_memory() -> None:
 
 
 LATE = """
-import builtins
+import builtins, ctypes, sys
 import numpy as np
 from gpuop.runtime.base import dlpack
 
-class Given:
-    __dlpack_device__ = lambda self: (dlpack.CPU, 0)
-    __dlpack__ = lambda self, **_: dlpack.give(memory, lambda: print("done"))
-
 a = np.arange(4.0)
 memory = dlpack.DLPackMemory(a.ctypes.data, a.shape, (1,), a.dtype, (dlpack.CPU, 0), False, a)
-builtins.kept = np.from_dlpack(Given())  # as caches of libraries keep arrays
+capsule = dlpack.give(memory, lambda: print("done"))
+
+class Given:
+    __dlpack_device__ = lambda self: (dlpack.CPU, 0)
+    __dlpack__ = lambda self, **_: capsule
+
+def taken():
+    '''The addresses of the memory, and of its deleter, as of a consumer in C.'''
+    ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    managed = ctypes.pythonapi.PyCapsule_GetPointer(ctypes.py_object(capsule), b"dltensor")
+    ctypes.pythonapi.PyCapsule_SetName(ctypes.py_object(capsule), b"used_dltensor")
+    return ctypes.c_void_p.from_address(managed + 56), ctypes.c_void_p(managed)
+
 """
+CONSUMERS = {  # what they do with the capsule, and what is printed
+    "an array in a cache of a library": ("builtins.cached = np.from_dlpack(Given())", ""),
+    "a capsule in a cache": ("builtins.cached = capsule", ""),
+    "a static object of C++": ("ctypes.CDLL(None).__cxa_atexit(*taken(), None)", ""),
+    "a thread of C": (
+        """libc, thread = ctypes.CDLL(None), ctypes.c_void_p()
+libc.pthread_create(ctypes.byref(thread), None, *taken())
+libc.pthread_join(thread, None)""",
+        "done\n",
+    ),
+}
 
 
-def test_an_array_that_outlives_every_module() -> None:
-    assert python("-c", LATE).stdout == ""  # nobody is told, and nothing crashes
+@pytest.mark.skipif(sys.platform != "linux", reason="the names of C's functions are those of Linux")
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_consumers_that_outlive_the_interpreter_or_are_threads_of_c(consumer: str) -> None:
+    """Nothing crashes, and Python complains of nothing; at exit nobody is told."""
+    action, printed = CONSUMERS[consumer]
+    done = python("-c", LATE + action)
+    assert (done.stdout, done.stderr) == (printed, "")
 
 
 def test_a_capsule_that_nobody_takes() -> None:

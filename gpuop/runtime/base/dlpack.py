@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import sys
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -22,12 +21,13 @@ KINDS = {code: kind for kind, code in CODES.items()}
 NAME, USED = b"dltensor", b"used_dltensor"
 
 # DLTensor: data, device type and number, dimensions, type code, bits and lanes, shape, strides, byte offset.
-# DLManagedTensor: a DLTensor, a context, and the deleter. Packed at once, as ctypes is slow for each field.
+# DLManagedTensor: a DLTensor, a context, and the deleter. Unpacked at once, as ctypes is slow for each field.
 _TENSOR = struct.Struct("PiiiBBHPPQ")
 _MANAGED = struct.Struct(_TENSOR.format + "PP")
-_ADDRESS = struct.Struct("P")
+_ADDRESS, _DEVICE = struct.Struct("P"), struct.Struct("ii")
 _DELETER = _MANAGED.size - _ADDRESS.size  # the offset of the deleter's address
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_tensor_at = (ctypes.c_char * _TENSOR.size).from_address
 
 
 class DLPackMemory(NamedTuple):
@@ -53,7 +53,7 @@ class DLPackMemory(NamedTuple):
         return self.address + low, self.address + high + self.dtype.itemsize
 
 
-# --- taken ------------------------------------------------------------------------------------------------------------
+# --- imported ---------------------------------------------------------------------------------------------------------
 
 _api = ctypes.pythonapi
 _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
@@ -103,55 +103,33 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
     return np.dtype(np.bool_ if code == CODES["b"] else f"{KINDS[code]}{bits // 8}")
 
 
-# --- given ------------------------------------------------------------------------------------------------------------
-
-# exported memory, and the function to call when the consumer is done; by address
-_exported: dict[int, tuple[Any, Callable[[], None]]] = {}
+# --- exported ---------------------------------------------------------------------------------------------------------
 
 
-def _release(address: int, exported: Any = _exported, ends: Callable[[], bool] = sys.is_finalizing) -> None:
-    if not ends():  # at exit no consumer is left
-        _, done = exported.pop(address)
-        done()
+class _ExportedMemory:
+    """The base of a NumPy array that describes exported memory: NumPy refers to it until the consumer is done."""
 
-
-_deleter = _Deleter(_release)
-_deleter_address = ctypes.cast(_deleter, ctypes.c_void_p).value
-_Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_raw = ctypes.PyDLL(None)
-_raw.PyCapsule_IsValid.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
-_raw.PyCapsule_GetPointer.restype = ctypes.c_void_p
-_raw.PyCapsule_GetPointer.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
-_raw.PyCapsule_New.restype = ctypes.py_object
-_raw.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, _Destructor)
-
-
-def _abandon(capsule: int) -> None:
-    """Release the memory of a capsule that no consumer took."""
-    if _raw.PyCapsule_IsValid(capsule, NAME):
-        _release(_raw.PyCapsule_GetPointer(capsule, NAME))
-
-
-_abandoned = _Destructor(_abandon)
-for _function in (_deleter, _abandoned):  # consumers may call them after the interpreter has freed this module
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_function))
+    __slots__ = ("__array_interface__", "__weakref__", "owner")
+    __array_interface__: dict[str, Any]
+    owner: Any
 
 
 def give(memory: DLPackMemory, done: Callable[[], None]) -> Any:
     """Return a capsule for `__dlpack__`.
 
+    It is a capsule of NumPy with another device: its deleter is C code, which takes the interpreter lock in any thread, and
+    does nothing once the interpreter has ended. One in Python would crash there, and lose exceptions of signal handlers.
+
     Args:
         done: called when the memory is not needed any more, by the consumer or because there is none.
     """
-    rank = len(memory.shape)
-    block = ctypes.create_string_buffer(_MANAGED.size + 16 * rank)
-    address = ctypes.addressof(block)
-    shape = address + _MANAGED.size
-    dtype = memory.dtype
-    _MANAGED.pack_into(
-        block, 0, memory.address, *memory.device, rank, CODES[dtype.kind], 8 * dtype.itemsize, 1, shape, shape + 8 * rank, 0, 0,
-        _deleter_address,
-    )  # fmt: skip
-    struct.pack_into(f"{2 * rank}q", block, _MANAGED.size, *memory.shape, *memory.strides)
-    _exported[address] = (block, memory.owner), done
-    return _raw.PyCapsule_New(address, NAME, _abandoned)
+    base, dtype = _ExportedMemory(), memory.dtype
+    strides = tuple(n * dtype.itemsize for n in memory.strides)
+    base.__array_interface__ = {
+        "data": (memory.address, False), "shape": memory.shape, "strides": strides, "typestr": dtype.str, "version": 3
+    }  # fmt: skip
+    base.owner = memory.owner
+    at_end(base, done)
+    capsule = np.asarray(base).__dlpack__()
+    _DEVICE.pack_into(_tensor_at(_api.PyCapsule_GetPointer(capsule, NAME)), _ADDRESS.size, *memory.device)
+    return capsule
