@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import numpy as np
 
 import gpuop as gp
-from gpuop import passes
 from gpuop.codegen.c.printer import Printer
 from gpuop.codegen.generate import EXPRESSIONS, target_named
 from gpuop.dsl import _readTensor
@@ -30,6 +29,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.target_plan import plan_for
 from gpuop.ir.kernel import Kernel
+from gpuop.passes import pipeline
 from tests.composed import PIPELINES
 
 SHAPE = (7, 33)
@@ -94,7 +94,7 @@ class Verifying:
     """The verifier, and the seconds spent in it."""
 
     def __init__(self) -> None:
-        self.verify, self.seconds = passes.verify, 0.0
+        self.verify, self.seconds = pipeline.verify, 0.0
 
     def __call__(self, *args):  # type: ignore[no-untyped-def]
         start = time.process_time()
@@ -105,7 +105,7 @@ class Verifying:
 
 def pipelines(names: list[str], size: int, target_name: str) -> None:
     target = target_named(target_name)
-    passes.verify = verifying = Verifying()  # type: ignore[assignment]
+    pipeline.verify = verifying = Verifying()  # type: ignore[assignment]
     parts = ("record", "number", "fuse", "passes", "of these verify", "print", "all")
     print(f"\n| pipeline, {size}² | operators | kernels | lines | {' | '.join(parts)} |")
     print("|---" * (4 + len(parts)) + "|")
@@ -120,7 +120,7 @@ def pipelines(names: list[str], size: int, target_name: str) -> None:
             made = plan_for(plan(numbered), target)
             marks.append(time.process_time())
             verifying.seconds = 0.0
-            lowered = [passes.lower(step.kernel, target) for step in made.launches if isinstance(step.kernel, Kernel)]
+            lowered = [pipeline.lower(step.kernel, target) for step in made.launches if isinstance(step.kernel, Kernel)]
             marks.append(time.process_time())
             texts = [Printer(kernel, EXPRESSIONS[target.backend](target)).source().text for kernel in lowered]
             marks.append(time.process_time())

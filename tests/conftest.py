@@ -26,7 +26,7 @@ os.environ["GPUOP_VERIFY"] = "1"  # what every pass leaves, here and in processe
 import gpuop as gp
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
-from gpuop.passes import lower
+from gpuop.passes.pipeline import lower
 from gpuop.runtime import devices
 from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.opencl import device as opencl_device

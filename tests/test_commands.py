@@ -14,7 +14,7 @@ import gpuop as gp
 from gpuop.__main__ import main
 from gpuop.base.config import config
 from gpuop.engine.cli import devices as devices_command
-from gpuop.passes import PIPELINE
+from gpuop.passes.pipeline import PIPELINE
 from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.devices import examined
 from gpuop.runtime.profile import device_facts

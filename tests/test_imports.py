@@ -41,6 +41,8 @@ FROM_FUSION_ON = FROM_GRAPHS_ON | {
     "gpuop.engine.evaluate",
     "gpuop.fusion",
     "gpuop.ops",
+    "gpuop.passes.pipeline",
+    "gpuop.passes.schedules",
     "gpuop.runtime",
     "gpuop.engine.show",
 }

@@ -24,9 +24,9 @@ from gpuop.ir.target import Target
 from gpuop.ir.text import content
 from gpuop.ir.types import DOUBLE, Shape
 from gpuop.ir.visit import values, walk, walk_expr
-from gpuop.passes import lower, lowering
 from gpuop.passes.dynamic_extents import Opened, opened
 from gpuop.passes.lowering_cache import cached_on_disk
+from gpuop.passes.pipeline import lower, lowering
 
 
 def _opencl(target: Target) -> Dialect:

@@ -10,10 +10,10 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Collective, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
 from gpuop.ir.target import Target
 from gpuop.ir.visit import blocks, operands, times, values, walk, walk_expr
-from gpuop.passes import PIPELINE
 from gpuop.passes.coarsen import widen
 from gpuop.passes.coarsening_factor import PointsPerThread, points_per_thread
 from gpuop.passes.lower_fields import lower_fields
+from gpuop.passes.pipeline import PIPELINE
 from gpuop.passes.temporaries import inline_once
 
 REGISTER = 32  # bits

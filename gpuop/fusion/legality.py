@@ -150,13 +150,5 @@ refusals: tuple[Refusal, ...] = (
     slower_together,
     detour,
 )
-OF_WHOLE_KERNELS = {  # rules of whole kernels; for a recomputed copy `recompute.py` has limits of its own
-    too_large,
-    too_many_arguments,
-    different_work_groups,
-    too_much_local_memory,
-    unfit_for_surplus_threads,
-    not_in_registers,
-    unfit_for_stages,
-    detour,
-}
+# the others are of whole kernels; for a recomputed copy `recompute.py` has limits of its own
+OF_WHOLE_KERNELS = {*refusals} - {without_body, slower_together}

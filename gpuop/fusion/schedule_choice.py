@@ -12,9 +12,9 @@ from gpuop.ir.analysis.stages import levels
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.target import Target
-from gpuop.passes import unscheduled
 from gpuop.passes.dynamic_extents import opened
 from gpuop.passes.lowering_cache import suited
+from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.schedules import choice, unpinned
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu import line_buffers

@@ -22,10 +22,11 @@ from gpuop.ir.text import content, identity
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import expressions
-from gpuop.passes import lower, lowering, schedules, unscheduled
+from gpuop.passes import schedules
 from gpuop.passes.coarsening_factor import is_large, others_points
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.lowering_cache import cached_on_disk
+from gpuop.passes.pipeline import lower, lowering, unscheduled
 
 LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide otherwise for smaller ones
 PARTS = (

@@ -10,7 +10,7 @@ from gpuop.base.config import config
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
-from gpuop.passes import PIPELINE, lowering, unscheduled
+from gpuop.passes.pipeline import PIPELINE, lowering, unscheduled
 from gpuop.passes.schedules import METHODS, choice
 
 V = TypeVar("V")

@@ -13,7 +13,7 @@ from gpuop.dsl import *
 from gpuop.ir.nodes import Read
 from gpuop.ir.target_expressions import GENERIC
 from gpuop.ir.verify import VerifyError
-from gpuop.passes import lower
+from gpuop.passes.pipeline import lower
 from gpuop.runtime.reference.interpreter import run
 from tests.borders import CHECKED, MODES, PLACES
 

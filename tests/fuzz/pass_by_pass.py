@@ -14,7 +14,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form
-from gpuop.passes import pass_by_pass
+from gpuop.passes.pipeline import pass_by_pass
 from gpuop.runtime.base.backend import Argument, Launch
 from gpuop.runtime.reference.array_memory import ArrayMemory
 from gpuop.runtime.reference.device import Reference

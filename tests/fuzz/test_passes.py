@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 
 import gpuop as gp
-from gpuop import passes
 from gpuop.dsl import *
 from gpuop.ir.nodes import Const
 from gpuop.ir.types import FLOAT, Type
 from gpuop.ir.visit import Copier
-from gpuop.passes import PIPELINE
+from gpuop.passes import pipeline
+from gpuop.passes.pipeline import PIPELINE
 
 from . import graph_programs, running
 from .common import profile
@@ -133,7 +133,7 @@ def spoil(kernel):
 @pytest.mark.parametrize("after", range(len(PIPELINE)), ids=lambda n: f"{n}-{PIPELINE[n][0].__name__}")
 def test_a_pass_that_changes_results_is_named(monkeypatch, watching, after):
     planted = (*PIPELINE[: after + 1], (spoil, PIPELINE[after][1]), *PIPELINE[after + 1 :])
-    monkeypatch.setattr(passes, "PIPELINE", planted)
+    monkeypatch.setattr(pipeline, "PIPELINE", planted)
     x = np.arange(8, dtype="f").reshape(2, 4)
     shifted = gp.operator(lambda f: _readTensor(f, _row, _column + 1) * 2.0, name="shifted")
     with pytest.raises(AssertionError, match=r"spoil changed out0:\n[^a-z]*is not\n[^a-z]*--- before\nkernel shifted"):

@@ -20,7 +20,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form
-from gpuop.passes import pass_by_pass
+from gpuop.passes.pipeline import pass_by_pass
 
 from .kernels import GOLDEN
 from .nvrtc import compile_cuda

@@ -16,7 +16,7 @@ from gpuop.fusion.program import program
 from gpuop.fusion.target_plan import plan_for
 from gpuop.ir.analysis.size import MOST_STATEMENTS, NEIGHBOUR, size
 from gpuop.ir.kernel import Kernel
-from gpuop.passes import lower
+from gpuop.passes.pipeline import lower
 from tests.composed import PIPELINES, box, image
 
 SHAPE = (1021, 1024)

@@ -15,7 +15,7 @@ from gpuop.ir.nodes import Apply, Atomic, Cast, Const, FieldParam, Let, Load, Re
 from gpuop.ir.types import INT, Type
 from gpuop.ir.values import NO_VALUES, Leaf
 from gpuop.ir.visit import operands, walk
-from gpuop.passes import pass_by_pass
+from gpuop.passes.pipeline import pass_by_pass
 from gpuop.passes.ranges import Ranges, fits
 from gpuop.runtime.devices import current
 

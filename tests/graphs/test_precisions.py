@@ -17,7 +17,7 @@ from gpuop.ir.kernel import PRECISIONS
 from gpuop.ir.nodes import Apply, Const
 from gpuop.ir.text import identity, show
 from gpuop.ir.values import Leaf
-from gpuop.passes import lower
+from gpuop.passes.pipeline import lower
 from tests.golden.nvrtc import compile_cuda
 
 from .harness import same_bits

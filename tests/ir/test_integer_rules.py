@@ -15,7 +15,7 @@ from gpuop.dsl import *
 from gpuop.dsl.recorder.value import Value
 from gpuop.ir.nodes import Let
 from gpuop.ir.visit import walk
-from gpuop.passes import lower
+from gpuop.passes.pipeline import lower
 from gpuop.passes.ranges import Ranges
 from gpuop.runtime.reference.array_memory import ArrayMemory
 from gpuop.runtime.reference.device import Reference

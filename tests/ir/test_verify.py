@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import passes
 from gpuop.base.config import config
 from gpuop.dsl import *
 from gpuop.dsl.recorder.recorder import current
@@ -51,7 +50,8 @@ from gpuop.ir.target_expressions import Fact, TargetConst
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, FLOAT, INT, FieldType, Shape, Type
 from gpuop.ir.verify import Form, VerifyError, verify
-from gpuop.passes import PIPELINE, lower
+from gpuop.passes import pipeline
+from gpuop.passes.pipeline import PIPELINE, lower
 
 RECORDED, LOWERED, PRINTABLE = Form
 GRID = FieldType((4, 8))
@@ -248,7 +248,7 @@ def test_a_broken_pass_is_named(monkeypatch, after):
     planted = (*PIPELINE[: after + 1], (spoil, PIPELINE[after][1]), *PIPELINE[after + 1 :])
     recorded = halved(gp.ScalarField(np.ones(5, "f"))).node.call.kernel
     lower(recorded, SCALARS)
-    monkeypatch.setattr(passes, "PIPELINE", planted)
+    monkeypatch.setattr(pipeline, "PIPELINE", planted)
     with pytest.raises(VerifyError) as caught:
         lower(recorded, SCALARS)
     said = "internal error in kernel 'halved' after spoil: lost is used before or outside its definition"
@@ -265,7 +265,7 @@ def test_the_switch(monkeypatch):
         (*PIPELINE[:-1], (spoil, LOWERED), PIPELINE[-1]),
         (*PIPELINE, (spoil, PRINTABLE)),
     ):
-        monkeypatch.setattr(passes, "PIPELINE", planted)
+        monkeypatch.setattr(pipeline, "PIPELINE", planted)
         with pytest.raises(VerifyError) as caught:
             lower(recorded, SCALARS)
         said.append(str(caught.value).split("after ")[1].split(":")[0])

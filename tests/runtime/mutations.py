@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from gpuop import passes
 from gpuop.base.lru import BoundedCache
 from gpuop.engine import evaluate
+from gpuop.passes import pipeline
 from gpuop.passes.coarsen import Coarsening
 from gpuop.passes.collectives import participants
 from gpuop.passes.schedules.common import register_windows, strips, transpose_kernel
@@ -69,15 +69,15 @@ class Mutation:
         """What finds it: "run", as memory or values are wrong, and "proof", as accesses are not shown to be inside."""
         plans: BoundedCache[Any, Any] = BoundedCache(1)  # what is planned with the mistake is not used again
         known: BoundedCache[Any, Any] = BoundedCache(1)
-        asked, found = passes._unproved, set[str]()
+        asked, found = pipeline._unproved, set[str]()
 
-        def note(done: tuple[passes.AfterPass, ...]) -> list[passes.Unproved]:
+        def note(done: tuple[pipeline.AfterPass, ...]) -> list[pipeline.Unproved]:
             """The schedule is taken all the same, so that it runs."""
             if asked(done):
                 found.add("proof")
             return []
 
-        noted = mock.patch.multiple(passes, _unproved=note, _outside=known)
+        noted = mock.patch.multiple(pipeline, _unproved=note, _outside=known)
         with mock.patch.object(evaluate, "_plans", plans), noted, self.planted():
             try:
                 compared(self.forced)

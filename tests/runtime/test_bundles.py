@@ -70,7 +70,7 @@ def nothing_recorded() -> Iterator[None]:
         for place in (
             "dsl.recorder.recorder.Recorder.__init__",
             "fusion.register_split.splice",
-            "passes.lower",
+            "passes.pipeline.lower",
             "codegen.generate.generate",
             "runtime.base.compiled.generate",
         ):

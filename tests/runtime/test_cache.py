@@ -22,7 +22,7 @@ from gpuop.ir.nodes import Ref, Var
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.text import content
 from gpuop.ir.visit import Copier
-from gpuop.passes import lower
+from gpuop.passes.pipeline import lower
 
 from .process import DOUBLE, python
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import passes
 from gpuop.base.cache import disk_memo
 from gpuop.base.config import config
 from gpuop.base.lru import BoundedCache
@@ -21,7 +20,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.schedule_override import Pin
-from gpuop.passes import lowering_cache, schedules
+from gpuop.passes import lowering_cache, pipeline, schedules
 from gpuop.runtime.tuning.chooser import limits_for
 from tests.composed import PIPELINES
 
@@ -58,7 +57,9 @@ print(graph.source())
 def lowered(disk, monkeypatch):
     """Generate as a process does that begins; how often kernels were lowered."""
     made = []
-    monkeypatch.setattr(generating, "lower", lambda kernel, target: made.append(target) or passes.lower(kernel, target))
+    monkeypatch.setattr(
+        generating, "lower", lambda kernel, target: made.append(target) or pipeline.lower(kernel, target)
+    )
 
     def anew(kernel, target):
         monkeypatch.setattr(generating, "_sources", BoundedCache(8))
@@ -148,7 +149,7 @@ def test_who_wants_to_see_passes_does(lowered, monkeypatch, setting, capsys):
 def test_passes_that_somebody_has_changed_make_their_own(lowered):
     made, anew = lowered
     anew(recorded(), target_named("opencl"))
-    for module, name in ((schedules, "METHODS"), (passes, "PIPELINE")):
+    for module, name in ((schedules, "METHODS"), (pipeline, "PIPELINE")):
         with mock.patch.object(module, name, getattr(module, name)[1:]):
             count = len(made)
             anew(recorded(), target_named("opencl"))

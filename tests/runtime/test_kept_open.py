@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from gpuop import passes
 from gpuop.base.cache import disk_memo
 from gpuop.base.config import config
 from gpuop.base.lru import BoundedCache
@@ -16,7 +15,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.passes import dynamic_extents
+from gpuop.passes import dynamic_extents, pipeline
 from gpuop.runtime.tuning.chooser import limits_for
 
 from .process import python
@@ -73,7 +72,9 @@ def lowered(disk, monkeypatch):
     """Generate as a process does that begins; how often kernels were lowered."""
     made = []
     for module in (generating, dynamic_extents):
-        monkeypatch.setattr(module, "lower", lambda kernel, target: made.append(target) or passes.lower(kernel, target))
+        monkeypatch.setattr(
+            module, "lower", lambda kernel, target: made.append(target) or pipeline.lower(kernel, target)
+        )
 
     def anew(kernel, target):
         monkeypatch.setattr(generating, "_sources", BoundedCache(8))

@@ -17,8 +17,8 @@ from gpuop.fusion.program import program
 from gpuop.ir.nodes import For
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.visit import walk
-from gpuop.passes import unscheduled
 from gpuop.passes.loop_vectorization import loop_lanes
+from gpuop.passes.pipeline import unscheduled
 from gpuop.runtime import devices
 from tests.conftest import Vectorized
 

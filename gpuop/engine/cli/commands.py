@@ -10,7 +10,7 @@ from gpuop.engine.dump import kernels_for, plan_for_text, source
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
-from gpuop.passes import PIPELINE, pass_by_pass
+from gpuop.passes.pipeline import PIPELINE, pass_by_pass
 from gpuop.runtime.devices import current
 
 

@@ -21,8 +21,8 @@ from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
 from gpuop.ir.visit import expressions
-from gpuop.passes import not_inside
 from gpuop.passes.dynamic_extents import opened
+from gpuop.passes.pipeline import not_inside
 from gpuop.passes.resolve_target import resolve_target
 
 Facts = dict[str, Any]

@@ -16,7 +16,7 @@ from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, Kernel, Launchable
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
-from gpuop.passes import unscheduled
+from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.resolve_target import resolve_target
 from gpuop.passes.schedules import METHODS, NOTHING, PLAIN, choice, unpinned
 from gpuop.passes.schedules.common.method import Parameters

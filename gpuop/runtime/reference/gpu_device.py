@@ -15,9 +15,9 @@ from gpuop.ir.extents import Extents, resized
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
-from gpuop.passes import lower
 from gpuop.passes.assertions import assertions, failure, report_asserts
 from gpuop.passes.dynamic_extents import opened
+from gpuop.passes.pipeline import lower
 from gpuop.runtime.base.backend import Argument, Launch
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.reference.device import Reference

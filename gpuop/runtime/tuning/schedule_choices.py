@@ -17,7 +17,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import identity
-from gpuop.passes import unscheduled
+from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.resolve_target import for_target
 from gpuop.passes.schedules import METHODS, PLAIN
 from gpuop.runtime.base.backend import Array, Backend
