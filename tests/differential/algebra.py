@@ -309,7 +309,9 @@ def _alone(values: list[Any]) -> str:
     """Of numbers: NumPy's own dtype, of 32 bits where all are Python's, and for float64 that comes of integers."""
     joined = np.where(True, *values).dtype
     typed = {v.dtype for v in values if isinstance(v, np.generic)}
-    return joined.name if joined in typed else {"int64": "int32", "float64": "float32"}.get(joined.name, joined.name)
+    if joined in typed or (joined == "int64" and all(isinstance(v, np.generic) for v in values)):
+        return joined.name
+    return {"int64": "int32", "float64": "float32"}.get(joined.name, joined.name)
 
 
 def _compared(op: Op, operands: tuple[Operand, ...]) -> Val:

@@ -98,10 +98,17 @@ def a_transpose(maker: Maker, border: Any) -> bool:
     last, *others = (int(k) for k in maker.rng.permutation(len(maker.grid)))
     order = (*others, last) if last + 1 < len(maker.grid) else (last, *others)
     of = maker.input(maker.one_of(NUMBERS), (), tuple(maker.grid[k] for k in order))
-    if maker.chance(0.5) and maker.add(maker.proposed("add", of, maker.name())):
-        of = list(maker.env.values)[-1]
+    of = _perhaps_computed(maker, "add", of)
     near = maker.chance(0.1)
     return _gathered(maker, of, lambda: tuple(Place(k, _offset(maker) if near else 0) for k in order), border, 2)
+
+
+def _perhaps_computed(maker: Maker, op: str, of: str) -> str:
+    """The field, or one computed of it, unless its tensors are big then: the other operand may be a matrix."""
+    if maker.chance(0.5) and maker.add(maker.proposed(op, of, maker.name())):
+        last = list(maker.env.values)[-1]
+        return last if math.prod(maker.value(last).tensor) <= 4 else of
+    return of
 
 
 def a_resampling(maker: Maker, border: Any) -> bool:
@@ -140,8 +147,7 @@ def _offset(maker: Maker, distances: tuple[int, ...] = (1, 1, 2, 2, 5)) -> int:
 
 def a_scatter(maker: Maker, border: Any) -> bool:
     of = maker.input(maker.one_of(("uint8", "int32", "int16", "uint8")), ())
-    if maker.chance(0.5) and maker.add(maker.proposed(maker.one_of(("add", "minimum")), of, maker.name())):
-        of = list(maker.env.values)[-1]
+    of = _perhaps_computed(maker, maker.one_of(("add", "minimum")), of)
     how, bins = maker.one_of(list(UPDATES)), int(maker.one_of((1, 5, 40, 256, 3000)))
     dtype, start = maker.one_of(("int32", "uint32")), int(maker.one_of((0, 0, 7)))
     return maker.add(Scatter(maker.name(), of, how, bins, dtype, start))

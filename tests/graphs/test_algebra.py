@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import warnings
 
@@ -358,6 +359,34 @@ def test_unorm8_reads_as_float(device):
     agree("", (color * 2).numpy(), seen * 2)
     agree("", (color > 0.5).numpy(), seen > 0.5)
     assert color.numpy().dtype == np.uint8
+
+
+NUMBERS = (
+    1,
+    1.5,
+    True,
+    np.bool(True),
+    np.uint8(3),
+    np.int16(-3),
+    np.uint32(7),
+    np.int64(2),
+    np.float16(0.5),
+    np.float64(0.25),
+)
+
+
+def test_where_of_two_numbers():
+    """NumPy's values, and its dtype but for the 32 bits of Python numbers, beside NumPy numbers too."""
+    mask = np.array([True, False])
+    for a, b in itertools.product(NUMBERS, repeat=2):
+        result, expected = np.where(gp.ScalarField(mask), a, b).numpy(), np.where(mask, a, b)
+        typed = {v.dtype for v in (a, b) if isinstance(v, np.generic)}
+        narrow = {"float64": "float32"} if len(typed) == 2 else {"int64": "int32", "float64": "float32"}
+        kept = expected.dtype in typed
+        assert result.dtype.name == (
+            expected.dtype.name if kept else narrow.get(expected.dtype.name, expected.dtype.name)
+        )
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_where_and_clip(device):

@@ -288,12 +288,18 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
 
 
 def _of_numbers(a: Any, b: Any) -> str:
-    """Return the dtype of two numbers: 32 bits for Python numbers; NumPy scalars keep their dtype, which Python numbers adopt."""
+    """Return the dtype of two numbers: 32 bits for Python numbers; NumPy scalars keep their dtype, which Python numbers adopt.
+
+    What only the Python number asks for, an integer beside a NumPy truth or a float beside a NumPy integer, has 32 bits too.
+    """
     typed = [v for v in (a, b) if isinstance(v, np.generic)]
     if not typed:
         return host_array([a, b]).dtype.name
-    joined = np.result_type(a, b)
-    return "float32" if joined == np.float64 and not any(v.dtype == joined for v in typed) else joined.name
+    joined = np.result_type(a, b).name
+    if joined in [v.dtype.name for v in typed]:
+        return joined
+    narrow = {"float64": "float32"} if len(typed) == 2 else {"float64": "float32", "int64": "int32"}
+    return narrow.get(joined, joined)
 
 
 def angle(z: Operand, deg: bool = False) -> Field:
