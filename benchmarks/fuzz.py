@@ -28,9 +28,9 @@ from hypothesis import strategies as st
 
 import gpuop as gp
 from gpuop.codegen.generate import generate, target_named
+from tests.codegen.nvrtc import compile_cuda
 from tests.fuzz import dags, graph_programs, running, test_errors
 from tests.fuzz.programs import Program, pairs, programs
-from tests.golden.nvrtc import compile_cuda
 
 BATCH = 100
 count: Counter[str] = Counter()

@@ -2,7 +2,7 @@
 
     python benchmarks/interrupts.py [--devices NAME …] [--times 1000] [--places 1000000]
 
-Of each graph of tests/interrupts/cases.py: a signal's exception at random moments of steps, resets and reads, `times` in all
+Of each graph of tests/engine/interrupts/cases.py: a signal's exception at random moments of steps, resets and reads, `times` in all
 on each device; an exception at every place (or at `places` of them) of the bytecode of a step, of a reset, a save, a load and
 a read, where CPython lets handlers run; and each call of the driver failing in turn, for want of memory and otherwise. The
 graphs' values are compared with NumPy's at the moment after the interrupt, and two steps later.
@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import gpuop as gp
-from tests.interrupts.cases import NAMES
-from tests.interrupts.trials import ACTIONS, Trials, trials
+from tests.engine.interrupts.cases import NAMES
+from tests.engine.interrupts.trials import ACTIONS, Trials, trials
 
 
 def randomly(trial: Trials, options: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ from gpuop.runtime import devices
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.discovery import Device, reference_gpus
 from gpuop.runtime.opencl.device import OpenCL
-from tests.cuda_on_host.host_device import ON_HOST, CudaOnHost
+from tests.runtime.cuda_on_host.host_device import ON_HOST, CudaOnHost
 
 AS_A_GPU = " as a gpu"
 

@@ -34,8 +34,8 @@ from gpuop.runtime.reference.device import Reference
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
 from tests import nightly, rotation
 from tests.as_gpus import AS_A_GPU, as_a_gpu, used
-from tests.cuda_on_host.compiled import COMPILER
-from tests.cuda_on_host.host_device import ON_HOST
+from tests.runtime.cuda_on_host.compiled import COMPILER
+from tests.runtime.cuda_on_host.host_device import ON_HOST
 
 RANDOM: list[Any] = []  # modules of tests that have a `rng`
 FRESH = np.random.default_rng(17).bit_generator.state
@@ -43,14 +43,17 @@ BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 LOWERED, GPU, VECTORIZED = "lowered", "sm_90", "vectorized"
 # These tests are of what lies above the drivers: a case runs on one form a day, on most days the best driver or the interpreter.
 # What kernels and plans they count is that of these; other forms take them at night.
-PLANS = ("tests.graphs.", "tests.library.", "tests.errors.")
+ABOVE = (
+    *(f"tests.{room}." for room in ("dsl", "engine", "fusion", "lib", "ops", "scaleout")),
+    "tests.passes.test_joined_loops",
+)
+PLANS = (*ABOVE, "tests.errors.")
 # In these files drivers count all the same.
 DRIVERS_COUNT = {
-    f"tests.graphs.test_{name}" for name in ("in_place", "iterate", "pipeline_memory", "pipeline_views", "state")
+    "tests.fusion.test_in_place",
+    *(f"tests.engine.test_{name}" for name in ("iterate", "pipeline_memory", "pipeline_views", "state")),
 }
-PLANNED = tuple(
-    f"tests.{name}." for name in ("conformance", "fuzz", "graphs", "library")
-)  # what is planned, on each target
+PLANNED = (*ABOVE, "tests.conformance.", "tests.fuzz.")  # what is planned, on each target
 CHEAP = ("tests.errors.", "tests.golden.test_golden", "tests.ir.")  # whose cases all run each day
 FORMS = 1  # cases of a test that the best driver takes on a day, and that other forms take: at least a seventh of them
 CASES = 2  # of a test without devices, by day: at least a seventh
@@ -183,7 +186,7 @@ def week_of(module: str, forms: list[str]) -> tuple[str, list[list[str]]]:
         gpus = [form for form in others if form.endswith(AS_A_GPU)] or ["reference"]
         if module in DRIVERS_COUNT:
             return best, [["reference"], second or ["reference"], gpus]
-        second = second if module.startswith("tests.library.") else []
+        second = second if module.startswith(("tests.lib.", "tests.ops.")) else []
         return "", [[best], ["reference"], [best], second or ["reference"], [best], ["reference"], gpus]
     alone = rotation.WEEK - 1
     return best, [[form] for form in others[:alone]] + [others[alone:]] * (len(others) > alone)

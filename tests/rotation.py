@@ -2,7 +2,7 @@
 
 A test function has cases (the rows of `parametrize`), and each case has forms: a driver, the interpreter, the interpreter of what
 the passes make, a driver that plans as for a GPU. Every function runs each day; of one with many cases, a share of them runs. Both
-choices depend on the test's name and the day alone, so that GPUOP_TEST_DAY repeats a run.
+choices depend on the test's name and the day alone, not on its folder, so that GPUOP_TEST_DAY repeats a run.
 """
 
 from __future__ import annotations
@@ -54,4 +54,5 @@ def is_turn(name: str, days: int) -> bool:
 
 
 def _number(name: str) -> int:
-    return crc32(name.encode())
+    file, *rest = name.partition("::")
+    return crc32("".join((file.rpartition("/")[2], *rest)).encode())

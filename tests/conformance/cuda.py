@@ -10,8 +10,8 @@ import pytest
 
 from gpuop.codegen.generate import generate, target_named
 from gpuop.ir.kernel import Kernel
+from tests.codegen.nvrtc import compile_cuda
 from tests.conftest import Lowered
-from tests.golden.nvrtc import compile_cuda
 
 LARGE = 50_000  # characters of a kernel that fills the constant memory
 

@@ -14,7 +14,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from tests.borders import MODES
 from tests.errors.wrong import check_line
-from tests.graphs.harness import graph_of
+from tests.harness import graph_of
 
 from .compare import all_same, compute, same
 

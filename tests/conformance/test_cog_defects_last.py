@@ -8,9 +8,9 @@ import gpuop as gp
 from gpuop.base.errors import Loc
 from gpuop.codegen.opencl.dialect import OPENCL
 from gpuop.dsl import *
+from tests.codegen.nvrtc import compile_cuda
 from tests.errors.wrong import SCALAR, check_line, check_usable, marked
 from tests.golden.kernels import field as typed
-from tests.golden.nvrtc import compile_cuda
 
 from .compare import all_same
 from .kinds import KINDS, Kind

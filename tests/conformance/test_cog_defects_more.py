@@ -15,7 +15,7 @@ import gpuop as gp
 from gpuop import dsl
 from gpuop.dsl import *
 from tests.errors.wrong import check_line
-from tests.graphs.harness import blur, fused, graph_of, half_and_double, matrix, tone
+from tests.harness import blur, fused, graph_of, half_and_double, matrix, tone
 
 from .compare import compute, has_denormals, same
 

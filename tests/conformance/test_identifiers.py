@@ -12,7 +12,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from tests.golden.nvrtc import compile_cuda
+from tests.codegen.nvrtc import compile_cuda
 
 # What a compiler refuses as the name of a variable or a parameter: Intel's OpenCL, PoCL, or NVRTC. And what looks like it.
 TAKEN = re.findall(

@@ -14,7 +14,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from tests.graphs.harness import same_bits
+from tests.harness import same_bits
 
 from .samples import available
 

@@ -13,7 +13,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.builtins import interpolation
 from tests.borders import MODES
-from tests.graphs.harness import fused, same_bits
+from tests.harness import fused, same_bits
 
 from .compare import all_same, compute, has_double, same
 

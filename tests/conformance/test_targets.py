@@ -12,7 +12,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.devices import current
-from tests.golden.nvrtc import compile_cuda
+from tests.codegen.nvrtc import compile_cuda
 
 from .compare import same
 

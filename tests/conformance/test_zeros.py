@@ -11,7 +11,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.ir.nodes import Apply, Read
 from gpuop.ir.visit import expressions
-from tests.graphs.harness import same_bits
+from tests.harness import same_bits
 
 from .compare import all_same, compute
 from .samples import available

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuop.base.errors import DeviceError
 from tests.as_gpus import AS_A_GPU, used
-from tests.cuda_on_host.host_device import ON_HOST
+from tests.runtime.cuda_on_host.host_device import ON_HOST
 
 from .values import Rejected, Val, array_of, array_text, disagreement
 

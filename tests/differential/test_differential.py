@@ -19,10 +19,10 @@ from gpuop.runtime.reference.device import Reference
 from tests import rotation
 from tests.as_gpus import AS_A_GPU
 from tests.conftest import Vectorized, Widened
-from tests.cuda_on_host.compiled import COMPILER
-from tests.cuda_on_host.host_device import ON_HOST
 from tests.fuzz.windowed import WindowedProgram
 from tests.nightly import left_to_nightly, seeds
+from tests.runtime.cuda_on_host.compiled import COMPILER
+from tests.runtime.cuda_on_host.host_device import ON_HOST
 
 from .failed_seeds import FAILED
 from .kinds import KINDS, program

@@ -17,7 +17,7 @@ from gpuop.dsl import *
 from gpuop.fusion.kernel_limits import LEAST, Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import program
-from tests.graphs.harness import same_bits
+from tests.harness import same_bits
 
 from .graph_programs import ordered
 

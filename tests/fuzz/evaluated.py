@@ -14,7 +14,7 @@ import numpy as np
 
 import gpuop as gp
 from gpuop.dsl import *
-from tests.graphs.harness import same_bits
+from tests.harness import same_bits
 
 from .dags import KINDS, SIZE, Dag, Kind, moved, on_host, simply, start
 

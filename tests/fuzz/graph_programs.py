@@ -18,7 +18,7 @@ from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.plan_report import parts
 from gpuop.ir.values import calls
-from tests.graphs.harness import same_bits
+from tests.harness import same_bits
 
 from . import graph_distant, graph_turns  # noqa: F401 - whose operators join the pool
 from .common import reference

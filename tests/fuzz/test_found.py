@@ -8,8 +8,8 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from tests.borders import CHECKED
+from tests.codegen.nvrtc import compile_cuda
 from tests.conformance.compare import same
-from tests.golden.nvrtc import compile_cuda
 
 FLOATS = np.float32([1.5, 300, -5, np.nan])
 

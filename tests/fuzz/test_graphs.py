@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import gpuop as gp
 from gpuop.dsl import *
-from tests.graphs.harness import same_bits
+from tests.harness import same_bits
 
 from .common import INTERPRETED, profile, reference
 

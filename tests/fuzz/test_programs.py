@@ -16,7 +16,7 @@ from gpuop import dsl
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl.builtins.functions import table
 from gpuop.runtime.reference import checked
-from tests.golden.nvrtc import compile_cuda
+from tests.codegen.nvrtc import compile_cuda
 
 from . import functions, running
 from .common import INTERPRETED, profile

@@ -10,7 +10,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from tests.golden.nvrtc import ptx_of
+from tests.codegen.nvrtc import ptx_of
 
 from .shapes import KNOWN, wrong
 

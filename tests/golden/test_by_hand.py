@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.pipelines.by_hand_cuda import HANDS, text_of
-
-from .nvrtc import compile_cuda
+from tests.codegen.nvrtc import compile_cuda
 
 
 @pytest.mark.parametrize("name", HANDS)

@@ -21,9 +21,9 @@ from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form
 from gpuop.passes.pipeline import pass_by_pass
+from tests.codegen.nvrtc import compile_cuda
 
 from .kernels import GOLDEN
-from .nvrtc import compile_cuda
 
 HERE = Path(__file__).parent
 CUDA = target_named("cuda")

@@ -23,8 +23,7 @@ from gpuop.ir.schedule_override import Pin
 from gpuop.ir.text import content
 from gpuop.ir.visit import Copier
 from gpuop.passes.pipeline import lower
-
-from .process import DOUBLE, python
+from tests.process import DOUBLE, python
 
 OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
 needs_opencl = pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")

@@ -22,7 +22,7 @@ from gpuop.ir.schedule_override import Pin
 from gpuop.runtime.base.backend import CALL, indivisible, keeping
 from gpuop.runtime.cuda import device, driver
 from gpuop.runtime.execute import Prepared
-from tests.golden.nvrtc import compile_cuda
+from tests.codegen.nvrtc import compile_cuda
 
 rng = np.random.default_rng(17)
 

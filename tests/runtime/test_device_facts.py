@@ -19,8 +19,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.profile import device_facts
 from gpuop.runtime.profile.device_facts import disturbed, facts_of
-
-from .process import ROOT
+from tests.process import ROOT
 
 CARDS = [found.name for found in gp.devices() if found.name != "reference"]
 SMALL = {"cpu": 1024, "gpu": 1024}

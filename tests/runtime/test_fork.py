@@ -7,8 +7,7 @@ import os
 import pytest
 
 import gpuop as gp
-
-from .process import python
+from tests.process import python
 
 DEVICES = [device.name for device in gp.devices()]
 # Uses a device, forks while it works, and tells what the child says of everything. A child that waits is ended by its alarm.

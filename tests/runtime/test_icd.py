@@ -8,8 +8,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.runtime.opencl import icd
-
-from .process import DOUBLE, devices, python
+from tests.process import DOUBLE, devices, python
 
 pytest.importorskip("pyopencl")
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the loader is left alone")

@@ -24,8 +24,7 @@ from gpuop.runtime.base import interruptible
 from gpuop.runtime.base.program_text import ProgramText
 from gpuop.runtime.cuda import device as cuda_device
 from gpuop.runtime.opencl import device as opencl_device
-
-from .process import python
+from tests.process import python
 
 OPENCL = [d.name for d in gp.devices() if d.name.startswith("opencl")]
 LONG = 20.0  # seconds that nothing here may take

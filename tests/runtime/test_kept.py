@@ -23,8 +23,8 @@ from gpuop.ir.schedule_override import Pin
 from gpuop.passes import lowering_cache, pipeline, schedules
 from gpuop.runtime.tuning.chooser import limits_for
 from tests.composed import PIPELINES
+from tests.process import python
 
-from .process import python
 from .test_cache import DAMAGE, OPENCL, needs_opencl
 
 VARIED = ("harris", "canny", "camera", "auto_exposure", "statistics", "total_of_bytes")

@@ -17,8 +17,8 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.passes import dynamic_extents, pipeline
 from gpuop.runtime.tuning.chooser import limits_for
+from tests.process import python
 
-from .process import python
 from .test_cache import OPENCL, needs_opencl
 
 TARGETS = ("opencl", "opencl:cpu", "cuda")

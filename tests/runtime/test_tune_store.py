@@ -20,8 +20,7 @@ from gpuop.base.config import config
 from gpuop.base.errors import GpuopError
 from gpuop.runtime.tuning.device_signature import DeviceSignature
 from gpuop.runtime.tuning.store import VARIANT, TunedChoice, TuneStore
-
-from .process import ROOT
+from tests.process import ROOT
 
 HERE = DeviceSignature("opencl", 0, "cpu", "a CPU", "3.1")
 ENTRY = TunedChoice(VARIANT, "ab12", HERE, "blurred", "9 float32", "block=8", 0.5, "block=8: 500 ms", 10.0)

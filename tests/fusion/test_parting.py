@@ -1,0 +1,153 @@
+"""Operators that would cost others a schedule, by being fused with them or by computing their values, are left apart."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop import ndimage
+from gpuop.codegen.generate import target_named
+from gpuop.dsl import *
+from gpuop.fusion.kernel_limits import limits_ahead
+from gpuop.fusion.plan import plan
+from gpuop.fusion.program import program
+from gpuop.fusion.typical_devices import predicted
+from gpuop.passes.lowering_cache import suited
+from gpuop.runtime.devices import current
+from tests.harness import fused
+
+F = np.random.default_rng(8).integers(0, 250, (500, 704))
+
+
+@gp.operator
+def box(f):
+    return sum(_readTensor(f, _row + i, _column + j) for i in range(-1, 2) for j in range(-1, 2))
+
+
+@gp.operator
+def warped(f, by):
+    return _readTensor(f, _row, _column + _convert_int(_readTensor(by)) % 3)
+
+
+@gp.operator
+def correlated(f, weights):
+    total = _var(_readTensor(f))
+    with _for(weights.field_shape[0]) as i:
+        for j in range(weights.field_shape[1]):
+            total += _readTensor(f, _row + i, _column + j) * _readTensor(weights, i, j)
+    return total
+
+
+@gp.operator(outputs=lambda f: f.type.replace(field_shape=tuple(n // 2 for n in f.field_shape)))
+def largest(f):
+    return _max(*(_readTensor(f, 2 * _row + i, 2 * _column + j) for i in range(2) for j in range(2)))
+
+
+def kept_and_pooled(f):
+    """Pooling reads each value once, so computing these again is as much as computing them for the result."""
+    sums = correlated(f, gp.ScalarField(np.ones((9, 9), f.dtype)))
+    return sums, largest(np.maximum(sums, 0))
+
+
+def doubled(f):
+    return box(f).astype("float64") * 0.25
+
+
+@gp.operator
+def blurred_rows(f):
+    return sum(_readTensor(f, _row, _column + k, border="reflect") for k in range(-12, 13))
+
+
+@gp.operator
+def blurred_columns(f):
+    return sum(_readTensor(f, _row + k, _column, border="reflect") for k in range(-12, 13))
+
+
+def sharpened(f):
+    """A block of some 30 rows needs as many again of the first blur."""
+    return f + (f - blurred_columns(blurred_rows(f)) * 0.0016) * 1.5
+
+
+def smoothed(f):
+    """Along layers each quotient is read nine times by as many threads."""
+    return ndimage.gaussian_filter(f / 65535.0, 1) > 0.2
+
+
+STAGED = {
+    "halos as high as blocks": (sharpened, "float32", (300, 451)),
+    "a quotient": (smoothed, "uint16", (64, 128, 128)),
+}
+CASES = {
+    "a stencil of bytes before doubles": (doubled, "uint8", "opencl:cpu"),
+    "two readers of one field": (lambda f: (box(f), warped(f, f.astype("float64") * 1.5)), "int16", "opencl:cpu"),
+    "a result that is pooled": (kept_and_pooled, "int32", "opencl:cpu"),
+    "a result of floats that is pooled": (kept_and_pooled, "float32", "cuda:sm_90"),
+    "a stencil at mirrored points": (lambda f: box(f)[::-1, ::-1], "uint8", "cuda:sm_90"),
+}
+
+
+def results(case: str, f: gp.Field) -> tuple[gp.Field, ...]:
+    made = CASES[case][0](f)
+    return made if isinstance(made, tuple) else (made,)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_plan_is_predicted_to_be_much_slower_than_one_apart(case: str) -> None:
+    _, dtype, name = CASES[case]
+    grid = F if name == "opencl:cpu" else np.zeros((2048, 2048))
+    what = program([f.node for f in results(case, gp.ScalarField(grid.astype(dtype)))])
+    limits, target = limits_ahead(target_named(name)), target_named(name)
+    made, apart = plan(what, True, limits), plan(what, False, limits)
+    taken, alone = (sum(predicted(launch.kernel, target) for launch in each.launches) for each in (made, apart))
+    assert taken <= 1.3 * alone
+    assert any(suited(launch.kernel, target) for launch in made.launches)
+    why = "(together they would have no schedule|what another kernel computes would be computed again), which is predicted to take "
+    reasons = [each.reason for each in made.apart]
+    assert any(re.search(why, reason) for reason in reasons), reasons
+
+
+@pytest.mark.parametrize("case", [case for case, (_, _, name) in CASES.items() if name == "opencl:cpu"])
+def test_results_are_the_same_bits(case: str, device: str) -> None:
+    f = F.astype(CASES[case][1])
+    fused(lambda: {f"result{n}": each for n, each in enumerate(results(case, gp.ScalarField(f)))})
+
+
+def test_what_shares_a_schedule_stays_together() -> None:
+    f = gp.ScalarField(F.astype("uint8"))
+    made = plan(program([(box(f) * np.float32(0.5)).node]), True, limits_ahead(target_named("opencl:cpu")))
+    assert [len(launch.ops) for launch in made.launches] == [2] and not made.apart
+
+
+# --- stages of one kernel ---------------------------------------------------------------------------------------------
+
+
+def staged(case: str, shape: tuple[int, ...] | None = None) -> tuple[gp.Field, np.ndarray]:
+    build, dtype, usual = STAGED[case]
+    values = (250 * np.random.default_rng(9).random(shape or usual)).astype(dtype)
+    return build(gp.ScalarField(values)), values
+
+
+@pytest.mark.parametrize("case", STAGED)
+def test_stages_that_compute_much_again_are_kernels_of_their_own(case: str) -> None:
+    target = target_named("opencl:cpu")
+    what = program([staged(case)[0].node])
+    made = plan(what, True, limits_ahead(target))
+    assert len(made.launches) == 2 < len(what.ops)
+    why = r"as stages of one kernel they would compute values again, which is predicted to take 1\.[3-9]"
+    assert any(re.search(why, each.reason) for each in made.apart), [each.reason for each in made.apart]
+
+
+def test_stages_whose_halos_are_few_stay_together() -> None:
+    what = program([staged("halos as high as blocks", (2048, 2048))[0].node])
+    assert len(plan(what, True, limits_ahead(target_named("opencl:cpu"))).launches) == 1
+
+
+@pytest.mark.parametrize("case", STAGED)
+def test_stages_in_two_kernels_are_the_same_bits(case: str, device: str) -> None:
+    if (target := current().target).device != "cpu" or target.vector_length == 1:
+        pytest.skip("stages of devices without vectors are not parted")
+    build, (_, values) = STAGED[case][0], staged(case)
+    fused(lambda: {"result": build(gp.ScalarField(values))})
