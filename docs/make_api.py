@@ -18,7 +18,7 @@ from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
 from gpuop.engine.graphs.window import GraphWindow
 from gpuop.engine.jit.pipeline import Pipeline
-from gpuop.engine.jit.windowing import PipelineWindow
+from gpuop.engine.jit.window_call import PipelineWindow
 from gpuop.engine.tune import Tuning
 from gpuop.fusion.windows.footprint import Footprint
 from gpuop.mpi import Domain

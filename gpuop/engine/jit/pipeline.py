@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, overload
@@ -11,6 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from gpuop.base.errors import SemanticError, described, naming_arguments
+from gpuop.base.lru import BoundedCache
 from gpuop.base.trace import HostSpan, traced_again
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
@@ -20,6 +22,7 @@ from gpuop.dsl.guards.function_wrapper import Chosen, FunctionWrapper, check_fun
 from gpuop.dsl.guards.guard import Snapshot
 from gpuop.dsl.guards.guarded_cache import EVERY_CALL, GuardedCache
 from gpuop.dsl.operators.arguments import check_size, contents, functions_among, leaves
+from gpuop.dsl.operators.tokens import Tokenized
 from gpuop.dsl.recorder.frames import def_line, return_line
 from gpuop.dsl.recorder.precisions import choosing, chosen
 from gpuop.dsl.recorder.trace_effects import looks
@@ -29,16 +32,19 @@ from gpuop.engine.interop import library_of, numpy_dtype, own
 from gpuop.engine.jit.call import PipelineCall, Trace, on_device, refuse_options, trace_of
 from gpuop.engine.jit.call_cache import RESULT, Anew, CallCache, TracedCall
 from gpuop.engine.jit.hoisted_constants import by_calls
-from gpuop.engine.jit.windowing import Windowing
+from gpuop.engine.jit.partition import CutAxes, GridPartition, WindowTrace, partition, window_trace
+from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
-from gpuop.ir.axis_limit import most_points
+from gpuop.fusion.windows.footprint import Footprint, Place
+from gpuop.ir.axis_limit import in_windows, most_points
+from gpuop.ir.types import FieldType, is_integer
 from gpuop.ir.values import Leaf
 from gpuop.runtime.profile.profiler import Profile
 
 
-class Pipeline(Windowing):
+class Pipeline(Tokenized):
     """A function of arrays, traced per array types and compiled; made by `@gp.pipeline`.
 
     Args:
@@ -54,6 +60,8 @@ class Pipeline(Windowing):
         self.precision, self.optimize = precision, optimize
         self.traces: GuardedCache[Trace] = GuardedCache(PLANS_KEPT)
         self.call_cache = CallCache(self.signature, {"out": RESULT})
+        self._partitions: BoundedCache[Any, GridPartition] = BoundedCache(PLANS_KEPT)
+        self._window_traces: BoundedCache[Any, WindowTrace] = BoundedCache(PLANS_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.receiver or self.first or self.preset:
@@ -257,6 +265,113 @@ class Pipeline(Windowing):
                     f"pipeline `{self.name}` uses {node.name or 'a field'} of an array that another call of a pipeline was "
                     "given; make it an argument of this one"
                 )
+
+    # --- windows --------------------------------------------------------------------------------------------------
+
+    def footprint(self, *arguments: Any, **named: Any) -> Footprint:
+        """The halo of the pipeline: how far around a point of the grid results depend on arguments, through all operators.
+
+        Nothing runs, and only the shapes and dtypes of arrays are used. The grid is the largest one that an
+        argument or a result has; or that an argument has, if no other can be cut, as of histograms of small images.
+
+        Args:
+            arguments, named: of a call; a `gp.FieldType`, or a shape and a dtype, stand for an array.
+
+        Returns:
+            A Footprint, which `print` explains.
+
+        Raises:
+            SemanticError: what a call with these arguments raises, or there is no grid.
+        """
+        return self._in_parts(arguments, named).footprint
+
+    def _in_parts(
+        self, arguments: Sequence[Any], named: Mapping[str, Any], shared: Collection[str] = ()
+    ) -> GridPartition:
+        """The partition of the pipeline for arguments as of `footprint`; those in `shared` are whole."""
+        args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
+        bound, given = self._bound(args, kwargs)
+        with in_windows([a.shape for a in given.values()]):
+            made = self._trace(
+                bound, {n: ArraySpec.of(a, a.shape) for n, a in given.items()}, self._on_device(given)
+            ).trace
+        places = tuple(k for k, name in enumerate(given) if name in shared)
+        of_arguments = _grids(made, places)
+        largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in made.kinds)), key=math.prod)
+        found = self._partition(made, largest, places)
+        if largest in of_arguments or not of_arguments or not _is_whole(found):
+            return found
+        other = self._partition(made, max(of_arguments, key=math.prod), places)
+        return found if _is_whole(other) else other
+
+    def window(
+        self,
+        whole: Sequence[int],
+        start: Sequence[int],
+        stop: Sequence[int],
+        shared: str | Iterable[str] = (),
+        stage: int | None = None,
+        known: Sequence[Any] = (),
+        computed: tuple[Sequence[int], Sequence[int]] | None = None,
+    ) -> PipelineWindow:
+        """Compute the points [start, stop) of a grid from windows of the arguments; results have the bits of the whole.
+
+        Arguments are windows [start - halo, stop + halo) by `footprint`, cut at the ends of the grid, but not where its ends
+        meet: `footprint.window(start, stop)` says which points these are. `_row`, `_rows`, `.shape`, borders, random numbers
+        and `_assert` mean the whole grid.
+        All windows of one shape have the same kernels; those of a stage that reduces where as many points are wanted.
+
+        Args:
+            whole: the extents of the grid.
+            start, stop: for each axis of the grid the first point, and the one behind the last.
+            shared: arguments, by their names, that are arrays of the whole and no windows; those that have not the extents of
+                the first one that may be a window are anyway.
+            stage: where the pipeline reduces over the grid, the stage (of `footprint.stages`) of which the window's parts are
+                wanted; None: the results.
+            known: what earlier stages have given: all that `footprint.known` has made of the parts of each, in order.
+            computed: the first of the points that are computed, and the one behind the last, where they are more than [start,
+                stop): so windows at the ends of a grid may be as long as others. Arguments are windows of these.
+
+        Returns:
+            What is called as the pipeline, with windows. Results of other grids are those of the whole. Of a stage it gives a
+            tuple of parts, one for each reduction.
+
+        Raises:
+            SemanticError: points outside of the grid; when called, what the pipeline raises, windows of other extents, or what
+                cannot be computed so, with the operator and its line.
+        """
+        grid = tuple(int(n) for n in whole) if not is_integer(whole) else (int(whole),)
+        names = (shared,) if isinstance(shared, str) else tuple(shared)
+        return PipelineWindow(self, grid, start, stop, names, stage, tuple(known), computed)
+
+    def _partition(self, trace: Trace, grid: Place, shared: tuple[int, ...] = ()) -> GridPartition:
+        """The partition of the pipeline; `shared` are the positions of arguments that every window gets whole."""
+        return self._partitions.find((trace, grid, shared), lambda: partition(trace, grid, shared))
+
+    def _window_trace(self, of: GridPartition, stage: int, extents: Place, cut: CutAxes, points: Place) -> WindowTrace:
+        key = of, stage, extents, cut, points if of.pipeline_stages.reduces(stage) else ()
+        return self._window_traces.find(key, lambda: window_trace(of, stage, extents, cut, points))
+
+
+def _standing(value: Any) -> Any:
+    """A placeholder array of a type, without memory."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and not is_array(value[1]):
+        return np.broadcast_to(np.zeros((), value[1]), value[0])
+    if isinstance(value, FieldType):
+        return np.broadcast_to(np.zeros((), value.array_dtype), value.array_shape)
+    return value
+
+
+def _grids(trace: Trace, shared: Collection[int]) -> list[Place]:
+    """The grids of a program's arguments, but for those that are whole."""
+    sources = (n.source for n in trace.program.leaves.values() if isinstance(n, Leaf))
+    given = [s for s in sources if isinstance(s, Deferred)]
+    return [tuple(s.kind.field_shape) for s in given if s.placeholder.position not in shared]
+
+
+def _is_whole(of: GridPartition) -> bool:
+    """Return whether no axis can be cut."""
+    return len(of.footprint.whole) == len(of.footprint.grid)
 
 
 @overload

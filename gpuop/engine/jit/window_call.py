@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuop.base.errors import SemanticError
-from gpuop.base.lru import BoundedCache
-from gpuop.dsl.operators.tokens import Tokenized
-from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import numpy_dtype
-from gpuop.engine.jit.call import PipelineCall, Trace, check_out, on_device
-from gpuop.engine.jit.call_cache import TracedCall
+from gpuop.engine.jit.call import PipelineCall, check_out, on_device
 from gpuop.engine.jit.device_call import DeviceCall
 from gpuop.engine.jit.host_call import HostCall
 from gpuop.engine.jit.partial_reductions import WindowPart
-from gpuop.engine.jit.partition import CutAxes, GridPartition, WindowTrace, partition, window_trace
+from gpuop.engine.jit.partition import GridPartition, WindowTrace
 from gpuop.fusion.windows.footprint import Place, places
 from gpuop.ir.axis_limit import in_windows
 from gpuop.runtime.base.backend import Argument, Array, Backend
 from gpuop.runtime.base.host_arrays import planes_of
 from gpuop.runtime.devices import current
+
+if TYPE_CHECKING:
+    from gpuop.engine.jit.pipeline import Pipeline
 
 Ends = tuple[tuple[int, int], ...]
 
@@ -42,39 +39,6 @@ class ArraySpec:
         return ArraySpec(tuple(shape), numpy_dtype(array))
 
 
-class InWindows(Tokenized, ABC):
-    """The interface of a pipeline that windows use."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__(function)
-        self._partitions: BoundedCache[Any, GridPartition] = BoundedCache(PLANS_KEPT)
-        self._window_traces: BoundedCache[Any, WindowTrace] = BoundedCache(PLANS_KEPT)
-
-    @abstractmethod
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[inspect.BoundArguments, dict[str, Any]]:
-        """Return the bound arguments of a call, and those of them that are arrays."""
-
-    @abstractmethod
-    def _on_device(self, given: dict[str, Any]) -> bool:
-        """Return whether the arrays are on a device."""
-
-    @abstractmethod
-    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
-        """Trace the pipeline for arrays of these shapes and dtypes."""
-
-    @abstractmethod
-    def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
-        """Remove `out=` or `device=` from a call's arguments and return it."""
-
-    def _parts(self, made: Trace, grid: Place, shared: tuple[int, ...] = ()) -> GridPartition:
-        """The partition of the pipeline; `shared` are the positions of arguments that every window gets whole."""
-        return self._partitions.find((made, grid, shared), lambda: partition(made, grid, shared))
-
-    def _window(self, of: GridPartition, stage: int, extents: Place, cut: CutAxes, points: Place) -> WindowTrace:
-        key = of, stage, extents, cut, points if of.pipeline_stages.reduces(stage) else ()
-        return self._window_traces.find(key, lambda: window_trace(of, stage, extents, cut, points))
-
-
 class PipelineWindow:
     """The points [start, stop) of a grid, as a pipeline computes them: called as the pipeline, with windows.
 
@@ -84,7 +48,7 @@ class PipelineWindow:
 
     def __init__(
         self,
-        pipeline: InWindows,
+        pipeline: Pipeline,
         whole: Place,
         start: Sequence[int],
         stop: Sequence[int],
@@ -136,7 +100,7 @@ class PipelineWindow:
         device = pipeline._on_device(given)
         with in_windows([a.shape for a in whole.values()]):
             trace = pipeline._trace(bound, whole, device).trace
-        of = pipeline._parts(trace, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
+        of = pipeline._partition(trace, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
         if self.computed != (self.start, self.stop):
             of.footprint.window(self.start, self.stop)  # refuses a window that divides a work-group
         ends = of.footprint.window(*self.computed)
@@ -144,7 +108,7 @@ class PipelineWindow:
         stage = self._stage(of)
         extents, inner = _extents(ends), self._inner(ends)
         cut = self._cut(*self.computed), self._cut(self.start, self.stop)
-        made = pipeline._window(of, stage + 2 * with_results, extents, cut, self._points)
+        made = pipeline._window_trace(of, stage + 2 * with_results, extents, cut, self._points)
         kind, backend = DeviceCall if device else HostCall, current()
         passed = self._passed(of, made, ends, backend)
         if stage < len(of.pipeline_stages.stages):
