@@ -157,7 +157,7 @@ def test_probes_and_explain():
             step = blur(motion)
             graph.probe(step)
         graph.probe(step * 2)
-    assert list(graph._probes) == ["motion", "again", "step", "step2", "probe4"]
+    assert list(graph._definition.probes) == ["motion", "again", "step", "step2", "probe4"]
     assert np.array_equal(graph.read("motion"), graph.read(motion))
     assert "  heat → " in graph.explain() and "heat.next" in graph.explain()
 
@@ -176,7 +176,7 @@ def test_probes_without_a_name_take_their_arguments():
         graph.probe(before)
         graph.probe(listed[0] * 3)
     graph.step(2)
-    assert list(graph._probes) == ["one", "one2", "one3", "shown", "before", "probe5"]
+    assert list(graph._definition.probes) == ["one", "one2", "one3", "shown", "before", "probe5"]
     assert graph.read("before")[0, 0] == 1
 
 

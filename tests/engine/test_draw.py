@@ -94,12 +94,12 @@ def test_svg_is_complete(make, tmp_path):
     kinds = [rect.get("class") for rect in root.iter(f"{SVG}rect")]
     texts = [text.text for text in root.iter(f"{SVG}text")]
     assert kinds.count("kernel") == len(graph.plan.launches)
-    assert kinds.count("output") == len(graph._probes)
+    assert kinds.count("output") == len(graph._definition.probes)
     for n, step in enumerate(graph.plan.launches, 1):
         assert f"{n}  {step.kernel.name}" in texts
         for op in step.ops:
             assert op.kernel.name in texts and any(op.loc.path.endswith(t.split(":")[0]) for t in texts if ":" in t)
-    for name in graph._probes:
+    for name in graph._definition.probes:
         assert name in texts
     tips = "".join(title.text for title in root.iter(f"{SVG}title"))
     readers = {op.number: step for step in graph.plan.launches for op in step.ops}

@@ -11,7 +11,7 @@ from scipy import ndimage as filters
 import gpuop as gp
 from gpuop import ndimage
 from gpuop.dsl import *
-from gpuop.scaleout.stream import chunk_plan
+from gpuop.scaleout.stream import stream as stream_file
 
 ONE_MORE = gp.pipeline(lambda a: gp.ScalarField(a) + 1)
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_cut_is_refused(monkeypatch):
     with pytest.raises(gp.SemanticError, match=r"0 results are of the grid.*none of its axes can be cut: operator"):
         gp.stream(labels, volume, "labels.npy", progress=False)
     np.testing.assert_array_equal(gp.stream(labels, volume, chunks=(6, 5, 7), progress=False), labels(volume))
-    monkeypatch.setattr(chunk_plan, "memory", lambda: 1000)
+    monkeypatch.setattr(stream_file, "memory", lambda: 1000)
     with pytest.raises(gp.SemanticError, match=r"takes \d+ bytes where there are 1000, and none of its axes"):
         gp.stream(labels, volume, progress=False)
 
@@ -112,6 +112,6 @@ def test_windows_that_would_all_be_the_whole_are_one(monkeypatch, function, righ
     values = np.random.default_rng(0).random((6, 5), np.float32)
     made = gp.stream(function, values, chunks=(3, 2), progress=False)
     np.testing.assert_allclose(made, right(values), rtol=1e-5)
-    monkeypatch.setattr(chunk_plan, "memory", lambda: 100)
+    monkeypatch.setattr(stream_file, "memory", lambda: 100)
     with pytest.raises(gp.SemanticError, match=r"takes \d+ bytes where there are 100, and none of its axes can be cut"):
         gp.stream(function, values, chunks=(3, 2), progress=False)

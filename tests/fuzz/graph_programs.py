@@ -126,7 +126,7 @@ def build(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, list[str
         graph.probe(fields[-1], "last")
         for p in spec.probes if made else ():
             graph.probe(given[p] if p < 0 else made[p % len(made)], str(p))
-    needed = set(calls([f.node for f in (*graph._probes.values(), *graph._states.values())]))
+    needed = set(calls([f.node for f in (*graph._definition.probes.values(), *graph._definition.states.values())]))
     return graph, [name for name, call in makers if call in needed], given
 
 
@@ -134,13 +134,13 @@ def run(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, dict[str, 
     """The graph, and its probes at every tick."""
     graph, _, given = build(spec, optimize)
     graph.reset()
-    seen = {f"{name} at 0": graph.read(name) for name in graph._probes}
+    seen = {f"{name} at 0": graph.read(name) for name in graph._definition.probes}
     for tick in range(1, spec.steps + 1):
         for number, when in spec.parameters:
             if when == tick:
                 given[number].set(np.float32(tick) / 4)
         graph.step()
-        seen |= {f"{name} at {tick}": graph.read(name) for name in graph._probes}
+        seen |= {f"{name} at {tick}": graph.read(name) for name in graph._definition.probes}
     return graph, seen
 
 
@@ -199,7 +199,7 @@ def found(spec: Graph, graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> Counte
     count["split"] = bool(graph.plan.apart)
     count["fused through registers"] = any(len(set(parts(step).values())) < len(step.ops) for step in steps)
     count["coupled states"] = len(spec.states) > 1 and spec.steps > 1
-    count["probed intermediate"] = len(graph._probes) > 1
+    count["probed intermediate"] = len(graph._definition.probes) > 1
     count["in place"] = spec.steps > 1 and any(step.over for step in steps)
     rates = {step.rate for step in steps}
     count["computed once"] = spec.steps > 1 and len(rates) > 1 and Rate.ONCE in rates

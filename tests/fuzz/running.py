@@ -164,7 +164,7 @@ def pair_in_a_graph(pair: tuple[Program, Program], device: str, optimize: bool) 
                 graph.probe(result, f"second {n}")
             graph.probe(made[0], "first 0")
         graph.reset()
-        return {name: graph.read(name) for name in graph._probes}, graph.kernel_count
+        return {name: graph.read(name) for name in graph._definition.probes}, graph.kernel_count
 
 
 def kernel(fields: tuple[gp.Field, ...]) -> Kernel:

@@ -211,7 +211,7 @@ def results(spec, optimize=True):
     graph = build(spec, optimize)
     graph.reset()
     graph.step(spec[4])
-    return {name: graph.read(name) for name in graph._probes}, graph.kernel_count
+    return {name: graph.read(name) for name in graph._definition.probes}, graph.kernel_count
 
 
 def test_fused_unfused_and_reference_agree(device):

@@ -144,7 +144,7 @@ def test_reductions_of_images_go_on(reference, tmp_path, x, function):
         return written(*args)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("gpuop.scaleout.stream.work.written", pause)
+        patched.setattr("gpuop.scaleout.stream.stream.written", pause)
         with pytest.raises(StopIteration):
             gp.stream(function, images, (out,), batch=1, chunks=(20, 40), progress=False)
     np.load(out, mmap_mode="r+")[0, 5] = 0
@@ -257,7 +257,7 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
         """What a stream leaves that stops after some windows."""
         reads = iter(range(4))
         with monkeypatch.context() as patched:
-            patched.setattr("gpuop.scaleout.stream.work.window_of", lambda *a: (next(reads), window_of(*a))[1])
+            patched.setattr("gpuop.scaleout.stream.stream.window_of", lambda *a: (next(reads), window_of(*a))[1])
             with pytest.raises(StopIteration):
                 run(source, resume=False)
 

@@ -4,43 +4,56 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from types import TracebackType
-from weakref import ref
+from typing import Any
 
+from gpuop.base.cache.atomic_files import Path
 from gpuop.base.config import config
-from gpuop.base.errors import DeviceError, GpuopError, SemanticError, described, naming_arguments
+from gpuop.base.errors import (
+    DeviceError,
+    GpuopError,
+    NearNames,
+    SemanticError,
+    StaysHere,
+    described,
+    naming_arguments,
+)
 from gpuop.base.finalizers import WeakKeys
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.names import name_of_argument
-from gpuop.dsl.fields.sources import HostArray
 from gpuop.dsl.recorder.precisions import choosing
-from gpuop.engine.evaluate import driven, prepare
+from gpuop.engine.dump import explained, source_of
+from gpuop.engine.evaluate import plan_ahead, prepare
 from gpuop.engine.graphs.active_graph import open_graphs
 from gpuop.engine.graphs.bound_graph import BoundGraph
-from gpuop.engine.graphs.next_values import next_values
-from gpuop.engine.graphs.sensors import Actuator, Frames, Sensor
-from gpuop.engine.graphs.stepped_graph import probe_named
+from gpuop.engine.graphs.definition import GraphDefinition
+from gpuop.engine.graphs.inspection import write_picture
+from gpuop.engine.graphs.saving import read, write
+from gpuop.engine.graphs.stepped_graph import SteppedGraph, footprint_of, probe_named
 from gpuop.engine.graphs.stepper import Stepper, times
-from gpuop.engine.graphs.window_stages import NO_STAGES, GraphStages
-from gpuop.engine.graphs.windowing import GraphWindowing
-from gpuop.engine.interop import own
-from gpuop.engine.show.graph_picture import Ends
+from gpuop.engine.graphs.window import GraphWindow
+from gpuop.engine.graphs.window_stages import NO_STAGES, Combining
+from gpuop.engine.show.graph_picture import draw_plan
+from gpuop.engine.show.scene import Scene
+from gpuop.engine.show.svg import svg
+from gpuop.fusion.buffers import nbytes_of
+from gpuop.fusion.iteration import launches
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
-from gpuop.ir.values import Leaf, made
+from gpuop.fusion.report.networks import kernels_of, operators_of
+from gpuop.fusion.windows.footprint import Footprint
+from gpuop.ir.values import made
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Array, Backend
 from gpuop.runtime.devices import FORKED, current, device_name, open_device, opened
 from gpuop.runtime.discovery import Device
+from gpuop.runtime.execute import Prepared
+from gpuop.runtime.profile.profiler import Profile, profile
 from gpuop.runtime.tuning.chooser import limits_on
 
-_owner: WeakKeys[Leaf, ref[ComputeGraph]] = WeakKeys()  # a graph holds its states: do not hold it
 
-
-class ComputeGraph(GraphWindowing):
+class ComputeGraph(StaysHere, NearNames):
     """A synchronous data-flow graph clocked by `step`.
 
         with gp.ComputeGraph() as graph:
@@ -62,6 +75,11 @@ class ComputeGraph(GraphWindowing):
         CompileError, DeviceError: from the first step or reset, when it is compiled for its device.
     """
 
+    stays = (
+        "a ComputeGraph has memory of a device and threads of this process; send a function that builds it, and its states by "
+        "`graph.save` and `graph.load`"
+    )
+
     @naming_arguments
     def __init__(
         self,
@@ -74,10 +92,7 @@ class ComputeGraph(GraphWindowing):
             device_name(device)  # refuses what is no device at the line of the graph
         self._device, self._optimize, self._checked = device, optimize, checked
         self._pin, self._precision = pinned(), choosing(precision)
-        self._states: dict[Leaf, Field] = {}
-        self._sensors: dict[Leaf, Frames] = {}
-        self._actuators: list[Actuator] = []
-        self._probes: dict[str, Field] = {}
+        self._definition = GraphDefinition()
         self._closed = False
         self._gone: Callable[[], GpuopError] | None = None  # makes the error of a graph that cannot run any more
         self._lock = threading.RLock()
@@ -90,23 +105,21 @@ class ComputeGraph(GraphWindowing):
         if self._closed:
             raise SemanticError("this ComputeGraph is defined already; make another one")
         self._precision.__enter__()
-        open_graphs().append(self)
-        self._begun = next(made)
+        open_graphs().append(self._definition)
+        self._definition.begun = next(made)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        open_graphs().remove(self)
+        open_graphs().remove(self._definition)
         self._precision.__exit__(kind, error, trace)
         self._closed = True
         if kind is not None:
             self._gone = partial(
                 SemanticError, "the `with` block of this ComputeGraph ended with an error; define it again"
             )
-            for leaf in (*self._states, *self._sensors):
-                driven.discard(leaf)
-                _owner.discard(leaf)
+            self._definition.give_up()
 
     def probe(self, field: Field, name: str | None = None) -> Field:
         """Make a field readable while the graph runs.
@@ -125,64 +138,17 @@ class ComputeGraph(GraphWindowing):
             raise SemanticError(f"probe wants a Field, not {described(field)}")
         if self._closed:
             raise SemanticError("this ComputeGraph is defined already: probe inside its `with`")
-        label = name or self._free(field.name or name_of_argument() or f"probe{len(self._probes)}")
-        if label in self._probes:
-            raise SemanticError(f"there is a probe {label!r} already; give another name")
-        self._probes[label] = field
+        self._definition.probe(field, name)
         return field
-
-    def _free(self, name: str) -> str:
-        """The name, with a number where another probe has it: several fields may have been assigned to one variable."""
-        return next(n for k in count(1) if (n := f"{name}{k}" if k > 1 else name) not in self._probes)
-
-    def set_next(self, state: Field, value: Field) -> None:
-        """`state.next = value`."""
-        leaf = state.node
-        if not isinstance(leaf, Leaf) or not isinstance(leaf.source, HostArray):
-            raise SemanticError(
-                "only a field made from an array has a `.next`: it is a state, and the array is what it starts from"
-            )
-        if leaf in _owner:
-            raise SemanticError("this field has a `.next` already; a state is driven once")
-        if leaf.number < self._begun:
-            raise SemanticError(
-                "this field was made before the `with` of the graph, and is a constant inside; make the state inside of it"
-            )
-        if not isinstance(value, Field):
-            raise SemanticError(f"`.next` takes a Field, such as `np.full_like(state, 0)`, not {described(value)}")
-        if value.type != state.type:
-            instead = f"; `.astype({str(state.dtype)!r})` converts" if value.dtype != state.dtype else ""
-            raise SemanticError(
-                f"`.next` of a {state.type} field takes a field of the same type, not {value.type}{instead}"
-            )
-        _owner[leaf], self._states[leaf] = ref(self), value
-        driven[leaf] = None
-
-    def join(self, part: object) -> None:
-        """Add a sensor or an actuator; they are served in the order of their definition."""
-        if isinstance(part, Actuator):
-            self._actuators.append(part)
-        elif isinstance(part, Sensor):
-            _owner[part.leaf] = ref(self)
-            self._sensors[part.leaf] = part.frames
 
     # --- the plan -----------------------------------------------------------------------------------------------
 
-    def _program(self, stages: GraphStages = NO_STAGES) -> Program:
+    def _program(self) -> Program:
         if not self._closed:
             raise SemanticError("this ComputeGraph is still being defined; run it after its `with` block")
         if self._gone:
             raise self._gone()
-        seen = [*self._probes.values(), *(a.field for a in self._actuators)]
-        what = stages.program([own(f.node) for f in seen], next_values(self._states))
-        for leaf in what.leaves.values():
-            owner = _owner.get(leaf) if isinstance(leaf, Leaf) else None
-            if isinstance(leaf, Leaf) and owner is not None and owner() is not self:
-                part = "sensor" if leaf.source.role == "sensor" else "state"
-                raise SemanticError(
-                    f"a {part} of another ComputeGraph is used here; read it there and make a field of the array"
-                )
-        return what.repeated(list(self._states))
+        return self._definition.program(NO_STAGES)
 
     @property
     def plan(self) -> Plan:
@@ -196,18 +162,9 @@ class ComputeGraph(GraphWindowing):
             self._plan = plan(self._program(), self._optimize, limits)
         return self._plan
 
-    def _ends(self) -> Ends:
-        what = self.plan.program
-        leaves = {leaf: v for v, leaf in what.leaves.items() if isinstance(leaf, Leaf)}
-        sources = {v: leaf.source.role for leaf, v in leaves.items()}
-        sources |= {leaves[leaf]: "state" for leaf in self._states if leaf in leaves}
-        sinks = [("probe", name) for name in self._probes] + [("actuator", a.field.name) for a in self._actuators]
-        seen, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]
-        labels = {v: name for v, (_, name) in zip(seen, sinks, strict=True)}
-        labels |= {v: f"{leaf.name}.next" for v, leaf in zip(targets, self._states, strict=True) if leaf.name}
-        nexts = what.cycle.nexts if what.cycle is not None else ()
-        taken = [(v, *sink) for v, sink in zip(seen, sinks, strict=True)]
-        return Ends(sources, taken, nexts, labels | what.names)
+    def _scene(self) -> Scene:
+        plan = self.plan
+        return draw_plan(plan, self._definition.ends(plan.program))
 
     # --- running ------------------------------------------------------------------------------------------------
 
@@ -248,8 +205,12 @@ class ComputeGraph(GraphWindowing):
         Raises:
             SemanticError: it is not probed.
         """
-        name = probe_named(what, self._probes)
-        return self._live().read(list(self._probes).index(name)).reshape(self._probes[name].type.array_shape)
+        name = probe_named(what, self._definition.probes)
+        return (
+            self._live()
+            .read(list(self._definition.probes).index(name))
+            .reshape(self._definition.probes[name].type.array_shape)
+        )
 
     def synchronize(self) -> None:
         """Wait for the device, and until actuators have all arrays of this tick."""
@@ -278,13 +239,244 @@ class ComputeGraph(GraphWindowing):
             with self._lock:
                 self._stepper, self._gone = None, partial(SemanticError, "this ComputeGraph was released")
 
+    # --- files and windows -----------------------------------------------------------------------------------------
+
+    def save(self, path: Path) -> None:
+        """Write states and tick to an .npz file, atomically.
+
+        States are identified by their names, which are those of variables unless `field.name = …` gives others; those that share
+        a name, or have none, as in lists, by the order of their `.next`.
+
+        Args:
+            path: of the file, which is replaced where it exists.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        tick, states = self._live().states()
+        write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
+
+    def load(self, path: Path) -> None:
+        """Take states and tick from a file that `save` wrote, and evaluate. Parameters do not change.
+
+        Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on
+        at tick t in another process, begin its source with frame t.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
+            OSError: it cannot be opened.
+        """
+        stepper = self._live()
+        expected = [(leaf.name, leaf.type) for leaf in stepper.bound.state_leaves.values()]
+        tick, arrays = read(path, expected)
+        stepper.load(arrays, tick)
+
+    def footprint(self, steps: int = 1) -> Footprint:
+        """The halo of so many steps: how far around a point of the grid states depend on states.
+
+        The grid is that of the largest state. Nothing runs, and probes do not count. A next value that is reduced over the
+        grid, or updated by atomic operations, is a stage. Constants and sensors' frames on the grid are needed as far too.
+
+        Args:
+            steps: 0 or more.
+
+        Returns:
+            A Footprint, as of `Pipeline.footprint`.
+
+        Raises:
+            SemanticError: `steps` is negative, or the graph is not defined yet.
+        """
+        return footprint_of(self._definition, self._program(), steps)
+
+    def window(
+        self, start: Sequence[int], stop: Sequence[int], steps: int = 1, combine: Combining | None = None
+    ) -> GraphWindow:
+        """The states' points [start, stop), on the graph's device, in memory of their own; they step with the bits of the whole.
+
+        Each window has the halo of `footprint(steps)` and of its probes. After so many steps the halo is exchanged: `take` from
+        other windows, and `put`; `gpuop.mpi.Domain` does so.
+
+        Args:
+            start, stop: for each axis of the grid the first point, and the one behind the last.
+            steps: how many steps are taken between; 1 or more.
+            combine: for values that are reduced over the grid, or updated by atomic operations: takes this window's parts,
+                which can be pickled, and returns a list of those of all windows, as `comm.allgather` of mpi4py. It is called when
+                such a probe is read, and at each step if states depend on such values.
+
+        Returns:
+            A GraphWindow, at tick 0.
+
+        Raises:
+            SemanticError: points outside of the grid, or what cannot be computed so, with the operator and its line.
+        """
+        if self._definition.sensors or self._definition.actuators:
+            raise SemanticError("a ComputeGraph with sensors or actuators has no windows; probe what is to be seen")
+        if times(steps) == 0:
+            raise SemanticError("a window of a ComputeGraph is for 1 step or more")
+        graph = SteppedGraph.of(self._definition, self._program(), self._backend(), self._compiled)
+        return GraphWindow(graph, start, stop, int(steps), combine)
+
+    def _compiled(self, what: Program, backend: Backend) -> Prepared:
+        return prepare(what, backend, self._pin, self._optimize)
+
+    # --- inspection -------------------------------------------------------------------------------------------------
+
+    @property
+    def kernel_count(self) -> int:
+        """The kernels of the plan, after optimisation; an iteration that a condition ends counts with its most turns.
+
+        Those whose values cannot change are launched once, or when a parameter is set, and count all the same.
+        """
+        return launches(self.plan)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that the graph has on its device: states, frames, arrays, and what kernels write.
+
+        Constants that other graphs share count too. What an iteration keeps between its iterations is not known before it runs.
+        """
+        return nbytes_of(self.plan)
+
+    def explain(self, format: str = "text") -> str:
+        """Per kernel what was fused into it and how; per pair left apart, why, and what that costs.
+
+        A kernel's operations are those that its operators' bodies write, on each component of a vector; loops with computed
+        bounds count once ("at least"). Registers are estimated, in units of 32 bits. Bytes that are saved, or that it costs more,
+        are worth the operations that a device is taken to do while they move, ten for each. Pairs left apart of operators of
+        the same names, for the same reason, are one line ("3 times"), with their bytes together.
+
+        Args:
+            format: "text" for people; "json" for programs: an object with these keys, in this order:
+                kernels: a list, in the order of launches, of objects with
+                    number (from 1), name, threads (text), thread_count, work_group (a list), host, where (of a Python function),
+                    operators: a list of {number, name, precision, variant (of `tune=`, or ""), file, line, method, part};
+                    the method is "alone", "registers", "stage", "side by side" or "recomputed", and a part shares values,
+                    inputs, outputs: lists of {value, name, type, bytes, kernel (that makes it, or null)}, read_bytes,
+                    written_bytes, operations, operations_exact, registers, local_bytes, runs ("at every step", "once", or
+                    "when set": when a parameter is), in_place (a list of outputs), lanes ({count, form, reason}: the points of
+                    a thread on the graph's device, "scalar", "wide", "spaced" or "vector", and why there are not more),
+                    schedule (null, or {method, and its parameters by name}: how threads share points that others need),
+                    refused_pin (null, or {method, reason}: a schedule that is pinned and does not suit the kernel),
+                    not_taken (null, or {method, reason}: one that suits, and is not shown to stay inside its arrays), dynamic
+                    (null, or {extents, reason (why for each size), looked (where Python asked), constants (or extents)}), repeats
+                    (null, or of an iteration {times, every, together, turn: such an object, of the turns that are one launch}),
+                    predictions (null on the reference, of iterations and of host functions, else a list of {method, its
+                    parameters, ms}: the times that are expected of the schedules that suit the kernel on the graph's device,
+                    the chosen one first; what the device does in a second is measured once and kept on disk);
+                apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason};
+                states: a list of {value, name, next, next_name, kernel (that makes the next value, or null), takes: "in place"
+                    (written over the state), "buffer" (the state's buffer is then the next value's) or "copy"};
+                kernel_count (as the attribute), library_calls, operator_count, moved_bytes, step_bytes (of that, what every step
+                moves), floor_bytes (were all one kernel), ratio, buffers, buffer_bytes (the memory of what kernels write),
+                predicted (null, or {ms, unfused_ms, unfused_kernel_count}: of `optimize=False`), traced_again (why, or "").
+
+        Returns:
+            A str.
+
+        Raises:
+            SemanticError: another format, or the graph is still being defined.
+        """
+        return explained(self.plan, self._backend(), format, self._definition.ends(self.plan.program).labels)
+
+    def source(self, target: str | None = None, form: str = "text") -> str:
+        """The generated text of all kernels, as they are fused for the graph's device or a target, or what compilers make of it.
+
+        Args:
+            target: "opencl" (any device of it), "opencl:cpu", "cuda", or an architecture as "cuda:sm_75"; by default that of the
+                graph's device.
+            form: as of `Operator.source`.
+
+        Returns:
+            A str.
+
+        Raises:
+            SemanticError: an unknown target or form, or the graph is still being defined.
+            DeviceError: as of `Operator.source`.
+        """
+        what = self.plan if target is None else plan_ahead(self._program(), target, self._pin, self._optimize)
+        return source_of(what, target, form, self._backend())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._definition}, tick {self.tick}>"
+
+    @property
+    def network(self) -> Any:
+        """The compute graph after fusion: a networkx.DiGraph whose nodes are kernels, from 0 on, in the order of launches.
+
+        It is the condensation of `operators`, as these read after fusion: some compute for themselves what they read.
+        Nodes have the attributes `name`, `operators` (names), `members` (the operators' nodes in `operators`), `threads` (the
+        thread grid as text) and `device`; edges have `values` (the numbers, as of `explain(format="json")`, of those that go
+        through memory from one kernel to the other). `network.graph["mapping"]` is a dict from operators to kernels. It is the
+        caller's own: changing it changes no plan.
+        """
+        return kernels_of(self.plan, self._backend().name)
+
+    @property
+    def operators(self) -> Any:
+        """The compute graph before fusion: a networkx.DiGraph whose nodes are operators, by number, as they were recorded.
+
+        Nodes have the attributes `name`, `shape` and `dtype` (of the first output, as an array), `device` ("host" for functions
+        of Python), `inputs` and `outputs` (numbers of values), `kernel` (the node of `network` that it is part of; None if its
+        values are only computed where they are read) and `recomputed_in` (the kernels that compute it for themselves). Edges
+        lead to the operators that read values of others. They have `values` (their numbers) and `reads`, a dict that has for
+        each value {"kind": "point"} (a thread reads its own point), {"kind": "stencil", "low": …, "high": …} (points at constant
+        distances: the least and the greatest offset along each axis of the grid) or {"kind": "whole"} (any point). It is the
+        caller's own: changing it changes no plan.
+        """
+        return operators_of(self.plan, self._backend().name)
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw the plan: kernels as boxes around their operators, with what moves between them.
+
+        Args:
+            path: ends with .svg (in a browser, reasons and types are shown under the mouse) or .png (needs Pillow).
+
+        Raises:
+            SemanticError: another ending, no Pillow for a .png, or the graph is still being defined.
+        """
+        write_picture(path, self._scene)
+
+    def profile(self, steps: int = 20) -> Profile:
+        """Measure how long each kernel takes, with the device's own clock, over steps that the graph takes.
+
+        States, sensors and actuators go on as with `step`; it ends early when a sensor is exhausted. Kernels that do not
+        run at every step do so here.
+
+        Args:
+            steps: how many; 1 or more.
+
+        Returns:
+            A table when printed; `.rows` have number, name, median_ms, spread_ms (of the middle half), predicted_ms (as in
+            `explain`), nbytes (that the
+            kernel must move), gb_per_s, share (of the time of the kernels that run at every step) and runs (when it does);
+            `.uploads`, of the sensors that had frames, have name, median_ms, spread_ms, nbytes and gb_per_s.
+
+        Raises:
+            SemanticError: `steps` is not 1 or more.
+        """
+        stepper = self._live()
+        return profile(stepper.bound.prepared, steps, stepper.through)
+
+    def _repr_html_(self) -> str | None:
+        """The drawing, for notebooks; None for a graph that has no plan, which is shown as text."""
+        try:
+            return f'<div style="overflow: auto">{svg(self._scene())}</div>'
+        except GpuopError:
+            return None
+
+    # --- the device -------------------------------------------------------------------------------------------------
+
     def _live(self) -> Stepper:
         with self._lock:
             if self._stepper is None:
                 what, backend = self._program(), self._backend()
                 prepared = prepare(what, backend, self._pin, self._optimize, planned=partial(self._plan_on, backend))
-                bound = BoundGraph(prepared, what, list(self._states), len(self._probes) + len(self._actuators))
-                self._stepper = Stepper(bound, list(self._sensors.values()), self._actuators)
+                graph = self._definition
+                bound = BoundGraph(prepared, what, list(graph.states), len(graph.probes) + len(graph.actuators))
+                self._stepper = Stepper(bound, list(graph.sensors.values()), graph.actuators)
                 _that_ran[self] = None
             return self._stepper
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.cache.atomic_files import Path, named, replacing
-from gpuop.base.errors import NearNames, SemanticError, StaysHere
-from gpuop.engine.graphs.inspection import Inspection
+from gpuop.base.errors import SemanticError
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.files.archive import Archive, Damaged, Foreign, opened
@@ -21,48 +20,6 @@ FORMAT = "gpuop states"
 VERSION = 1
 MOST_LISTED = 12  # states that a message names
 Named = tuple[str, FieldType]  # a state: its name, which may be empty, and its type
-
-
-class Saving(Inspection, StaysHere, NearNames):
-    """Saves the states of a graph to files, and loads them."""
-
-    stays = (
-        "a ComputeGraph has memory of a device and threads of this process; send a function that builds it, and its states by "
-        "`graph.save` and `graph.load`"
-    )
-
-    def save(self, path: Path) -> None:
-        """Write states and tick to an .npz file, atomically.
-
-        States are identified by their names, which are those of variables unless `field.name = …` gives others; those that share
-        a name, or have none, as in lists, by the order of their `.next`.
-
-        Args:
-            path: of the file, which is replaced where it exists.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        tick, states = self._live().states()
-        write(path, tick, [(leaf.name, leaf.type, array) for leaf, array in states])
-
-    def load(self, path: Path) -> None:
-        """Take states and tick from a file that `save` wrote, and evaluate. Parameters do not change.
-
-        Sensors keep their frames; those of a graph that has not run take their first, which is the one of that tick: to go on
-        at tick t in another process, begin its source with frame t.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            SemanticError: it is no such file, it is damaged, or its states have other names or types; nothing changes.
-            OSError: it cannot be opened.
-        """
-        stepper = self._live()
-        expected = [(leaf.name, leaf.type) for leaf in stepper.bound.state_leaves.values()]
-        tick, arrays = read(path, expected)
-        stepper.load(arrays, tick)
 
 
 def write(path: Path, tick: int, states: Sequence[tuple[str, FieldType, Array]]) -> None:

@@ -11,6 +11,8 @@ import numpy as np
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.evaluate import argument
+from gpuop.engine.graphs.definition import GraphDefinition, next_values
+from gpuop.engine.graphs.stepper import times
 from gpuop.engine.graphs.window_regions import Compiling
 from gpuop.engine.graphs.window_stages import GraphStages, reduced_before
 from gpuop.engine.interop import own
@@ -18,6 +20,7 @@ from gpuop.engine.jit.window_stages import GridCollective
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.windows.footprint import Footprint, Place, iteration_of, of_steps
 from gpuop.fusion.windows.halo_inference import ProgramHalo
+from gpuop.ir.types import Shape
 from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Array, Backend, download
 
@@ -50,6 +53,20 @@ class SteppedGraph:
     backend: Backend
     compiled: Compiling
     stages: GraphStages
+
+    @staticmethod
+    def of(definition: GraphDefinition, step: Program, backend: Backend, compiled: Compiling) -> SteppedGraph:
+        """The form of a graph for windows; SemanticError if it has none.
+
+        Args:
+            step: the program of a step on the whole grid.
+        """
+        probed = [own(f.node) for f in definition.probes.values()]
+        stages = GraphStages([*probed, *next_values(definition.states)], Shape(grid_of(step)))
+        what = definition.program(stages)
+        if any(len(field.type.field_shape) > 3 for field in definition.states.values()):
+            raise SemanticError("windows are of states on grids of up to 3 axes")
+        return SteppedGraph(what, definition.probes, backend, compiled, stages)
 
     @property
     def probes(self) -> dict[str, int]:
@@ -139,3 +156,15 @@ def grid_of(what: Program) -> Place:
     assert what.cycle is not None
     nexts = dict(what.cycle.nexts)
     return of_steps(iteration_of(what, nexts), list(nexts), 0)[1].grid
+
+
+def footprint_of(definition: GraphDefinition, step: Program, steps: int) -> Footprint:
+    """The footprint of steps of a graph; `step` is the program of one on the whole grid."""
+    stages = GraphStages(next_values(definition.states), Shape(grid_of(step)))
+    what = definition.program(stages)
+    assert what.cycle is not None
+    states, seen = dict(what.cycle.nexts), len(definition.probes) + len(definition.actuators)
+    fields = what.wanted[seen : len(what.wanted) - len(definition.states)]
+    turn, parts = iteration_of(what, states, fields), stages.parts(fields)
+    footprint = of_steps(turn, list(states), times(steps), parts, stages.leaves(what))[1]
+    return replace(footprint, stages=tuple(tuple(map(str, stage)) for stage in stages.stages))

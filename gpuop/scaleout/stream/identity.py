@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from inspect import getclosurevars, unwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from gpuop.ir.values import Leaf
 from gpuop.runtime.base.backend import Array
 from gpuop.runtime.devices import current
 from gpuop.scaleout.stream.alias_check import ArrayLocation
-from gpuop.scaleout.stream.chunk_plan import StreamPlan
 from gpuop.scaleout.stream.stacked_files import arrays_of
 from gpuop.scaleout.stream.stores import mapping
+
+if TYPE_CHECKING:
+    from gpuop.scaleout.stream.stream import StreamWork
 
 PLAIN = (bool, int, float, complex, str, list, tuple, np.generic, type(None))  # constants that are shown as they are
 MOST = 1 << 28  # bytes of an array in memory that are compared
@@ -30,7 +32,7 @@ LONGEST = 60  # characters of a constant in a message
 DETAIL = ": "  # in names, after the fact that it explains: compared only if that differs, and shown instead
 
 
-def stream_identity(plan: StreamPlan, outs: Sequence[str]) -> dict[str, str]:
+def stream_identity(plan: StreamWork, outs: Sequence[str]) -> dict[str, str]:
     """Return the facts of a stream, by their names for users."""
     program = "the program"
     facts = {program: _digest([repr([traced.program.key for traced, _ in plan.of.programs]).encode()])}
@@ -73,7 +75,7 @@ def _display(value: Any) -> str:
     return text if len(text) <= LONGEST else _digest([text.encode()])
 
 
-def _captured(plan: StreamPlan) -> Iterator[tuple[str, str, str]]:
+def _captured(plan: StreamWork) -> Iterator[tuple[str, str, str]]:
     """Return the values that the program captures, from Parameters and arrays, and the variables that have these."""
     leaves = {
         leaf.number: leaf
