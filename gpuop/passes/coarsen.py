@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import Copier, expressions
+from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import Place, PointsPerThread, elements, is_own, places, points_per_thread
 from gpuop.passes.flat_grid import flat_field, output_of
+from gpuop.passes.instantiate import Instance
 
 WIDTH = 256  # threads of a work-group, where the lanes of a thread are a work-group apart
 COLUMN = ir.Index("global", "column")
@@ -175,10 +177,10 @@ class Coarsening:
         copied = _Body(self, lane, self.positions(lane, out)).copy()
         return (*out, *copied)
 
-    def positions(self, lane: ir.Var, out: list[ir.Stmt]) -> dict[ir.Expr, ir.Expr]:
+    def positions(self, lane: ir.Var, out: list[ir.Stmt]) -> dict[ir.Index, ir.Expr]:
         """The expressions that replace the thread's position and the extents of the grid."""
         indices = [e for e in expressions(self.source.body) if isinstance(e, ir.Index) and e.axis in ir.GRID_AXES]
-        by_index: dict[ir.Expr, ir.Expr] = {e: extent(self.source, e.axis) for e in indices if e.kind == "global_size"}
+        by_index: dict[ir.Index, ir.Expr] = {e: extent(self.source, e.axis) for e in indices if e.kind == "global_size"}
         if len(by_index) == len(set(indices)):
             return by_index
         point, b = self.point(lane, out), collector(out)
@@ -190,35 +192,19 @@ class Coarsening:
         }
 
 
-class _Body(Copier):
+class _Body(Instance):
     """Copies the body with arrays instead of fields."""
 
-    def __init__(self, widening: Coarsening, lane: ir.Var, positions: dict[ir.Expr, ir.Expr]) -> None:
-        super().__init__(widening.source.body)
-        self.widening = widening
-        self.lane = (ir.Ref(lane),)
-        self.positions = positions
-        for stmt in widening.source.shared("constant"):
-            del self.arrays[stmt.array]
+    def __init__(self, widening: Coarsening, lane: ir.Var, positions: dict[ir.Index, ir.Expr]) -> None:
+        super().__init__(widening.source, positions)
+        self.widening, self.lane = widening, (ir.Ref(lane),)
 
-    def expr(self, expr: ir.Expr) -> ir.Expr:
-        return self.positions.get(expr, expr) if isinstance(expr, ir.Index) else super().expr(expr)
-
-    def stmt(self, stmt: ir.Stmt) -> ir.Block:
-        match stmt:
-            case ir.Declare(array=array) if array.space == "constant":
-                return ()
-            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if is_own(read.field):
-                out: list[ir.Stmt] = []
-                b = collector(out, stmt.loc)
-                value = self.loaded(read, b) if read.point is None else self.widening.other_point(read, *self.lane, b)
-                (copied,) = super().stmt(stmt if value is None else replace(stmt, value=value))
-                return (*out, copied)
-            case ir.Write():
-                return self.written(stmt)
-        return super().stmt(stmt)
-
-    def loaded(self, read: ir.Read, b: Builder) -> ir.Expr:
+    def loaded(self, read: ir.Read, loc: Loc | None, out: list[ir.Stmt]) -> ir.Expr | None:
+        if not is_own(read.field):
+            return None
+        b = collector(out, loc)
+        if read.point is not None:
+            return self.widening.other_point(read, *self.lane, b)
         arrays = [self.widening.loaded[read.field, e] for e in elements(read.field, read.element)]
         loads = [ir.Load(array, self.lane, array.type) for array in arrays]
         return loads[0] if len(loads) == 1 else ir.Pack(tuple(map(b.bind, loads)), read.type)

@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
 from gpuop.ir.axis_limit import MOST_COUNTED
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import HALF, INT, Shape, Type
-from gpuop.ir.visit import Copier, expressions, walk
+from gpuop.ir.visit import expressions, walk
 from gpuop.passes.coarsening_factor import ACCESS, Place, elements, is_own, is_plain, places
 from gpuop.passes.flat_grid import flat
+from gpuop.passes.instantiate import Instance, of_threads
 from gpuop.passes.schedules.common.grid_walk import name_of, numbered
 from gpuop.passes.schedules.common.private_outputs import PrivateOutputs
 
@@ -41,14 +42,8 @@ class Strips(ABC):
     def kernel(self) -> Kernel:
         source = self.source
         shape = Shape(self.threads(axis) for axis in source.domain.axes)
-        body = (*source.shared("constant"), ir.Comment(self.title()), *self.outputs.declared(), *self.body())
-        return replace(
-            source,
-            domain=Domain(shape, source.domain.elements),
-            body=body,
-            group=self.group,
-            points=self.grid,
-        )
+        body = (ir.Comment(self.title()), *self.outputs.declared(), *self.body())
+        return of_threads(source, shape, body, group=self.group, points=self.grid)
 
     @abstractmethod
     def threads(self, axis: str) -> int:
@@ -226,7 +221,7 @@ def _is_flat(kernel: Kernel, reads: list[ir.Read], lanes: int) -> bool:
     )
 
 
-class StripPoint(Copier):
+class StripPoint(Instance):
     """Copies the body of the user for one point.
 
     Attributes:
@@ -239,44 +234,30 @@ class StripPoint(Copier):
     def __init__(
         self, kernel: Kernel, outputs: PrivateOutputs, at: Positions, turn: ir.Expr, out: list[ir.Stmt]
     ) -> None:
-        super().__init__(kernel.body)
-        self.kernel, self.outputs = kernel, outputs
-        self.at, self.turn, self.head = at, turn, collector(out, hint="at")
-        for stmt in kernel.shared("constant"):
-            del self.arrays[stmt.array]
+        super().__init__(kernel)
+        self.outputs, self.at, self.turn, self.head = outputs, at, turn, collector(out, hint="at")
+
+    def position(self, index: ir.Index) -> ir.Expr:
+        if index.axis in ir.GRID_AXES and index.kind == "global_size":
+            return constant(self.kernel.domain.extent(index.axis), INT)
+        at, away = self.at.get(index.axis, index), index.offset
+        return at if at is index or not away else self.head.apply("sub" if away < 0 else "add", at, abs(away))
 
     def expr(self, expr: ir.Expr) -> ir.Expr:
-        if isinstance(expr, ir.Index) and expr.axis in ir.GRID_AXES:
-            if expr.kind == "global_size":
-                return constant(self.kernel.domain.extent(expr.axis), INT)
-            if expr.axis in self.at:
-                at, away = self.at[expr.axis], expr.offset
-                return self.head.apply("sub" if away < 0 else "add", at, abs(away)) if away else at
-        if isinstance(expr, ir.Read) and expr.point is None and not expr.field.by_value and expr.field.type.field_shape:
-            return super().expr(replace(expr, point=self.own(expr.field.type.field_shape), border="unchecked"))
+        if isinstance(expr, ir.Read) and expr.point is None and is_own(expr.field):
+            expr = replace(expr, border="unchecked")
         return super().expr(expr)
 
-    def own(self, grid: Shape) -> tuple[ir.Expr, ...]:
-        """The coordinates of the point."""
-        return tuple(ir.Index("global", axis) for axis in ir.GRID_AXES[3 - len(grid) :])
+    def loaded(self, read: ir.Read, loc: Loc | None, out: list[ir.Stmt]) -> ir.Expr | None:
+        if not self.wide or not is_own(read.field):
+            return None
+        b, places = collector(out, loc), ((read.field, e) for e in elements(read.field, read.element))
+        return b.pack([b.bind(ir.Load(self.wide[place], (self.lane,), self.wide[place].type)) for place in places])
 
     def stmt(self, stmt: ir.Stmt) -> ir.Block:
-        match stmt:
-            case ir.Declare(array=array) if array.space == "constant":
-                return ()
-            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if self.wide and is_own(
-                read.field
-            ):
-                out: list[ir.Stmt] = []
-                b = collector(out)
-                arrays = [self.wide[read.field, e] for e in elements(read.field, read.element)]
-                value = b.pack([b.bind(ir.Load(array, (self.lane,), array.type)) for array in arrays])
-                (copied,) = super().stmt(replace(stmt, value=value))
-                return (*out, copied)
-            case ir.Write(field=field, point=None) if field.type.field_shape:
-                return super().stmt(replace(stmt, point=self.own(field.type.field_shape)))
-            case ir.Atomic(memory=memory) if memory in self.outputs.fields:
-                (copied,) = super().stmt(stmt)
-                assert isinstance(copied, ir.Atomic)
-                return self.outputs.update(copied, self.outputs.inside(stmt), self.turn)
-        return super().stmt(stmt)
+        copied = super().stmt(stmt)
+        if not isinstance(stmt, ir.Atomic) or stmt.memory not in self.outputs.fields:
+            return copied
+        (update,) = copied
+        assert isinstance(update, ir.Atomic)
+        return self.outputs.update(update, self.outputs.inside(stmt), self.turn)

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, UINT, Shape, Type
-from gpuop.ir.visit import Copier, expressions
+from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import Place, elements, is_own, places, streams
+from gpuop.passes.instantiate import Instance
 from gpuop.passes.schedules.common.grid_walk import name_of, numbered
 from gpuop.passes.schedules.common.square_tiles import Tiling, copies, word
 from gpuop.passes.schedules.common.transposed_reads import Axes, is_own_point
@@ -222,7 +224,7 @@ class TransposeKernel:
         out.append(ir.If(test, tuple(inside)))
 
 
-class TransposedPoint(Copier):
+class TransposedPoint(Instance):
     """Copies the body of the user for one point, with arrays instead of fields.
 
     Args:
@@ -239,34 +241,19 @@ class TransposedPoint(Copier):
         lane: ir.Expr,
         out: list[ir.Stmt],
     ) -> None:
-        super().__init__(transposing.source.body)
+        super().__init__(transposing.source)
         self.transposing, self.at, self.there, self.lane = transposing, at, there, lane
         self.head = collector(out, hint="at")
-        for stmt in transposing.source.shared("constant"):
-            del self.arrays[stmt.array]
 
-    def expr(self, expr: ir.Expr) -> ir.Expr:
-        if isinstance(expr, ir.Index) and expr.axis in ir.GRID_AXES:
-            if expr.kind == "global_size":
-                return constant(self.transposing.source.domain.extent(expr.axis), INT)
-            if expr.axis in self.at:
-                return self.head.apply("add", self.at[expr.axis], expr.offset)
-        return super().expr(expr)
+    def position(self, index: ir.Index) -> ir.Expr:
+        if index.axis in ir.GRID_AXES and index.kind == "global_size":
+            return constant(self.kernel.domain.extent(index.axis), INT)
+        return self.head.apply("add", self.at[index.axis], index.offset) if index.axis in self.at else index
 
-    def stmt(self, stmt: ir.Stmt) -> ir.Block:
-        match stmt:
-            case ir.Declare(array=array) if array.space == "constant":
-                return ()
-            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if self.transposing.keeps(read):
-                out: list[ir.Stmt] = []
-                (copied,) = super().stmt(replace(stmt, value=self.loaded(read, out)))
-                return (*out, copied)
-            case ir.Write():
-                return self.stored(stmt)
-        return super().stmt(stmt)
-
-    def loaded(self, read: ir.Read, out: list[ir.Stmt]) -> ir.Expr:
-        b, transposing, values = collector(out), self.transposing, list[ir.Expr]()
+    def loaded(self, read: ir.Read, loc: Loc | None, out: list[ir.Stmt]) -> ir.Expr | None:
+        if not self.transposing.keeps(read):
+            return None
+        b, transposing, values = collector(out, loc), self.transposing, list[ir.Expr]()
         row, column, piece = self.there
         for place in ((read.field, e) for e in elements(read.field, read.element)):
             if read.point is not None:
@@ -286,7 +273,7 @@ class TransposedPoint(Copier):
     def point(self) -> tuple[ir.Expr, ...]:
         return tuple(self.at.get(axis, ir.Index("global", axis)) for axis in self.transposing.source.domain.axes)
 
-    def stored(self, write: ir.Write) -> ir.Block:
+    def written(self, write: ir.Write) -> ir.Block:
         if not self.transposing.stored:
             return (replace(write, value=self.expr(write.value), point=self.point()),)
         arrays = [self.transposing.stored[write.field, e] for e in elements(write.field, write.element)]

@@ -11,8 +11,8 @@ from gpuop.ir.borders import Coordinate, place
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
+from gpuop.passes.instantiate import of_threads
 from gpuop.passes.schedules.cpu.circular_buffers import AxisPosition, CircularBuffer, CircularBuffers
 from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, counted
 from gpuop.passes.schedules.cpu.stage_leads import Border, Lead, Leads
@@ -94,9 +94,9 @@ class ColumnStrips:
 
     def kernel(self) -> Kernel:
         source, domain, buffers = self.source, self.source.domain, self.buffers
-        head: list[ir.Stmt] = [*source.shared("constant")]
         sizes = " and ".join(f"{self.sizes[axis]} {axis}s" for axis in reversed(domain.axes) if axis in self.sizes)
-        head.append(ir.Comment(f"strips of {'up to ' * self.open}{sizes} of {'x'.join(shown_extents(source))}"))
+        title = f"strips of {'up to ' * self.open}{sizes} of {'x'.join(shown_extents(source))}"
+        head: list[ir.Stmt] = [ir.Comment(title)]
         b = collector(head)
         self.measure(head)
         for axis, var in self.corner.items():
@@ -122,15 +122,8 @@ class ColumnStrips:
         else:
             for lead in self.leads:
                 head += self.stage(lead)
-        return replace(
-            source,
-            domain=Domain(self.domain, domain.elements),
-            body=tuple(head),
-            intermediates=(),
-            points=domain.shape,
-            per_thread=Shape(*(self.sizes.get(axis, 1) for axis in domain.axes)),
-            group=(1, 1, 1),
-        )
+        per_thread = Shape(*(self.sizes.get(axis, 1) for axis in domain.axes))
+        return of_threads(source, self.domain, tuple(head), intermediates=(), per_thread=per_thread, group=(1, 1, 1))
 
     def measure(self, head: list[ir.Stmt]) -> None:
         """Compute the width of strips where extents are arguments: equal widths of whole vectors, or one whole row."""

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, Type
 from gpuop.passes.coarsening_factor import elements
+from gpuop.passes.instantiate import Instance
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 
 NEAR = 64  # columns: an upper limit of the lanes of a vector
@@ -111,6 +113,18 @@ class EdgeLines:
             one(ir.Ref(k), inner)
             if stop > start:
                 out.append(counted(k, start, stop, inner))
+
+
+class InstanceWithLines(Instance):
+    """An instance in a row, which reads lines at the ends of rows."""
+
+    def __init__(self, kernel: Kernel, by_index: dict[ir.Index, ir.Expr], row: int, lines: EdgeLines | None) -> None:
+        super().__init__(kernel, by_index)
+        self.row, self.lines = row, lines
+
+    def loaded(self, read: ir.Read, loc: Loc | None, out: list[ir.Stmt]) -> ir.Expr | None:
+        lines = self.lines
+        return lines.load(read, self.expr, self.row, out) if lines and lines.takes(read, self.row) else None
 
 
 def line_of(read: ir.Read, row: int, part: int = 0) -> Line:

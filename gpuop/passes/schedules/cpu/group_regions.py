@@ -10,9 +10,9 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import HALF
 from gpuop.ir.visit import bound, changed, expressions, loop_values, walk, walk_expr
 from gpuop.passes.coarsening_factor import is_own
+from gpuop.passes.instantiate import own_point
 from gpuop.passes.lane_numbers import LaneAnalysis, LaneNumbers
 from gpuop.passes.ranges import Ranges
-from gpuop.passes.schedules.common.instantiate import own_point
 
 COLUMN, ROW = ir.Index("local", "column"), ir.Index("local", "row")
 LIMITED = ("unchecked", "clamp", "fill")  # borders through which neighbours read neighbours, within limits

@@ -25,11 +25,10 @@ from math import prod
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import bound, changed, expressions, loop_values
 from gpuop.passes.coarsening_factor import is_own
-from gpuop.passes.schedules.common.instantiate import Instance
+from gpuop.passes.instantiate import Instance, of_threads
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu.vector_rows import least, refused_joining
@@ -199,9 +198,7 @@ class _Interchange:
         for phase in _phases(source):
             out += self.phase(phase)
         shape = Shape(*domain.shape[:-1], -(-columns // width))
-        return replace(
-            source, domain=Domain(shape, domain.elements), body=tuple(out), points=domain.shape, group=Shape(1, 1, 1)
-        )
+        return of_threads(source, shape, tuple(out), group=Shape(1, 1, 1))
 
     def phase(self, phase: list[ir.Stmt]) -> ir.Block:
         """A loop over rows goes around a loop over vectors; other statements go into a loop over vectors."""

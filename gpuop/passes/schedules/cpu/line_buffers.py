@@ -31,7 +31,7 @@ from gpuop.ir.nodes import Assign, Block, FieldParam, Let, Read
 from gpuop.ir.types import BOOL
 from gpuop.ir.visit import blocks, expressions, times, walk
 from gpuop.passes.coarsening_factor import MOST_VALUES
-from gpuop.passes.schedules.common.instantiate import without_tables
+from gpuop.passes.instantiate import without_tables
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu.column_strips import ColumnStrips, even_width

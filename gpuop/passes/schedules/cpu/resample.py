@@ -14,18 +14,21 @@ The rows of a thread share loads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
-from gpuop.ir.build import Builder, collector, constant
+from gpuop.ir.build import Builder, collector
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, walk
-from gpuop.passes.schedules.common.instantiate import Instance, positions, without_tables
+from gpuop.passes.instantiate import Instance, indices_at, without_tables
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu.axis_patterns import MOST_POINTS, SHORTEST, axis_patterns
 from gpuop.passes.schedules.cpu.edge_vectors import counted
-from gpuop.passes.schedules.cpu.vector_rows import ROW, RowsOfVectors, legalize, most_rows, refused_joining
+from gpuop.passes.schedules.cpu.vector_rows import RowsOfVectors, legalize, most_rows, refused_joining
 from gpuop.passes.vectorization_legality import doubles, obstacle
 
 COLUMN = ir.Index("global", "column")
@@ -126,18 +129,15 @@ class _Resampled(RowsOfVectors):
         self, row: int | ir.Expr, column: ir.Expr | None, lane: ir.Expr | None, out: list[ir.Stmt]
     ) -> list[ir.Block]:
         """The statements for a row, at a column, or at a lane behind the first column."""
-        b, by_index = collector(out), dict[ir.Index, ir.Expr]()
-        top = b.apply("add", ir.Ref(self.top), row) if self.rows > 1 else ROW
-        at = b.apply("add", ir.Ref(self.first), lane) if column is None and lane is not None else column
-        for index in positions(self.source, self.source.domain):
-            if index.kind == "global_size":
-                by_index[index] = constant(self.source.domain.extent(index.axis), INT)
-            elif index.axis == "row" and self.rows > 1:
-                by_index[index] = b.apply("add", top, index.offset)
-            elif index.axis == "column" and at is not None:
-                by_index[index] = b.apply("add", at, index.offset)
-        copier = _AtColumns(self, by_index, lane, row if isinstance(row, int) else None)
-        return [copier.stmt(stmt) for stmt in without_tables(self.source)]
+        b, at = collector(out), dict[str, Callable[[int], ir.Expr]]()
+        if self.rows > 1:
+            at["row"] = partial(b.apply, "add", b.apply("add", ir.Ref(self.top), row))
+        if column is None and lane is not None:
+            column = b.apply("add", ir.Ref(self.first), lane)
+        if column is not None:
+            at["column"] = partial(b.apply, "add", column)
+        copier = _AtColumns(self, indices_at(self.source, at), lane, row if isinstance(row, int) else None)
+        return [copier.stmt(stmt) for stmt in self.source.body]
 
     def table(self, ahead: tuple[int, ...]) -> ir.Array:
         return self.tables.setdefault(ahead, ir.Array("ahead", Type(INT), (len(ahead),), "constant", values=ahead))
@@ -152,18 +152,13 @@ class _AtColumns(Instance):
         super().__init__(resampled.source, by_index)
         self.resampled, self.patterns, self.lane, self.row = resampled, resampled.patterns, lane, row
 
-    def stmt(self, stmt: ir.Stmt) -> ir.Block:
-        match stmt:
-            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if (
-                self.lane is not None and read.point
-            ):
-                out: list[ir.Stmt] = []
-                b = collector(out, stmt.loc)
-                layers, rows = map(self.expr, read.point[:-2]), (self.row_of(e, b) for e in read.point[-2:-1])
-                point = (*layers, *rows, self.coordinate(read.point[-1], b))
-                value = replace(read, point=point, element=None if read.element is None else self.expr(read.element))
-                return (*out, self.renamed(replace(stmt, value=value)))
-        return super().stmt(stmt)
+    def loaded(self, read: ir.Read, loc: Loc | None, out: list[ir.Stmt]) -> ir.Expr | None:
+        if self.lane is None or not read.point:
+            return None
+        b = collector(out, loc)
+        layers, rows = map(self.expr, read.point[:-2]), (self.row_of(e, b) for e in read.point[-2:-1])
+        point = (*layers, *rows, self.coordinate(read.point[-1], b))
+        return replace(read, point=point, element=None if read.element is None else self.expr(read.element))
 
     def row_of(self, expr: ir.Expr, b: Builder) -> ir.Expr:
         """A row that is read, in the same form for all rows of a thread, so that equal reads are merged."""

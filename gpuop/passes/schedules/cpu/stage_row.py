@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
+from gpuop.base.errors import Loc
 from gpuop.ir.analysis.footprints import footprints
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Assign, Block, Expr, FieldParam, Index, Let, Load, Read, Ref, Stmt, Store, Write
+from gpuop.ir.nodes import Apply, Block, Expr, FieldParam, Index, Load, Read, Ref, Stmt, Store, Write
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import is_own
-from gpuop.passes.schedules.common.instantiate import Instance, own_point, positions, without_tables
+from gpuop.passes.instantiate import indices_at, own_point
 from gpuop.passes.schedules.cpu.circular_buffers import AxisPosition, CircularBuffer, CircularBuffers
-from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines
+from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, InstanceWithLines
 from gpuop.passes.schedules.cpu.stage_leads import Lead
 
 REGISTERS = 32  # vector registers
@@ -53,22 +55,15 @@ class StageCopy:
         self.buffers, self.lead, self.number, self.spots, self.head = buffers, lead, row, spots, collector(head)
         self.slots = {p: buffers.fresh(self.head, buffers.of[p], spots) for p in lead.kernel.written if p in buffers.of}
         self.rows: dict[tuple[FieldParam, tuple[int, ...], str], Rows] = {}
-        self.by_index: dict[Index, Expr] = {}
-        self.indices = positions(lead.kernel, buffers.source.domain)
-        for index in self.indices:
-            if index.kind == "global_size":
-                self.by_index[index] = extent(buffers.source, index.axis)
-            elif index.axis in spots:
-                self.by_index[index] = self.head.apply("add", spots[index.axis].wrapped, index.offset)
+        at = {axis: partial(self.head.apply, "add", spot.wrapped) for axis, spot in spots.items()}
+        self.by_index = indices_at(lead.kernel, at, buffers.source)
 
     def at(self, columns: Columns, out: list[Stmt]) -> list[Block]:
         """The statements at a column."""
-        b, by_index = collector(out), dict(self.by_index)
-        for index in self.indices:
-            if index.kind == "global" and index.axis == "column":
-                by_index[index] = b.apply("add", b.apply("add", columns.first, index.offset), columns.lane)
-        copier = _StageInstance(self, columns, by_index)
-        return [copier.stmt(stmt) for stmt in without_tables(self.lead.kernel)]
+        b, kernel = collector(out), self.lead.kernel
+        at = {"column": lambda away: b.apply("add", b.apply("add", columns.first, away), columns.lane)}
+        copier = _StageInstance(self, columns, indices_at(kernel, at, self.buffers.source) | self.by_index)
+        return [copier.stmt(stmt) for stmt in kernel.body]
 
     def buffer_row(self, read: Read, point: Mapping[str, Expr], b: Builder) -> Rows:
         """The indices of the row of a read in its buffer, for a coordinate `point` inside of the field."""
@@ -118,9 +113,9 @@ class StageCopy:
 FARTHEST = 1 << 10  # upper limit of the rows before the first one that are read
 
 
-class _StageInstance(Instance):
+class _StageInstance(InstanceWithLines):
     def __init__(self, copy: StageCopy, columns: Columns, by_index: dict[Index, Expr]) -> None:
-        super().__init__(copy.lead.kernel, by_index)
+        super().__init__(copy.lead.kernel, by_index, copy.number, columns.lines)
         self.place, self.columns, self.buffers = copy, columns, copy.buffers.of
 
     def expr(self, expr: Expr) -> Expr:
@@ -128,23 +123,10 @@ class _StageInstance(Instance):
             expr = replace(expr, border="clamp")  # rows outside are computed too
         return super().expr(expr)
 
-    def stmt(self, stmt: Stmt) -> Block:
-        lines, row = self.columns.lines, self.place.number
-        match stmt:
-            case Let(value=Read() as read) | Assign(value=Read() as read) if read.field in self.buffers:
-                out: list[Stmt] = []
-                value = self.loaded(read, collector(out, stmt.loc))
-                return (*out, self.renamed(replace(stmt, value=value)))
-            case Let(value=Read() as read) | Assign(value=Read() as read) if lines and lines.takes(read, row):
-                out = []
-                value = lines.load(read, self.expr, row, out)
-                return (*out, self.renamed(replace(stmt, value=value)))
-            case Write(field=field) if field in self.buffers:
-                return self.stored(stmt, self.buffers[field])
-        return super().stmt(stmt)
-
-    def loaded(self, read: Read, b: Builder) -> Expr:
-        buffer, axes = self.buffers[read.field], self.place.buffers.source.domain.axes
+    def loaded(self, read: Read, loc: Loc | None, out: list[Stmt]) -> Expr | None:
+        if read.field not in self.buffers:
+            return super().loaded(read, loc, out)
+        b, buffer, axes = collector(out, loc), self.buffers[read.field], self.place.buffers.source.domain.axes
         point = dict(zip(axes, map(self.expr, read.point or own_point(len(axes))), strict=True))
         rows, inner = self.place.buffer_row(read, point, b)
         at = self.column(point["column"], buffer, b)
@@ -158,8 +140,10 @@ class _StageInstance(Instance):
         index = b.apply("sub", at, Ref(buffer.origin["column"]))
         return index if self.columns.wrapped is None else b.apply("add", index, self.columns.wrapped)
 
-    def stored(self, write: Write, buffer: CircularBuffer) -> Block:
-        out: list[Stmt] = []
+    def written(self, write: Write) -> Block:
+        if write.field not in self.buffers:
+            return super().written(write)
+        out, buffer = list[Stmt](), self.buffers[write.field]
         b = collector(out, write.loc)
         at = self.column(self.by_index[Index("global", "column")], buffer, b)
         values = b.lanes(self.expr(write.value))

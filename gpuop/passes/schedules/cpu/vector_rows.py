@@ -19,22 +19,20 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import replace
 
 from gpuop.ir.analysis.footprints import footprints
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Assign, Block, Comment, Const, Expr, If, Index, Let, Read, Ref, Stmt, Var
-from gpuop.ir.thread_grid import Domain
+from gpuop.ir.nodes import Apply, Block, Comment, Const, Expr, If, Index, Let, Read, Ref, Stmt, Var
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.coarsening_factor import MOST_VALUES, is_own, is_small, refusal_of_thread
-from gpuop.passes.schedules.common.instantiate import Instance, own_point, positions, without_tables
+from gpuop.passes.instantiate import At, indices_at, of_threads, own_point, without_tables
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.row_parts import RowPart, parts_of_rows
-from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, lower
+from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, InstanceWithLines, lower
 from gpuop.passes.schedules.cpu.vector_lengths import vector_length
 from gpuop.passes.vectorization_legality import doubles, halves, obstacle
 
@@ -161,8 +159,7 @@ class RowsOfVectors(ABC):
             self.begin(self.top, Index("global", self.axis), self.rows, 0, 0, head)
         each = Shape(*(sizes.get(axis, 1) for axis in domain.axes))
         shape = Shape(*(-(-n // many) for n, many in zip(domain.shape, each, strict=True)))
-        body = (*source.shared("constant"), *head, *self.body())
-        return replace(source, domain=Domain(shape, domain.elements), body=body, points=domain.shape, per_thread=each)
+        return of_threads(source, shape, (*head, *self.body()), per_thread=each)
 
     def begin(self, var: Var, thread: Index, many: int, behind: int, start: int, head: list[Stmt]) -> None:
         """Bind the first point of a thread along an axis; the last thread begins early enough to end inside.
@@ -227,33 +224,11 @@ class _VectorRows(RowsOfVectors):
         """The statements for a row, at a lane behind the first column."""
         b = collector(out if lines is None else lines.head)
         lanes = collector(out)
-        by_index: dict[Index, Expr] = {}
-        for index in positions(self.source, self.source.domain):
-            if index.kind == "global_size":
-                by_index[index] = extent(self.source, index.axis)
-            elif index.axis == self.axis and self.rows > 1:
-                by_index[index] = b.apply("add", Ref(self.top), row + index.offset)
-            elif index.axis == "column":
-                by_index[index] = lanes.apply("add", lanes.apply("add", first, index.offset), lane)
-        copier = _Row(self.source, by_index, row, lines)
-        return [copier.stmt(stmt) for stmt in without_tables(self.source)]
-
-
-class _Row(Instance):
-    """Copies the body for a row."""
-
-    def __init__(self, source: Kernel, by_index: dict[Index, Expr], row: int, lines: EdgeLines | None) -> None:
-        super().__init__(source, by_index)
-        self.row, self.lines = row, lines
-
-    def stmt(self, stmt: Stmt) -> Block:
-        lines = self.lines
-        match stmt:
-            case Let(value=Read() as read) | Assign(value=Read() as read) if lines and lines.takes(read, self.row):
-                out: list[Stmt] = []
-                value = lines.load(read, self.expr, self.row, out)
-                return (*out, self.renamed(replace(stmt, value=value)))
-        return super().stmt(stmt)
+        at: At = {"column": lambda away: lanes.apply("add", lanes.apply("add", first, away), lane)}
+        if self.rows > 1:
+            at = {**at, self.axis: lambda away: b.apply("add", Ref(self.top), row + away)}
+        copier = InstanceWithLines(self.source, indices_at(self.source, at), row, lines)
+        return [copier.stmt(stmt) for stmt in self.source.body]
 
 
 def least(x: Expr, y: int) -> Expr:

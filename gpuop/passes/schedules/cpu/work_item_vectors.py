@@ -21,11 +21,10 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Block, Comment, Declare, Expr, For, Index, Let, Load, Ref, Stmt, Store, Var
-from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import changed, expressions, walk
 from gpuop.passes.coarsening_factor import MOST_VALUES, refused_layouts
-from gpuop.passes.schedules.common.instantiate import Instance, positions
+from gpuop.passes.instantiate import Instance, of_threads, positions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu.group_regions import (
     GroupPart,
@@ -101,21 +100,14 @@ class _WorkItemVectors:
 
     def kernel(self) -> Kernel:
         source, domain = self.source, self.source.domain
-        out: list[Stmt] = [*source.shared("constant")]
-        out.append(Comment(f"the {self.width} threads of a row of a work-group, in vectors of {self.lanes}"))
+        out: list[Stmt] = [Comment(f"the {self.width} threads of a row of a work-group, in vectors of {self.lanes}")]
         out += map(Declare, (*self.own.values(), *self.spilled.values()))
         for number, part in enumerate(self.parts):
             later = set[Var]().union(*(touched(other.body) for other in self.parts[number + 1 :]))
             out += self.part(part, later)
         shape = Shape(*domain.shape[:-1], domain.extent("column") // self.width)
-        return replace(
-            source,
-            domain=Domain(shape, domain.elements),
-            body=tuple(out),
-            points=domain.shape,
-            group=Shape(1, self.height(tuple(out)), 1),
-            per_thread=Shape(*(1 for _ in shape[:-1]), self.width),
-        )
+        group, per_thread = Shape(1, self.height(tuple(out)), 1), Shape(*(1 for _ in shape[:-1]), self.width)
+        return of_threads(source, shape, tuple(out), group=group, per_thread=per_thread)
 
     def height(self, body: Block) -> int:
         """The rows of a work-group: more where there are many and no thread knows its group, since groups take time to start."""
@@ -188,7 +180,7 @@ class _Lane(Instance):
         b = collector(out)
         chunk = Index("global", "column")
         by_index: dict[Index, Expr] = {}
-        for index in positions(source, source.domain):
+        for index in positions(source):
             if index.kind == "global_size":
                 by_index[index] = extent(source, index.axis)
             elif index.axis == "column" and index.kind == "group":

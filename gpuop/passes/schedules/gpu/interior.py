@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 
 from gpuop.ir.build import Builder, collector, constant
@@ -10,6 +9,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Comment, Expr, If, Index, Let, Ref, Stmt
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape
+from gpuop.passes.instantiate import of_threads
 from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, Walk
 from gpuop.passes.schedules.common.register_windows import Span
 from gpuop.passes.schedules.gpu.halo_exchange import positioned
@@ -26,14 +26,7 @@ def roll_kernel(kernel: Kernel, walk: Walk, interior: Walk | None) -> Kernel:
         inner = RollKernel(kernel, interior)
         test = _is_interior(inner, collector(head))
         body = (If(test, (Comment("interior"), *inner.body()), body),)
-    return replace(
-        kernel,
-        domain=domain,
-        body=(*kernel.shared("constant"), *head, *body),
-        group=walk.group,
-        points=kernel.domain.shape,
-        intermediates=(),
-    )
+    return of_threads(kernel, domain.shape, (*head, *body), group=walk.group, intermediates=())
 
 
 def _positioned(kernel: Kernel, walk: Walk) -> tuple[Domain, list[Stmt]]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
+from functools import partial
 
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
@@ -36,8 +37,8 @@ from gpuop.passes.coarsening_factor import (
     places,
     refusal_of_thread,
 )
+from gpuop.passes.instantiate import Instance, indices_at, without_tables
 from gpuop.passes.schedules.common.grid_walk import numbered
-from gpuop.passes.schedules.common.instantiate import Instance, positions, without_tables
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.register_windows import Span, refused_reads
@@ -167,19 +168,14 @@ class ShiftedRows(Coarsening):
         test = collector(out)
         is_inside = test.apply("and", test.apply("ge", point, 0), test.apply("lt", point, self.columns))
         body = list[ir.Stmt]()
-        indices = positions(self.source, self.source.domain)
-        by_index = {e: at for e in indices if (at := self.position(e, point, collector(body))) is not None}
-        body += Instance(self.source, by_index).copy()
+        self.at_column(point, body)
         start, stop, step = (constant(n, INT) for n in (0, self.thread.count, 1))
         return (ir.For(lane, start, stop, step, (*out, ir.If(is_inside, tuple(body)))),)
 
-    def position(self, index: ir.Index, point: ir.Expr, b: Builder) -> ir.Expr | None:
-        """The value of an index at a column of the user's grid; None where it is the same for all columns."""
-        if index.axis != "column":
-            return None
-        if index.kind == "global_size":
-            return constant(self.columns, INT)
-        return b.apply("add", point, index.offset)
+    def at_column(self, column: ir.Expr, out: list[ir.Stmt]) -> None:
+        """Append the statements of the user for a column."""
+        values = indices_at(self.source, {"column": partial(collector(out).apply, "add", column)})
+        out += Instance(self.source, {index: at for index, at in values.items() if index.axis == "column"}).copy()
 
     # --- parts of rows --------------------------------------------------------------------------------------------
 

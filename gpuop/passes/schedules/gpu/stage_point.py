@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT
-from gpuop.ir.visit import Copier
 from gpuop.passes.coarsening_factor import elements
+from gpuop.passes.instantiate import Instance
 from gpuop.passes.schedules.common.grid_walk import RowLoads
 from gpuop.passes.schedules.common.register_windows import Windows, is_placed
 
@@ -33,7 +34,7 @@ class StagePosition:
     at: ir.Expr
 
 
-class StagePoint(Copier):
+class StagePoint(Instance):
     """Copies the body of a stage for one point. Reads load from the arrays of views; writes store to the arrays of `stored`, or
     to the views of later stages.
     """
@@ -48,50 +49,36 @@ class StagePoint(Copier):
         out: list[ir.Stmt],
     ) -> None:
         self.windows, self.loads = memory
-        super().__init__(self.windows.stages[number].body)
+        super().__init__(self.windows.stages[number])
         self.domain, self.number, self.stored, self.place = kernel.domain, number, stored, place
         self.is_last = number == len(self.windows.stages) - 1
         self.known, self.head = {self.windows.axis: place.at}, collector(out, hint="at")
         if self.loads.walk.around is not None:
             beside = self.loads.walk.beside
             self.known[beside] = self.loads.across(self.head, beside)
-        for stmt in kernel.shared("constant"):
-            self.arrays.pop(stmt.array, None)
 
-    def position(self, axis: str) -> ir.Expr:
+    def along(self, axis: str) -> ir.Expr:
         """The coordinate of the point along an axis."""
         if axis == "column" and axis not in self.known:
             self.known[axis] = self.loads.column(self.head, self.place.column)
         return self.known.get(axis, ir.Index("global", axis))
 
-    def expr(self, expr: ir.Expr) -> ir.Expr:
-        if isinstance(expr, ir.Index) and expr.axis in ir.GRID_AXES:
-            extent = self.domain.extent(expr.axis)
-            if expr.kind == "global_size":
-                return constant(extent, INT)
-            at, walk = self.position(expr.axis), self.loads.walk
-            outside = not walk.interior and (not self.is_last or walk.slack)
-            if outside and expr.axis in self.known:  # a point outside is computed too, but its value is not used
-                at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
-            return self.head.apply("add", at, expr.offset)
-        return super().expr(expr)
+    def position(self, index: ir.Index) -> ir.Expr:
+        if index.axis not in ir.GRID_AXES:
+            return index
+        extent = self.domain.extent(index.axis)
+        if index.kind == "global_size":
+            return constant(extent, INT)
+        at, walk = self.along(index.axis), self.loads.walk
+        outside = not walk.interior and (not self.is_last or walk.slack)
+        if outside and index.axis in self.known:  # a point outside is computed too, but its value is not used
+            at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
+        return self.head.apply("add", at, index.offset)
 
-    def stmt(self, stmt: ir.Stmt) -> ir.Block:
-        match stmt:
-            case ir.Declare(array=array) if array.space == "constant":
-                return ()
-            case ir.Let(value=ir.Read() as read) | ir.Assign(value=ir.Read() as read) if is_placed(read):
-                out: list[ir.Stmt] = []
-                (copied,) = super().stmt(replace(stmt, value=self.loaded(read, collector(out, stmt.loc))))
-                return (*out, copied)
-            case ir.Write() if self.stored or not self.is_last:
-                return self.written(stmt)
-            case ir.Write():
-                point = tuple(self.position(axis) for axis in self.domain.axes)
-                return (replace(stmt, value=self.expr(stmt.value), point=point),)
-        return super().stmt(stmt)
-
-    def loaded(self, read: ir.Read, b: Builder) -> ir.Expr:
+    def loaded(self, read: ir.Read, loc: Loc | None, out: list[ir.Stmt]) -> ir.Expr | None:
+        if not is_placed(read):
+            return None
+        b = collector(out, loc)
         loads = [b.bind(self.load(read, element, b)) for element in elements(read.field, read.element)]
         return loads[0] if len(loads) == 1 else ir.Pack(tuple(loads), read.type)
 
@@ -106,6 +93,8 @@ class StagePoint(Copier):
 
     def written(self, write: ir.Write) -> ir.Block:
         """The stores of a write: to the array of one access, or to each view of an intermediate."""
+        if self.is_last and not self.stored:
+            return (replace(write, value=self.expr(write.value), point=tuple(map(self.along, self.domain.axes))),)
         out: list[ir.Stmt] = []
         b = collector(out, write.loc)
         values = b.lanes(self.expr(write.value))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.types import BOOL, INT
-from gpuop.ir.visit import Copier
 from gpuop.passes.coarsening_factor import elements, is_own
+from gpuop.passes.instantiate import Instance
 from gpuop.passes.schedules.gpu.tile_chain import TilePart, distance
 from gpuop.passes.schedules.gpu.tile_frame import Frame, TilePoint
 from gpuop.passes.schedules.gpu.tile_windows import StripWindows
@@ -14,7 +14,7 @@ from gpuop.passes.schedules.gpu.tile_windows import StripWindows
 Lanes = dict[tuple[ir.FieldParam, ir.Expr], ir.Array]
 
 
-class PointBody(Copier):
+class PointBody(Instance):
     """Copies the body of a part for one point.
 
     Args:
@@ -23,31 +23,28 @@ class PointBody(Copier):
     """
 
     def __init__(self, frame: Frame, part: TilePart, at: TilePoint, windows: StripWindows, stored: Lanes) -> None:
-        super().__init__(part.kernel.body)
+        super().__init__(part.kernel)
         self.frame, self.part, self.at = frame, part, at
         self.windows, self.stored = windows, stored
         self.pending: list[ir.Stmt] = []  # statements that go before the one that is being copied
-        for stmt in part.kernel.shared("constant"):
-            del self.arrays[stmt.array]
 
     @property
     def b(self) -> Builder:
         return collector(self.pending, hint="at")
 
     def stmt(self, stmt: ir.Stmt) -> ir.Block:
-        if isinstance(stmt, ir.Declare) and stmt.array.space == "constant":
-            return ()
         outer, self.pending = self.pending, []
-        copied = self._written(stmt) if isinstance(stmt, ir.Write) else super().stmt(stmt)
+        copied = super().stmt(stmt)
         before, self.pending = self.pending, outer
         return (*before, *copied)
 
+    def position(self, index: ir.Index) -> ir.Expr:
+        if index.kind == "global_size" and index.axis != "element":
+            return constant(self.frame.source.domain.extent(index.axis), INT)
+        return self.b.apply("add", self.at.real[index.axis], index.offset) if index.axis in self.at.real else index
+
     def expr(self, expr: ir.Expr) -> ir.Expr:
         match expr:
-            case ir.Index(kind="global_size", axis=axis) if axis != "element":
-                return constant(self.frame.source.domain.extent(axis), INT)
-            case ir.Index(kind="global", axis=axis, offset=offset) if axis in self.at.real:
-                return self.b.apply("add", self.at.real[axis], offset)
             case ir.Apply(op="lt" | "ge", args=(ir.Index() as at, ir.Const() as bound)) if self._is_there(
                 expr.op, at, int(bound.value)
             ):
@@ -143,7 +140,7 @@ class PointBody(Copier):
 
     # --- writes -------------------------------------------------------------------------------------------------
 
-    def _written(self, write: ir.Write) -> ir.Block:
+    def written(self, write: ir.Write) -> ir.Block:
         value, b = self.expr(write.value), self.b
         array = self.frame.tiles.arrays.get(write.field)
         if array is not None:

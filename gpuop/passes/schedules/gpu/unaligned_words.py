@@ -27,8 +27,8 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, UCHAR, UINT, Shape, Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import ACCESS
+from gpuop.passes.instantiate import without_tables
 from gpuop.passes.schedules.common.grid_walk import numbered
-from gpuop.passes.schedules.common.instantiate import Instance, positions, without_tables
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.gpu.roll import unfit
 from gpuop.passes.schedules.gpu.shifted_rows import ShiftedRows
@@ -217,11 +217,6 @@ class UnalignedWords(ShiftedRows):
         (loop,) = numbered("lane", 0, self.thread.count, one)
         assert isinstance(loop, ir.For)
         return (replace(loop, unroll=AT_ONCE),)
-
-    def at_column(self, column: ir.Expr, out: list[ir.Stmt]) -> None:
-        indices = positions(self.source, self.source.domain)
-        by_index = {e: at for e in indices if (at := self.position(e, column, collector(out))) is not None}
-        out += Instance(self.source, by_index).copy()
 
     # --- words ------------------------------------------------------------------------------------------------------
 
