@@ -583,6 +583,7 @@ def traces(piped, calls):
     return counts[0]
 
 
+@pytest.mark.filterwarnings("ignore:the picture is dark")
 @pytest.mark.parametrize("name", AGAIN)
 def test_names_that_are_passed_on_are_traced_once(name):
     x = np.linspace(0, 1, 12, dtype="f").reshape(3, 4)

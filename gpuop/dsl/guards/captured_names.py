@@ -19,6 +19,11 @@ ATTRIBUTE_LOADS = (*ATTRIBUTES, "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD", "IMPORT_
 ATTRIBUTE_FUNCTIONS = ("getattr", "hasattr")
 SKIPPED = ("EXTENDED_ARG", "CACHE", "PRECALL", "PUSH_NULL")
 NAMESPACES = ("__dict__", "__getattr__", "__getattribute__")  # access to these may give any attribute
+IMPLICIT = {  # attributes that instructions access without naming them; patterns ask abstract classes
+    "STORE_ATTR": ("__setattr__",), "DELETE_ATTR": ("__delattr__",), "MATCH_CLASS": ("__match_args__",),
+    "LOAD_BUILD_CLASS": ("__init_subclass__", "__set_name__"), "MATCH_SEQUENCE": ("MATCH_SEQUENCE",),
+    "MATCH_MAPPING": ("MATCH_MAPPING",),
+}  # fmt: skip
 ANY = "*"  # stands for names that are computed
 
 
@@ -50,7 +55,11 @@ def uses(code: CodeType) -> Uses:
     loads = list(_loads(listing))
     chained = {position for _, positions in loads for position in positions}
     accessed = (i.argval for n, i in enumerate(listing) if i.opname in ATTRIBUTE_LOADS and n not in chained)
-    names = (ANY if name in NAMESPACES else str(name) for name in accessed)
+    names = [ANY if name in NAMESPACES else str(name) for name in accessed]
+    for position, instruction in enumerate(listing):
+        names += IMPLICIT.get(instruction.opname, ())
+        if instruction.opname == "MATCH_CLASS":
+            names += listing[position - 1].argval  # of the keywords of the pattern
     return Uses(
         tuple(dict.fromkeys(chain((use for use, _ in loads), *(each.loads for each in inner)))),
         tuple(dict.fromkeys(chain(names, _attribute_texts(listing), *(each.accessed for each in inner)))),

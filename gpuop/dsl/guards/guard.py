@@ -8,11 +8,12 @@ accesses on any object.
 
 from __future__ import annotations
 
-import builtins
 import sys
-from collections.abc import Collection, Iterable, Iterator
-from enum import EnumMeta
-from functools import partial
+from abc import ABCMeta, get_cache_token
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from enum import Enum, EnumMeta
+from functools import cached_property, partial
 from importlib.util import resolve_name
 from logging import Logger
 from pathlib import PurePath
@@ -26,25 +27,28 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.guards.captured_names import ANY, Use, uses
 from gpuop.dsl.guards.function_wrapper import FunctionWrapper
 from gpuop.dsl.guards.sources import (
+    Attributes,
     Owner,
     Scope,
     Unknown,
+    changeable_classes,
     holds_name,
     is_opaque_descriptor,
     is_owner,
     own_value,
     underlying,
 )
-from gpuop.dsl.guards.standard_library import SETTINGS, asking
-from gpuop.dsl.guards.trace_constants import BY_TEXT, PLAIN, is_constant
+from gpuop.dsl.guards.standard_library import SETTINGS, asking, decimal_context, registered
+from gpuop.dsl.guards.trace_constants import BY_TEXT, FIELD_OF_TUPLE, PLAIN, is_constant
 from gpuop.dsl.guards.watch import MISSING, Watch, members_of
 from gpuop.ir.types import FieldType, Shape
 
 MOST_VALUES = 2000  # values of a snapshot: comparing more takes longer than recording
 MOST_BYTES = 1 << 16  # bytes of the largest array that is compared by its numbers
+OWN = {Enum: ("_value_", "_name_"), EnumMeta: ("_member_map_",)}  # attributes that count beside accessed ones
 CONTAINERS = (list, dict, set, np.ndarray)
 GENERATED = "<string>"  # file name of code that Python generates, as for dataclasses
-_BUILTINS = vars(builtins)
+PATTERNS = {"MATCH_SEQUENCE": Sequence, "MATCH_MAPPING": Mapping}  # classes of objects that patterns take apart
 
 
 class Identity:
@@ -116,13 +120,20 @@ class Snapshot:
         if kind in PLAIN:
             return (kind, value, value.names) if kind is FieldType else (kind, value)
         if kind in BY_TEXT:
-            return (kind, repr(value))
+            change = "the context of `decimal` has changed"
+            return (kind, repr(value), *(self._watch.state(decimal_context, change) if kind is Decimal else ()))
         if self._left < 0:
             raise Unknown(f"one of more than {MOST_VALUES} values")
         if kind in (tuple, Shape, frozenset):
             return (kind, *map(self._value, value))
         if kind in CONTAINERS:
             return self._container(value)
+        if isinstance(value, ABCMeta):
+            self._watch.state(get_cache_token, "a class was registered with an abstract class")
+            return self._class_or_object(value), *map(Identity, registered(value))
+        return self._class_or_object(value)
+
+    def _class_or_object(self, value: Any) -> Any:
         if names := asking(value):
             return self._of_library(value, names)
         if is_constant(value):
@@ -181,11 +192,13 @@ class Snapshot:
         self._watch.function(function)
         code, keywords = function.__code__, function.__kwdefaults__ or {}
         loads, accessed = uses(code)
+        self._owners[id(function)] = Owner(function, len(self._owners))
         self._access(name for name in accessed if name != "__class__" or code.co_filename != GENERATED)
         try:
             owner = f"`{function.__name__}`"
             named = [(n, self._bound_value(scope, n, owner)) for scope in (keywords, function.__dict__) for n in scope]
-            return (code, self._value(function.__defaults__), *named, *self._loaded(function, loads))
+            abstract = [self._value(cls) for pattern, cls in PATTERNS.items() if pattern in accessed]
+            return (code, self._value(function.__defaults__), *named, *self._loaded(function, loads), *abstract)
         except Unknown as unknown:
             unknown.within = unknown.within or function.__name__
             raise
@@ -196,7 +209,7 @@ class Snapshot:
             if use.scope == "import":
                 yield self._imported(use.name, function.__globals__)
             elif use.scope != "cell":
-                value = self._global(use, function.__globals__)
+                value = self._global(use, function)
                 self._makes |= value is type and function.__code__.co_filename != GENERATED
                 yield self._loaded_value(value, use)
             elif use.name in cells:  # others are variables of the function itself, used by inner functions
@@ -213,8 +226,9 @@ class Snapshot:
             self._bound_value(sys.modules, each, where) for each in dict.fromkeys((full.partition(".")[0], full))
         )
 
-    def _global(self, use: Use, scope: dict[str, Any]) -> Any:
-        for place in (scope, _BUILTINS):
+    def _global(self, use: Use, function: FunctionType) -> Any:
+        scope = function.__globals__
+        for place in (scope, function.__builtins__):  # type: ignore[attr-defined]
             value = self._watch.bound(place, use.name, f"module `{scope.get('__name__')}`")
             if value is not MISSING:
                 return value
@@ -241,16 +255,27 @@ class Snapshot:
         """Key of a loaded value, or of the attribute accessed on it if a module, class or instance has that as a name."""
         name, left, of_object = use.name, list(use.attributes), False
         while left:
-            if isinstance(value, tuple) and left[0] in getattr(type(value), "_fields", ()):
+            if isinstance(value, tuple) and isinstance(getattr(type(value), left[0], None), FIELD_OF_TUPLE):
+                self._watch_lookup(value, left[0])
                 value = value[type(value)._fields.index(left[0])]  # type: ignore[attr-defined]
             elif holds_name(value, left[0]):
                 of_object = of_object or not isinstance(value, (type, ModuleType))
+                self._watch_lookup(value, left[0])
                 value = self._watch.bound(vars(value), left[0], f"`{name}`")
             else:
                 break
             name = f"{name}.{left.pop(0)}"
         self._access(left)
         return self._under(name, value, of_object)
+
+    def _watch_lookup(self, value: Any, name: str) -> None:
+        """Watch that an attribute is found in the same place: neither the class nor what it defines is another."""
+        if isinstance(value, type):
+            return  # the name itself is watched
+        self._watch.kind(value)
+        for scope in map(vars, changeable_classes(type(value))):
+            for each in (name, "__getattribute__"):
+                self._watch.bound(scope, each, f"class `{type(value).__name__}`")
 
     # --- modules, classes and objects ---------------------------------------------------------------------------
 
@@ -262,12 +287,16 @@ class Snapshot:
         owner = self._owners.get(id(value))
         if owner is None:
             owner = self._owners[id(value)] = Owner(value, len(self._owners))
+            self._watch.kind(value)
             for scope in owner.scopes:
-                self._watch.names_of(scope, owner.name)
+                if not isinstance(scope, Attributes):
+                    self._watch.names_of(scope, owner.name)
+        names = next((names for kind, names in OWN.items() if isinstance(value, kind)), ())
+        own = [self._bound_value(vars(value), name, owner.name) for name in names]
+        bases = map(Identity, value.__mro__ if isinstance(value, type) else type(value).__mro__)
         if isinstance(value, (type, ModuleType)):
-            members = value if isinstance(value, EnumMeta) else ()
-            return (Identity(value), owner.number, *map(self._value, members))
-        return (type(value), owner.number, self._value(own_value(value)))
+            return (Identity(value), owner.number, *own, *bases)
+        return (type(value), owner.number, *(own or [self._value(own_value(value))]), *bases)
 
     def _attributes(self) -> Iterator[Any]:
         """Keys of all attributes that may be accessed. Each may add owners and names, so this runs to a fixed point."""
@@ -295,8 +324,17 @@ class Snapshot:
         self._asking.clear()
 
     def _attribute(self, owner: Owner, name: str) -> Iterator[Any]:
+        if name == "__subclasses__" and isinstance(owner.object, type):
+            raise Unknown(f"`{name}` of {owner.name}")
         for scope, in_class in owner.holders(name):
             value = self._watch.bound(scope, name, owner.name)
+            if name == "__match_args__" and type(value) is tuple:
+                self._access(value)  # by the pattern
+            if value is MISSING:  # an empty slot
+                yield None
+                continue
+            if type(value) is cached_property:
+                self._watch.bound(vars(value), "func", owner.name)
             if in_class and type(value) is MemberDescriptorType:
                 continue  # the slot of the object has the value
             decides = underlying(value) if in_class else value

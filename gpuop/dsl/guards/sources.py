@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from enum import Enum
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import (
     FunctionType,
@@ -17,15 +16,20 @@ from types import (
 from typing import Any
 
 from gpuop.dsl.guards.function_wrapper import FunctionWrapper
+from gpuop.dsl.guards.standard_library import is_defined_in
 from gpuop.dsl.guards.trace_constants import PACKAGE, is_constant
 
 # Modules of classes without state, and classes of immutable values
-WITHOUT_STATE = ("typing", "abc", "enum", "_collections_abc")
+WITHOUT_STATE = ("typing", "abc", "enum", "collections.abc")
 IMMUTABLE = (int, float, complex, str, bytes, tuple, frozenset)
 HEAP_TYPE = 1 << 9
 ALWAYS = ("shape", "dtype")  # accessed by gpuop itself on possible arrays
 MAKING = ("__init__", "__new__")
-# Special methods that no operation calls, or only conversions to text
+OF_CLASSES = (*MAKING, "__class_getitem__", "__subclasshook__")
+# Attributes that no dictionary has
+IN_CLASSES = ("__name__", "__qualname__")
+IN_FUNCTIONS = ("__annotations__", "__doc__", "__module__", *IN_CLASSES)
+# Special methods that no operation calls, or only conversions to text, and those that `captured_names.py` sees called
 SELDOM = {
     *MAKING, "__class_getitem__", "__copy__", "__deepcopy__", "__del__", "__delattr__", "__dir__", "__format__", "__getnewargs__",
     "__getstate__", "__init_subclass__", "__reduce__", "__reduce_ex__", "__replace__", "__repr__", "__set_name__", "__setattr__",
@@ -53,29 +57,24 @@ class Unknown(Exception):
         return f"{name}{self.within and f', which `{self.within}` uses'}, may be another each time"
 
 
-class Slots:
-    """Mapping of the slots of an object."""
+class Attributes:
+    """Mapping of attributes that no dictionary has: slots, and names of functions and classes."""
 
-    __slots__ = ("object",)
+    __slots__ = ("names", "object")
 
-    def __init__(self, object: Any) -> None:
-        self.object = object
+    def __init__(self, object: Any, names: Iterable[str]) -> None:
+        self.object, self.names = object, tuple(names)
 
     def get(self, name: str, default: Any) -> Any:
-        """Value of a slot, or the default if it is empty."""
-        for cls in type(self.object).__mro__:
-            place = vars(cls).get(name)
-            if type(place) is MemberDescriptorType:
-                return getattr(self.object, name, default)
-        return default
+        """Value of an attribute, or the default if it is another one, or an empty slot."""
+        return getattr(self.object, name, default) if name in self.names else default
 
     def __iter__(self) -> Iterator[str]:
-        for cls in type(self.object).__mro__:
-            yield from (name for name, place in vars(cls).items() if type(place) is MemberDescriptorType)
+        return iter(self.names)
 
 
 class Owner:
-    """Module, class or object with attributes.
+    """Module, class, function or object with attributes.
 
     Attributes:
         name: description in messages.
@@ -90,12 +89,16 @@ class Owner:
     def __init__(self, object: Any, number: int) -> None:
         self.object, self.number, self.known = object, number, set[str]()
         kind = type(object)
+        own: list[Any]
         if kind is ModuleType:
             self.name, own, classes = f"module `{object.__name__}`", [vars(object)], []
         elif isinstance(object, type):
-            self.name, own, classes = f"class `{object.__name__}`", [], _classes(object)
+            own = [Attributes(object, IN_CLASSES)]
+            self.name, classes = f"class `{object.__name__}`", changeable_classes(object)
+        elif kind is FunctionType:
+            self.name, own, classes = f"`{object.__name__}`", [Attributes(object, IN_FUNCTIONS)], []
         else:
-            self.name, own, classes = f"a `{kind.__name__}`", _own_scopes(object), _classes(kind)
+            self.name, own, classes = f"a `{kind.__name__}`", _own_scopes(object), changeable_classes(kind)
         self.scopes: list[Scope] = [*own, *map(vars, classes)]
         self.own = len(own)
         self.everything = not isinstance(object, (type, ModuleType)) and is_constant(kind)
@@ -107,6 +110,9 @@ class Owner:
 
     def wanted(self, accessed: Mapping[str, None], whole: bool) -> Iterator[str]:
         """Names of the attributes that count, given the accessed ones; with `whole` all of them."""
+        if type(self.object) is FunctionType:
+            yield from (name for name in IN_FUNCTIONS if name in accessed)  # computed names are hardly these
+            return
         yield from accessed
         yield from ALWAYS
         if type(self.object) is ModuleType:
@@ -115,7 +121,7 @@ class Owner:
                 yield from self.scopes[0] if whole else ()
             return
         if isinstance(self.object, type):
-            yield from MAKING
+            yield from OF_CLASSES
         for place, scope in enumerate(self.scopes):
             everything = whole or (self.everything and place < self.own)
             for name in scope:
@@ -123,9 +129,11 @@ class Owner:
                     yield name
 
     def holders(self, name: str) -> Iterator[tuple[Scope, bool]]:
-        """Scopes that have an attribute, each with True if it is a class; `super()` uses those after the first."""
+        """Scopes that have an attribute, or a slot for it, each with True if it is a class; `super()` uses those after the
+        first.
+        """
         for place, scope in enumerate(self.scopes):
-            if scope.get(name, scope) is not scope:
+            if scope.get(name, scope) is not scope or (isinstance(scope, Attributes) and name in scope.names):
                 yield scope, place >= self.own
 
 
@@ -135,7 +143,7 @@ def is_owner(value: Any) -> bool:
     if kind in (ModuleType, SimpleNamespace):
         return True
     if isinstance(value, type):
-        return (kind is type or kind.__module__ in WITHOUT_STATE) and all(map(_is_known, value.__mro__))
+        return (kind is type or _is_stateless(kind)) and all(map(_is_known, value.__mro__))
     return all(map(_shows_state, kind.__mro__))
 
 
@@ -155,8 +163,6 @@ def holds_name(owner: Any, name: str) -> bool:
 
 def own_value(value: Any) -> Any:
     """Text of the number or string that an object is besides its attributes, the members of a tuple, or None."""
-    if isinstance(value, Enum):
-        return value._value_
     if isinstance(value, tuple):
         return tuple(tuple.__iter__(value))
     if isinstance(value, frozenset):
@@ -185,22 +191,31 @@ def is_opaque_descriptor(attribute: Any) -> bool:
 
 
 def _is_special(name: str, scope: Scope) -> bool:
-    return name[:2] == "__" and name not in SELDOM and type(scope.get(name, None)) is FunctionType
+    """True if a name is of a method that operators and functions of Python call."""
+    if name[:2] != "__" or name in SELDOM:
+        return False
+    value = scope.get(name, None)
+    return isinstance(value, (FunctionType, classmethod, property)) or (callable(value) and not isinstance(value, type))
 
 
-def _own_scopes(object: Any) -> list[Scope]:
-    scopes: list[Scope] = [vars(object)] if hasattr(object, "__dict__") else []
-    slotted = any(hasattr(cls, "__slots__") for cls in type(object).__mro__)
-    return [*scopes, Slots(object)] if slotted else scopes  # type: ignore[list-item]
+def _own_scopes(object: Any) -> list[Any]:
+    slots = [
+        name for cls in type(object).__mro__ for name, place in vars(cls).items() if type(place) is MemberDescriptorType
+    ]
+    return [*([vars(object)] if hasattr(object, "__dict__") else ()), *([Attributes(object, slots)] if slots else ())]
 
 
-def _classes(kind: type) -> list[type]:
+def changeable_classes(kind: type) -> list[type]:
     """Classes of an object whose attributes may change."""
     return [cls for cls in kind.__mro__ if not _is_constant(cls)]
 
 
 def _is_constant(cls: type) -> bool:
-    return cls.__module__ in WITHOUT_STATE or cls is SimpleNamespace or is_constant(cls)
+    return _is_stateless(cls) or is_constant(cls)
+
+
+def _is_stateless(cls: type) -> bool:
+    return is_defined_in(WITHOUT_STATE, cls) or cls is SimpleNamespace
 
 
 def _is_known(cls: type) -> bool:
@@ -212,11 +227,11 @@ def _shows_state(cls: type) -> bool:
     """True if what a class gives its objects is in attributes; a class in C keeps it elsewhere, as a deque its members."""
     if cls.__module__ == "builtins":
         return cls in (object, *IMMUTABLE)
-    return cls.__module__ in WITHOUT_STATE or cls is SimpleNamespace or _is_python(cls)
+    return _is_stateless(cls) or _is_python(cls)
 
 
 def _is_python(cls: type) -> bool:
-    """True if a class is defined in Python: classes in C have methods of other types."""
+    """True if a class is defined in Python: classes in C have own methods of other types."""
     of_c = (MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType)
-    names = vars(cls).keys() - SELDOM - {"__dict__", "__weakref__"}
-    return bool(cls.__flags__ & HEAP_TYPE) and not any(isinstance(vars(cls)[name], of_c) for name in names)
+    own = [vars(cls)[name] for name in vars(cls).keys() - SELDOM - {"__dict__", "__weakref__"}]
+    return bool(cls.__flags__ & HEAP_TYPE) and not any(isinstance(v, of_c) and v.__objclass__ is cls for v in own)

@@ -61,7 +61,7 @@ _LIBRARY = {
 }
 _CHANGING = (np.void, np.object_)  # mutable NumPy scalars
 SCALARS = {t for t in np.sctypeDict.values() if not issubclass(t, _CHANGING)}
-_PLACE = type(vars(namedtuple("_Named", "field"))["field"])  # descriptor of a namedtuple field
+FIELD_OF_TUPLE = type(vars(namedtuple("_Named", "field"))["field"])  # descriptor of a namedtuple field
 # Types keyed by their text: floats, because 0.0 == -0.0; and types keyed by their value
 BY_TEXT = {
     float,
@@ -91,7 +91,7 @@ def is_constant(value: Any) -> bool:
     """True if an object without a plain value is certain to be, and to do, the same at all times."""
     if (
         id(value) in _LIBRARY
-        or isinstance(value, (Targets, ThreadConstant, _PLACE))
+        or isinstance(value, (Targets, ThreadConstant, FIELD_OF_TUPLE))
         or standard_library.is_steady(value)
     ):
         return True

@@ -22,7 +22,7 @@ FunctionParts = tuple[Any, Any, Any, int]
 class Watch:
     """Objects that a snapshot met, each with its description for messages."""
 
-    __slots__ = ("cells", "containers", "functions", "names", "references", "scopes")
+    __slots__ = ("cells", "containers", "functions", "kinds", "names", "references", "scopes", "states")
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.references = [_reference(leaf) for leaf in _leaves(parts)]
@@ -31,6 +31,8 @@ class Watch:
         self.cells: dict[int, tuple[CellType, Any, str]] = {}
         self.functions: list[tuple[FunctionType, FunctionParts]] = []
         self.containers: list[tuple[Any, Any, tuple[Any, ...], str]] = []
+        self.kinds: dict[int, tuple[Callable[[], Any], type, type, tuple[type, ...]]] = {}
+        self.states: dict[Callable[[], Any], tuple[Any, str]] = {}
 
     def bound(self, scope: Scope, name: str, where: str) -> Any:
         """Value of a name in a scope, or MISSING."""
@@ -48,16 +50,24 @@ class Watch:
         self.cells[id(cell)] = cell, value, name
         return value
 
+    def kind(self, value: Any) -> None:
+        """Watch the class of an object or a module, or a class itself, and the bases."""
+        cls = value if isinstance(value, type) else type(value)
+        self.kinds[id(value)] = _reference(value), type(value), cls, cls.__mro__
+
+    def state(self, state: Callable[[], Any], change: str) -> Any:
+        """Watch a global state; the sentence says that it has changed."""
+        value, _ = self.states.setdefault(state, (state(), change))
+        return value
+
     def function(self, function: FunctionType) -> None:
         """Watch the code, defaults and attributes of a function."""
         self.functions.append((function, _parts(function)))
 
     def same_parts(self, parts: tuple[Any, ...]) -> bool:
         """True if these are the functions and objects of the snapshot."""
-        leaves = tuple(_leaves(parts))
-        return len(leaves) == len(self.references) and all(
-            reference() is leaf for reference, leaf in zip(self.references, leaves, strict=True)
-        )
+        leaves = [*_leaves(parts)]
+        return len(leaves) == len(self.references) and all(map(is_, [each() for each in self.references], leaves))
 
     def holds(self, is_equal: Callable[[Any, Any], bool]) -> bool:
         """True if nothing has changed.
@@ -71,13 +81,24 @@ class Watch:
         for cell, value, _ in self.cells.values():
             if content(cell) is not value:
                 return False
-        for f, parts in self.functions:
-            if not _identical(parts, _parts(f)):
+        for f, (code, defaults, keywords, attributes) in self.functions:
+            if f.__code__ is not code or f.__defaults__ is not defaults or f.__kwdefaults__ is not keywords:
+                return False
+            if len(f.__dict__) != attributes:
                 return False
         for scope, names, _ in self.scopes.values():
             if tuple(scope) != names:
                 return False
-        return all(_is_same(c, members) or is_equal(c, values) for c, values, members, _ in self.containers)
+        return self._same_kinds() and all(
+            _is_same(c, members) or is_equal(c, values) for c, values, members, _ in self.containers
+        )
+
+    def _same_kinds(self) -> bool:
+        """True if classes, their bases and global states are the same."""
+        for reference, kind, cls, bases in self.kinds.values():
+            if type(reference()) is not kind or cls.__mro__ is not bases:
+                return False
+        return all(state() == value for state, (value, _) in self.states.items()) if self.states else True
 
     def changed(self, is_equal: Callable[[Any, Any], bool]) -> Iterator[str]:
         """Changes, a sentence each."""
@@ -88,6 +109,12 @@ class Watch:
         for scope, names, where in self.scopes.values():
             for name in dict.fromkeys(scope).keys() ^ dict.fromkeys(names).keys():
                 yield f"`{name}` of {where} is new or gone"
+        for reference, kind, cls, bases in self.kinds.values():
+            if type(reference()) is not kind:
+                yield f"a `{kind.__name__}` is of class `{type(reference()).__name__}` now"
+            elif cls.__mro__ is not bases:
+                yield f"class `{cls.__name__}` has other bases"
+        yield from (change for state, (value, change) in self.states.items() if state() != value)
         for container, values, members, name in self.containers:
             if not (_is_same(container, members) or is_equal(container, values)):
                 yield f"{name} holds something else"
