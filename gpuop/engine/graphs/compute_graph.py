@@ -30,10 +30,9 @@ from gpuop.engine.graphs.bound_graph import BoundGraph
 from gpuop.engine.graphs.definition import GraphDefinition
 from gpuop.engine.graphs.inspection import write_picture
 from gpuop.engine.graphs.saving import read, write
-from gpuop.engine.graphs.stepped_graph import SteppedGraph, footprint_of, probe_named
+from gpuop.engine.graphs.stepped_graph import NO_STAGES, SteppedGraph, footprint_of, probe_named
 from gpuop.engine.graphs.stepper import Stepper, times
-from gpuop.engine.graphs.window import GraphWindow
-from gpuop.engine.graphs.window_stages import NO_STAGES, Combining
+from gpuop.engine.graphs.window import Combining, GraphWindow
 from gpuop.engine.show.graph_picture import draw_plan
 from gpuop.engine.show.scene import Scene
 from gpuop.engine.show.svg import svg

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from itertools import count
+from typing import TYPE_CHECKING
 from weakref import ref
 
 from gpuop.base.errors import SemanticError, described
@@ -13,13 +14,15 @@ from gpuop.dsl.fields.names import name_of_argument
 from gpuop.dsl.fields.sources import HostArray
 from gpuop.engine.evaluate import driven
 from gpuop.engine.graphs.sensors import Actuator, Frames, Sensor
-from gpuop.engine.graphs.window_stages import GraphStages
 from gpuop.engine.interop import own
 from gpuop.engine.show.graph_picture import Ends
 from gpuop.fusion.buffer_rotation import copying
 from gpuop.fusion.program import Program
 from gpuop.ir.values import Leaf, Node, Result
 from gpuop.ops.elementwise.algebra import copied
+
+if TYPE_CHECKING:
+    from gpuop.engine.graphs.stepped_graph import GraphStages
 
 _owners: WeakKeys[Leaf, ref[GraphDefinition]] = (
     WeakKeys()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,18 +10,20 @@ import numpy as np
 
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.sources import Adjustable
 from gpuop.engine.evaluate import argument
 from gpuop.engine.graphs.definition import GraphDefinition, next_values
 from gpuop.engine.graphs.stepper import times
 from gpuop.engine.graphs.window_regions import Compiling
-from gpuop.engine.graphs.window_stages import GraphStages, reduced_before
 from gpuop.engine.interop import own
-from gpuop.engine.jit.window_stages import GridCollective
-from gpuop.fusion.program import Program, program
+from gpuop.engine.jit.grid_window import cut_axes
+from gpuop.engine.jit.window_stages import GridCollective, StageUpdate, collective_stages
+from gpuop.fusion.program import Program, needed_ops, program
 from gpuop.fusion.windows.footprint import Footprint, Place, iteration_of, of_steps
 from gpuop.fusion.windows.halo_inference import ProgramHalo
 from gpuop.ir.types import Shape
-from gpuop.ir.values import Leaf
+from gpuop.ir.values import Leaf, Node, Result
+from gpuop.ops.elementwise.algebra import copied
 from gpuop.runtime.base.backend import Array, Backend, download
 
 
@@ -37,6 +39,66 @@ def probe_named(what: Field | str, probes: Mapping[str, Field]) -> str:
         have = ", ".join(map(repr, probes)) or "none"
         raise SemanticError(f"{what!r} is not probed (probes: {have}); call `graph.probe(field)` inside the `with`")
     return name
+
+
+class GraphStages:
+    """The collective values of a graph, by stage: reductions over the grid, and updates. A stage is known before the next begins.
+
+    Attributes:
+        known: the leaf that stands for each of them in the program.
+    """
+
+    def __init__(self, wanted: Sequence[Node], grid: Shape) -> None:
+        self.stages = collective_stages(wanted, tuple(grid), lambda node: node.type.field_shape == grid)
+        nodes = [each.node for stage in self.stages for each in stage]
+        self.known: dict[Node, Leaf] = {node: Leaf(node.type, _no_value(node), name=node.name) for node in nodes}
+
+    def program(self, seen: Sequence[Node], nexts: Sequence[Node]) -> Program:
+        """The program of the seen values, of the values that windows compute for stages, in order, and of next values of states."""
+        fields = [_computed(each) for stage in self.stages for each in stage]
+        taken = [copied(Field.of(node)).node if node in self.known else node for node in nexts]
+        what = program([*seen, *fields, *taken], self.known)
+        return replace(what, leaves={v: self.known.get(node, node) for v, node in what.leaves.items()})
+
+    def parts(self, fields: Iterable[int]) -> set[int]:
+        """The values among `fields`, in the order of stages, that are parts as they are: those of updates."""
+        joint = [each for stage in self.stages for each in stage]
+        return {v for v, each in zip(fields, joint, strict=False) if isinstance(each, StageUpdate)}
+
+    def leaves(self, what: Program) -> set[int]:
+        """The leaves of a program that stand for collective values."""
+        known = set(self.known.values())
+        return {v for v, node in what.leaves.items() if node in known}
+
+
+def _computed(each: GridCollective) -> Node:
+    """The node that windows compute; for an update a copy of its call, because a leaf replaces the call itself elsewhere."""
+    if isinstance(each, StageUpdate):
+        return Result(replace(each.node.call), each.node.index)
+    return own(each.field.node)
+
+
+def _no_value(node: Result) -> Adjustable:
+    """The source of a value that is not known yet."""
+    return Adjustable(node.type, np.zeros(node.type.array_shape, node.type.array_dtype))
+
+
+NO_STAGES = GraphStages([], Shape())  # for graphs that compute all of their grid
+
+
+def reduced_before(what: Program, values: Iterable[int], fields: Mapping[int, int]) -> list[int]:
+    """The reduced values that others depend on.
+
+    Args:
+        fields: leaves that stand for collective values, each with the value that windows compute.
+    """
+    found: dict[int, None] = {}
+    wanted = set(values)
+    while wanted:
+        used = wanted.union(*(op.inputs for op in needed_ops(list(what.ops), tuple(wanted))))
+        wanted = {fields[v] for v in used if v in fields}.difference(found)
+        found.update(dict.fromkeys(wanted))
+    return list(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +206,6 @@ class WindowNeeds:
     probes: dict[str, int]
     refused: dict[str, str]
     waits: bool
-
-
-def cut_axes(start: Place, stop: Place, grid: Place) -> frozenset[int]:
-    """The axes along which a window is not the whole grid."""
-    return frozenset(axis for axis, ends in enumerate(zip(start, stop, strict=True)) if ends != (0, grid[axis]))
 
 
 def grid_of(what: Program) -> Place:

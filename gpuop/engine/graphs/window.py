@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.fields.sources import HostArray
+from gpuop.dsl.fields.sources import Adjustable, HostArray
+from gpuop.engine.evaluate import argument
 from gpuop.engine.graphs.bound_graph import BoundGraph
-from gpuop.engine.graphs.region_copies import bring_parts, fetch_parts
-from gpuop.engine.graphs.stepped_graph import SteppedGraph, cut_axes, grid_of, probe_named
-from gpuop.engine.graphs.window_regions import Region, WindowRegions
-from gpuop.engine.graphs.window_stages import Combining, WindowStage, make_known, reduced_before
-from gpuop.engine.jit.window_reductions import reducing
+from gpuop.engine.graphs.stepped_graph import SteppedGraph, grid_of, probe_named, reduced_before
+from gpuop.engine.graphs.window_regions import Region, WindowRegions, bring_parts, fetch_parts
+from gpuop.engine.jit.grid_window import GridWindow, reducing
 from gpuop.engine.jit.window_stages import GridCollective
 from gpuop.fusion.program import Program, needed_ops
-from gpuop.fusion.windows.footprint import places
+from gpuop.fusion.windows.footprint import Footprint, Place, places
 from gpuop.fusion.windows.gather import window_of
-from gpuop.fusion.windows.kernel import NUMBER, WindowExtents
+from gpuop.fusion.windows.kernel import NUMBER
 from gpuop.fusion.windows.program import window_program
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
-from gpuop.runtime.base.backend import Array, Buffer
+from gpuop.runtime.base.backend import Array, Buffer, download
+from gpuop.runtime.execute import Prepared
+
+Combining = Callable[[Any], Sequence[Any]]  # takes a window's parts, and gives those of all windows
+
+
+@dataclass(frozen=True, eq=False)
+class WindowStage:
+    """The compiled program of a window's parts of a stage."""
+
+    joint: Sequence[GridCollective]
+    program: Program
+    prepared: Prepared
+
+    def parts(self, states: Mapping[int, Buffer], start: Place, stop: Place) -> tuple[Any, ...]:
+        """Compute the parts of the points [start, stop)."""
+        backend, what = self.prepared.backend, self.program
+        given = {v: states[v] if v in states else argument(node, backend) for v, node in what.leaves.items()}
+        values = self.prepared.run(given)
+        arrays = iter([download(what.types[v], values[v], backend) for v in what.wanted])
+        return tuple(each.part(arrays, start, stop) for each in self.joint)
+
+
+def make_known(stage: WindowStage, parts: Sequence[Any], needed: Footprint, known: Mapping[Node, Leaf]) -> None:
+    """Combine the parts of all windows and set the values of a stage."""
+    for each, value in zip(stage.joint, needed.known(parts), strict=True):
+        leaf = known[each.node]
+        assert isinstance(leaf.source, Adjustable)
+        leaf.source.set(np.asarray(value, leaf.type.array_dtype).reshape(leaf.type.array_shape))
 
 
 @dataclass(frozen=True)
@@ -61,11 +89,12 @@ class GraphWindow:
         combine: Combining | None,
         probed: bool = True,
     ) -> None:
-        grid, self._graph, self._combine = grid_of(graph.program), graph, combine
-        self.start, self.stop = places(start, stop, grid)
+        self._graph, self._combine = graph, combine
+        self.start, self.stop = places(start, stop, grid_of(graph.program))
         self._needs = needs = graph.needs(steps, self.start, self.stop, probed)
         self.footprint = needs.footprint
-        self.ends: Region = self.footprint.window(self.start, self.stop)
+        self._window = GridWindow.of(self.footprint, self.start, self.stop)
+        self.ends: Region = self._window.ends
         self.steps = self.left = steps
         self.backend, self._leaves = graph.backend, dict[int, Node]()
         self.probes = {name: v in needs.halos.cut for name, v in needs.probes.items()}
@@ -92,23 +121,19 @@ class GraphWindow:
         Args:
             collectives: the stage whose parts are computed from `wanted`.
         """
-        needs, whole = self._needs, self.footprint.grid
-        halos, cut = needs.halos, cut_axes(self.start, self.stop, whole)
+        needs, window = self._needs, self._window
+        halos = needs.halos
         turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(wanted)), wanted=tuple(wanted))
-        extents = tuple(b - a for a, b in self.ends)
-        of = WindowExtents(halos.grid, type(halos.grid)(extents), cut, cut & frozenset(self.footprint.periodic), cut)
-        made = window_program(turn, halos, of)
+        made = window_program(turn, halos, window.shape.of_kernels(halos, self.footprint.periodic))
         if collectives:
-            points = tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
-            made = reducing(made, collectives, points, extents)
+            made = reducing(made, collectives, window.shape)
         used = {*made.program.wanted, *retained, *(v for op in made.program.ops for v in op.inputs)}
         leaves: dict[int, Node] = {v: node for v, node in made.program.leaves.items() if v in used}
-        for v in leaves.keys() & halos.cut if cut else ():
+        for v in leaves.keys() & halos.cut if window.shape.cut else ():
             leaves[v] = self._leaf(v, made.program.types[v])
         for (name, axis), v in made.numbers.items():
-            first, n = self.ends[axis][0], whole[axis]
-            place = {"origin": first % n, "first": self.start[axis] - first, "last": self.stop[axis] - first}
-            leaves[v] = Leaf(NUMBER, HostArray(np.array(place[name], np.int32)), by_value=True)
+            number = np.array(window.number(name, axis), np.int32)
+            leaves[v] = Leaf(NUMBER, HostArray(number), by_value=True)
         return replace(made.program, leaves=leaves)
 
     def _leaf(self, value: int, kind: FieldType) -> Node:
@@ -221,8 +246,7 @@ class GraphWindow:
 
     def _inner(self, array: Array, parted: bool) -> Array:
         """The points [start, stop) of a value on the window."""
-        ends = zip(self.start, self.stop, self.ends, strict=True)
-        return array[tuple(slice(a - first, b - first) for a, b, (first, _) in ends)] if parted else array
+        return array[self._window.inner] if parted else array
 
     # --- regions --------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
@@ -14,7 +14,7 @@ from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 from gpuop.ops.layout.gather import own_place
 from gpuop.ops.layout.slicing import sliced
-from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch, Part
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part
 from gpuop.runtime.execute import Prepared
 
 Region = tuple[tuple[int, int], ...]  # for each axis the first point, and the one behind the last
@@ -113,3 +113,29 @@ def _write_part(whole: Field, part: Field, *start: Field) -> None:
 
 
 placed = Operator(_write_part, None, "place", None, None, "whole", None, False)
+
+
+# --- copies between the host and devices: consecutive bytes on the host, a buffer for each part on a device ---------------
+
+
+def fetch_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Buffer], out: Array) -> None:
+    """Enqueue copies to the host; they are complete when a mark that is recorded after them is reached."""
+    for (kind, planes), buffer in zip(_planes(kinds, out), buffers, strict=True):
+        if queue.only_enqueues:
+            queue.fetch(kind, buffer, planes)
+        else:
+            planes[...] = queue.download(kind, buffer)
+
+
+def bring_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Buffer], taken: Array) -> None:
+    """Enqueue copies from the host, whose memory must not change before a mark that is recorded after them is reached."""
+    for (kind, planes), buffer in zip(_planes(kinds, taken), buffers, strict=True):
+        queue.bring(kind, buffer, planes)
+
+
+def _planes(kinds: Sequence[FieldType], memory: Array) -> Iterator[tuple[FieldType, Array]]:
+    at = 0
+    for kind in kinds:
+        planes = memory[at : at + kind.nbytes].view(kind.storage.numpy)
+        yield kind, planes.reshape(kind.planes, kind.field_shape.points)
+        at += kind.nbytes

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from gpuop.base.lru import BoundedCache
 from gpuop.engine.jit.call import Trace, in_planes
-from gpuop.engine.jit.window_reductions import reducing
+from gpuop.engine.jit.grid_window import WindowShape, reducing
 from gpuop.engine.jit.window_stages import PipelineStages, StageUpdate, comes_in_windows, pipeline_stages
 from gpuop.fusion.windows.footprint import Footprint, Place, footprint_of, kernels_grid, positions
 from gpuop.fusion.windows.halo_inference import ProgramHalo, infer_halo, merge_axes, wider
-from gpuop.fusion.windows.kernel import Name, WindowExtents
+from gpuop.fusion.windows.kernel import Name
 from gpuop.fusion.windows.program import WindowedProgram, window_program
 from gpuop.ir.values import Leaf
 
-# axes that are computed in part, and axes that are wanted in part
-CutAxes: TypeAlias = tuple[frozenset[int], frozenset[int]]
 WINDOWS_KEPT = 16  # programs of stages on windows of some extents
 
 
@@ -87,33 +85,29 @@ def _halos(trace: Trace, grid: Place, shared: Sequence[int], updates: Sequence[b
     return infer_halo(trace.program, kernels_grid(grid), windows, parts)
 
 
-def window_trace(of: GridPartition, stage: int, extents: Place, cut: CutAxes, points: Place) -> WindowTrace:
-    """The trace of a stage for windows of these extents, cut along some axes.
+def window_trace(of: GridPartition, stage: int, shape: WindowShape) -> WindowTrace:
+    """The trace of a stage for windows of a shape.
 
     Args:
         stage: its number; the count of stages for the results, and one more for the results with the last stage.
-        points: the points that are wanted along each axis of the grid.
     """
     trace, halos = (*of.programs, *of.at_once)[stage]
-    more = len(extents) - len(halos.grid)
-    axes, partial = (frozenset(a - more for a in each) for each in cut)
-    periodic = axes & frozenset(a - more for a in of.footprint.periodic)
-    window = WindowExtents(halos.grid, kernels_grid(extents), axes, periodic, partial)
+    window = shape.of_kernels(halos, of.footprint.periodic)
     windows = of.windows.find((stage, window), lambda: window_program(trace.program, halos, window))
     known = {v: of.pipeline_stages.known.index(n) for v, n in trace.program.leaves.items() if not isinstance(n, Leaf)}
     collectives = of.pipeline_stages.collectives(stage)
     if collectives:
-        windows = reducing(windows, collectives, points, extents)
+        windows = reducing(windows, collectives, shape)
     numbers = {leaf: name for name, leaf in windows.numbers.items()}
     if collectives:
         reduced = windows.program
-        results = tuple(k.replace(field_shape=extents) for k in trace.kinds[len(collectives) :])
+        results = tuple(k.replace(field_shape=shape.extents) for k in trace.kinds[len(collectives) :])
         parts = reduced.wanted[: len(reduced.wanted) - len(results)]
         kinds = (*(reduced.types[v] for v in parts), *results)
         planar, by_library = in_planes(reduced)
         several = Trace(reduced, kinds, planar.union(parts), by_library, True, trace.optimize)
         return WindowTrace(several, (*(False for _ in parts), *(True for _ in results)), numbers, known)
     inside = tuple(v in halos.cut for v in trace.program.wanted)
-    kinds = tuple(k.replace(field_shape=extents) if c else k for k, c in zip(trace.kinds, inside, strict=True))
+    kinds = tuple(k.replace(field_shape=shape.extents) if c else k for k, c in zip(trace.kinds, inside, strict=True))
     again = Trace(windows.program, kinds, *in_planes(windows.program), trace.several, trace.optimize)
     return WindowTrace(again, inside, numbers, known)

@@ -31,8 +31,9 @@ from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import library_of, numpy_dtype, own
 from gpuop.engine.jit.call import PipelineCall, Trace, on_device, refuse_options, trace_of
 from gpuop.engine.jit.call_cache import RESULT, Anew, CallCache, TracedCall
+from gpuop.engine.jit.grid_window import WindowShape
 from gpuop.engine.jit.hoisted_constants import by_calls
-from gpuop.engine.jit.partition import CutAxes, GridPartition, WindowTrace, partition, window_trace
+from gpuop.engine.jit.partition import GridPartition, WindowTrace, partition, window_trace
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
@@ -348,9 +349,9 @@ class Pipeline(Tokenized):
         """The partition of the pipeline; `shared` are the positions of arguments that every window gets whole."""
         return self._partitions.find((trace, grid, shared), lambda: partition(trace, grid, shared))
 
-    def _window_trace(self, of: GridPartition, stage: int, extents: Place, cut: CutAxes, points: Place) -> WindowTrace:
-        key = of, stage, extents, cut, points if of.pipeline_stages.reduces(stage) else ()
-        return self._window_traces.find(key, lambda: window_trace(of, stage, extents, cut, points))
+    def _window_trace(self, of: GridPartition, stage: int, shape: WindowShape) -> WindowTrace:
+        key = of, stage, shape if of.pipeline_stages.reduces(stage) else replace(shape, points=())
+        return self._window_traces.find(key, lambda: window_trace(of, stage, shape))
 
 
 def _standing(value: Any) -> Any:

@@ -12,6 +12,7 @@ from gpuop.base.errors import SemanticError
 from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.call import PipelineCall, check_out, on_device
 from gpuop.engine.jit.device_call import DeviceCall
+from gpuop.engine.jit.grid_window import GridWindow
 from gpuop.engine.jit.host_call import HostCall
 from gpuop.engine.jit.partial_reductions import WindowPart
 from gpuop.engine.jit.partition import GridPartition, WindowTrace
@@ -23,8 +24,6 @@ from gpuop.runtime.devices import current
 
 if TYPE_CHECKING:
     from gpuop.engine.jit.pipeline import Pipeline
-
-Ends = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -101,26 +100,22 @@ class PipelineWindow:
         with in_windows([a.shape for a in whole.values()]):
             trace = pipeline._trace(bound, whole, device).trace
         of = pipeline._partition(trace, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
-        if self.computed != (self.start, self.stop):
-            of.footprint.window(self.start, self.stop)  # refuses a window that divides a work-group
-        ends = of.footprint.window(*self.computed)
-        self._check(given, windows, ends)
+        window = GridWindow.of(of.footprint, self.start, self.stop, self.computed)
+        self._check(given, windows, window)
         stage = self._stage(of)
-        extents, inner = _extents(ends), self._inner(ends)
-        cut = self._cut(*self.computed), self._cut(self.start, self.stop)
-        made = pipeline._window_trace(of, stage + 2 * with_results, extents, cut, self._points)
+        made = pipeline._window_trace(of, stage + 2 * with_results, window.shape)
         kind, backend = DeviceCall if device else HostCall, current()
-        passed = self._passed(of, made, ends, backend)
+        passed = self._passed(of, made, window, backend)
         if stage < len(of.pipeline_stages.stages):
             call = kind(made.trace, list(given.values()), backend, None, passed)
             arrays, results = call.downloaded(made.cut.count(False))
             found = iter(arrays)
             parts = tuple(each.part(found, self.start, self.stop) for each in of.pipeline_stages.stages[stage][0])
-            return (parts, [array[_slices(inner)] for array in results]) if with_results else parts
+            return (parts, [array[window.inner] for array in results]) if with_results else parts
         outs = None if out is None else self._outs(made, out)
-        direct = outs if all(i == (0, n) for i, n in zip(inner, extents, strict=True)) else None
+        direct = outs if window.shape.points == window.shape.extents else None
         call = kind(made.trace, list(given.values()), backend, direct, passed)
-        return self._results(call, made, inner, outs if direct is None else None)
+        return self._results(call, made, window, outs if direct is None else None)
 
     # --- what is given --------------------------------------------------------------------------------------------
 
@@ -134,15 +129,15 @@ class PipelineWindow:
         like = next((s for s in shapes.values() if all(m >= n for m, n in zip(s, least, strict=True))), None)
         return {n for n, shape in shapes.items() if shape == like}
 
-    def _check(self, given: dict[str, Any], windows: set[str], ends: Ends) -> None:
-        extents = _extents(ends)
+    def _check(self, given: dict[str, Any], windows: set[str], window: GridWindow) -> None:
+        extents = window.shape.extents
         for name in given:
             got = tuple(given[name].shape[: len(extents)])
             if name in windows and got != extents:
-                told = ", ".join(f"{a}:{b}" for a, b in ends)
+                ends = ", ".join(f"{a}:{b}" for a, b in window.ends)
                 raise SemanticError(
                     f"pipeline `{self.pipeline.name}`: the points from {self.computed[0]} to {self.computed[1]} need a window "
-                    f"[{told}], of extents {extents}, and `{name}` has {got}; `footprint(…).window(start, stop)` says what is "
+                    f"[{ends}], of extents {extents}, and `{name}` has {got}; `footprint(…).window(start, stop)` says what is "
                     "needed"
                 )
 
@@ -161,45 +156,30 @@ class PipelineWindow:
 
     # --- the window -----------------------------------------------------------------------------------------------
 
-    @property
-    def _points(self) -> Place:
-        """The number of points that are wanted along each axis."""
-        return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
-
-    def _inner(self, ends: Ends) -> Ends:
-        """The ends of the wanted points within the window, along each axis."""
-        return tuple((a - first, b - first) for a, b, (first, _) in zip(self.start, self.stop, ends, strict=True))
-
-    def _cut(self, start: Place, stop: Place) -> frozenset[int]:
-        """The axes along which [start, stop) is not the whole grid."""
-        each = enumerate(zip(start, stop, self.whole, strict=True))
-        return frozenset(axis for axis, (a, b, n) in each if (a, b) != (0, n))
-
-    def _passed(self, of: GridPartition, made: WindowTrace, ends: Ends, backend: Backend) -> dict[int, Argument]:
+    def _passed(
+        self, of: GridPartition, made: WindowTrace, window: GridWindow, backend: Backend
+    ) -> dict[int, Argument]:
         """The arguments of leaves that are no arrays of the caller: numbers of the window, and earlier reductions."""
         more, types = len(self.whole) - len(of.programs[-1][1].grid), made.trace.program.types
-        found: dict[int, Argument] = {}
-        for leaf, (what, axis) in made.numbers.items():
-            first = ends[axis + more][0]
-            place = {"origin": first % self.whole[axis + more], "first": self.start[axis + more] - first}
-            found[leaf] = (place.get(what, self.stop[axis + more] - first),)
+        passed: dict[int, Argument] = {
+            leaf: (window.number(name, axis + more),) for leaf, (name, axis) in made.numbers.items()
+        }
         for leaf, number in made.known.items():
             array = np.asarray(self.known[number], types[leaf].array_dtype).reshape(types[leaf].array_shape)
-            found[leaf] = backend.upload(types[leaf], planes_of(types[leaf], array))
-        return found
+            passed[leaf] = backend.upload(types[leaf], planes_of(types[leaf], array))
+        return passed
 
     # --- results --------------------------------------------------------------------------------------------------
 
     def _outs(self, made: WindowTrace, out: Any) -> Sequence[Any]:
-        kinds = [
-            k.replace(field_shape=self._points) if c else k for k, c in zip(made.trace.kinds, made.cut, strict=True)
-        ]
+        points = tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+        kinds = [k.replace(field_shape=points) if c else k for k, c in zip(made.trace.kinds, made.cut, strict=True)]
         return check_out(self.pipeline.name, out, kinds)
 
-    def _results(self, call: PipelineCall, made: WindowTrace, inner: Ends, outs: Sequence[Any] | None) -> Any:
+    def _results(self, call: PipelineCall, made: WindowTrace, window: GridWindow, outs: Sequence[Any] | None) -> Any:
         """Run a call and cut the wanted points out of its results; copy them to `outs` if it is given."""
-        place, results = _slices(inner), zip(call.results(), made.cut, strict=True)
-        found: list[Array] = [array[place] if c else array for array, c in results]
+        results = zip(call.results(), made.cut, strict=True)
+        found: list[Array] = [array[window.inner] if c else array for array, c in results]
         if outs is not None:
             for array, result in zip(outs, found, strict=True):
                 array[...] = result
@@ -210,11 +190,3 @@ class PipelineWindow:
 def takes_cores() -> bool:
     """Return whether the device in use computes each window on all cores of the host."""
     return current().target.device == "cpu"
-
-
-def _slices(ends: Ends) -> tuple[slice, ...]:
-    return tuple(slice(*each) for each in ends)
-
-
-def _extents(ends: Ends) -> Place:
-    return tuple(b - a for a, b in ends)

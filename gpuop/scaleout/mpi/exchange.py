@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.engine.graphs.region_copies import bring_parts, fetch_parts
 from gpuop.engine.graphs.window import GraphWindow
+from gpuop.engine.graphs.window_regions import bring_parts, fetch_parts
 from gpuop.runtime.base.backend import Array, Backend, Buffer, Memory
 from gpuop.runtime.base.current_queue import queue_of
 from gpuop.runtime.cuda.device import Cuda
