@@ -16,7 +16,7 @@ from gpuop.base.config import config
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.runtime import devices
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.discovery import Device, reference_gpus
+from gpuop.runtime.devices import Device, reference_gpus
 from gpuop.runtime.opencl.device import OpenCL
 from tests.runtime.cuda_on_host.host_device import ON_HOST, CudaOnHost
 

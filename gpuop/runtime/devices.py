@@ -8,7 +8,8 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from gpuop.base.config import config
@@ -17,11 +18,12 @@ from gpuop.base.reentrant import context
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.current_queue import Key, in_use, queue_of
 from gpuop.runtime.base.interruptible import abandon
+from gpuop.runtime.cuda import device as cuda_device
 from gpuop.runtime.cuda.device import Cuda
-from gpuop.runtime.discovery import Device, cuda_devices, opencl_devices, reference_gpus
 from gpuop.runtime.opencl.device import OpenCL
+from gpuop.runtime.opencl.discovery import GPU, device_list
 from gpuop.runtime.reference.device import Reference
-from gpuop.runtime.reference.gpu_device import ReferenceGPU
+from gpuop.runtime.reference.gpu_device import TARGETS, ReferenceGPU, described
 from gpuop.runtime.self_test import mistake
 
 FORKED = (
@@ -32,10 +34,70 @@ _open: dict[str, Backend] = {}
 _failed: dict[str, str] = {}  # reasons of failed devices
 _opening = threading.RLock()
 _discovered: list[tuple[Device, Any]] | None = None
-_Choice = tuple[str | Backend, bool]  # a device, and whether it is checked
-_chosen: ContextVar[tuple[_Choice, ...]] = ContextVar("devices of gpuop", default=())
+# devices of `use_device`, and whether they are checked
+_chosen: ContextVar[tuple[tuple[str | Device | Backend, bool], ...]] = ContextVar("devices of gpuop", default=())
 _process_choice: list[str | Device | Backend] = []  # the choice of `set_device`: no device or one
 _forked = False  # whether the process was forked after drivers were loaded
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device.
+
+    Attributes:
+        name: "opencl:0", "reference", …
+        description: its model and driver, for people.
+        problem: the reason why it cannot be used, or None.
+        aliases: other names of it, such as "opencl:gpu".
+    """
+
+    name: str
+    description: str
+    problem: str | None = None
+    aliases: tuple[str, ...] = ()
+
+
+def cuda_devices() -> list[tuple[Device, Any]]:
+    problem = cuda_device.missing()
+    if problem is not None:
+        return [(Device("cuda:0", "NVIDIA GPU through CUDA", problem), None)]
+    names = [(f"cuda:{number}", model) for number, model in enumerate(cuda_device.device_list())]
+    return [
+        (Device(name, f"{model} (CUDA)"), partial(cuda_device.Cuda, name, n)) for n, (name, model) in enumerate(names)
+    ]
+
+
+def opencl_devices() -> list[tuple[Device, Any]]:
+    try:
+        listed = sorted(device_list(), key=_rank)
+        problem = "pyopencl finds no driver; `pip install '.[cpu]'` in gpuop's checkout brings one for x86-64, or install PoCL"
+    except ImportError as missing:
+        listed, problem = [], f"{missing}; install it with `pip install '.[cpu]'` in gpuop's checkout"
+    if not listed:
+        return [(Device("opencl:0", "OpenCL", problem), None)]
+    devices, kinds = [], set()
+    for number, (platform, device) in enumerate(listed):
+        kind, name = "gpu" if _is_gpu(device) else "cpu", f"opencl:{number}"
+        alias = () if kind in kinds else (f"opencl:{kind}",)
+        kinds.add(kind)
+        description = f"{device.name.strip()} ({platform})"
+        devices.append((Device(name, description, None, alias), partial(OpenCL, name, platform, device)))
+    return devices
+
+
+def reference_gpus() -> list[tuple[Device, Any]]:
+    """Return the interpreters of GPU kernels."""
+    return [(Device(name, described(name)), partial(ReferenceGPU, name)) for name in TARGETS]
+
+
+def _is_gpu(device: Any) -> bool:
+    return bool(device.type & GPU)
+
+
+def _rank(entry: tuple[str, Any]) -> tuple[bool, bool, str]:
+    """GPUs first; of CPU drivers Intel's, whose compiler vectorises."""
+    platform, device = entry
+    return not _is_gpu(device), "intel" not in platform.lower(), platform
 
 
 def discover() -> list[tuple[Device, Any]]:

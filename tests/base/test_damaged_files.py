@@ -12,7 +12,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.base.cache import blob_store
-from gpuop.base.cache.file_locks import lock
+from gpuop.base.cache.atomic_files import lock
 from gpuop.base.config import config
 from gpuop.runtime.opencl import icd
 from gpuop.runtime.tuning.store import TuneStore

@@ -12,7 +12,7 @@ import pytest
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.cuda.cupy_arrays import cupy_arrays
+from gpuop.runtime.cuda.arrays import cupy_arrays
 from gpuop.runtime.execute import Prepared
 from tests.harness import image, same_bits
 

@@ -13,7 +13,7 @@ from gpuop.base.cache import blob_store
 from gpuop.base.config import config
 from gpuop.ir.ops import OPS
 from gpuop.runtime import devices
-from gpuop.runtime.discovery import Device
+from gpuop.runtime.devices import Device
 from gpuop.runtime.reference.device import Reference
 from gpuop.runtime.self_test import mistake
 
@@ -81,7 +81,7 @@ def test_a_warning_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = [(Device("opencl:7", "a driver"), None), (Device("reference", "NumPy"), None)]
     monkeypatch.setattr(devices, "discover", lambda: found)
-    monkeypatch.setattr(devices, "_opened", opening)
+    monkeypatch.setattr(devices, "opened", opening)
     monkeypatch.setattr(config, "device", "")
     with pytest.warns(UserWarning, match="skips a device") as told:
         assert devices.current() is reference

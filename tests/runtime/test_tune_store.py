@@ -18,8 +18,7 @@ import gpuop as gp
 from gpuop.__main__ import main
 from gpuop.base.config import config
 from gpuop.base.errors import GpuopError
-from gpuop.runtime.tuning.device_signature import DeviceSignature
-from gpuop.runtime.tuning.store import VARIANT, TunedChoice, TuneStore
+from gpuop.runtime.tuning.store import VARIANT, DeviceSignature, TunedChoice, TuneStore
 from tests.process import ROOT
 
 HERE = DeviceSignature("opencl", 0, "cpu", "a CPU", "3.1")

@@ -20,11 +20,10 @@ from gpuop.ir.schedule_override import Pin
 from gpuop.ir.variants import Variants, identity_of
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.devices import current
+from gpuop.runtime.tuning.benchmark import value_of
 from gpuop.runtime.tuning.chooser import limits_on
-from gpuop.runtime.tuning.device_signature import DeviceSignature, signature_of
 from gpuop.runtime.tuning.schedule_choices import key_of
-from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, TunedChoice, TuneStore
-from gpuop.runtime.tuning.trial_values import value_of
+from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, DeviceSignature, TunedChoice, TuneStore, signature_of
 from tests.conformance.compare import same
 
 rng = np.random.default_rng(3)

@@ -1,4 +1,4 @@
-"""Atomic writes: a file is complete or absent."""
+"""Atomic writes, and locks between processes: a file is complete or absent, and a lock ends with its process."""
 
 from __future__ import annotations
 
@@ -6,18 +6,57 @@ import errno
 import os
 import pathlib
 import re
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO
+from typing import IO, Any
 
-from gpuop.base.cache.file_locks import lock
 from gpuop.base.errors import SemanticError, described
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 LEFT = re.compile(r"\.[0-9a-f]{32}")  # suffix of the name of a file being written
+
+
+if sys.platform == "win32":  # pragma: no cover - Windows has no `fcntl`
+    import msvcrt
+
+    BEYOND = 1 << 30  # a byte beyond the end of these files: locked bytes cannot be read by others
+
+    def lock(file: IO[Any]) -> None:
+        """Lock a file that nobody else has locked.
+
+        Raises:
+            BlockingIOError: it is locked.
+            OSError: there are no locks here.
+        """
+        at = file.tell()
+        file.seek(BEYOND)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except PermissionError as failed:
+            raise BlockingIOError(errno.EAGAIN, failed.strerror) from None
+        finally:
+            file.seek(at)
+
+else:
+    try:
+        import fcntl
+    except ImportError:  # systems without it
+        fcntl = None  # type: ignore[assignment]
+
+    def lock(file: IO[Any]) -> None:
+        """Lock a file that nobody else has locked.
+
+        Raises:
+            BlockingIOError: it is locked.
+            OSError: there are no locks here.
+        """
+        if fcntl is None:
+            raise OSError(errno.ENOTSUP, "there are no locks of files")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def named(path: object) -> str:

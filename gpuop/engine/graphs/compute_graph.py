@@ -45,8 +45,7 @@ from gpuop.fusion.windows.footprint import Footprint
 from gpuop.ir.values import made
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.devices import FORKED, current, device_name, open_device, opened
-from gpuop.runtime.discovery import Device
+from gpuop.runtime.devices import FORKED, Device, current, device_name, open_device, opened
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.profile.profiler import Profile, profile
 from gpuop.runtime.tuning.chooser import limits_on

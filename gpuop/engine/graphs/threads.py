@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from gpuop.base.finalizers import WeakKeys, at_end
-from gpuop.runtime.base.interruptible_event import Done
+from gpuop.runtime.base.interruptible import Done
 
 LAST_WAIT = 2.0  # seconds that the end of the process waits for a step that is under way
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -22,7 +22,6 @@ from gpuop.ir.kernel import MOST_THREADS, Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.host_arrays import array_of
-from gpuop.runtime.base.host_copies import HostCopies
 
 Array = NDArray[Any]
 NO_ARRAYS = (
@@ -32,6 +31,7 @@ Buffer = Any  # a memory handle of the device
 NO_BUNDLES = "{} interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
 Argument = Any  # a Buffer, or the tuple of scalars of a by-value parameter
 Memory = tuple[FieldType, Buffer]
+PAGE = 4096  # bytes
 Part = Callable[[], Any]
 Queue = TypeVar("Queue", bound="Backend")
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -79,7 +79,7 @@ class Launch:
             part()
 
 
-class Backend(HostCopies):
+class Backend(ABC):
     """One in-order queue of a device. Buffers hold fields as planes: one contiguous grid for each tensor element.
 
     Attributes:
@@ -127,6 +127,36 @@ class Backend(HostCopies):
     @abstractmethod
     def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
         """Copy a buffer on the device, in order with launches."""
+
+    @abstractmethod
+    def write(self, buffer: Any, planes: Array) -> None:
+        """Overwrite a buffer."""
+
+    @abstractmethod
+    def download(self, kind: FieldType, buffer: Any) -> Array:
+        """Return the planes of a field in new memory; waits."""
+
+    def fetch(self, kind: FieldType, buffer: Any, array: Array) -> None:
+        """Enqueue a copy to a contiguous host array with the layout of the buffer; both are referred to until it is done."""
+        raise AssertionError(f"{self.name} does not only enqueue")
+
+    def bring(self, kind: FieldType, buffer: Any, array: Array) -> None:
+        """Enqueue a copy from the host, or write at once: the array may not change until that is done."""
+        self.write(buffer, array)
+
+    @abstractmethod
+    def keep(self, owner: Any) -> None:
+        """Keep a reference to host memory until the work enqueued so far is done."""
+
+    def host_memory(self, nbytes: int) -> Array:
+        """Allocate host memory with the fastest copies to and from the device; by default page-aligned."""
+        whole = np.empty(nbytes + PAGE, np.uint8)
+        start = -whole.ctypes.data % PAGE
+        return whole[start : start + nbytes]
+
+    def locked(self, memory: Array) -> Array:
+        """Page-lock whole pages of host memory for fast copies, if the driver can do that."""
+        return memory
 
     @abstractmethod
     def compile(self, kernel: Kernel) -> Any:

@@ -21,7 +21,7 @@ from gpuop.ir.types import FieldType
 from gpuop.passes.assertions import assertions, failure, report_asserts
 from gpuop.runtime.base.backend import Argument, Backend, Buffer, Launch
 from gpuop.runtime.base.device_limits import GroupLimits
-from gpuop.runtime.base.program_text import ProgramCache, ProgramText
+from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
 from gpuop.runtime.base.trace import note_source
 
 _building = threading.Lock()  # serializes compilation: a program that another thread compiles is not compiled twice
@@ -53,7 +53,7 @@ class CompilingBackend(Backend):
     suffix: ClassVar[str]
     groups: GroupLimits
     features: frozenset[str]
-    program_cache: ProgramCache
+    program_cache: DiskPrograms
     programs: WeakValues[str, CompiledProgram]  # by identity of the text and its launch
     codes: WeakValues[str, Any]  # the driver's code, by text
 

@@ -1,4 +1,4 @@
-"""Interruptible driver calls: slow calls run in threads of their own, so that signals are handled while one waits."""
+"""Interruptible driver calls: slow calls run in threads of their own, so that signals are handled while one waits for an event."""
 
 from __future__ import annotations
 
@@ -11,11 +11,32 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
-from gpuop.runtime.base.interruptible_event import Done
 from gpuop.runtime.base.trace import note_compiling
 
 T = TypeVar("T")
 PATIENCE = 5.0  # seconds until a message says that it takes long
+
+
+class Done:
+    """A one-time event that one thread sets.
+
+    The lock of a `threading.Event` may stay locked for ever when a handler raises, and an interrupted `Thread.join` takes
+    the thread for dead. One iteration of `for` acquires this lock: no handler runs until the body releases it.
+    """
+
+    def __init__(self) -> None:
+        self._pending = threading.Lock()
+        self._pending.acquire()
+        self.tell = self._pending.release
+
+    def wait(self, seconds: float = -1) -> bool:
+        """Wait, for ever or for some seconds; return whether the event is set."""
+        done = False
+        for done in map(self._pending.acquire, (True,), (seconds,)):  # noqa: B007
+            break
+        if done:
+            self._pending.release()
+        return done
 
 
 class _Call:

@@ -1,12 +1,15 @@
-"""Compilation units: the text of one kernel, or of all new kernels of a plan, because compilers are slow to start."""
+"""Compilation units: the text of one kernel, or of several new kernels of a plan, because compilers are slow to start; and
+the index of those on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from gpuop.base.cache import blob_store
 from gpuop.codegen.c.dialect import Source
+
+MOST = 4  # kernels in a program: a driver that loads one of them loads all
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,46 @@ class ProgramText:
         return "`, `".join(source.name for source in self.sources)
 
 
-class ProgramCache(Protocol):
-    """The programs that are compiled already, in this process or on disk."""
+@dataclass(frozen=True)
+class DiskPrograms:
+    """The programs of a device that are compiled already, in this process or on disk.
 
-    def name(self, text: str) -> str:
-        """Return the cache name of a text's program."""
+    Attributes:
+        name: returns the cache name of a text's program.
+    """
+
+    name: Callable[[str], str]
 
     def texts(self, sources: Sequence[Source]) -> Iterator[ProgramText]:
-        """Return texts that have these kernels: cached programs, and as few new ones as possible."""
+        """Give texts that have these kernels: cached programs, and as few new ones as possible."""
+        new: list[Source] = []
+        shared: dict[str, list[tuple[Source, str]]] = {}
+        for source in sources:
+            alone = blob_store.load(self.name(source.text)) is not None
+            name = None if alone else blob_store.load(self._member(source))
+            if name is not None:
+                whole, entry = name.decode().split()
+                shared.setdefault(whole, []).append((source, entry))
+            elif alone or not source.shared:
+                yield ProgramText.of(source)
+            else:
+                new.append(source)
+        for whole, members in shared.items():
+            text = blob_store.load(blob_store.key("text", whole))
+            if text is None:
+                new += [source for source, _ in members]
+            else:
+                yield ProgramText(text.decode(), *zip(*members, strict=True))
+        for k in range(0, len(new), MOST):
+            yield ProgramText.joined(new[k : k + MOST])
 
     def note(self, program: ProgramText) -> None:
         """Remember which program has a kernel."""
+        whole = self.name(program.text)
+        if blob_store.load(blob_store.key("text", whole)) is None:
+            blob_store.store(blob_store.key("text", whole), program.text.encode())
+            for source, entry in zip(program.sources, program.entries, strict=True):
+                blob_store.store(self._member(source), f"{whole} {entry}".encode())
+
+    def _member(self, source: Source) -> str:
+        return blob_store.key("member", self.name(source.text))

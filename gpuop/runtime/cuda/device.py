@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, cast
@@ -13,6 +13,7 @@ import numpy as np
 
 from gpuop.base.cache import blob_store
 from gpuop.base.config import config
+from gpuop.base.errors import DeviceError
 from gpuop.base.finalizers import WeakValues
 from gpuop.base.trace import HostSpan
 from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS
@@ -21,23 +22,28 @@ from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack
-from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part
-from gpuop.runtime.base.compiled import CompiledProgram
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Memory, Part, as_device_errors
+from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
+from gpuop.runtime.base.copy_trace import between_marks
 from gpuop.runtime.base.current_queue import clone_queue
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.interruptible import call_interruptibly
-from gpuop.runtime.base.program_text import ProgramText
-from gpuop.runtime.cuda.arrays import ExportedBuffer, ImportedArray, borrow
-from gpuop.runtime.cuda.copies import CudaCopies
-from gpuop.runtime.cuda.cupy_arrays import cupy_arrays
-from gpuop.runtime.cuda.driver import returned
-from gpuop.runtime.cuda.graph import Graph
-from gpuop.runtime.cuda.launch import KernelLaunch, LoadedFunction, Module, fill_outputs, kernel_launch, launch_once
+from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
+from gpuop.runtime.cuda.arrays import ExportedBuffer, ImportedArray, borrow, cupy_arrays
+from gpuop.runtime.cuda.driver import lock_pages, returned
+from gpuop.runtime.cuda.launch import (
+    Graph,
+    KernelLaunch,
+    LoadedFunction,
+    Module,
+    fill_outputs,
+    kernel_launch,
+    launch_once,
+)
 from gpuop.runtime.cuda.memory import CudaMemory, ForeignBlock
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.cuda.nvtx import nvtx_range
 from gpuop.runtime.cuda.stream import CudaMark
-from gpuop.runtime.files.program_cache import DiskPrograms
 
 
 def missing() -> str | None:
@@ -75,7 +81,7 @@ def device_list() -> list[str]:
     return [drv.Device(number).name() for number in range(drv.Device.count())]
 
 
-class Cuda(CudaCopies):
+class Cuda(CompilingBackend):
     """A CUDA device."""
 
     suffix, features = "cu", frozenset({"double", ATOMICS_OF_64_BITS})
@@ -122,6 +128,46 @@ class Cuda(CudaCopies):
         buffer = self.empty(kind)
         self.write(buffer, planes)
         return buffer
+
+    @as_device_errors
+    def write(self, buffer: Buffer, planes: Array) -> None:
+        with between_marks("upload", self):
+            self.memory.send(planes, buffer)
+
+    def download(self, kind: FieldType, buffer: Buffer) -> Array:
+        planes = np.empty((kind.planes, kind.field_shape.points), kind.storage.numpy)
+        with between_marks("download", self):
+            self._reported(lambda: self.memory.receive(buffer, planes))
+        return planes
+
+    @as_device_errors
+    def copy(self, kind: FieldType, source: Buffer, target: Buffer) -> None:
+        if kind.nbytes:
+            with between_marks("copy", self, waits=False):
+                self.memory.copy(source, target, kind.nbytes)
+
+    def fetch(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
+        if kind.nbytes:
+            with between_marks("download", self, waits=False):
+                self._reported(lambda: self.memory.fetch(buffer, array))
+
+    def bring(self, kind: FieldType, buffer: Buffer, array: Array) -> None:
+        if kind.nbytes:
+            with between_marks("upload", self, waits=False):
+                self._reported(lambda: self.memory.bring(array, buffer))
+
+    def host_memory(self, nbytes: int) -> Array:
+        return self.memory.host_memory(max(nbytes, 1))[:nbytes]
+
+    def locked(self, memory: Array) -> Array:
+        return lock_pages(self.memory.cu, self.memory.active(), memory)
+
+    def _reported(self, action: Callable[[], None]) -> None:
+        """Raise errors of earlier kernels, which the driver reports at the next wait."""
+        try:
+            action()
+        except DeviceError as failed:
+            raise DeviceError(f"{self.name}: {failed}; CUDA is lost to this process, start another one") from None
 
     def borrow(self, array: Any) -> ImportedArray:
         return borrow(self.memory, self.ordinal, array)

@@ -1,4 +1,4 @@
-"""Calls of the CUDA driver: statuses as errors, and calls that execute no Python code."""
+"""Calls of the CUDA driver: statuses as errors, calls that execute no Python code, and page-locked memory of the host."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from gpuop.base.errors import DeviceError
 from gpuop.base.finalizers import at_end
+from gpuop.runtime.base.backend import Array
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
@@ -80,3 +83,32 @@ class Active:
 
     def __exit__(self, *_: object) -> None:
         self.pop()
+
+
+class _PageLocked:
+    """The owner of such memory, which its NumPy arrays refer to."""
+
+    def __init__(self, cu: Any, active: Active, nbytes: int) -> None:
+        with active:
+            address = int(returned(cu.cuMemHostAlloc(nbytes, cu.CU_MEMHOSTALLOC_PORTABLE)))
+        self.__array_interface__ = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+        active.at_end(self, "cuMemFreeHost", address)
+
+
+def page_locked(cu: Any, active: Active, nbytes: int) -> Array:
+    """Allocate bytes of page-locked host memory, one at least, for all contexts.
+
+    Raises:
+        DeviceError: the driver has none left.
+    """
+    return np.asarray(_PageLocked(cu, active, nbytes))
+
+
+def lock_pages(cu: Any, active: Active, memory: Array) -> Array:
+    """Page-lock whole pages for all contexts, if the system allows it, until no array refers to them."""
+    address = memory.ctypes.data
+    with active:
+        (status,) = cu.cuMemHostRegister(address, memory.nbytes, cu.CU_MEMHOSTREGISTER_PORTABLE)
+    if not status:
+        active.at_end(memory, "cuMemHostUnregister", address)
+    return memory

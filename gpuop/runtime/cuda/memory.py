@@ -20,8 +20,7 @@ from gpuop.base.errors import DeviceError
 from gpuop.base.finalizers import CALL
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array, Buffer
-from gpuop.runtime.cuda.driver import Active, alone, returned
-from gpuop.runtime.cuda.page_locked import page_locked
+from gpuop.runtime.cuda.driver import Active, alone, page_locked, returned
 from gpuop.runtime.cuda.stream import UNTIMED, CudaMark, CudaStream
 
 LEGACY = (0, 1)  # the numbers of the legacy default stream; the second is DLPack's

@@ -12,7 +12,7 @@ from typing import Any
 from gpuop.base.errors import DeviceError
 from gpuop.runtime.base.backend import Memory
 from gpuop.runtime.cuda.memory import CudaMemory
-from gpuop.runtime.cuda.wheel_libraries import in_wheels
+from gpuop.runtime.cuda.nvrtc import in_wheels
 
 PACKAGES = ("nvidia-nccl-cu13", "nvidia-nccl-cu12")
 NAME = "libnccl.so.2"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from gpuop.base.errors import DeviceError
 from gpuop.codegen.cuda.dialect import OPTIONS
-from gpuop.runtime.cuda.wheel_libraries import in_wheels
 
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")  # CUDA 13 has dropped architectures before sm_75
 GETTERS = {"cubin": "CUBIN", "ptx": "PTX"}
@@ -142,3 +141,15 @@ def _nvcc(nvcc: str, text: str, architecture: str, kind: str, options: Sequence[
         if done.returncode:
             raise RuntimeError(done.stderr.strip())
         return result.read_bytes() + b"\0" * (kind == "ptx"), done.stderr.strip()
+
+
+def in_wheels(packages: Iterable[str], name: str) -> Iterator[str]:
+    """Return the paths of libraries with this file name prefix, in the order of the packages."""
+    import importlib.metadata
+
+    for package in packages:
+        try:
+            files = importlib.metadata.files(package) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        yield from (str(file.locate()) for file in files if file.name.startswith(name))

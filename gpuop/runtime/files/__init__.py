@@ -1,1 +1,1 @@
-"""Untrusted files, and compiled programs on disk."""
+"""Untrusted files."""

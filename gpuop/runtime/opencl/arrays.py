@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+import mmap
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from gpuop.runtime.base.backend import Array, Memory
 from gpuop.runtime.base.host_arrays import array_in
-from gpuop.runtime.opencl.large_pages import in_large_pages
 
 BYTE = np.dtype(np.uint8)
 
@@ -66,3 +67,59 @@ def mapped_arrays(cl: Any, queue: Any, inputs: Sequence[Memory], outputs: Sequen
     finally:
         for each in mapped.values():
             each.base.release(queue)
+
+
+LEAST = 1 << 22  # bytes; NumPy asks for arrays from this size on too
+ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # on systems with such pages
+
+
+def in_large_pages(cl: Any, context: Any, buffer: Any) -> None:
+    """Ask for large pages in the memory of a new buffer, which was not accessed yet."""
+    if ADVICE is None or buffer.size < LEAST:
+        return
+    queue, unread = _idle(cl, context), cl.map_flags.WRITE_INVALIDATE_REGION
+    mapped, _ = cl.enqueue_map_buffer(queue, buffer, unread, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=True)
+    first = -(-mapped.ctypes.data // mmap.PAGESIZE) * mmap.PAGESIZE
+    size = mapped.ctypes.data + buffer.size - first
+    ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), ADVICE)  # a refusal changes nothing
+    mapped.base.release(queue).wait()
+
+
+@lru_cache(maxsize=4)
+def _idle(cl: Any, context: Any) -> Any:
+    """Return a queue without work."""
+    return cl.CommandQueue(context)
+
+
+PRIORITY = 0x1096  # CL_QUEUE_PRIORITY_KHR
+PRIORITIES = {"high": 1, "normal": 2, "low": 4}
+
+
+def new_queue(cl: Any, context: Any, device: Any, priority: str) -> Any:
+    """Return a pyopencl queue, with a priority if the driver has priorities."""
+    timed = cl.command_queue_properties.PROFILING_ENABLE
+    if "cl_khr_priority_hints" not in device.extensions:
+        return cl.CommandQueue(context, properties=timed)
+    properties = [cl.queue_properties.PROPERTIES, timed, PRIORITY, PRIORITIES[priority]]
+    return cl.CommandQueue(context, properties=properties)
+
+
+class OwnersByMark:
+    """Host memory that queues of a device use until marks are reached.
+
+    Args:
+        reached: returns whether a mark is reached.
+    """
+
+    def __init__(self, reached: Callable[[Any], bool]) -> None:
+        self.reached = reached
+        self.owners: dict[Any, Any] = {}  # by mark
+
+    def add(self, mark: Any, owner: Any) -> None:
+        self.owners[mark] = owner
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Release the memory of reached marks, in whichever order the queues reach them."""
+        for mark in filter(self.reached, list(self.owners)):
+            self.owners.pop(mark, None)

@@ -22,13 +22,11 @@ from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.copy_trace import CopySpan
 from gpuop.runtime.base.current_queue import clone_queue
 from gpuop.runtime.base.interruptible import call_interruptibly
-from gpuop.runtime.base.program_text import ProgramText
+from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
 from gpuop.runtime.base.trace import note_launch
-from gpuop.runtime.files.program_cache import DiskPrograms
-from gpuop.runtime.opencl.arrays import bring, mapped_arrays, memory_of, new_buffer, reach
+from gpuop.runtime.opencl.arrays import OwnersByMark, bring, mapped_arrays, memory_of, new_buffer, new_queue, reach
 from gpuop.runtime.opencl.discovery import LATE, features_of, groups_of, planned_for, target_of
 from gpuop.runtime.opencl.programs import BoundKernel, OpenCLCode, binary_of, built, finish
-from gpuop.runtime.opencl.queue import OwnersByMark, new_queue
 
 CORRECT_DIVIDE = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 

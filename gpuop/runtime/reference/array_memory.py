@@ -120,22 +120,31 @@ class ArrayMemory:
 
     def load(self, memory: Array | FieldParam, index: Lanes, active: Mask) -> Lanes:
         if isinstance(memory, FieldParam):
-            return self.near(memory, index[:1], (0,), active)
+            return [self.loaded(memory, index[0], active)]
         where, _ = self.place(memory, index)
         return [lane[where, self.owner(memory)] for lane in self.arrays[memory]]
 
     def near(self, field: FieldParam, index: Lanes, ahead: Iterable[int], active: Mask) -> Lanes:
         """Return elements near a flat offset, limited to the least and the remaining elements if the index has such limits."""
-        flat, (offset, *limits) = self.fields[field].reshape(-1), index
+        offset, *limits = index
         steps = (np.maximum(k, limits[1]) if len(limits) > 1 else k for k in ahead)
         left = (np.minimum(k, limits[0] - 1) if limits else k for k in steps)
-        return [flat[inside(offset + k, max(flat.size, 1))] for k in left]
+        return [self.loaded(field, np.asarray(offset + k), active) for k in left]
+
+    def loaded(self, field: FieldParam, place: Values, active: Mask) -> Values:
+        """Return the elements at flat offsets, for active threads."""
+        flat = self.fields[field].reshape(-1)
+        return np.asarray(flat[inside(place, max(flat.size, 1))])
+
+    def stored(self, field: FieldParam, place: Values, value: Values, active: Mask) -> None:
+        """Write elements at flat offsets, for active threads."""
+        self.fields[field].reshape(-1)[place[active]] = self.all(value)[active]
 
     def store(self, memory: Array | FieldParam, index: Lanes, values: Lanes, active: Mask) -> None:
         if isinstance(memory, FieldParam):
             for k, value in enumerate(values):
                 keep = active & (k < index[1]) if len(index) > 1 else active  # lanes of a vector that are inside
-                self.fields[memory].reshape(-1)[self.all(index[0] + k)[keep]] = self.all(value)[keep]
+                self.stored(memory, self.all(np.asarray(index[0] + k)), value, keep)
             return
         if len(values) > memory.type.lanes:  # the lanes of a vector
             for k, value in enumerate(values):
@@ -161,15 +170,16 @@ class ArrayMemory:
         size, count = self.width(field, array)
         aligned = left is not None or not np.any(self.unaligned(field, offset, count) & active)
         assert aligned, "a wide access is not aligned"
-        if size > 1:
-            self.words(field, array, loads, offset, active)
-            return
         for k in range(array.elements):
-            there, here, inside = [offset + k], [np.asarray(k)], active if left is None else active & (k < left)
+            here, there = [np.asarray(k)], [offset + (size * k + n) for n in range(size)]
+            inside = active if left is None else active & (k < left)
             if loads:
-                self.store(array, here, self.load(field, there, inside), inside)
+                parts = [self.loaded(field, place, inside) for place in there]
+                self.store(array, here, [parts[0] if size == 1 else word(parts)], inside)
             else:
-                self.store(field, there, self.load(array, here, inside), inside)
+                (value,) = self.load(array, here, inside)
+                for n, place in enumerate(there):
+                    self.stored(field, place, value if size == 1 else (value >> 8 * n).astype(np.uint8), inside)
 
     def width(self, field: FieldParam, array: Array) -> tuple[int, int]:
         """Return the number of field elements in an element of the array, and in a wide access."""
@@ -179,20 +189,6 @@ class ArrayMemory:
     def unaligned(self, field: FieldParam, offset: Values, count: int) -> Mask:
         """Return the threads whose access does not begin at a multiple of its width."""
         return np.asarray((offset + (self.layout(field).behind or 0)) % count != 0)
-
-    def words(self, field: FieldParam, array: Array, loads: bool, offset: Values, active: Mask) -> None:
-        """Copy four bytes of a field to a word of an array, or back."""
-        ends = offset[active] + 4 * array.elements
-        assert not np.any((offset[active] < 0) | (ends > self.fields[field].size)), "a wide access leaves its memory"
-        for k in range(array.elements):
-            here, there = [np.asarray(k)], [[offset + 4 * k + n] for n in range(4)]
-            if loads:
-                parts = [self.load(field, at, active)[0].astype(np.uint32) << 8 * n for n, at in enumerate(there)]
-                self.store(array, here, [parts[0] | parts[1] | parts[2] | parts[3]], active)
-            else:
-                (word,) = self.load(array, here, active)
-                for n, at in enumerate(there):
-                    self.store(field, at, [(word >> 8 * n).astype(np.uint8)], active)
 
     def atomic(
         self,
@@ -235,6 +231,12 @@ class ArrayMemory:
             keep = keep & (element >= 0) & (element < planes)
             where = where + element.astype(np.int64) * points
         return where, keep
+
+
+def word(parts: Lanes) -> Values:
+    """Return four bytes as a word."""
+    shifted = [part.astype(np.uint32) << 8 * n for n, part in enumerate(parts)]
+    return shifted[0] | shifted[1] | shifted[2] | shifted[3]
 
 
 def updated(op: str, old: Any, *args: Any) -> Any:

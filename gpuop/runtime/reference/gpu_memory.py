@@ -5,8 +5,6 @@ Indices are those of the printed text: only clamps and masks in the text itself 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from gpuop.ir.kernel import Kernel
@@ -70,7 +68,7 @@ class GpuMemory(ArrayMemory):
 
     def load(self, memory: Memory, index: Lanes, active: Mask) -> Lanes:
         if isinstance(memory, FieldParam):
-            return [self.loaded(memory, index[0], active)]
+            return super().load(memory, index, active)
         cells = self.cells("reads", memory, index, active)
         (lane,) = self.arrays[memory]
         if memory in self.shared:
@@ -86,17 +84,9 @@ class GpuMemory(ArrayMemory):
             self.read_by(self.outputs[field], field, self.all(place), active)
         return np.asarray(flat.take(place, mode="clip")) if flat.size else np.zeros(place.shape, flat.dtype)
 
-    def near(self, field: FieldParam, index: Lanes, ahead: Iterable[int], active: Mask) -> Lanes:
-        offset, *limits = index
-        steps = (np.maximum(k, limits[1]) if len(limits) > 1 else k for k in ahead)
-        left = (np.minimum(k, limits[0] - 1) if limits else k for k in steps)
-        return [self.loaded(field, np.asarray(offset + k), active) for k in left]
-
     def store(self, memory: Memory, index: Lanes, values: Lanes, active: Mask) -> None:
         if isinstance(memory, FieldParam):
-            for k, value in enumerate(values):
-                keep = active & (k < index[1]) if len(index) > 1 else active  # lanes of a vector that are inside
-                self.stored(memory, self.all(np.asarray(index[0] + k)), value, keep)
+            super().store(memory, index, values, active)
             return
         for k, value in enumerate(values):  # the lanes of a vector
             place = index if len(values) == 1 else [*index[:-1], np.asarray(index[-1] + k)]
@@ -224,7 +214,7 @@ class GpuMemory(ArrayMemory):
     ) -> None:
         """Access all elements of a wide type at once, whatever remains: GPU text has no other access."""
         offset = self.all(index[0])
-        size, count = self.width(field, array)
+        _, count = self.width(field, array)
         does = "reads" if loads else "writes"
         bad = active & self.unaligned(field, offset, count)
         if bad.any():
@@ -232,15 +222,7 @@ class GpuMemory(ArrayMemory):
             self.report.misaligned(does, field, int(offset[at]), count, thread)
         self.check(does, field, offset, active)
         self.check(does, field, offset + (count - 1), active)
-        for k in range(array.elements):
-            here, there = [np.asarray(k)], [offset + (size * k + n) for n in range(size)]
-            if loads:
-                parts = [self.loaded(field, place, active) for place in there]
-                self.store(array, here, [parts[0] if size == 1 else word(parts)], active)
-            else:
-                (value,) = self.load(array, here, active)
-                for n, place in enumerate(there):
-                    self.stored(field, place, value if size == 1 else (value >> 8 * n).astype(np.uint8), active)
+        super().wide(field, array, loads, index, element, None, active)
 
     def atomic(
         self,
@@ -271,9 +253,3 @@ class GpuMemory(ArrayMemory):
 def differ(a: Values, b: Values) -> Mask:
     """Return where values differ; NaN equals NaN."""
     return np.asarray((a != b) & ((a == a) | (b == b)))
-
-
-def word(parts: Lanes) -> Values:
-    """Return four bytes as a word."""
-    shifted = [part.astype(np.uint32) << 8 * n for n, part in enumerate(parts)]
-    return shifted[0] | shifted[1] | shifted[2] | shifted[3]

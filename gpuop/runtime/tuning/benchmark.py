@@ -10,12 +10,14 @@ from time import monotonic
 
 import numpy as np
 
-from gpuop.base.errors import CompileError, DeviceError, UnsupportedError
+from gpuop.base.errors import CompileError, DeviceError, GpuopError, UnsupportedError
 from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf, Node
 from gpuop.passes.resolve_target import for_target
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
-from gpuop.runtime.base.host_arrays import array_of
+from gpuop.runtime.base.host_arrays import array_of, planes_of
 from gpuop.runtime.profile.device_facts import run_once
 
 RUNS, SHORT_RUNS = 4, 10  # of each, before it is compared; the first one compiles
@@ -144,3 +146,22 @@ def alike(kind: FieldType, a: Array, b: Array) -> str:
         near = np.isclose(x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
     count = int(near.size - np.count_nonzero(near))
     return f"{count} of {a.size} values differ" if count else ""
+
+
+def value_of(param: FieldParam, node: Node | None, backend: Backend) -> Argument:
+    """Return an argument to measure with: the field's values if it has some, otherwise numbers from 0 to 1, or to 99."""
+    planes = planes_of(param.type, _values(param.type, node))
+    return tuple(planes.reshape(-1).tolist()) if param.by_value else backend.upload(param.type, planes)
+
+
+def _values(kind: FieldType, node: Node | None) -> Array:
+    if isinstance(node, Leaf):
+        try:
+            return node.source.read()[0]
+        except GpuopError:  # a sensor, an argument of a pipeline, memory of another device
+            pass
+    rng, dtype = np.random.default_rng(0), kind.array_dtype
+    shape = tuple(kind.array_shape)
+    if dtype.kind in "fc":
+        return rng.random(shape, np.float32).astype(dtype)
+    return rng.integers(0, 2 if dtype.kind == "b" else 100, shape).astype(dtype)

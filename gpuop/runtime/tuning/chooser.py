@@ -22,12 +22,19 @@ from gpuop.ir.values import Node
 from gpuop.ir.variants import Variant, Variants, identity_of, shown
 from gpuop.passes.resolve_target import for_target
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate, alike
-from gpuop.runtime.tuning.device_signature import DeviceSignature, signature_of, target_signature
+from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate, alike, value_of
 from gpuop.runtime.tuning.modes import AUTO, FORCE, NEVER, STORED, Mode, mode_in_use
 from gpuop.runtime.tuning.schedule_choices import key_of, read_pin
-from gpuop.runtime.tuning.store import SCHEDULE, VARIANT, TunedChoice, TuneStore, writes
-from gpuop.runtime.tuning.trial_values import value_of
+from gpuop.runtime.tuning.store import (
+    SCHEDULE,
+    VARIANT,
+    DeviceSignature,
+    TunedChoice,
+    TuneStore,
+    signature_of,
+    target_signature,
+    writes,
+)
 
 HERE, ANY_DRIVER = (0, 0), (1, 0)  # distances of a device from itself
 _measuring = threading.RLock()  # concurrent measurements would disturb one another

@@ -21,11 +21,9 @@ from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.resolve_target import for_target
 from gpuop.passes.schedules import METHODS, PLAIN
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate
-from gpuop.runtime.tuning.device_signature import signature_of
+from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate, value_of
 from gpuop.runtime.tuning.modes import Mode
-from gpuop.runtime.tuning.store import SCHEDULE, TunedChoice
-from gpuop.runtime.tuning.trial_values import value_of
+from gpuop.runtime.tuning.store import SCHEDULE, TunedChoice, signature_of
 
 MOST = 6  # candidates of a method
 BETTER = 0.97  # the predicted schedule stays unless another takes at most this share of its time

@@ -16,7 +16,8 @@ from urllib.parse import quote
 from gpuop.base.cache.atomic_files import private_folder
 from gpuop.base.errors import GpuopError
 from gpuop.base.lru import BoundedCache
-from gpuop.runtime.tuning.device_signature import DeviceSignature
+from gpuop.ir.target import Target
+from gpuop.runtime.base.backend import Backend
 
 VERSION = 1
 PATIENCE = 30.0  # seconds to wait for other writers
@@ -28,6 +29,45 @@ MAKE = f"""CREATE TABLE IF NOT EXISTS tuned (
     name TEXT, types TEXT, choice TEXT, seconds REAL, tried TEXT, measured REAL, PRIMARY KEY ({", ".join(KEY)}))"""
 PUT = f"""INSERT INTO tuned VALUES ({", ".join("?" * len(KEY + REST))}) ON CONFLICT DO UPDATE SET
     {", ".join(f"{name} = excluded.{name}" for name in REST)} WHERE excluded.measured >= measured"""
+
+
+@dataclass(frozen=True)
+class DeviceSignature:
+    """A device, or the devices of a target.
+
+    Attributes:
+        kind: "gpu", "cpu" or "reference".
+        device, driver: empty for a target.
+    """
+
+    backend: str
+    architecture: int
+    kind: str
+    device: str = ""
+    driver: str = ""
+
+    def distance(self, other: DeviceSignature) -> tuple[int, int] | None:
+        """Return the distance of a device with choices: (0, 0) for this one; None if its choices do not apply to this one."""
+        if self.kind != other.kind:
+            return None
+        same = (self.backend == other.backend, self.device == other.device, self.driver == other.driver)
+        rank = 0 if all(same) else 1 if all(same[:2]) else 2 if same[1] else 3 if same[0] else 4
+        return rank, abs(self.architecture - other.architecture)
+
+    def __str__(self) -> str:
+        name = f"{self.backend}:sm_{self.architecture}" if self.architecture else self.backend
+        return f"{name} {self.device}".rstrip()
+
+
+def signature_of(backend: Backend) -> DeviceSignature:
+    ahead = target_signature(backend.target)
+    return DeviceSignature(ahead.backend, ahead.architecture, ahead.kind, backend.model, backend.identity)
+
+
+def target_signature(target: Target) -> DeviceSignature:
+    """Return the signature of the devices of a target."""
+    kind = "reference" if target.backend == "reference" else target.device
+    return DeviceSignature(target.backend, target.architecture, kind)
 
 
 @dataclass(frozen=True)

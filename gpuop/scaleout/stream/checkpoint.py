@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuop.base.cache.file_locks import lock
+from gpuop.base.cache.atomic_files import lock
 from gpuop.base.errors import SemanticError
 from gpuop.engine.jit.partial_reductions import WindowPart
 from gpuop.fusion.windows.footprint import Place

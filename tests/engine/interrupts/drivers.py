@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import gpuop as gp
 from gpuop.runtime.base.backend import Backend
-from gpuop.runtime.cuda import graph, launch
+from gpuop.runtime.cuda import launch
 from gpuop.runtime.devices import open_device
 
 COPIES = ("to_device", "to_host", "on_device")
@@ -87,7 +87,7 @@ def _opencl(backend: Any, calls: Calls) -> Iterator[list[Callable[[], BaseExcept
 @contextmanager
 def _cuda(backend: Backend, calls: Calls) -> Iterator[list[Callable[[], BaseException]]]:
     memory = backend.memory  # type: ignore[attr-defined]
-    cu, stream_calls, alone = memory.cu, memory.stream.calls, graph.alone
+    cu, stream_calls, alone = memory.cu, memory.stream.calls, launch.alone
 
     def failed() -> BaseException:
         return gp.DeviceError("CUDA: out of memory")
@@ -100,7 +100,6 @@ def _cuda(backend: Backend, calls: Calls) -> Iterator[list[Callable[[], BaseExce
     with (
         patch.object(memory, "cu", Module(cu, **fills)),
         patch.multiple(stream_calls, **copies),
-        patch.object(graph, "alone", counted),
         patch.object(launch, "alone", counted),
     ):
         yield [failed]

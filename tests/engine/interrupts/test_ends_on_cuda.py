@@ -11,10 +11,9 @@ import pytest
 
 from gpuop.runtime.base.dlpack import CUDA, DLPackMemory
 from gpuop.runtime.cuda.arrays import ImportedArray
-from gpuop.runtime.cuda.driver import Active
-from gpuop.runtime.cuda.graph import Graph
+from gpuop.runtime.cuda.driver import Active, lock_pages, page_locked
+from gpuop.runtime.cuda.launch import Graph
 from gpuop.runtime.cuda.memory import CudaMemory, ForeignBlock
-from gpuop.runtime.cuda.page_locked import lock_pages, page_locked
 from gpuop.runtime.cuda.stream import CudaMark
 
 from .test_ends import calls_of_python

@@ -20,11 +20,10 @@ from gpuop.runtime.base.backend import Argument, Array, Buffer, Launch
 from gpuop.runtime.base.compiled import CompiledProgram, CompilingBackend
 from gpuop.runtime.base.copy_trace import CopySpan
 from gpuop.runtime.base.device_limits import GroupLimits
-from gpuop.runtime.base.program_text import ProgramText
+from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
 from gpuop.runtime.base.trace import note_launch
 from gpuop.runtime.cuda.device import Cuda
 from gpuop.runtime.cuda.launch import size_of
-from gpuop.runtime.files.program_cache import DiskPrograms
 from gpuop.runtime.reference.device import Reference
 
 from .compiled import HEADER, OPTIONS, HostFunction, compiled
