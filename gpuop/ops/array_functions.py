@@ -56,12 +56,13 @@ def _reduction(name: str) -> ArrayFunction:
 
 SCANS, SORTS, COUNTS = "Scans", "Order", "Counts"
 EVALUATED = "evaluated when it is called, as its length follows from the values"
-METHODS = "`q` is a number or a list; of methods those that are no steps, and lower, higher, midpoint, nearest"
+METHODS = "`q` is a number or a list; selected values keep their dtype, interpolated ones are floats"
 ALONG = "a Field's indices that are out of bounds are those of the ends"
 ZERO_D = "a 0D field, which `if` and `bool` evaluate"
 FLAT = "all axes of the result are the grid's; integers wrap around, as NumPy's"
 HISTOGRAM = (
-    "edges are a Field too; `range=` takes fields of one number; without it nothing counts where a value is not finite; "
+    "edges are a Field too; `range=` takes fields of one number; without it values that are not finite raise an error if they "
+    "are in memory, and else nothing counts and checked execution reports; "
     "values may be farther apart than the dtype's greatest number, where NumPy raises"
 )
 ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"

@@ -10,7 +10,9 @@ import numpy as np
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.recorder.trace_effects import values_seen
+from gpuop.ir.values import NO_VALUES, Leaf, NoValues
 
 LENGTH = "how long the result is"
 
@@ -39,6 +41,12 @@ def _with_values(get: Callable[[Field], Any], name: str, advice: str, field: Fie
         return get(field)
     except SemanticError as unknown:
         raise SemanticError(f"{name}: {what} follows from values, which are not known here; {advice}") from unknown
+
+
+def has_values(field: Field) -> bool:
+    """Return whether a field's values are in memory, for good: of an array, or of an evaluated field."""
+    source = field.node.source if isinstance(field.node, Leaf) else NO_VALUES
+    return source.role == "constant" and source.version is None and not isinstance(source, (NoValues, Deferred))
 
 
 def integers(*fields: Field) -> list[int]:

@@ -124,10 +124,23 @@ def test_text_of_cuda_compiles():
         assert "gpuop_" in ptx_of(generate(kernel, target_named("cuda")).text, "compute_90")
 
 
-def test_values_that_are_not_finite():
-    """Where NumPy raises an error, nothing counts."""
-    counts, edges = np.histogram(gp.ScalarField(np.array([1, np.nan, 3], "f")), 4)
-    assert not counts.numpy().any() and np.isnan(edges.numpy()).any()
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("row", [[1, np.inf, 2], [np.nan, 1, 2], [-np.inf, np.inf, 0], [-np.inf]])
+def test_values_that_are_not_finite(dtype, row):
+    """NumPy raises an error. So does gpuop for values in memory; of others nothing counts, and checked execution reports."""
+    x = np.array(row, dtype)
+    with pytest.raises(ValueError, match="not finite"):
+        np.histogram(x, 4)
+    for field in (gp.ScalarField(x), gp.evaluate(gp.ScalarField(x) * 2)):
+        with pytest.raises(ValueError, match=r"the range of the values, .* is not finite; `range=` names its ends"):
+            np.histogram(field, 4)
+        same(np.histogram(field, 4, (0, 4))[0], np.histogram(field.numpy(), 4, (0, 4))[0])
+    assert not np.histogram(gp.ScalarField(x) * 2, 4)[0].numpy().any()
+    with (
+        gp.use_device("reference", checked=True),
+        pytest.raises(gp.SemanticError, match="the range of a histogram is finite"),
+    ):
+        np.histogram(gp.ScalarField(x) * 2, 4)[0].numpy()
 
 
 def test_shapes():

@@ -12,7 +12,7 @@ import gpuop as gp
 INF, NAN = np.inf, np.nan
 METHODS = (
     "linear", "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf", "lower", "higher",
-    "midpoint", "nearest",
+    "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
 )  # fmt: skip
 SHARES = [0.0, 0.25, 0.5, 0.7, 1.0]
 ROWS = {

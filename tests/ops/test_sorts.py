@@ -87,7 +87,7 @@ def test_long_rows(device):
 
 
 METHODS = ("linear", "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf")
-METHODS += ("lower", "higher", "midpoint", "nearest")
+METHODS += ("lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf", "closest_observation")
 
 
 def close(got: gp.Field, want: Any) -> None:

@@ -190,6 +190,8 @@ def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]
     precise, held, wide = (str(kind.dtype) for kind in types[:3])
     same = k._readTensor(low) == k._readTensor(high)
     first, last = (k._convert(k._readTensor(f), precise) for f in (low, high))
+    if first.type.kind == "f":
+        k._assert(k._isfinite(first) & k._isfinite(last), "the range of a histogram is finite")
     first, last = k._where(same, first - 0.5, first), k._where(same, last + 0.5, last)
     edge = k._where(k._column == count, last, _inner(first, last, count))
     k._writeTensor(k._out0, edge)

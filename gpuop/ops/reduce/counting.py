@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError, described
+from gpuop.base.errors import ArgumentError, SemanticError, described
+from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.ir.types import is_integer
-from gpuop.ops.data_dependent_shapes import integers, on_device
+from gpuop.ops.data_dependent_shapes import has_values, integers, on_device
 from gpuop.ops.elementwise.algebra import apply, astype
 from gpuop.ops.layout.axes import a_field, whole_number
 from gpuop.ops.layout.join import diff
@@ -86,13 +87,26 @@ def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
 def _ends(values: Field, ends: Any) -> tuple[Any, Any]:
     """Return the ends of the range: numbers or fields."""
     if ends is None:
-        return (values.min(), values.max()) if values.type.array_shape.points else (0, 1)
+        return _own_ends(values) if values.type.array_shape.points else (0, 1)
     if not isinstance(ends, (tuple, list)) or len(ends) != 2:
         raise SemanticError(f"histogram: `range=` is a pair of numbers, not {described(ends)}")
     for end in ends:
         if not isinstance(end, NUMBERS) and not (isinstance(end, Field) and not end.type.array_shape):
             raise SemanticError(f"histogram: `range=` has numbers and fields of one, not {described(end)}")
     return tuple(ends)
+
+
+def _own_ends(values: Field) -> tuple[Field, Field]:
+    """Return the least and the greatest value; those of floats in memory are checked, others are computed with the counts."""
+    low, high = values.min(), values.max()
+    if np.dtype(values.type.array_dtype).kind == "f" and has_values(values):
+        ends = [float(end) for end in services.above.evaluate(low, high)]
+        if not np.all(np.isfinite(ends)):
+            raise ArgumentError(
+                f"histogram: the range of the values, {ends[0]:g} to {ends[1]:g}, is not finite; `range=` names its ends, and "
+                "what is outside is not counted"
+            )
+    return low, high
 
 
 def _between(values: Field, count: int, ends: tuple[Any, Any]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,22 @@ from gpuop.ops.sort.row_sorts import LONGEST, by_rows
 from gpuop.ops.sort.tiles import PLACES
 
 KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
-# A quantile's place among n values: n q + first + q (1 - first - last) - 1 (R. Hyndman, Y. Fan, American Statistician 50, 1996)
+# A place among n values: n q + first + q (1 - first - last) - 1 (R. Hyndman, Y. Fan, American Statistician 50, 1996)
 CONTINUOUS = {
     "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0), "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8), "interpolated_inverted_cdf": (0.0, 1.0),
 }  # fmt: skip
-NEAR: dict[str, Callable[[float], float]] = {
-    "lower": math.floor, "higher": math.ceil, "midpoint": lambda at: 0.5 * (math.floor(at) + math.ceil(at)), "nearest": round,
-}  # fmt: skip
-VALUES = ("lower", "higher", "nearest")  # methods that select one of the values
+NEAR = ("lower", "higher", "midpoint", "nearest")  # places beside (n - 1) q
+STEPS = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation")  # places beside n q - 1
+METHODS = (*CONTINUOUS, *NEAR, *STEPS)
+VALUES = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")  # methods that select one of the values
+WHOLE = (
+    "weibull",
+    "interpolated_inverted_cdf",
+    "averaged_inverted_cdf",
+)  # int64 in NumPy for integers and a list of 0 and 1
+HOST = SimpleNamespace(floor=math.floor, ceil=math.ceil, rint=round, where=lambda test, yes, no: yes if test else no)
+KERNEL = SimpleNamespace(floor=k._floor, ceil=k._ceil, rint=k._rint, where=k._where)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -210,45 +218,68 @@ def _middle_number(rows: Field) -> Field:
 def _quantiles(
     name: str, a: Any, q: Any, whole: float, axis: Any, method: str, keepdims: bool, numbers: bool = False
 ) -> Field:
-    if method not in CONTINUOUS and method not in NEAR:
-        raise SemanticError(f"{name}: a method is one of {', '.join(map(repr, [*CONTINUOUS, *NEAR]))}, not {method!r}")
+    if method not in METHODS:
+        raise SemanticError(f"{name}: a method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
     several = not isinstance(q, NUMBERS)
-    given = np.asarray(q if several and not isinstance(q, Field) else [q], object)
-    wanted = given.ravel()
+    shares = np.asarray(q if several and not isinstance(q, Field) else [q], object)
+    wanted = shares.ravel()
     if not wanted.size or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in wanted):
-        found = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
-        raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {found}")
-
-    if name.endswith("quantile") and method == "linear" and all(isinstance(n, (int, np.integer)) for n in wanted):
-        method = "lower"  # no value lies between others: NumPy selects one
+        text = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
+        raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {text}")
+    dtype = None
+    if name.endswith("quantile") and all(isinstance(n, (int, np.integer)) for n in wanted):
+        method, dtype = _method_of_ends(method, a, several)
 
     def chosen(share: float) -> Callable[[Field], Field]:
         if numbers and isinstance(a, Field) and a.dtype in ("float16", "float32", "float64"):
             return lambda rows: _between_numbers(rows, share, method)
-        return lambda rows: _between(rows, _place(rows.field_shape[1], share, method), method)
+        return lambda rows: _between(rows, share, method)
 
     made = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in VALUES)
+    made = [field if dtype is None else astype(field, dtype) for field in made]
     if not several:
         return made[0]
     stacked = stack(made, 0)
-    return stacked if given.ndim < 2 else stacked.reshape((*given.shape, *stacked.shape[1:]))
+    return stacked if shares.ndim < 2 else stacked.reshape((*shares.shape, *stacked.shape[1:]))
 
 
-def _place(count: int, share: float, method: str) -> float:
-    """Return the place of a quantile among so many values, inside the row."""
-    if method in NEAR:
-        at = NEAR[method]((count - 1) * share)
-    else:
+def _method_of_ends(method: str, a: Any, several: bool) -> tuple[str, str | None]:
+    """Return the method for shares 0 and 1 as integers, which select a value, and the dtype of results if it is another."""
+    integers = isinstance(a, Field) and np.dtype(a.type.array_dtype).kind in "iu" and a.dtype != "uint64"
+    if method in WHOLE and integers and several:
+        return "lower", "int64"
+    return ("lower" if method == "linear" else method), None
+
+
+def _place(count: Any, share: float, method: str, m: SimpleNamespace) -> tuple[Any, Any]:
+    """Return the place of a quantile among `count` values, which may be outside them, and the weight of the value behind it.
+
+    Args:
+        m: functions of numbers, or of recorded values.
+    """
+    if method in CONTINUOUS:
         first, last = CONTINUOUS[method]
         at = count * share + first + share * (1 - first - last) - 1
-    return at
+    elif method in NEAR:
+        at = (count - 1) * share
+        low, high = m.floor(at), m.ceil(at)
+        at = {"lower": low, "higher": high, "midpoint": 0.5 * (low + high), "nearest": m.rint(at)}[method]
+    else:
+        at = count * share - 1 - (0.5 if method == "closest_observation" else 0)
+        low = m.floor(at)
+        if method == "averaged_inverted_cdf":
+            return at, m.where(at == low, 0.5, 1.0)
+        stays = (at == low) & (low - 2 * m.floor(low * 0.5) == 1) if method == "closest_observation" else at == low
+        at = m.where(stays, low, low + 1)
+    return at, at - m.floor(at)
 
 
-def _between(rows: Field, place: float, method: str) -> Field:
+def _between(rows: Field, share: float, method: str) -> Field:
     """Interpolate between places; NaN beside a different infinity, as in NumPy, which multiplies it by 0."""
     last = rows.field_shape[1] - 1
+    place, part = _place(last + 1, share, method, HOST)
     low = min(max(math.floor(place), 0), last)
-    part, one = place - low if 0 <= place < last else 0.0, _at(rows, low)
+    part, one = part if 0 <= place < last else 0.0, _at(rows, low)
     if method in VALUES or (not part and np.dtype(rows.type.array_dtype).kind != "f"):
         return _unless_nan(rows, one)
     two = _at(rows, min(low + 1, last) if place >= 0 else 0)
@@ -263,9 +294,9 @@ def _between_numbers(rows: Field, share: float, method: str) -> Field:
 
     def value(at: Place, read: Reading) -> Any:
         count = read.at(numbers, at)
-        place = _place_among(count, share, method)
+        place, part = _place(count, share, method, KERNEL)
         low, next_one = (k._fmax(0.0, k._fmin(n, count - 1)) for n in (k._floor(place), k._floor(place) + 1))
-        part = k._convert(k._fmax(place - low, 0.0), str(rows.dtype))
+        part = k._convert(part if method == "averaged_inverted_cdf" else k._fmax(place - low, 0.0), str(rows.dtype))
         one, two = (read.at(rows, [*at, k._convert_int(n)], "clamp") for n in (low, next_one))
         apart_by = two - one  # as in `_between`
         near = k._where(part < 0.5, one + apart_by * part, two - apart_by * (1 - part))
@@ -273,15 +304,3 @@ def _between_numbers(rows: Field, share: float, method: str) -> Field:
 
     out = numbers.type.replace(dtype=rows.dtype)
     return gathered("nanquantile", out, [rows, numbers], value, (share, method), True)
-
-
-def _place_among(count: Any, share: float, method: str) -> Any:
-    """Return the place as `_place` does, for a number of values that the kernel computes."""
-    if method in CONTINUOUS:
-        first, last = CONTINUOUS[method]
-        at = count * share + first + share * (1 - first - last) - 1
-    else:
-        at = (count - 1) * share
-        low, high = k._floor(at), k._ceil(at)
-        at = {"lower": low, "higher": high, "midpoint": 0.5 * (low + high), "nearest": k._rint(at)}[method]
-    return at

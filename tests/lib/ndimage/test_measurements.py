@@ -362,6 +362,13 @@ def test_watersheds_of_fields_and_into_arrays():
         ),
         (lambda: ndimage.find_objects(VALUES), "find_objects takes integers, not float64"),
         (lambda: ndimage.labeled_comprehension(VALUES, None, 1, np.max, float, 0), "index without defined labels"),
+        (lambda: ndimage.histogram(VALUES, 0, 1, 3, None, 1), "index without defined labels"),
+        (lambda: ndimage.histogram(gp.ScalarField(VALUES), 0, 1, 3, None, [1]), "index without defined labels"),
+        (lambda: ndimage.histogram(VALUES, 0, 1, 3, LABELS, [1.5]), "Cannot convert index values from <float64> to <"),
+        (
+            lambda: ndimage.histogram(VALUES, 0, 1, 3, LABELS > 0, 7),
+            "Cannot convert index values from <int64> to <bool>",
+        ),
         (
             lambda: ndimage.labeled_comprehension(VALUES, LABELS, 1.5, np.max, float, 0),
             "Cannot convert index values from",

@@ -135,11 +135,8 @@ def labeled_comprehension(
         ArgumentError: an index without labels, or one that labels cannot have; a ValueError.
         SemanticError: a Field without values yet, as in a pipeline.
     """
-    if labels is None and index is not None:
-        raise ArgumentError("index without defined labels: give `labels=`")
     input, labels = _with_values(input), None if labels is None else _with_values(labels)
-    chosen = index_of(index)
-    _check_index(index, labels)
+    chosen = _checked_index(index, labels)
     rows = _values_and_places(input, labels, chosen)
     if chosen.shape is None:
         return func(*rows[0][: 1 + pass_positions])
@@ -163,13 +160,13 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
         the bins along its last axis, 0 for absent labels.
 
     Raises:
-        ArgumentError, UnsupportedError: as in `sum_labels`.
+        ArgumentError, UnsupportedError: as in `sum_labels`; ArgumentError also as in `labeled_comprehension`.
     """
-    chosen = index_of(index)
+    chosen = _checked_index(index, as_array(labels))
     if int(bins) < 1:
         raise ArgumentError(f"histogram: `bins` is 1 or more, not {bins}")
     made, points = measured(_histogram, input, labels, chosen, (float(min), float(max), int(bins)))
-    if is_lazy(input, labels) or chosen.values is None or labels is None:
+    if is_lazy(input, labels) or chosen.values is None:
         return made
     rows, there = made.reshape(-1, made.shape[-1]), values_of(points).reshape(-1).tolist()
     if chosen.shape is None:
@@ -195,15 +192,20 @@ def _with_integers(name: str, given: Any) -> Any:
     return given
 
 
-def _check_index(index: Any, labels: Any) -> None:
-    if labels is None or index is None:
-        return
+def _checked_index(index: Any, labels: Any) -> LabelIndex:
+    """Return `index=` as a constant; ArgumentError without labels, or for numbers that the dtype of the labels does not hold."""
+    result = index_of(index)
+    if result.values is None:
+        return result
+    if labels is None:
+        raise ArgumentError("index without defined labels: give `labels=`")
     dtype = labels.type.array_dtype if isinstance(labels, Field) else numpy_dtype(labels)
-    wanted = np.asarray(index)
-    if np.any(wanted.astype(dtype).astype(wanted.dtype) != wanted):
+    numbers = np.array(result.values)
+    if np.any(numbers.astype(dtype).astype(numbers.dtype) != numbers):
         raise ArgumentError(
-            f"Cannot convert index values from <{wanted.dtype}> to <{dtype}> (labels' type) without loss of precision"
+            f"Cannot convert index values from <{numbers.dtype}> to <{dtype}> (labels' type) without loss of precision"
         )
+    return result
 
 
 # --- on fields --------------------------------------------------------------------------------------------------------
