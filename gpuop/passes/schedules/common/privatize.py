@@ -25,8 +25,7 @@ from gpuop.passes.coarsening_factor import tells_groups
 from gpuop.passes.schedules.common.deferred_updates import computes
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.private_outputs import updates
-from gpuop.passes.schedules.common.strips import GroupStrips
-from gpuop.passes.schedules.common.thread_strips import ThreadStrips
+from gpuop.passes.schedules.common.strips import GroupStrips, ThreadStrips
 
 MOST_BYTES = 1 << 18  # bytes of a copy, which lies on the stack of a thread
 COPIES = 4  # private copies of a thread, used round-robin

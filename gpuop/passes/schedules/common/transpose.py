@@ -20,9 +20,7 @@ from gpuop.ir.types import HALF
 from gpuop.ir.visit import walk
 from gpuop.passes.coarsening_factor import ACCESS, SMALL, refused_layouts, tells_groups, unrepeatable
 from gpuop.passes.schedules.common.method import Method, Parameters
-from gpuop.passes.schedules.common.square_tiles import Tiling
-from gpuop.passes.schedules.common.transpose_kernel import TransposeKernel
-from gpuop.passes.schedules.common.transpose_words import TransposeWords, suits_words
+from gpuop.passes.schedules.common.transpose_kernel import Tiling, TransposeKernel, TransposeWords, suits_words
 from gpuop.passes.schedules.common.transposed_reads import involved, is_mirrored, transposed, transposed_axis
 
 GROUP = 256  # threads of a work-group

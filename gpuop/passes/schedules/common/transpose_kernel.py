@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gpuop.base.errors import Loc
@@ -12,13 +12,84 @@ from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, UINT, Shape, Type
-from gpuop.ir.visit import expressions
+from gpuop.ir.visit import blocks, expressions
 from gpuop.passes.coarsening_factor import Place, elements, is_own, places, streams
 from gpuop.passes.instantiate import Instance
 from gpuop.passes.schedules.common.grid_walk import name_of, numbered
-from gpuop.passes.schedules.common.square_tiles import Tiling, copies, word
-from gpuop.passes.schedules.common.transposed_reads import Axes, is_own_point
+from gpuop.passes.schedules.common.transposed_reads import Axes, involved, is_mirrored, is_own_point, transposed
 from gpuop.passes.vectorization_legality import demand, obstacle
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Square tiles, and their threads.
+
+    Attributes:
+        axis: the axis of the grid along which rows of the transposed inputs lie.
+        size: the rows, and the columns, of a tile.
+        lanes: the neighbours of one access.
+        rows, columns: the extents of a work-group; with 1 by 1, a thread has tiles of its own.
+        align: each row of a tile of the outputs begins in memory at a multiple of so many elements.
+    """
+
+    axis: str
+    size: int
+    lanes: int
+    rows: int
+    columns: int
+    align: int
+
+    @property
+    def depth(self) -> int:
+        """The rows of a tile of an input: more than `size` where rows of outputs begin up to `align` - 1 elements earlier."""
+        return -(-(self.size + self.align - 1) // self.rows) * self.rows
+
+    @property
+    def words(self) -> bool:
+        """Whether the lanes of an access are a word of small elements, in rows that are not aligned for it."""
+        return self.align > 1 < self.lanes
+
+    def step(self, axis: str) -> int:
+        """The distance between tiles along an axis of the grid: a word less than `size` where rows begin within a word."""
+        return self.size - (self.lanes if self.words and axis == self.axis else 0)
+
+    @property
+    def shared(self) -> bool:
+        return self.rows * self.columns > 1
+
+    def filled_from(
+        self,
+        grid: Domain,
+        away: Mapping[str, ir.Expr],
+        first: Mapping[str, ir.Expr],
+        b: Builder,
+        axis: str,
+        mirrored: bool,
+    ) -> ir.Expr:
+        """A coordinate of an input; a mirrored one is counted from the end of its axis of the grid.
+
+        Args:
+            away: the distance from the start of the tile along `self.axis`; the coordinate of the grid along columns.
+            first: the first point of the tile by axis. A mirrored row begins at its last point.
+        """
+        extent = grid.extent(axis)
+        if axis == self.axis:
+            start = b.apply("sub", extent - self.size, first[axis]) if mirrored else first[axis]
+            return b.apply("add", start, away[axis])
+        here = away.get(axis, ir.Index("global", axis))
+        return b.apply("sub", extent - 1, here) if mirrored else here
+
+
+def word(kind: Type) -> int:
+    """The number of elements in a word of a bank of local memory."""
+    return max(4 // (ir.Array("", kind, ()).nbytes), 1)
+
+
+def copies(stmt: ir.Stmt) -> int:
+    """The number of statements of a loop that is unrolled."""
+    turns = stmt.unroll if isinstance(stmt, ir.For) and isinstance(stmt.unroll, int) else 1
+    return sum(map(copies, (inner for block in blocks(stmt) for inner in block))) * turns + 1
+
 
 Body = Callable[[ir.Expr, ir.Expr, list[ir.Stmt]], None]  # appends the statements for a row and a piece of it
 ALONE = 16  # threads of a group with private tiles: some drivers keep the tiles of a whole group on one stack
@@ -280,3 +351,105 @@ class TransposedPoint(Instance):
         lanes = collector(out := list[ir.Stmt](), write.loc).lanes(self.expr(write.value))
         stores = [ir.Store(array, (self.lane,), v, write.loc) for array, v in zip(arrays, lanes, strict=True)]
         return (*out, *stores)
+
+
+class TransposeWords(TransposeKernel):
+    """Builds the kernel that moves small elements in whole words although rows are not aligned; the lanes of a thread are a word.
+
+    A row of a tile holds the words of a row of the input: it begins up to a word earlier, and has up to a word fewer elements that
+    count.
+    """
+
+    def start(self, axis: str, threads: str, out: list[ir.Stmt]) -> ir.Expr:
+        """The first point of the tile along an axis of the grid; the last tiles end beyond the grid."""
+        b = collector(out, hint="left" if axis == "column" else "top", temporary=False)
+        return b.apply("mul", self.number(threads), self.tiling.step(axis))
+
+    @property
+    def skewed(self) -> bool:
+        return False
+
+    def misalignment(self, row: ir.Expr, first: ir.Expr, extent: int, to: int, b: Builder) -> ir.Expr:
+        """The distance of an element of a row from the aligned place before it, for rows of `extent` elements."""
+        return b.apply("and", b.apply("add", b.apply("mul", row, extent), first), to - 1)
+
+    def fill(self, place: Place, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
+        (field, element), axis, count, domain = place, self.tiling.axis, self.tiling.lanes, self.source.domain
+        tile, staged, (rows, columns) = (
+            self.tiles[place],
+            self.staged[place],
+            (domain.extent("column"), domain.extent(axis)),
+        )
+        b = collector(out, hint="across")
+        across = b.apply("sub", b.apply("add", self.first["column"], row), self.tiling.align - 1)
+        across = b.apply("min", b.apply("max", across, 0), rows - 1)
+        first = b.apply("sub", self.first[axis], self.misalignment(across, self.first[axis], columns, count, b))
+        column = b.apply("add", first, b.apply("mul", piece, count))
+        inside = b.apply("or", b.apply("lt", across, rows - 1), b.apply("le", column, columns - count))
+
+        def point(column: ir.Expr) -> tuple[ir.Expr, ...]:
+            where = {"column": across, axis: column}
+            return tuple(where[name] for name, _ in self.axes[place])
+
+        def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
+            b = collector(out)
+            there = b.apply("min", b.apply("add", column, k), columns - 1)
+            out.append(ir.Store(staged, (k,), b.bind(ir.Read(field, tile.type, point(there), element, "unchecked"))))
+
+        def store(k: ir.Expr, out: list[ir.Stmt]) -> None:
+            b = collector(out)
+            there = b.apply("add", b.apply("mul", piece, count), k)
+            out.append(ir.Store(tile, (row, there), b.bind(ir.Load(staged, (k,), tile.type))))
+
+        whole = ir.Wide(field, staged, True, point(column), element)
+        out += [ir.Declare(staged), ir.If(inside, (whole,), self.each_lane(lane)), *self.each_lane(store)]
+
+    def aligned(self, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
+        """Compute a word of a row of the outputs; those at the ends of rows may be partly outside of the grid."""
+        tiling, domain, body = self.tiling, self.source.domain, list[ir.Stmt]()
+        axis, count = tiling.axis, tiling.lanes
+        rows, columns = domain.extent(axis), domain.extent("column")
+        b = collector(out, hint="at")
+        at = b.apply("add", self.first[axis], row)
+        inner = collector(body, hint="moved")
+        moved = self.misalignment(at, self.first["column"], columns, tiling.align, inner)
+        across = inner.apply("sub", inner.apply("mul", piece, count), moved)
+        column = inner.apply("add", self.first["column"], across)
+        body += [ir.Declare(array) for array in self.stored.values()]
+
+        def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
+            b = collector(out, hint="at")
+            here = b.apply("add", column, k)
+            there = b.apply("add", b.apply("add", across, k), tiling.align - 1)
+            misalignment = b.apply("add", row, self.misalignment(here, self.first[axis], rows, count, b))
+            out += TransposedPoint(self, {axis: at, "column": here}, (there, misalignment, piece), k, out).copy()
+
+        def one(k: ir.Expr, out: list[ir.Stmt]) -> None:
+            b = collector(out)
+            for (field, _), array in self.stored.items():
+                there = tuple({axis: at, "column": b.apply("add", column, k)}[a] for a in domain.axes)
+                out.append(ir.Write(field, b.bind(ir.Load(array, (k,), array.type)), there))
+
+        body += self.each_lane(lane)
+        point = tuple({axis: at, "column": column}[a] for a in domain.axes)
+        whole = tuple(ir.Wide(field, array, False, point, element) for (field, element), array in self.stored.items())
+        test = collector(body)
+        inside = test.apply("and", test.apply("ge", column, 0), test.apply("le", column, columns - count))
+        body.append(ir.If(inside, whole, self.each_lane(one)))
+        out.append(
+            ir.If(b.apply("and", b.apply("lt", row, self.tiling.step(axis)), b.apply("lt", at, rows)), tuple(body))
+        )
+
+
+def suits_words(kernel: Kernel) -> bool:
+    """Whether all accesses are transposed reads and writes of planes whose elements have one size below a word."""
+    fields, reads = (
+        involved(kernel),
+        [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)],
+    )
+    small = len({f.type.storage.bits for f in fields}) == 1 and max(f.type.storage.bits for f in fields) <= 16
+    flat = len(kernel.domain.shape) == 2 and kernel.domain.elements == max(f.type.planes for f in fields) == 1
+    alone = (
+        all(read in transposed(kernel) for read in reads) and not kernel.shared("constant") and not is_mirrored(kernel)
+    )
+    return small and flat and alone and not kernel.shared_memory

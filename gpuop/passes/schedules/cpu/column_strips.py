@@ -4,19 +4,179 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
+from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
-from gpuop.ir.borders import Coordinate, place
-from gpuop.ir.build import collector, constant
+from gpuop.ir.analysis.footprints import footprints
+from gpuop.ir.borders import Coordinate, inside, place
+from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.extents import extent, shown_extents
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.passes.instantiate import of_threads
-from gpuop.passes.schedules.cpu.circular_buffers import AxisPosition, CircularBuffer, CircularBuffers
-from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, counted
-from gpuop.passes.schedules.cpu.stage_leads import Border, Lead, Leads
-from gpuop.passes.schedules.cpu.stage_row import Columns, StageCopy, interleaved
+from gpuop.ir.visit import expressions
+from gpuop.passes.coarsening_factor import is_own
+from gpuop.passes.instantiate import indices_at, of_threads, own_point
+from gpuop.passes.schedules.cpu.circular_buffers import (
+    AxisPosition,
+    Border,
+    CircularBuffer,
+    CircularBuffers,
+    Lead,
+    Leads,
+)
+from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, InstanceWithLines, counted
+
+REGISTERS = 32  # vector registers
+Rows = tuple[
+    tuple[ir.Expr, ...], ir.Expr | None
+]  # indices into a buffer without the column, and a test that they lie inside
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a vector of a stage.
+
+    Attributes:
+        first: its first column, inside of the field.
+        lane: the number of a column of the vector.
+        wrapped: the distance of its columns in buffers from those in the field, where buffers go beyond the edges.
+        lines: the lines of fields at their edges.
+    """
+
+    first: ir.Expr
+    lane: ir.Expr
+    wrapped: ir.Expr | None
+    lines: EdgeLines | None
+
+
+class StageCopy:
+    """A stage at one of the rows that it computes together.
+
+    Attributes:
+        spots: its position along the axes of buffers other than columns.
+        slots: the indices of the new row of each intermediate.
+    """
+
+    def __init__(
+        self, buffers: CircularBuffers, lead: Lead, row: int, spots: Mapping[str, AxisPosition], head: list[ir.Stmt]
+    ) -> None:
+        self.buffers, self.lead, self.number, self.spots, self.head = buffers, lead, row, spots, collector(head)
+        self.slots = {p: buffers.fresh(self.head, buffers.of[p], spots) for p in lead.kernel.written if p in buffers.of}
+        self.rows: dict[tuple[ir.FieldParam, tuple[int, ...], str], Rows] = {}
+        at = {axis: partial(self.head.apply, "add", spot.wrapped) for axis, spot in spots.items()}
+        self.by_index = indices_at(lead.kernel, at, buffers.source)
+
+    def at(self, columns: Columns, out: list[ir.Stmt]) -> list[ir.Block]:
+        """The statements at a column."""
+        b, kernel = collector(out), self.lead.kernel
+        at = {"column": lambda away: b.apply("add", b.apply("add", columns.first, away), columns.lane)}
+        copier = _StageInstance(self, columns, indices_at(kernel, at, self.buffers.source) | self.by_index)
+        return [copier.stmt(stmt) for stmt in kernel.body]
+
+    def buffer_row(self, read: ir.Read, point: Mapping[str, ir.Expr], b: Builder) -> Rows:
+        """The indices of the row of a read in its buffer, for a coordinate `point` inside of the field."""
+        own = own_point(len(self.buffers.source.domain.shape))
+        coordinates = dict(zip(self.buffers.source.domain.axes, read.point or own, strict=True))
+        offsets = [e.offset for e in (coordinates[axis] for axis in self.spots) if isinstance(e, ir.Index)]
+        if len(offsets) < len(self.spots):
+            return self._buffer_row(read, coordinates, point, b)
+        key = read.field, tuple(offsets), read.border
+        if key not in self.rows:
+            self.rows[key] = self._buffer_row(read, coordinates, point, self.head)
+        return self.rows[key]
+
+    def _buffer_row(
+        self, read: ir.Read, coordinates: Mapping[str, ir.Expr], point: Mapping[str, ir.Expr], b: Builder
+    ) -> Rows:
+        buffers, buffer, index, tests = self.buffers, self.buffers.of[read.field], list[ir.Expr](), list[ir.Expr]()
+        for axis in self.spots:
+            at, test = self.place(axis, coordinates[axis], point[axis], read.border, b)
+            tests += [] if test is None else [test]
+            if axis == buffers.walk:
+                low = buffers.first - FARTHEST if buffers.wraps else 0
+                index.append(buffer.slot(b, at, low))
+            else:
+                index.append(b.apply("sub", at, ir.Ref(buffer.origin[axis])))
+        test = None if not tests else tests[0] if len(tests) == 1 else b.apply("and", *tests)
+        return tuple(index), test
+
+    def place(self, axis: str, arg: ir.Expr, point: ir.Expr, border: str, b: Builder) -> tuple[ir.Expr, ir.Expr | None]:
+        """A coordinate of a read in a buffer, and a test that it is inside where the border fills.
+
+        Args:
+            arg: the coordinate, as the stage has it.
+            point: its value inside of the field.
+        """
+        spot, n = self.spots[axis], self.buffers.source.domain.extent(axis)
+        is_index = isinstance(arg, ir.Index)
+        away = arg.offset if isinstance(arg, ir.Index) else 0
+        if self.buffers.wraps:
+            at = b.apply("add", spot.at, away if is_index else b.apply("sub", point, spot.wrapped))
+            return at, None
+        at = b.apply("add", spot.at, away) if is_index else point
+        low, high = (spot.low + away, spot.high + away) if is_index else (None, None)
+        where = Coordinate(at, extent(self.buffers.source, axis), n, low, high)
+        test = inside(b, where) if border == "fill" else None
+        return place(b, where, "clamp" if border == "fill" else border), test
+
+
+FARTHEST = 1 << 10  # upper limit of the rows before the first one that are read
+
+
+class _StageInstance(InstanceWithLines):
+    def __init__(self, copy: StageCopy, columns: Columns, by_index: dict[ir.Index, ir.Expr]) -> None:
+        super().__init__(copy.lead.kernel, by_index, copy.number, columns.lines)
+        self.place, self.columns, self.buffers = copy, columns, copy.buffers.of
+
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Read) and is_own(expr.field) and expr.border == "unchecked":
+            expr = replace(expr, border="clamp")  # rows outside are computed too
+        return super().expr(expr)
+
+    def loaded(self, read: ir.Read, loc: Loc | None, out: list[ir.Stmt]) -> ir.Expr | None:
+        if read.field not in self.buffers:
+            return super().loaded(read, loc, out)
+        b, buffer, axes = collector(out, loc), self.buffers[read.field], self.place.buffers.source.domain.axes
+        point = dict(zip(axes, map(self.expr, read.point or own_point(len(axes))), strict=True))
+        rows, inner = self.place.buffer_row(read, point, b)
+        at = self.column(point["column"], buffer, b)
+        lanes: list[ir.Expr] = [b.bind(ir.Load(array, (*rows, at), array.type)) for array in buffer.arrays]
+        if inner is not None and read.fill is not None:
+            lanes = [b.apply("choose", inner, lane, read.fill) for lane in lanes]
+        return b.pack(lanes)
+
+    def column(self, at: ir.Expr, buffer: CircularBuffer, b: Builder) -> ir.Expr:
+        """The index of a column in a buffer."""
+        index = b.apply("sub", at, ir.Ref(buffer.origin["column"]))
+        return index if self.columns.wrapped is None else b.apply("add", index, self.columns.wrapped)
+
+    def written(self, write: ir.Write) -> ir.Block:
+        if write.field not in self.buffers:
+            return super().written(write)
+        out, buffer = list[ir.Stmt](), self.buffers[write.field]
+        b = collector(out, write.loc)
+        at = self.column(self.by_index[ir.Index("global", "column")], buffer, b)
+        values = b.lanes(self.expr(write.value))
+        slots = self.place.slots[write.field]
+        stores = (ir.Store(a, (*slots, at), v, write.loc) for a, v in zip(buffer.arrays, values, strict=True))
+        return (*out, *stores)
+
+
+def shares_rows(stage: Kernel) -> bool:
+    """Whether neighbouring rows of a stage read common rows."""
+    return any(f is not None and len(f.low) > 1 and f.high[-2] > f.low[-2] for f in footprints(stage).values())
+
+
+def interleaved(stage: Kernel, copies: list[StageCopy]) -> list[list[StageCopy]]:
+    """The groups of rows whose statements are interleaved: all rows, or each by itself where they share no loads and multiply much.
+
+    Compilers compute the products of all interleaved rows before the first sum, and registers would not hold them.
+    """
+    products = sum(isinstance(e, ir.Apply) and e.op in ("mul", "fma") for e in expressions(stage.body))
+    separate = products * len(copies) > REGISTERS and not shares_rows(stage)
+    return [[copy] for copy in copies] if separate else [copies]
 
 
 class ColumnStrips:

@@ -34,9 +34,8 @@ from gpuop.passes.coarsening_factor import MOST_VALUES
 from gpuop.passes.instantiate import without_tables
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
-from gpuop.passes.schedules.cpu.column_strips import ColumnStrips, even_width
-from gpuop.passes.schedules.cpu.stage_leads import Border, Leads, leads
-from gpuop.passes.schedules.cpu.stage_row import shares_rows
+from gpuop.passes.schedules.cpu.circular_buffers import Border, Leads, leads
+from gpuop.passes.schedules.cpu.column_strips import ColumnStrips, even_width, shares_rows
 from gpuop.passes.schedules.cpu.vector_rows import MOST_ROWS, refused_joining
 from gpuop.passes.vectorization_legality import doubles, obstacle
 

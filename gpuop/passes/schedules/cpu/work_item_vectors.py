@@ -15,26 +15,242 @@ threads, as in products of matrices, stay in registers. Operations keep their or
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
+from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Block, Comment, Declare, Expr, For, Index, Let, Load, Ref, Stmt, Store, Var
-from gpuop.ir.types import INT, Shape, Type
-from gpuop.ir.visit import changed, expressions, walk
-from gpuop.passes.coarsening_factor import MOST_VALUES, refused_layouts
-from gpuop.passes.instantiate import Instance, of_threads, positions
+from gpuop.ir.types import HALF, INT, Shape, Type
+from gpuop.ir.visit import bound, changed, expressions, loop_values, walk, walk_expr
+from gpuop.passes.coarsening_factor import MOST_VALUES, is_own, refused_layouts
+from gpuop.passes.instantiate import Instance, of_threads, own_point, positions
+from gpuop.passes.lane_numbers import LaneAnalysis, LaneNumbers
+from gpuop.passes.ranges import Ranges
 from gpuop.passes.schedules.common.method import Method, Parameters
-from gpuop.passes.schedules.cpu.group_regions import (
-    GroupPart,
-    common_to_parts,
-    live_between,
-    obstacle_of_group,
-    parts_of,
-    touched,
-)
 from gpuop.passes.vectorization_legality import doubles, halves
+
+COLUMN, ROW = ir.Index("local", "column"), ir.Index("local", "row")
+LIMITED = ("unchecked", "clamp", "fill")  # borders through which neighbours read neighbours, within limits
+NEIGHBOURS = tuple(range(16))  # the lanes of the longest vectors
+
+
+@dataclass
+class GroupPart:
+    """Statements that the first `lanes` threads of each row run without a barrier between them."""
+
+    lanes: int
+    body: list[ir.Stmt] = field(default_factory=list)
+
+
+def parts_of(kernel: Kernel) -> list[GroupPart]:
+    """The parts, in order, without the statements that are common to all."""
+    width, common = kernel.work_group[-1], set(common_to_parts(kernel))
+    conditions = {stmt.var: stmt.value for stmt in common if isinstance(stmt, ir.Let)}
+    parts: list[GroupPart] = []
+    comments: list[ir.Stmt] = []
+    waits = True
+    for stmt in kernel.body:
+        if isinstance(stmt, ir.Barrier):
+            waits = True
+        elif isinstance(stmt, ir.Comment):
+            comments.append(stmt)
+        elif not isinstance(stmt, ir.Declare) and stmt not in common:
+            lanes = _lanes(stmt, conditions) if isinstance(stmt, ir.If) and not stmt.orelse else 0
+            if waits or parts[-1].lanes != (lanes or width):
+                parts.append(GroupPart(lanes or width))
+            parts[-1].body += [*comments, *(stmt.then if isinstance(stmt, ir.If) and lanes else (stmt,))]
+            comments, waits = [], False
+    return parts
+
+
+def _lanes(stmt: ir.If, conditions: dict[ir.Var, ir.Expr]) -> int:
+    """The number of threads of a row, from the first one on, that run a branch; 0 where the condition is another one."""
+    match conditions.get(stmt.cond.var) if isinstance(stmt.cond, ir.Ref) else None:
+        case ir.Apply(op="lt", args=(ir.Index() as index, ir.Const(value=count))) if index == COLUMN:
+            return max(int(count), 0)
+        case ir.Apply(op="eq", args=(ir.Index() as index, ir.Const(value=0))) if index == COLUMN:
+            return 1
+    return 0
+
+
+def common_to_parts(kernel: Kernel) -> list[ir.Stmt]:
+    """Values that depend on the number of the thread alone: each part recomputes those that it needs."""
+    common: dict[ir.Var, ir.Stmt] = {}
+    for stmt in kernel.body:
+        if isinstance(stmt, ir.Let) and not stmt.var.mutable:
+            sources = [e for e in expressions((stmt,)) if isinstance(e, (ir.Ref, ir.Load, ir.Read))]
+            if all(_is_common(e, common) for e in sources):
+                common[stmt.var] = stmt
+    return list(common.values())
+
+
+def _is_common(expr: ir.Expr, common: Iterable[ir.Var]) -> bool:
+    return expr.var in common if isinstance(expr, ir.Ref) else isinstance(expr, ir.Read) and not is_own(expr.field)
+
+
+def touched(block: Iterable[ir.Stmt]) -> set[ir.Var]:
+    """The variables that statements use or change."""
+    body = tuple(block)
+    result = {e.var for e in expressions(body) if isinstance(e, ir.Ref)}
+    return result | {var for var in changed(body) if isinstance(var, ir.Var)}
+
+
+def live_between(kernel: Kernel) -> list[ir.Var]:
+    """The variables that one part defines and a later one uses, in order."""
+    parts = parts_of(kernel)
+    defined = [{var for var in bound(tuple(part.body)) if isinstance(var, ir.Var)} for part in parts]
+    needed = [touched(part.body) for part in parts]
+    crossing = {var for k, m in enumerate(defined) for n in needed[k + 1 :] for var in m & n}
+    return [stmt.var for stmt in walk(kernel.body) if isinstance(stmt, ir.Let) and stmt.var in crossing]
+
+
+# --- may its threads be lanes -----------------------------------------------------------------------------------------
+
+
+def obstacle_of_group(kernel: Kernel) -> str:
+    """Return the reason why the threads of a row of a work-group cannot be lanes; empty where they can."""
+    assert kernel.target is not None
+    if not any(isinstance(stmt, (ir.Barrier, ir.For)) for stmt in kernel.body):
+        return "its threads neither wait for one another nor have loops"
+    group, lanes = kernel.work_group, kernel.target.vector_length
+    if group[0] > 1 or group[-1] % lanes or kernel.domain.extent("column") % group[-1]:
+        return "rows of its work-groups are no vectors"
+    return _memory_obstacle(kernel) or next(filter(None, map(_Lanes(kernel).obstacle, parts_of(kernel))), "")
+
+
+def _memory_obstacle(kernel: Kernel) -> str:
+    """Return the reason why local memory, arrays of threads, or values between parts rule out lanes; empty where none does."""
+    shared, own = kernel.shared("local"), kernel.shared("private")
+    arrays = [stmt for stmt in walk(kernel.body) if isinstance(stmt, ir.Declare) and stmt.array.space == "private"]
+    if len(arrays) > len(own) or (own and len(parts_of(kernel)) > 1):
+        return "it has arrays"
+    numbers = [*(stmt.array.type for stmt in (*shared, *own)), *(var.type for var in live_between(kernel))]
+    if any(type_.kind == "b" or type_.lanes > 1 or type_.dtype is HALF for type_ in numbers):
+        return "it keeps what is no number"
+    indices = {
+        e for e in expressions(kernel.body) if isinstance(e, ir.Index) and e.kind not in ("global", "global_size")
+    }
+    if any(e.axis == "column" and e.kind not in ("local", "group") for e in indices):
+        return "it can tell its work-groups"
+    return _row_obstacle(kernel, {stmt.array for stmt in shared}, indices) if shared else ""
+
+
+def _row_obstacle(kernel: Kernel, shared: set[ir.Array], indices: set[ir.Index]) -> str:
+    """Return the reason why the local memory of rows of threads cannot be private to a thread; empty where it can."""
+    rows = 2 if kernel.work_group[1] > 1 else 1
+    if any(array.volatile or not rows <= len(array.shape) <= 2 for array in shared):
+        return "its local memory has no row for each row of threads"
+    places = [e.index for e in expressions(kernel.body) if isinstance(e, ir.Load) and e.memory in shared]
+    places += [stmt.index for stmt in walk(kernel.body) if isinstance(stmt, ir.Store) and stmt.memory in shared]
+    if any(len(index) > 1 and index[0] != ROW for index in places):
+        return "rows of threads use the memory of others"
+    if sum(e == ROW for e in expressions(kernel.body)) > len(places):
+        return "threads know their row in a work-group"
+    return "" if all(e.axis == "column" for e in indices - {ROW}) else "it can tell its work-groups"
+
+
+class _Lanes(LaneAnalysis):
+    """The integers of a row of threads, as lanes of vectors."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.width, self.open = kernel.work_group[-1], bool(kernel.named)
+        self.differing: dict[ir.Var, ir.Ref] = {}
+        super().__init__(self.differing)
+        self.note(tuple(common_to_parts(kernel)))
+        self.ranges = Ranges(kernel)
+        for stmt in walk(kernel.body):
+            self.ranges.meet(stmt)
+
+    def find(self, expr: ir.Expr) -> LaneNumbers | None:
+        return LaneNumbers(expr, NEIGHBOURS) if self.is_column(expr) else super().find(expr)
+
+    def same(self, atom: ir.Expr) -> bool:
+        return not self.is_column(atom) and super().same(atom)
+
+    @staticmethod
+    def is_column(expr: ir.Expr) -> bool:
+        return isinstance(expr, ir.Index) and expr.axis == "column" and expr.kind in ("local", "global")
+
+    def note(self, block: ir.Block) -> None:
+        """Record the variables that statements define."""
+        for stmt in walk(block):
+            if isinstance(stmt, ir.Let):
+                numbers = None if stmt.var.mutable else self.find(stmt.value)
+                if numbers is not None:
+                    self.of[stmt.var] = numbers
+                elif stmt.var.mutable or not all(map(self.is_alike, walk_expr(stmt.value))):
+                    self.differing[stmt.var] = ir.Ref(stmt.var)
+
+    def is_alike(self, expr: ir.Expr) -> bool:
+        return self.same(expr) and not (isinstance(expr, ir.Read) and expr.point is None and is_own(expr.field))
+
+    def is_alike_loop(self, stmt: ir.For) -> bool:
+        """Whether a loop iterates equally often for all lanes, where extents that are arguments bound it."""
+        return self.open and all(map(self.same, (stmt.start, stmt.stop, stmt.step)))
+
+    def obstacle(self, part: GroupPart) -> str:
+        """Return the reason why a part cannot be in vectors; empty where it can."""
+        body = tuple(part.body)
+        for stmt in walk(body):
+            match stmt:
+                case ir.Write() if part.lanes > 1 and stmt not in body:
+                    return "its threads write side by side, in turns or under conditions"
+                case ir.For() if loop_values(stmt) is None and not self.is_alike_loop(stmt):
+                    return "the turns of its loops differ between threads"
+                case ir.Store(memory=ir.Array(space="private")):
+                    pass
+                case ir.Store(index=index) if part.lanes > 1 and (stmt not in body or self.same(index[-1])):
+                    return "its threads write to the same place"
+                case ir.If() if any(
+                    isinstance(e, (ir.Read, ir.Load, ir.Store)) for e in (*expressions((stmt,)), *walk((stmt,)))
+                ):
+                    return "its threads use memory under conditions"
+                case ir.Let() | ir.Assign() | ir.Write() | ir.For() | ir.If() | ir.Store() | ir.Comment():
+                    pass
+                case _:
+                    return f"it has {type(stmt).__name__.lower()}s"
+        self.note(body)
+        if part.lanes & (part.lanes - 1) or part.lanes > self.width:
+            return "its threads are no whole vectors"
+        exprs = list(expressions(body)) if part.lanes > 1 else []
+        stores = [stmt for stmt in walk(body) if isinstance(stmt, ir.Store)]
+        places = [(e.memory, e.index) for e in exprs if isinstance(e, ir.Load)] + [(s.memory, s.index) for s in stores]
+        writes = [stmt for stmt in body if isinstance(stmt, ir.Write)] if part.lanes > 1 else []
+        if not all(map(self.is_whole, writes)):
+            return "its threads write at places that are no neighbours, or may not be there"
+        whole = all(self.are_whole(*place) for place in places) and all(map(self.is_vector, exprs))
+        return "" if whole else "its threads read at places that are no neighbours"
+
+    def is_whole(self, write: ir.Write) -> bool:
+        """Whether all lanes write to neighbours that are known to be inside."""
+        shape = write.field.type.field_shape
+        point = own_point(len(shape)) if write.point is None else write.point
+        inside = all(low >= 0 and high < n for (low, high), n in zip(map(self.ranges.range, point), shape, strict=True))
+        return inside and (write.element is None or self.same(write.element)) and self.are_neighbours(point, False)
+
+    def are_whole(self, memory: ir.Array | ir.FieldParam, index: tuple[ir.Expr, ...]) -> bool:
+        """Whether lanes use neighbours of shared memory, or the same index of private arrays."""
+        if isinstance(memory, ir.Array) and memory.space == "private":
+            return all(map(self.same, index))
+        return self.are_neighbours(index, False)
+
+    def is_vector(self, expr: ir.Expr) -> bool:
+        """Whether the lanes read the same point of a field, or neighbours."""
+        if not isinstance(expr, ir.Read) or not is_own(expr.field) or expr.point is None:
+            return not (isinstance(expr, ir.Read) and expr.point is None and is_own(expr.field))
+        inside = expr.border in LIMITED or all(map(self.same, expr.point))
+        return inside and (expr.element is None or self.same(expr.element)) and self.are_neighbours(expr.point, True)
+
+    def are_neighbours(self, index: tuple[ir.Expr, ...], limited: bool) -> bool:
+        *outer, last = index
+        numbers = self.find(last)
+        is_valid = (
+            self.same(last) if numbers is None else numbers.are_neighbours and (limited or not numbers.are_limited)
+        )
+        return is_valid and all(map(self.same, outer))
+
 
 HIGHEST, GROUPS = 64, 128  # most rows of a work-group, and least groups, where it gets more rows than the user gave it
 VECTORS = (2, 4, 1)  # interleaved vectors, against the latency of operations, the best guess first
@@ -59,7 +275,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     assert kernel.target is not None
     most = kernel.work_group[-1] // kernel.target.vector_length
     least = most if kernel.shared("private") else 1  # arrays in registers: no loop goes around them
-    values = sum(isinstance(stmt, Let) for stmt in walk(kernel.body))
+    values = sum(isinstance(stmt, ir.Let) for stmt in walk(kernel.body))
     return tuple({"vectors": n} for n in VECTORS if least <= n <= most and n * values <= MOST_VALUES)
 
 
@@ -96,74 +312,76 @@ class _WorkItemVectors:
         for stmt in kernel.shared("private"):
             self.own[stmt.array] = replace(stmt.array, shape=(*stmt.array.extents, self.width))
         live = live_between(kernel)
-        self.spilled = {var: Array(f"{var.hint}_kept", var.type, (self.width,)) for var in live}
+        self.spilled = {var: ir.Array(f"{var.hint}_kept", var.type, (self.width,)) for var in live}
 
     def kernel(self) -> Kernel:
         source, domain = self.source, self.source.domain
-        out: list[Stmt] = [Comment(f"the {self.width} threads of a row of a work-group, in vectors of {self.lanes}")]
-        out += map(Declare, (*self.own.values(), *self.spilled.values()))
+        out: list[ir.Stmt] = [
+            ir.Comment(f"the {self.width} threads of a row of a work-group, in vectors of {self.lanes}")
+        ]
+        out += map(ir.Declare, (*self.own.values(), *self.spilled.values()))
         for number, part in enumerate(self.parts):
-            later = set[Var]().union(*(touched(other.body) for other in self.parts[number + 1 :]))
+            later = set[ir.Var]().union(*(touched(other.body) for other in self.parts[number + 1 :]))
             out += self.part(part, later)
         shape = Shape(*domain.shape[:-1], domain.extent("column") // self.width)
         group, per_thread = Shape(1, self.height(tuple(out)), 1), Shape(*(1 for _ in shape[:-1]), self.width)
         return of_threads(source, shape, tuple(out), group=group, per_thread=per_thread)
 
-    def height(self, body: Block) -> int:
+    def height(self, body: ir.Block) -> int:
         """The rows of a work-group: more where there are many and no thread knows its group, since groups take time to start."""
         rows, height = self.source.domain.extent("row"), self.source.work_group[1]
-        kinds = {e.kind for e in expressions(body) if isinstance(e, Index) and e.axis == "row"}
+        kinds = {e.kind for e in expressions(body) if isinstance(e, ir.Index) and e.axis == "row"}
         knows_row = not kinds <= {"global", "global_size"}
         while not knows_row and not self.source.named and height < HIGHEST and rows >= 2 * height * GROUPS:
             height *= 2
         return height
 
-    def part(self, part: GroupPart, later: set[Var]) -> Block:
+    def part(self, part: GroupPart, later: set[ir.Var]) -> ir.Block:
         """The statements of a part for all of its lanes; variables that later parts use are spilled to arrays."""
         zero, one = constant(0, INT), constant(1, INT)
         if part.lanes == 1:
             return self.together(part, later, [zero])
         width = min(part.lanes, self.lanes)
         interleaved = min(part.lanes // width, self.vectors)
-        vector, lane = Var("vector", Type(INT)), Var("lane", Type(INT))
-        head, inner = list[Stmt](), list[Stmt]()
+        vector, lane = ir.Var("vector", Type(INT)), ir.Var("lane", Type(INT))
+        head, inner = list[ir.Stmt](), list[ir.Stmt]()
         b, c = collector(head), collector(inner)
         count = part.lanes // interleaved // width
-        first = b.apply("mul", Ref(vector), interleaved * width) if count > 1 else zero
-        columns = [c.apply("add", b.apply("add", first, k * width), Ref(lane)) for k in range(interleaved)]
+        first = b.apply("mul", ir.Ref(vector), interleaved * width) if count > 1 else zero
+        columns = [c.apply("add", b.apply("add", first, k * width), ir.Ref(lane)) for k in range(interleaved)]
         body = (*inner, *self.together(part, later, columns))
-        lanes = (*head, For(lane, zero, constant(width, INT), one, body, lanes=True))
-        return (For(vector, zero, constant(count, INT), one, lanes),) if count > 1 else lanes
+        lanes = (*head, ir.For(lane, zero, constant(width, INT), one, body, lanes=True))
+        return (ir.For(vector, zero, constant(count, INT), one, lanes),) if count > 1 else lanes
 
-    def together(self, part: GroupPart, later: set[Var], columns: list[Expr]) -> Block:
+    def together(self, part: GroupPart, later: set[ir.Var], columns: list[ir.Expr]) -> ir.Block:
         """The statements of a part at some lanes of a row, interleaved."""
         body = (*self.common, *part.body)
-        defined = {stmt.var for stmt in walk(body) if isinstance(stmt, (Let, For))}
+        defined = {stmt.var for stmt in walk(body) if isinstance(stmt, (ir.Let, ir.For))}
         loads = [var for var in self.spilled if var not in defined and var in touched(part.body)]
         spills = [var for var in self.spilled if var in later and (var in defined or var in changed(tuple(part.body)))]
-        out = list[Stmt]()
+        out = list[ir.Stmt]()
         copies = [_Lane(self, column, out) for column in columns]
         for var in loads:
             for copy in copies:
-                out.append(Let(copy.vars[var], Load(self.spilled[var], (copy.column,), var.type)))
+                out.append(ir.Let(copy.vars[var], ir.Load(self.spilled[var], (copy.column,), var.type)))
         out += _interleaved(copies, body)
         for var in spills:
-            out += [Store(self.spilled[var], (copy.column,), Ref(copy.vars[var])) for copy in copies]
+            out += [ir.Store(self.spilled[var], (copy.column,), ir.Ref(copy.vars[var])) for copy in copies]
         return tuple(out)
 
 
-def _interleaved(copies: list[_Lane], block: Block) -> Block:
+def _interleaved(copies: list[_Lane], block: ir.Block) -> ir.Block:
     """Interleave copies of statements, in common loops."""
-    out: list[Stmt] = []
+    out: list[ir.Stmt] = []
     for stmt in block:
-        if isinstance(stmt, For):
+        if isinstance(stmt, ir.For):
             for copy in copies[1:]:
                 copy.vars[stmt.var] = copies[0].vars[stmt.var]
             var = copies[0].vars[stmt.var]
             start, stop, step = map(copies[0].expr, (stmt.start, stmt.stop, stmt.step))
             body = _interleaved(copies, stmt.body)
             out.append(replace(stmt, var=var, start=start, stop=stop, step=step, body=body))
-        elif isinstance(stmt, Comment):
+        elif isinstance(stmt, ir.Comment):
             out.append(stmt)
         else:
             for copy in copies:
@@ -174,12 +392,12 @@ def _interleaved(copies: list[_Lane], block: Block) -> Block:
 class _Lane(Instance):
     """Copies the statements for a thread of a row."""
 
-    def __init__(self, lanes: _WorkItemVectors, column: Expr, out: list[Stmt]) -> None:
+    def __init__(self, lanes: _WorkItemVectors, column: ir.Expr, out: list[ir.Stmt]) -> None:
         self.lanes, self.column = lanes, column
         source = lanes.source
         b = collector(out)
-        chunk = Index("global", "column")
-        by_index: dict[Index, Expr] = {}
+        chunk = ir.Index("global", "column")
+        by_index: dict[ir.Index, ir.Expr] = {}
         for index in positions(source):
             if index.kind == "global_size":
                 by_index[index] = extent(source, index.axis)
@@ -191,18 +409,18 @@ class _Lane(Instance):
         super().__init__(source, by_index)
         self.arrays.update(lanes.own)
 
-    def expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Load) and isinstance(expr.memory, Array):
+    def expr(self, expr: ir.Expr) -> ir.Expr:
+        if isinstance(expr, ir.Load) and isinstance(expr.memory, ir.Array):
             expr = replace(expr, index=self.place(expr.memory, expr.index))
         return super().expr(expr)
 
-    def stmt(self, stmt: Stmt) -> Block:
-        if isinstance(stmt, Store) and isinstance(stmt.memory, Array):
+    def stmt(self, stmt: ir.Stmt) -> ir.Block:
+        if isinstance(stmt, ir.Store) and isinstance(stmt.memory, ir.Array):
             stmt = replace(stmt, index=self.place(stmt.memory, stmt.index))
         return super().stmt(stmt)
 
-    def place(self, array: Array, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def place(self, array: ir.Array, index: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
         """The index in the private array that stands for local memory, or for a private array of each thread of a row."""
         if array.space == "private":
-            return (*index, Index("local", "column"))
+            return (*index, ir.Index("local", "column"))
         return index[-1:] if array in self.lanes.own else index

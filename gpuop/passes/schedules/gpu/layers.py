@@ -31,8 +31,8 @@ from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.register_windows import reads_beside, windows_of
 from gpuop.passes.schedules.gpu.ghost_points import refused_stages
 from gpuop.passes.schedules.gpu.halo_exchange import around, group_of, nbytes
-from gpuop.passes.schedules.gpu.interior import roll_kernel
 from gpuop.passes.schedules.gpu.roll import computed_values, registers, unfit
+from gpuop.passes.schedules.gpu.roll_kernel import roll_kernel
 
 LAYERS = (128, 64)  # layers that a thread walks
 WRITING, WIDTH = 256, 32  # threads of a work-group that write, and their number along columns

@@ -31,7 +31,7 @@ from gpuop.passes.schedules.common.grid_walk import Walk, power_of_two
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.register_windows import OWN, View, Window, Windows, refused_reads, windows_of
 from gpuop.passes.schedules.gpu.ghost_points import refused_stages
-from gpuop.passes.schedules.gpu.interior import roll_kernel
+from gpuop.passes.schedules.gpu.roll_kernel import roll_kernel
 
 ROWS = (64, 32, 16, 8)  # rows that a thread walks
 GROUP = 128  # threads of a work-group

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
 
+from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
-from gpuop.ir.build import collector, constant
+from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.types import INT, Type
-from gpuop.passes.coarsening_factor import places
-from gpuop.passes.schedules.common.grid_walk import TOP, RowLoads, Walk, name_of, numbered
-from gpuop.passes.schedules.common.register_windows import View, windows_of
+from gpuop.ir.thread_grid import Domain
+from gpuop.ir.types import INT, Shape, Type
+from gpuop.passes.coarsening_factor import elements, places
+from gpuop.passes.instantiate import Instance, of_threads
+from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, RowLoads, Walk, name_of, numbered
+from gpuop.passes.schedules.common.register_windows import Span, View, Windows, is_placed, windows_of
 from gpuop.passes.schedules.gpu.ghost_points import GhostPoints
-from gpuop.passes.schedules.gpu.halo_exchange import WRITES, HaloExchange
-from gpuop.passes.schedules.gpu.stage_point import StagePoint, StagePosition
+from gpuop.passes.schedules.gpu.halo_exchange import WRITES, HaloExchange, positioned
 
 UNROLLED = 2  # unroll factor of threads that exchange halos: registers change their names, and loads overlap
 
@@ -263,3 +267,149 @@ class RollKernel:
         out: list[ir.Stmt] = []
         test = collector(out).apply("lt", at, extent)
         return [*out, ir.If(test, tuple(body))]
+
+
+@dataclass(frozen=True)
+class StagePosition:
+    """The position of a point that a thread computes.
+
+    Attributes:
+        row: the row of the iteration.
+        behind: the number of rows between the iteration and one in which columns are aligned.
+        lane: the number of the column among those of the stage.
+        column: the distance of that column from the thread's first one.
+        at: the row of the grid.
+    """
+
+    row: ir.Expr
+    behind: ir.Expr
+    lane: ir.Expr
+    column: ir.Expr
+    at: ir.Expr
+
+
+class StagePoint(Instance):
+    """Copies the body of a stage for one point. Reads load from the arrays of views; writes store to the arrays of `stored`, or
+    to the views of later stages.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        number: int,
+        memory: tuple[Windows, RowLoads],
+        stored: dict[tuple[ir.FieldParam, ir.Expr], ir.Array],
+        place: StagePosition,
+        out: list[ir.Stmt],
+    ) -> None:
+        self.windows, self.loads = memory
+        super().__init__(self.windows.stages[number])
+        self.domain, self.number, self.stored, self.place = kernel.domain, number, stored, place
+        self.is_last = number == len(self.windows.stages) - 1
+        self.known, self.head = {self.windows.axis: place.at}, collector(out, hint="at")
+        if self.loads.walk.around is not None:
+            beside = self.loads.walk.beside
+            self.known[beside] = self.loads.across(self.head, beside)
+
+    def along(self, axis: str) -> ir.Expr:
+        """The coordinate of the point along an axis."""
+        if axis == "column" and axis not in self.known:
+            self.known[axis] = self.loads.column(self.head, self.place.column)
+        return self.known.get(axis, ir.Index("global", axis))
+
+    def position(self, index: ir.Index) -> ir.Expr:
+        if index.axis not in ir.GRID_AXES:
+            return index
+        extent = self.domain.extent(index.axis)
+        if index.kind == "global_size":
+            return constant(extent, INT)
+        at, walk = self.along(index.axis), self.loads.walk
+        outside = not walk.interior and (not self.is_last or walk.slack)
+        if outside and index.axis in self.known:  # a point outside is computed too, but its value is not used
+            at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
+        return self.head.apply("add", at, index.offset)
+
+    def loaded(self, read: ir.Read, loc: Loc | None, out: list[ir.Stmt]) -> ir.Expr | None:
+        if not is_placed(read):
+            return None
+        b = collector(out, loc)
+        loads = [b.bind(self.load(read, element, b)) for element in elements(read.field, read.element)]
+        return loads[0] if len(loads) == 1 else ir.Pack(tuple(loads), read.type)
+
+    def load(self, read: ir.Read, element: ir.Expr, b: Builder) -> ir.Load:
+        view, row, column = self.windows.view(self.number, read, element)
+        window, array = self.windows.by_view[view], self.loads.arrays[view]
+        slot = b.apply("add", self.place.row, row + self.windows.ahead[self.number] - window.rows[0])
+        behind = b.apply("add", b.apply("add", self.place.behind, slot), window.rows[0])
+        phase = self.loads.phase(b, view, behind)
+        place = b.apply("add", self.place.column, column - window.columns[0])
+        return ir.Load(array, (slot, b.apply("add", place, phase)), array.type)
+
+    def written(self, write: ir.Write) -> ir.Block:
+        """The stores of a write: to the array of one access, or to each view of an intermediate."""
+        if self.is_last and not self.stored:
+            return (replace(write, value=self.expr(write.value), point=tuple(map(self.along, self.domain.axes))),)
+        out: list[ir.Stmt] = []
+        b = collector(out, write.loc)
+        values = b.lanes(self.expr(write.value))
+        for element, value in zip(elements(write.field, write.element), values, strict=True):
+            if self.is_last:
+                out.append(ir.Store(self.stored[write.field, element], (self.place.lane,), value, write.loc))
+                continue
+            for view in self.windows.views(self.number):
+                if (view.field, view.element) == (write.field, element) and not view.shared:
+                    slot = b.apply("add", self.place.row, self.windows.by_view[view].height - 1)
+                    out.append(ir.Store(self.loads.arrays[view], (slot, self.place.lane), value, write.loc))
+        return tuple(out)
+
+
+def roll_kernel(kernel: Kernel, walk: Walk, interior: Walk | None) -> Kernel:
+    """The kernel of threads that walk so; warps in the interior have another walk, if there is one."""
+    rolling = RollKernel(kernel, walk)
+    domain, head = positioned(kernel, walk, rolling.windows) if walk.around is not None else _positioned(kernel, walk)
+    head.insert(0, ir.Comment(_title(kernel, walk)))
+    body = rolling.body()
+    if interior is not None:
+        inner = RollKernel(kernel, interior)
+        test = _is_interior(inner, collector(head))
+        body = (ir.If(test, (ir.Comment("interior"), *inner.body()), body),)
+    return of_threads(kernel, domain.shape, (*head, *body), group=walk.group, intermediates=())
+
+
+def _positioned(kernel: Kernel, walk: Walk) -> tuple[Domain, list[ir.Stmt]]:
+    """The grid of threads, and the first column and row of a thread."""
+    domain, firsts = kernel.domain, {FIRST: ("column", walk.columns), TOP: (walk.axis, walk.rows)}
+    counts, head = dict(firsts.values()), list[ir.Stmt]()
+    reached = {axis: domain.extent(axis) + walk.slack * (axis == "column") for axis in domain.axes}
+    for var, (axis, count) in firsts.items():
+        if count > 1 or var is TOP:
+            head.append(ir.Let(var, ir.Apply("mul", (ir.Index("global", axis), constant(count, INT)), var.type)))
+    return Domain(Shape(-(-n // counts.get(axis, 1)) for axis, n in reached.items()), domain.elements), head
+
+
+def _title(kernel: Kernel, walk: Walk) -> str:
+    points = "x".join(map(str, kernel.domain.shape)) + " words" * kernel.packed
+    turn = f", {walk.turn} at a time" if walk.turn > 1 else ""
+    return f"{walk.columns} column{'s' * (walk.columns > 1)} and {walk.rows} {walk.axis}s of {points}{turn}"
+
+
+def _is_interior(rolling: RollKernel, b: Builder) -> ir.Expr:
+    """The test whether all that the threads of a warp read and write is inside; the same for all of them, against divergence."""
+    walk, by_view, domain = rolling.walk, rolling.windows.by_view, rolling.source.domain
+    rows = _joined([(w.rows[0] - rolling.warm, w.rows[1] + walk.rows - 1) for w in by_view.values()])
+    tests: list[tuple[ir.Expr, Span, str]] = [(ir.Ref(TOP), rows, walk.axis)]
+    lane = b.apply("and", ir.Index("local", "column"), walk.warp - 1)
+    first = b.apply("sub", rolling.loads.column(b, 0), b.apply("mul", lane, walk.columns))
+    left, right = zip(*(walk.reach(window.columns) for window in by_view.values()), strict=True)
+    tests.append((first, (-max(left) - walk.shift, walk.warp * walk.columns - 1 + max(right)), "column"))
+    for n, axis in enumerate(domain.axes[:-1]):
+        if axis != walk.axis:
+            tests.append((ir.Index("global", axis), _joined([(view.across[n],) * 2 for view in by_view]), axis))
+    inside = [b.apply("ge", at, -low) for at, (low, _), _ in tests if low]
+    inside += [b.apply("le", at, domain.extent(axis) - 1 - high) for at, (_, high), axis in tests if high]
+    return reduce(lambda one, other: b.apply("and", one, other), inside)
+
+
+def _joined(spans: list[Span]) -> Span:
+    """The least span that contains all of them, and 0."""
+    return min(0, *(low for low, _ in spans)), max(0, *(high for _, high in spans))

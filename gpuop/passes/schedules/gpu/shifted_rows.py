@@ -24,7 +24,7 @@ from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import expressions, walk
+from gpuop.ir.visit import Copier, expressions, walk, walk_expr
 from gpuop.passes.coarsen import COLUMN, Coarsening
 from gpuop.passes.coarsening_factor import (
     ACCESS,
@@ -42,8 +42,30 @@ from gpuop.passes.schedules.common.grid_walk import numbered
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.register_windows import Span, refused_reads
-from gpuop.passes.schedules.common.row_invariants import RowValues
 from gpuop.passes.schedules.common.row_parts import RowPart, parts_of_rows
+
+
+class RowValues(Copier):
+    """Copies the statements that compute such values, to go before those of the points."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.invariant_vars: set[ir.Var] = set()
+        invariants = []
+        for stmt in kernel.body:
+            if isinstance(stmt, ir.Let) and not stmt.var.mutable and self.has(stmt.value):
+                invariants.append(stmt)
+                self.invariant_vars.add(stmt.var)
+        super().__init__(tuple(invariants))
+
+    def has(self, expr: ir.Expr) -> bool:
+        """Whether an expression is the same for all points of a row."""
+        return all(map(self._has, walk_expr(expr)))
+
+    def _has(self, e: ir.Expr) -> bool:
+        if isinstance(e, ir.Ref):
+            return e.var in self.invariant_vars
+        return e.axis != "column" if isinstance(e, ir.Index) else not isinstance(e, (ir.Read, ir.Load))
+
 
 MOST_SIDES = 2  # nested conditions on rows whose branches get code of their own
 MOST_READS = 4  # reads of a point: with more, neighbours share loads, and caches serve them

@@ -1,7 +1,7 @@
 """Register windows of a strip of neighbouring points: each value is loaded once, several in one access.
 
 A group at an edge of the grid loads through borders, value by value. Its windows are right for all points inside of the grid;
-the values that it computes for points outside are corrected afterwards (`tile_edges.py`).
+the values that it computes for points outside are corrected afterwards (`tile_kernel.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import elements
 from gpuop.passes.schedules.common.grid_walk import numbered
 from gpuop.passes.schedules.gpu.tile_chain import NEAREST, WRAP, Rule, Span, TilePart, distance, loaded
-from gpuop.passes.schedules.gpu.tile_frame import Coordinates, Frame
-from gpuop.passes.schedules.gpu.tile_regions import MOST_HELD, Region
+from gpuop.passes.schedules.gpu.tile_regions import MOST_HELD, Coordinates, Frame, Region
 
 
 @dataclass(frozen=True)
