@@ -73,6 +73,8 @@ class Reducer:
 
     def _before(self, a: Any, b: Any) -> Any:
         """Return whether a is at least as extreme as b; NaN is more extreme than numbers, or less if it is left out."""
+        if self.held == "bool":  # by logic: NVIDIA's compilers extend some of the compared bytes by their sign
+            return ~a | b if self.name.endswith("min") else a | ~b
         ordered = a <= b if self.name.endswith("min") else a >= b
         if np.dtype(self.held).kind != "f":
             return ordered
@@ -111,10 +113,9 @@ def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
             held, result = wide if 8 * number.itemsize < FEWEST_BITS else "float64", "float32"
         operation, neutral = getattr(operator, OPERATIONS[name].name), OPERATIONS[name].neutral(BY_NUMPY[held])
         return Reducer(name, held, result, divisor=count * (name == "mean"), operation=operation, neutral=neutral)
-    held = "uint8" if dtype == "bool" else dtype
     if name in ("min", "max", "nanmin", "nanmax"):
-        return Reducer(name, held, result)
-    return Reducer(name, held, "int64", places="int32" if kind.array_shape.points < 2**31 else "int64")
+        return Reducer(name, "uint8" if dtype == "bool" else dtype, result)
+    return Reducer(name, dtype, "int64", places="int32" if kind.array_shape.points < 2**31 else "int64")
 
 
 @dataclass(frozen=True)
