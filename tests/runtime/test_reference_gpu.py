@@ -213,6 +213,22 @@ def test_races_of_programs_are_reported_with_their_line() -> None:
 
 
 @gp.operator
+def agreeing(f):
+    """Threads write equal values, and each reads its own: in any order it is that one."""
+    _localThreads(64)
+    largest = _local(_floatArray(2))
+    largest[_localColumn % 2] = 7
+    return largest[_localColumn % 2] + _readTensor(f)
+
+
+@pytest.mark.parametrize("name", ["reference", "reference:gpu", "reference:sm_90", "reference:sm_75"])
+def test_equal_values_are_no_race_for_those_that_wrote_them(name: str) -> None:
+    x = np.arange(128, dtype="f4")
+    with gp.use_device(name, checked=True):
+        np.testing.assert_array_equal(agreeing(gp.ScalarField(x)).numpy(), x + 7)
+
+
+@gp.operator
 def asserting(f):
     _assert(_readTensor(f) < 60, "small")
     return _readTensor(f)

@@ -84,7 +84,7 @@ class CheckedMemory(ArrayMemory):
         for k, value in enumerate(values):
             cells, keep = self.flat(field, point, np.asarray(k) if element is None else element, active)
             access = self.access(cells, keep, "global")
-            self.put(field, history, access, [self.fields[field].reshape(-1)], [self.all(value)[keep]])
+            self.check(field, history.put(access, [self.fields[field].reshape(-1)], [self.all(value)[keep]]))
 
     # --- arrays -------------------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class CheckedMemory(ArrayMemory):
             return
         lanes = [lane.reshape(-1) for lane in self.arrays[memory]]
         access = self.access(cells, active, "local")
-        self.put(memory, self.histories[memory], access, lanes, [self.all(v)[active] for v in values])
+        self.check(memory, self.histories[memory].put(access, lanes, [self.all(v)[active] for v in values]))
 
     def atomic(
         self,
@@ -166,26 +166,10 @@ class CheckedMemory(ArrayMemory):
         phase = self.phases[fence][member]
         return MemoryAccess(cells[keep], self.number[keep], self.where.first + member, phase, self.say.line)
 
-    def put(
-        self, memory: Array | FieldParam, history: History, access: MemoryAccess, lanes: Lanes, values: Lanes
-    ) -> None:
-        """Write a value for each access, and check whether other threads write others."""
-        before = [lane[access.cell] for lane in lanes]
-        for lane, value in zip(lanes, values, strict=True):
-            lane[access.cell] = value
-        after = [lane[access.cell] for lane in lanes]
-        self.check(memory, history.write(access, _differ(before, values), _differ(after, values)))
-
     def check(self, memory: Array | FieldParam, race: Race | None) -> None:
         if race is not None:
             groups = self.where.groups if isinstance(memory, Array) else 1
             self.say.race(race, memory, race.cell // groups)
-
-
-def _differ(a: Lanes, b: Lanes) -> Mask:
-    """Return the threads whose values differ in any lane; NaN equals NaN."""
-    pairs = zip(a, b, strict=True)
-    return np.asarray(np.logical_or.reduce([(x != y) & ((x == x) | (y == y)) for x, y in pairs]))
 
 
 def run_checked(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]]) -> None:

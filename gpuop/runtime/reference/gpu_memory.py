@@ -10,9 +10,9 @@ import numpy as np
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, FieldParam
 from gpuop.runtime.reference.array_memory import ArrayMemory, Lanes, Mask, Values
-from gpuop.runtime.reference.gpu_history import Conflict, MemoryHistory, Touch
 from gpuop.runtime.reference.gpu_reports import GpuReports, Memory
 from gpuop.runtime.reference.positions import Positions
+from gpuop.runtime.reference.races import History, LocalHistory, MemoryAccess, Race
 
 UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes: an index below 0 becomes a large number
 
@@ -28,7 +28,7 @@ class GpuMemory(ArrayMemory):
         self,
         where: Positions,
         fields: dict[FieldParam, Values],
-        outputs: dict[FieldParam, MemoryHistory],
+        outputs: dict[FieldParam, History],
         kernel: Kernel,
         report: GpuReports,
     ) -> None:
@@ -37,9 +37,10 @@ class GpuMemory(ArrayMemory):
         self.flats = {field: planes.reshape(-1) for field, planes in fields.items()}
         self.size = kernel.work_group.points
         self.thread = np.arange(self.count) + where.first * self.size
+        self.threads = self.count + where.first * self.size  # above the number of any of them
         self.phases = {fence: np.zeros(where.groups, np.int64) for fence in ("local", "global")}
         self.phase = {fence: np.zeros(self.count, np.int64) for fence in self.phases}
-        self.shared: dict[Array, MemoryHistory] = {}
+        self.shared: dict[Array, LocalHistory] = {}
         self.poison: dict[Array, Values] = {}  # for each element the code of its unwritten origin, or 0
         self.origins: list[Array] = []  # local arrays, by the numbers in these codes
 
@@ -73,7 +74,7 @@ class GpuMemory(ArrayMemory):
         (lane,) = self.arrays[memory]
         if memory in self.shared:
             now = self.touch(memory, cells, active)
-            self.report_race(self.shared[memory].read(now), memory, now)
+            self.report_race(self.shared[memory].read(now), memory)
         return [np.asarray(lane.reshape(-1).take(cells, mode="clip"))]
 
     def loaded(self, field: FieldParam, place: Values, active: Mask) -> Values:
@@ -100,41 +101,37 @@ class GpuMemory(ArrayMemory):
 
     # --- threads ------------------------------------------------------------------------------------------------
 
-    def touch(self, memory: Memory, cells: Values, active: Mask) -> Touch:
+    def touch(self, memory: Memory, cells: Values, active: Mask) -> MemoryAccess:
         phase = self.phase["local" if isinstance(memory, Array) else "global"]
-        return Touch(cells[active].astype(np.int64), self.thread[active], phase[active], self.size)
+        group = self.where.first + self.where.member
+        return MemoryAccess(cells.astype(np.int64), self.thread, group, phase, 0).only(active)
 
-    def read_by(self, history: MemoryHistory, field: FieldParam, cells: Values, active: Mask) -> None:
+    def read_by(self, history: History, field: FieldParam, cells: Values, active: Mask) -> None:
         """Check that elements of an output that active threads read are written, in a defined order."""
         now = self.touch(field, cells, active)
         self.report_unwritten(history, field, now)
-        self.report_race(history.read(now), field, now)
+        self.report_race(history.read(now), field)
 
-    def report_unwritten(self, history: MemoryHistory, field: FieldParam, now: Touch) -> None:
+    def report_unwritten(self, history: History, field: FieldParam, now: MemoryAccess) -> None:
         bad = history.unwritten(now.cell)
         if bad is not None:
             at = int(np.argmax(bad))
             self.report.unwritten(field, int(now.cell[at]), self.named(now.thread[at]))
 
     def put(
-        self, history: MemoryHistory | None, memory: Memory, flat: Values, cells: Values, value: Values, active: Mask
+        self, history: History | None, memory: Memory, flat: Values, cells: Values, value: Values, active: Mask
     ) -> None:
         """Write elements, for active threads."""
         new = self.all(value)[active].astype(flat.dtype)
         if history is None:
             flat[cells[active]] = new
             return
-        now = self.touch(memory, cells, active)
-        before = flat.take(now.cell)
-        flat[now.cell] = new
-        after = flat.take(now.cell)
-        self.report_race(history.write(now, differ(before, new), differ(after, new)), memory, now)
+        self.report_race(history.put(self.touch(memory, cells, active), [flat], [new]), memory)
 
-    def report_race(self, conflict: Conflict | None, memory: Memory, now: Touch) -> None:
-        if conflict is not None:
-            place = self.place_in(memory, now.cell[conflict.at])
-            here, other = self.named(now.thread[conflict.at]), self.named(conflict.other)
-            self.report.race(conflict.does, conflict.did, memory, place, here, other)
+    def report_race(self, race: Race | None, memory: Memory) -> None:
+        if race is not None:
+            here, other = self.named(race.thread), self.named(race.other)
+            self.report.race(race.does, race.did, memory, self.place_in(memory, race.cell), here, other)
 
     def place_in(self, memory: Memory, cell: int) -> int:
         return int(cell) // (self.where.groups if isinstance(memory, Array) else 1)
@@ -151,9 +148,8 @@ class GpuMemory(ArrayMemory):
         for shared in {"local", fence}:
             self.phases[shared][came] += 1
             self.phase[shared] = self.phases[shared].take(member)
-        if came.all():
-            for history in self.shared.values():
-                history.pass_barrier()
+        for history in self.shared.values():
+            history.pass_barrier(came)
 
     def report_torn(self, what: str, member: Values, active: Mask) -> None:
         """Check that all threads of a group (or a part of it) reach this statement together, or none."""
@@ -172,7 +168,7 @@ class GpuMemory(ArrayMemory):
         super().declare(array)
         if array.space == "local":
             cells = array.elements * self.where.groups
-            self.shared[array] = MemoryHistory(cells, initial=True)
+            self.shared[array] = LocalHistory(cells, self.threads, initial=True)
             first = sum(each.elements for each in self.origins) * self.where.groups
             self.poison[array] = np.arange(first + 1, first + cells + 1).reshape(array.elements, -1)
             self.origins.append(array)
@@ -246,10 +242,5 @@ class GpuMemory(ArrayMemory):
             elif (bad := self.poison[memory].reshape(-1)[now.cell] > 0).any():
                 at = int(np.argmax(bad))
                 self.report.unwritten(memory, self.place_in(memory, now.cell[at]), self.named(now.thread[at]))
-            self.report_race(history.update(now), memory, now)
+            self.report_race(history.update(now), memory)
         return super().atomic(op, memory, index, element, args, active, wanted)
-
-
-def differ(a: Values, b: Values) -> Mask:
-    """Return where values differ; NaN equals NaN."""
-    return np.asarray((a != b) & ((a == a) | (b == b)))

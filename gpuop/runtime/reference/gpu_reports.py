@@ -79,6 +79,7 @@ class GpuReports:
 
     def race(self, does: str, did: str, memory: Memory, place: int, thread: str, other: str) -> NoReturn:
         value = " with another value" if does == did == "writes" else ""
+        does, did = (word.replace("updates", "changes") for word in (does, did))
         self.fail(
             f"{thread} {does} {element(memory, place)}, which {other} {did}{value}, and no barrier stands between the two"
         )

@@ -18,11 +18,11 @@ from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.visit import operands, walk_expr
 from gpuop.runtime.reference.array_memory import spread
-from gpuop.runtime.reference.gpu_history import MemoryHistory, UnorderedHistory
 from gpuop.runtime.reference.gpu_memory import GpuMemory
 from gpuop.runtime.reference.gpu_reports import GpuReports
 from gpuop.runtime.reference.interpreter import Lanes, Mask, Threads
 from gpuop.runtime.reference.positions import Positions, grouped_chunks
+from gpuop.runtime.reference.races import History, UnorderedOutput
 
 Codes = NDArray[np.int64]  # for each thread the element of local memory that its value comes from, or 0
 FINE = np.zeros((), np.int64)
@@ -48,13 +48,13 @@ def run_as_gpu(device: str, kernel: Kernel, fields: dict[ir.FieldParam, NDArray[
             report.incomplete(output.param, int(np.argmin(written)))
 
 
-def _histories(kernel: Kernel, planes: dict[ir.FieldParam, NDArray[Any]]) -> dict[ir.FieldParam, MemoryHistory]:
+def _histories(kernel: Kernel, planes: dict[ir.FieldParam, NDArray[Any]]) -> dict[ir.FieldParam, History]:
     """Return the access histories of outputs, and of inputs that share their memory."""
-    histories: dict[ir.FieldParam, MemoryHistory] = {}
+    histories: dict[ir.FieldParam, History] = {}
     for output in kernel.outputs:
         memory = planes[output.param]
         initial = output.fill is not None or output.initial is not None
-        kind = UnorderedHistory if output.unordered else MemoryHistory
+        kind = UnorderedOutput if output.unordered else History
         history = histories[output.param] = kind(memory.size, initial)
         for param in kernel.inputs:
             if not param.by_value and memory.size and np.may_share_memory(memory, planes[param]):

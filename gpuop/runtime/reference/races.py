@@ -8,6 +8,7 @@ two threads of each suffice to find one that is not the current thread.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ class MemoryAccess:
     line: int
 
     def only(self, keep: Mask) -> MemoryAccess:
+        if keep.all():
+            return self
         return MemoryAccess(self.cell[keep], self.thread[keep], self.group[keep], self.phase[keep], self.line)
 
 
@@ -51,6 +54,7 @@ class _Last:
     def __init__(self, cells: int) -> None:
         self.thread = np.full((2, cells), -1, np.int64)
         self.group, self.phase, self.line = (np.zeros((2, cells), np.int32) for _ in range(3))
+        self.any = False  # whether there is an access that no barrier separates from later ones
 
     def others(self, access: MemoryAccess) -> Ints:
         """Return which of the two is another thread without order to the access: 0, 1, or -1 for neither."""
@@ -66,39 +70,63 @@ class _Last:
         same = (self.thread[:, access.cell] == access.thread) & (self.phase[:, access.cell] == access.phase)
         return np.asarray(same.any(0))
 
-    def note(self, access: MemoryAccess) -> None:
+    def note(self, access: MemoryAccess) -> MemoryAccess:
+        """Record accesses; return those of threads that are none of the two."""
+        self.any = True
         for k in (0, 1):
-            cell = access.cell
+            thread, cell = self.thread[k, access.cell], access.cell
             over = (self.group[k, cell] == access.group) & (self.phase[k, cell] != access.phase)
-            free = over | (self.thread[k, cell] < 0)
-            if k == 1:
-                free &= self.thread[0, cell] != access.thread
-            new = access.only(free)
+            new = access.only(over | (thread < 0))
             order = slice(None, None, -1)  # the first of several threads stays
             self.thread[k, new.cell[order]] = new.thread[order]
             self.group[k, new.cell[order]] = new.group[order]
             self.phase[k, new.cell[order]] = new.phase[order]
             self.line[k, new.cell] = access.line
+            access = access.only(self.thread[k, cell] != access.thread)
+            if not access.cell.size:
+                break
+        return access
 
 
 class History:
-    """The readers, writers and updaters of the cells of an output.
+    """The readers, writers and updaters of the cells of some memory.
 
     Attributes:
-        written: the cells that any thread has written.
+        written: the cells that have a value.
+        complete: whether all are known to have one.
     """
 
-    def __init__(self, cells: int) -> None:
+    def __init__(self, cells: int, initial: bool = False) -> None:
         self.cells = cells
         self.last: dict[str, _Last] = {}
-        self.written = np.zeros(cells, np.bool_)
+        self.written = np.full(cells, initial, np.bool_)
+        self.complete = initial
+        self.later: list[MemoryAccess] = []  # reads that are not noted yet: most are never looked for
+
+    def unwritten(self, cell: Ints) -> Mask | None:
+        """Return the threads with an unwritten cell; None if there are none."""
+        if self.complete:
+            return None
+        there = self.written.take(cell)
+        if there.all():
+            self.complete = bool(self.written.all())
+            return None
+        return np.asarray(~there)
+
+    def pass_barrier(self, groups: Mask) -> None:
+        """Record that all threads of some groups, which alone access the memory, have waited for one another."""
+        if groups.all():
+            self.later.clear()
+            for last in self.last.values():
+                last.any = False
 
     def read(self, access: MemoryAccess) -> Race | None:
         """Record reads. A thread may read its own write of this phase: other writers of the cell wrote the same value."""
-        if "writes" in self.last:
-            access = access.only(~self.last["writes"].holds(access))
+        writes = self.last.get("writes")
+        if writes is not None and writes.any:
+            access = access.only(~writes.holds(access))
         race = self._race(access, "reads", "writes") or self._race(access, "reads", "updates")
-        self._note("reads", access)
+        self.later.append(access)
         return race
 
     def update(self, access: MemoryAccess) -> Race | None:
@@ -121,14 +149,26 @@ class History:
         self._note("writes", access)
         return race
 
-    def _note(self, what: str, access: MemoryAccess) -> None:
+    def put(self, access: MemoryAccess, lanes: Sequence[Ints], values: Sequence[Ints]) -> Race | None:
+        """Write a value for each access to the lanes of some memory, and record the writes."""
+        before = [lane[access.cell] for lane in lanes]
+        for lane, value in zip(lanes, values, strict=True):
+            lane[access.cell] = value
+        after = [lane[access.cell] for lane in lanes]
+        return self.write(access, _differ(before, values), _differ(after, values))
+
+    def _note(self, what: str, access: MemoryAccess) -> MemoryAccess:
         if what not in self.last:
             self.last[what] = _Last(self.cells)
-        self.last[what].note(access)
+        return self.last[what].note(access)
 
     def _race(self, access: MemoryAccess, does: str, did: str, among: Mask | None = None) -> Race | None:
+        if did == "reads":
+            for read in self.later:
+                self._note("reads", read)
+            self.later.clear()
         last = self.last.get(did)
-        if last is None:
+        if last is None or not last.any:
             return None
         others = last.others(access)
         threads = np.flatnonzero(others >= 0 if among is None else (others >= 0) & among)
@@ -158,25 +198,34 @@ class UnorderedOutput(History):
 class LocalHistory(History):
     """The accesses to cells of an array in local memory: an element in each group; `cell % groups` is the group's number."""
 
-    def __init__(self, cells: int, threads: int) -> None:
-        super().__init__(cells)
+    def __init__(self, cells: int, threads: int, initial: bool = False) -> None:
+        super().__init__(cells, initial)
         self.threads = threads
         self.more = np.zeros(0, np.int64)  # (cell, thread) of the third and later writers of an equal value
 
     def read(self, access: MemoryAccess) -> Race | None:
-        return super().read(access.only(~np.isin(self._pairs(access), self.more)))
+        if self.more.size:
+            access = access.only(~np.isin(self._pairs(access), self.more))
+        return super().read(access)
 
-    def write(self, access: MemoryAccess, changed: Mask, lost: Mask) -> Race | None:
-        race = super().write(access, changed, lost)
-        third = access.only(~self.last["writes"].holds(access))
-        self.more = np.union1d(self.more, self._pairs(third))
-        return race
+    def _note(self, what: str, access: MemoryAccess) -> MemoryAccess:
+        third = super()._note(what, access)
+        if what == "writes" and third.cell.size:
+            self.more = np.union1d(self.more, self._pairs(third))
+        return third
 
     def pass_barrier(self, groups: Mask) -> None:
+        super().pass_barrier(groups)
         self.more = self.more[~groups[self.more // self.threads % len(groups)]]
 
     def _pairs(self, access: MemoryAccess) -> Ints:
         return np.asarray(access.cell * self.threads + access.thread)
+
+
+def _differ(a: Sequence[Ints], b: Sequence[Ints]) -> Mask:
+    """Return the threads whose values differ in any lane; NaN equals NaN."""
+    pairs = zip(a, b, strict=True)
+    return np.asarray(np.logical_or.reduce([(x != y) & ((x == x) | (y == y)) for x, y in pairs]))
 
 
 def _between(access: MemoryAccess, lost: Mask) -> Race | None:
