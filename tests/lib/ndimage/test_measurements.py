@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -153,6 +155,56 @@ def test_other_indexes_compile_nothing(name, index, monkeypatch):
             np.testing.assert_array_equal(
                 np.ravel(bins), np.ravel(other.numpy() if isinstance(other, gp.Field) else other)
             )
+
+
+class Tensor:
+    """An array of another library, in the memory of the host."""
+
+    device = "cpu"
+    __module__ = "torch"
+
+    def __init__(self, array: Any) -> None:
+        self.array = np.asarray(array)
+        self.shape, self.dtype = self.array.shape, f"torch.{self.array.dtype}"
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return self.array
+
+    def __getitem__(self, place: Any) -> Tensor:
+        return Tensor(self.array[place])
+
+    def reshape(self, *shape: int) -> Tensor:
+        return Tensor(self.array.reshape(shape))
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("index", OTHER_INDEXES, ids=["in a row", "of any shape", "a number"])
+@pytest.mark.parametrize("name", ["sum_labels", "center_of_mass", "minimum_position", "median"])
+def test_other_indexes_of_other_libraries_compile_nothing(name, index, monkeypatch):
+    torch = SimpleNamespace(
+        as_tensor=lambda array, device: Tensor(array), from_dlpack=lambda lent: Tensor(np.from_dlpack(lent))
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    measure, expected = getattr(ndimage, name), getattr(scipy.ndimage, name)
+    values, labels = Tensor(VALUES), Tensor(LABELS)
+    traced: list[Any] = []
+    made = Pipeline._trace_results
+    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
+    with gp.use_device("reference"):
+        measure(values, labels, index[0])
+        traced.clear()
+        other = index[1]
+        if name in ("minimum_position", "median"):  # SciPy gives any value for labels that there are not
+            other = [n for n in np.ravel(other) if n in LABELS]
+        result = measure(values, labels, other)
+        assert not traced
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(np.ravel(result), np.ravel(expected(VALUES, LABELS, np.ravel(other))), rtol=1e-12)
 
 
 def test_more_objects_compile_nothing(monkeypatch):

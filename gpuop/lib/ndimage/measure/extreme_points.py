@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
+from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.measure.host_results import is_lazy, measured
-from gpuop.lib.ndimage.measure.label_groups import (
-    LabelGroups,
-    LabelIndex,
-    extremes,
-    index_of,
-    positions,
-    unravelled,
-    values_of,
-)
+from gpuop.lib.ndimage.measure.label_groups import LabelGroups, LabelIndex, index_of
 from gpuop.lib.ndimage.measure.statistics import as_tuples
-from gpuop.ops.elementwise.algebra import where
+from gpuop.ops.elementwise.algebra import astype, where
+from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.layout.join import stack
-from gpuop.ops.layout.layouts import reshape
+from gpuop.ops.layout.layouts import ravel, reshape
+from gpuop.ops.sort.keys import key_of, unsigned, value_of
 
 
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
@@ -66,21 +63,21 @@ def extrema(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 def _values(input: Field, labels: Field | None, index: LabelIndex, which: str) -> Field:
     groups = _groups(input, labels, index)
-    ranks, present = extremes(groups, which)
-    return groups.chosen(values_of(ranks, groups.values.type, which), 0, present)
+    ranks, present = _extremes(groups, which)
+    return groups.chosen(_values_of(ranks, groups.values.type, which), 0, present)
 
 
 def _places(input: Field, labels: Field | None, index: LabelIndex, which: str) -> Field:
     groups = _groups(input, labels, index)
-    ranks, present = extremes(groups, which)
-    return _coordinates(groups, positions(groups, ranks, which), present)
+    ranks, present = _extremes(groups, which)
+    return _coordinates(groups, _positions(groups, ranks, which), present)
 
 
 def _extrema(input: Field, labels: Field | None, index: LabelIndex) -> tuple[Field, ...]:
     groups = _groups(input, labels, index)
-    found = {which: extremes(groups, which) for which in ("minimum", "maximum")}
-    values = [groups.chosen(values_of(r, groups.values.type, which), 0, p) for which, (r, p) in found.items()]
-    return *values, *(_coordinates(groups, positions(groups, r, which), p) for which, (r, p) in found.items())
+    ends = {which: _extremes(groups, which) for which in ("minimum", "maximum")}
+    values = [groups.chosen(_values_of(r, groups.values.type, which), 0, p) for which, (r, p) in ends.items()]
+    return *values, *(_coordinates(groups, _positions(groups, r, which), p) for which, (r, p) in ends.items())
 
 
 def _groups(input: Field, labels: Field | None, index: LabelIndex) -> LabelGroups:
@@ -94,6 +91,64 @@ def _groups(input: Field, labels: Field | None, index: LabelIndex) -> LabelGroup
 def _coordinates(groups: LabelGroups, number: Field, present: Field) -> Field:
     """Return the coordinates of each group's point; 0 for absent groups."""
     number = where(present, number, 0)
-    along = unravelled(number, groups.shape)
-    made = stack(along, 1) if along else reshape(number, (groups.count, 1))[:, :0]
-    return groups.chosen(made)
+    along: list[Field] = []
+    for n in reversed(groups.shape):
+        along.insert(0, number % n)
+        number = number // n
+    return groups.chosen(stack(along, 1) if along else reshape(number, (groups.count, 1))[:, :0])
+
+
+def _extremes(groups: LabelGroups, which: str) -> tuple[Field, Field]:
+    """Return each group's extreme as an order-preserving key ("minimum": inverted), and whether the group has points.
+
+    Threads read an extreme before they update it, because most values do not change it.
+    """
+    values, places = ravel(groups.values), ravel(groups.places)
+    outs = (FieldType(groups.count, (), unsigned(values.type)), FieldType(groups.count, (), "bool"))
+
+    def body() -> None:
+        k._globalThreads(values.field_shape)
+        group = k._readTensor(places)
+        with k._if(group >= 0):
+            rank = _rank(k._readTensor(values), values.type, which)
+            with k._if((rank > k._readTensor(k._out0, group, border="unchecked")) | (rank == 0)):
+                k._atomic_max(k._pointerTo(k._out0, group), rank)
+                k._writeTensor(k._out1, True, group)
+
+    ranks, present = library_call(which, outs, [values, places], body, which)
+    return ranks, present
+
+
+def _values_of(ranks: Field, kind: FieldType, which: str) -> Field:
+    """Return the values of the keys of `_extremes`."""
+
+    def value(at: Place, read: Reading) -> Any:
+        rank = read.at(ranks, at)
+        return value_of(~rank if which == "minimum" else rank, kind)
+
+    return gathered(which, kind.replace(field_shape=ranks.field_shape), [ranks], value, (kind.dtype, which))
+
+
+def _positions(groups: LabelGroups, ranks: Field, which: str) -> Field:
+    """Return the row-major index of the first point of each group that has its extreme value: int64."""
+    values, places = ravel(groups.values), ravel(groups.places)
+    points = values.field_shape[0]
+    out = FieldType(groups.count, (), "int32" if points < 2**31 else "int64")
+
+    def body() -> None:
+        k._globalThreads(values.field_shape)
+        group = k._readTensor(places)
+        with k._if(group >= 0):
+            rank = _rank(k._readTensor(values), values.type, which)
+            with k._if(rank == k._readTensor(ranks, group, border="unchecked")):
+                behind = points - k._convert(k._column, str(out.dtype))
+                with k._if(behind > k._readTensor(k._out0, group, border="unchecked")):
+                    k._atomic_max(k._pointerTo(k._out0, group), behind)
+
+    behind = library_call(f"{which}_position", (out,), [values, places, ranks], body, which)[0]
+    return astype(points - behind, "int64")
+
+
+def _rank(value: Any, kind: FieldType, which: str) -> Any:
+    key = key_of(k._convert_float(value) if kind.dtype == "float16" else value, kind)
+    return ~key if which == "minimum" else key

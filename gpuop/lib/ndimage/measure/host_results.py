@@ -17,10 +17,13 @@ from gpuop.engine.interop import library_of, numpy_dtype
 from gpuop.engine.jit.array_arguments import an_array, as_field
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, refuse_swapped
-from gpuop.lib.ndimage.measure.label_groups import LabelIndex
-from gpuop.lib.ndimage.measure.open_index import OpenIndex, opened, rows_of
+from gpuop.lib.ndimage.measure.label_groups import LabelIndex, OpenIndex
 
 TO_HOST = ("get", "cpu", "copy_to_host")  # methods of CuPy, PyTorch and Numba arrays
+FROM_HOST: dict[str, Callable[[Any, Any, Any], Any]] = {  # an array of a library beside another one of it
+    "cupy": lambda cupy, numbers, beside: cupy.asarray(numbers),
+    "torch": lambda torch, numbers, beside: torch.as_tensor(numbers, device=beside.device),
+}
 Measure = Callable[..., Any]  # function of fields and constants that returns a field, or a tuple of fields
 
 
@@ -41,30 +44,59 @@ def measured(measure: Measure, input: Any, beside: Any, *constants: Any) -> Any:
 
 def of_groups(measure: Measure, input: Any, beside: Any, *constants: Any) -> tuple[Any, LabelIndex | None]:
     """Apply a measurement, with results of all groups and the index that `rows_of` selects by; None if they are selected."""
-    one, other = (as_array(given) for given in (input, beside))
+    one, other = (as_array(arg) for arg in (input, beside))
     if is_lazy(one, other):
         return measure(as_field(one), None if other is None else as_field(other), *constants), None
     index = next((c for c in constants if isinstance(c, LabelIndex)), None)
-    open_index = opened(index, other) if index is not None and type(one) is np.ndarray else None
-    if open_index is None:
-        return _run(measure)(one, other, tuple(map(_told, constants))), None
-    told = tuple(_told(open_index[0] if c is index else c) for c in constants)
-    return _run(measure)(one, other, told, open_index[1]), index
+    numbers = None if index is None else _open_numbers(index, one, other)
+    if index is None or numbers is None:
+        return _run(measure)(one, other, tuple(map(_plain, constants))), None
+    open_index = OpenIndex(index.room, index.shape is None, index.whole)
+    plain = tuple(_plain(open_index if c is index else c) for c in constants)
+    return _run(measure)(one, other, plain, numbers), index
 
 
-def _told(constant: Any) -> Any:
+def _open_numbers(index: LabelIndex, values: Any, labels: Any) -> Any:
+    """Return an index as the array that an OpenIndex has, of the library of values and labels.
+
+    None if a kernel must know the numbers: they or the labels are no integers that int64 holds, or the library has no such array.
+    """
+    among = index.values
+    if labels is None or not among or np.dtype(index.dtype).kind != "i":
+        return None
+    if numpy_dtype(labels).kind not in "iu" or numpy_dtype(labels) == np.uint64:
+        return None
+    ends_or_all = [among[0], among[-1]] if index.whole else [among[0]] * (index.room - len(among)) + among
+    numbers = np.array(ends_or_all, np.int64)
+    if type(values) is np.ndarray and type(labels) is np.ndarray:
+        return numbers
+    library = library_of(labels)
+    if library != library_of(values) or library not in FROM_HOST:
+        return None
+    return FROM_HOST[library](sys.modules[library], numbers, labels)
+
+
+def rows_of(made: Any, index: LabelIndex) -> Any:
+    """Select the index's results from those of all groups."""
+    if index.shape is None:
+        return made
+    places = np.array(index.places, np.int64) + (index.room - index.count)
+    return made[places].reshape(*index.shape, *made.shape[1:])
+
+
+def _plain(constant: Any) -> Any:
     """Return a constant as plain values."""
-    plain = is_dataclass(constant) and not isinstance(constant, type)
-    return (type(constant), astuple(constant)) if plain else constant
+    several = is_dataclass(constant) and not isinstance(constant, type)
+    return (type(constant), astuple(constant)) if several else constant
 
 
 @lru_cache
 def _run(measure: Measure) -> Pipeline:
     def of_fields(one: Any, other: Any, constants: tuple[Any, ...], numbers: Any = None) -> Any:
-        given = [c[0](*c[1]) if isinstance(c, tuple) and c and isinstance(c[0], type) else c for c in constants]
+        args = [c[0](*c[1]) if isinstance(c, tuple) and c and isinstance(c[0], type) else c for c in constants]
         if numbers is not None:
-            given = [replace(c, numbers=as_field(numbers)) if isinstance(c, OpenIndex) else c for c in given]
-        return measure(as_field(one), None if other is None else as_field(other), *given)
+            args = [replace(c, numbers=as_field(numbers)) if isinstance(c, OpenIndex) else c for c in args]
+        return measure(as_field(one), None if other is None else as_field(other), *args)
 
     of_fields.__name__ = of_fields.__qualname__ = measure.__name__.strip("_")
     return pipeline(of_fields)

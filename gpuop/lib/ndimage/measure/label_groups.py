@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,12 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder
-from gpuop.dsl.operators.operator import library_call
-from gpuop.ir.types import FieldType
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import astype, where
 from gpuop.ops.layout.gather import Place, Reading, gathered
-from gpuop.ops.layout.layouts import broadcast_to, ravel, reshape
+from gpuop.ops.layout.layouts import broadcast_to, reshape
 from gpuop.ops.layout.reorder import take
 from gpuop.ops.reduce.bins import Bins
-from gpuop.ops.sort.keys import key_of, unsigned, value_of
 from gpuop.ops.sort.search import count_passing
 
 NOWHERE = -1  # group of points that are not measured
@@ -77,7 +74,20 @@ class LabelIndex:
 
     def place_of(self, labels: Field) -> Field:
         """Return the number of each point's group: int32, or NOWHERE."""
-        return _place_of(labels, self)
+        kind, values = np.dtype(labels.type.array_dtype), self.values
+        if values is None:
+            return _groups(labels, lambda own: k._where(own > 0, 0, NOWHERE), [], (True, 1))
+        if kind.kind in "iu" and self.whole:
+
+            def between(own: Any) -> Any:
+                own = k._convert(own, "int64") if kind.itemsize > 2 else k._convert_int(own)
+                inside = (own >= values[0]) & (own <= values[-1])
+                return k._where(inside, k._convert_int(own - values[0]), NOWHERE)
+
+            return _groups(labels, between, [], (values[0], values[-1]))
+        numbers = np.array(values or (0,))
+        among = Field(numbers.astype(np.result_type(numbers.dtype, kind if kind.kind == "f" else np.int64)))
+        return _groups(labels, lambda own: _place_among(among, self.count, own), [among], (False, self.count))
 
     def cut(self, made: Field) -> Field:
         """Select the index's results from those of all groups."""
@@ -87,23 +97,68 @@ class LabelIndex:
         return reshape(made, (*(self.shape or ()), *behind))
 
 
-class GroupIndex(Protocol):
-    """Interface of an index of groups."""
+@dataclass(frozen=True)
+class OpenIndex:
+    """A `LabelIndex` whose numbers are data: measurements with other labels, and with more, run the same kernels.
+
+    Attributes:
+        room: number of groups; those of the labels come last.
+        single: whether the index is one number.
+        whole: whether the labels are consecutive.
+        numbers: the labels in ascending order, padded in front by the first one; for consecutive labels the first and last.
+    """
+
+    room: int
+    single: bool
+    whole: bool
+    numbers: Field | None = None
 
     @property
-    def shape(self) -> tuple[int, ...] | None: ...
+    def shape(self) -> tuple[int, ...] | None:
+        """None for an index of one number."""
+        return None if self.single else ()
 
     @property
-    def room(self) -> int: ...
+    def count(self) -> int:
+        return self.room
 
-    @property
-    def count(self) -> int: ...
+    def mask(self, labels: Field) -> Field:
+        """Return the points that have the label of an index of one number."""
+        assert self.numbers is not None
+        return astype(labels, "int64") == self.numbers[0]
 
-    def mask(self, labels: Field) -> Field: ...
+    def place_of(self, labels: Field) -> Field:
+        """Return the number of each point's group: int32, or NOWHERE."""
+        assert self.numbers is not None
+        numbers, last = self.numbers, self.room - 1
 
-    def place_of(self, labels: Field) -> Field: ...
+        def between(own: Any) -> Any:
+            own = k._convert(own, "int64")
+            inside = (own >= k._readTensor(numbers, 0)) & (own <= k._readTensor(numbers, 1))
+            return k._where(inside, last - k._convert_int(k._readTensor(numbers, 1) - own), NOWHERE)
 
-    def cut(self, made: Field) -> Field: ...
+        find = between if self.whole else lambda own: _place_among(numbers, self.room, own)
+        return _groups(labels, find, [numbers], (self.whole, self.room))
+
+    def cut(self, made: Field) -> Field:
+        """Return results of all groups unchanged: `rows_of` selects the index's."""
+        return made
+
+
+def _groups(labels: Field, find: Callable[[Any], Any], among: list[Field], key: Any) -> Field:
+    """Return the group of each point, which a function of the label computes."""
+
+    def group(at: Place, read: Reading) -> Any:
+        return find(read.at(labels, at))
+
+    return gathered("group", labels.type.replace(dtype="int32"), [labels, *among], group, key)
+
+
+def _place_among(numbers: Field, count: int, label: Any) -> Any:
+    """Return the place of a recorded label among `count` ascending numbers, or NOWHERE."""
+    label = k._convert(label, str(numbers.dtype))
+    place = count_passing(count - 1, lambda n: k._readTensor(numbers, n + 1) <= label)
+    return k._where(k._readTensor(numbers, place) == label, place, NOWHERE)
 
 
 def room_of(count: int) -> int:
@@ -144,7 +199,7 @@ class LabelGroups:
         single: whether there is one group, so that results are numbers.
     """
 
-    def __init__(self, values: Field, labels: Field | None, index: GroupIndex) -> None:
+    def __init__(self, values: Field, labels: Field | None, index: LabelIndex | OpenIndex) -> None:
         if values.tensor_shape:
             raise UnsupportedError("measurements are of scalars: take an element of the tensors, as in `f[..., 0]`")
         self.index, self.single = index, labels is None or index.shape is None
@@ -197,96 +252,3 @@ def _broadcast(values: Field, labels: Field) -> tuple[Field, Field]:
         ) from None
     one, other = (f if tuple(f.field_shape) == shape else broadcast_to(f, shape) for f in (values, labels))
     return one, other
-
-
-def _place_of(labels: Field, index: LabelIndex) -> Field:
-    kind = np.dtype(labels.type.array_dtype)
-    values = index.values
-    plain = kind.kind in "iu" and index.whole
-
-    def group(at: Place, read: Reading) -> Any:
-        own = read.at(labels, at)
-        if values is None:
-            return k._where(own > 0, 0, NOWHERE)
-        if plain:
-            own = k._convert(own, "int64") if kind.itemsize > 2 else k._convert_int(own)
-            inside = (own >= values[0]) & (own <= values[-1])
-            return k._where(inside, k._convert_int(own - values[0]), NOWHERE)
-        own = k._convert(own, str(among.dtype))
-        place = count_passing(len(values) - 1, lambda n: k._readTensor(among, n + 1) <= own)
-        return k._where(k._readTensor(among, place) == own, place, NOWHERE)
-
-    known = np.array(values or (0,))
-    among = Field(known.astype(np.result_type(known.dtype, kind if kind.kind == "f" else np.int64)))
-    fields = [labels] if plain or values is None else [labels, among]
-    key = (values[0], values[-1]) if plain and values else values is None
-    # an index without numbers has one group too, but another body
-    return gathered("group", labels.type.replace(dtype="int32"), fields, group, (key, len(values or ())))
-
-
-def unravelled(numbers: Any, shape: Sequence[int]) -> list[Any]:
-    """Return the coordinates of row-major indices, which are Fields or arrays of any library."""
-    along: list[Any] = []
-    for n in reversed(shape):
-        along.insert(0, numbers % n)
-        numbers = numbers // n
-    return along
-
-
-# --- extremes ---------------------------------------------------------------------------------------------------------
-
-
-def extremes(groups: LabelGroups, which: str) -> tuple[Field, Field]:
-    """Return each group's extreme as an order-preserving key ("minimum": inverted), and whether the group has points.
-
-    Threads read an extreme before they update it, because most values do not change it.
-    """
-    values, places = ravel(groups.values), ravel(groups.places)
-    outs = (FieldType(groups.count, (), unsigned(values.type)), FieldType(groups.count, (), "bool"))
-
-    def body() -> None:
-        k._globalThreads(values.field_shape)
-        group = k._readTensor(places)
-        with k._if(group >= 0):
-            rank = _rank(k._readTensor(values), values.type, which)
-            with k._if((rank > k._readTensor(k._out0, group, border="unchecked")) | (rank == 0)):
-                k._atomic_max(k._pointerTo(k._out0, group), rank)
-                k._writeTensor(k._out1, True, group)
-
-    ranks, present = library_call(which, outs, [values, places], body, which)
-    return ranks, present
-
-
-def values_of(ranks: Field, kind: FieldType, which: str) -> Field:
-    """Return the values of the keys of `extremes`."""
-
-    def value(at: Place, read: Reading) -> Any:
-        rank = read.at(ranks, at)
-        return value_of(~rank if which == "minimum" else rank, kind)
-
-    return gathered(which, kind.replace(field_shape=ranks.field_shape), [ranks], value, (kind.dtype, which))
-
-
-def positions(groups: LabelGroups, ranks: Field, which: str) -> Field:
-    """Return the row-major index of the first point of each group that has its extreme value: int64."""
-    values, places = ravel(groups.values), ravel(groups.places)
-    points = values.field_shape[0]
-    out = FieldType(groups.count, (), "int32" if points < 2**31 else "int64")
-
-    def body() -> None:
-        k._globalThreads(values.field_shape)
-        group = k._readTensor(places)
-        with k._if(group >= 0):
-            rank = _rank(k._readTensor(values), values.type, which)
-            with k._if(rank == k._readTensor(ranks, group, border="unchecked")):
-                behind = points - k._convert(k._column, str(out.dtype))
-                with k._if(behind > k._readTensor(k._out0, group, border="unchecked")):
-                    k._atomic_max(k._pointerTo(k._out0, group), behind)
-
-    behind = library_call(f"{which}_position", (out,), [values, places, ranks], body, which)[0]
-    return astype(points - behind, "int64")
-
-
-def _rank(value: Any, kind: FieldType, which: str) -> Any:
-    key = key_of(k._convert_float(value) if kind.dtype == "float16" else value, kind)
-    return ~key if which == "minimum" else key
