@@ -179,7 +179,8 @@ def meant(name: str, names: Iterable[str]) -> str:
 
 
 class KernelWarning(UserWarning):
-    """A kernel computes what hardly anybody means: a comparison that a type decides, a quotient of integers that becomes a float.
+    """A kernel computes what hardly anybody means: a comparison that a type decides, a quotient of integers that becomes a float,
+    a difference of unsigned integers, or a sum or product of narrow ones, that may wrap around and becomes a float.
 
     It is warned of once for each line of the user's.
 

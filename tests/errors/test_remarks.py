@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 
 import numpy as np
@@ -112,3 +113,167 @@ def test_a_line_warns_once() -> None:
 
             negative(gp.ScalarField(np.zeros(shape, "uint8")))
     assert len(found) == 1
+
+
+# --- integers that wrap around and become floats ------------------------------------------------------------------------
+
+read = _readTensor
+EXAMPLES = {
+    "-": {"uint8": "1 - 2 is 255", "uint16": "1 - 2 is 65535", "uint32": f"1 - 2 is {2**32 - 1}",
+          "uint64": f"1 - 2 is {2**64 - 1}"},
+    "+": {"uint8": "255 + 1 is 0", "uint16": "65535 + 1 is 0", "int8": "127 + 1 is -128", "int16": "32767 + 1 is -32768"},
+    "*": {"uint8": "16 * 16 is 0", "uint16": "256 * 256 is 0", "int8": "16 * 16 is 0", "int16": "256 * 256 is 0"},
+}  # fmt: skip
+KINDS = {
+    "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong", "int8": "char", "int16": "short", "int32": "int",
+    "int64": "long",
+}  # fmt: skip
+OPERATORS = {"-": operator.sub, "+": operator.add, "*": operator.mul}
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("sign", OPERATORS)
+def test_an_integer_that_wraps_around_and_becomes_a_float(sign: str, dtype: str) -> None:
+    """The examples of the message are what NumPy computes."""
+
+    def body(f, g):
+        a, b = read(f), read(g)
+        result = {"-": lambda: a - b, "+": lambda: a + b, "*": lambda: a * b}[sign]()
+        _writeTensor(_out0, result * 0.5)
+
+    warned, line = recorded(body, *[np.zeros((3, 4), dtype)] * 2), body.__code__.co_firstlineno + 2
+    if dtype not in EXAMPLES[sign]:
+        assert warned == []
+        return
+    kind, example = KINDS[dtype], EXAMPLES[sign][dtype]
+    a, _, b, _, result = example.split()
+    with np.errstate(over="ignore"):
+        numbers = [np.array(n, dtype) for n in (a, b)]
+        assert str(OPERATORS[sign](*numbers)) == result
+    message = (
+        f"`{sign}` of {kind}s is {kind} in kernels and wraps around, as in C: {example}; what it gives becomes a float in line "
+        f"{line + 1}; convert before you compute, as in `_convert_float(a) {sign} b`"
+    )
+    assert warned == [(gp.KernelWarning, message, __file__, line)]
+
+
+def through_a_variable(a, b):
+    d = _var(a - b)
+    d += 2
+    return d / 2.0
+
+
+def in_a_branch(a, b):
+    d = _ucharVar()
+    with _if(_row > 1):
+        d @= a + b
+    return _convert_float(d)
+
+
+def after_another(a, b):
+    squared = (a - b) * 2
+    return _sqrt(_convert_float(squared))
+
+
+def added_up(a, b):
+    total = _var(a)
+    total += b
+    return total * 0.5
+
+
+BECOME_FLOATS = {
+    "written": lambda a, b: a - b,
+    "converted": lambda a, b: _convert_float(a - b),
+    "converted by name": lambda a, b: _convert(a - b, "float32"),
+    "beside a number": lambda a, b: (a - b) * 0.5,
+    "beside a float": lambda a, b: (a - b) + _convert_float(a),
+    "as an argument": lambda a, b: _pow(a - b, 2.0),
+    "its magnitude": lambda a, b: abs(a - b) / 2.0,
+    "half of a sum": lambda a, b: (a + b) // 2,
+    "a choice": lambda a, b: _where(_row > 1, a - b, 0) * 0.5,
+    "as an int": lambda a, b: _convert_int(a - b) * 0.5,
+    "a vector": lambda a, b: _convert_float2(_uchar2(a, b) - _uchar2(b, a)).x,
+    "a number more": lambda a, b: (a + 100) * 0.5,
+    "through a variable": through_a_variable,
+    "in a branch": in_a_branch,
+    "after another": after_another,
+    "added up": added_up,
+}
+
+
+@pytest.mark.parametrize("case", BECOME_FLOATS)
+def test_ways_to_become_a_float(case: str) -> None:
+    def body(f, g):
+        _writeTensor(_out0, BECOME_FLOATS[case](read(f), read(g)))
+
+    ((category, message, file, _),) = recorded(body, *[np.zeros((3, 4), "uint8")] * 2)
+    assert category is gp.KernelWarning and file == __file__ and " of uchars is uchar in kernels" in message
+
+
+def guarded(a, b):
+    result = _var(0.0)
+    with _if(a >= b):
+        result @= a - b
+    return result
+
+
+def reassigned(a, b):
+    d = _var(a - b)
+    d @= a & b
+    return d / 2.0
+
+
+MEANT = {
+    "converted before": lambda a, b: _convert_float(a) - b,
+    "an int before": lambda a, b: (_convert_int(a) - b) * 0.5,
+    "the distance, chosen": lambda a, b: _convert_float(_where(a > b, a - b, b - a)),
+    "the distance, by extremes": lambda a, b: _convert_float(_max(a, b) - _min(a, b)),
+    "not less": lambda a, b: _convert_float(_max(a, b) - b),
+    "not more": lambda a, b: _convert_float(a - _min(a, b)),
+    "guarded": guarded,
+    "guarded by a number": lambda a, b: _where(a > 16, a - 16, 0) * 0.5,
+    "low bits": lambda a, b: _convert_float((a - b) & 15),
+    "a remainder": lambda a, b: _convert_float((a + b) % 8),
+    "compared": lambda a, b: _where(a - b > 3, 1.0, 2.0),
+    "from the greatest": lambda a, b: (255 - a) * 0.5,
+    "parts of a byte": lambda a, b: ((a & 15) + (a >> 4)) * 0.5,
+    "without a part": lambda a, b: _convert_float(a - a % 10) + (a - (a & 15)) * 0.5,
+    "truths": lambda a, b: (_convert_uchar(a > 3) + _convert_uchar(b > 5)) * 0.5,
+    "counted": lambda a, b: _convert_float((a & 1) + 1),
+    "reassigned": reassigned,
+}
+
+
+@pytest.mark.parametrize("case", MEANT)
+def test_integers_that_cannot_wrap_or_are_meant_to_are_not_warned_of(case: str) -> None:
+    def body(f, g):
+        _writeTensor(_out0, MEANT[case](read(f), read(g)))
+
+    assert recorded(body, *[np.zeros((3, 4), "uint8")] * 2) == []
+
+
+def test_integers_that_stay_integers_are_not_warned_of() -> None:
+    def body(f, g):
+        _writeTensor(_out0, read(f) - read(g) + read(f) * read(g))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gp.operator(body, outputs=gp.FieldType((3, 4), dtype="uint8"))(*[gp.ScalarField(np.zeros((3, 4), "uint8"))] * 2)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32"])
+def test_the_library_does_not_warn_of_itself(dtype: str) -> None:
+    x = gp.ScalarField(np.arange(1, 13).reshape(3, 4).astype(dtype))
+    calls = [
+        np.std,
+        np.var,
+        np.mean,
+        np.gradient,
+        np.median,
+        gp.ndimage.gaussian_filter1d,
+        gp.ndimage.sobel,
+        gp.ndimage.laplace,
+    ]
+    for call in calls:
+        call(x, 1) if call is gp.ndimage.gaussian_filter1d else call(x)
+    assert np.array_equal((x / 2 - x).numpy(), x.numpy() / np.float32(2) - x.numpy())

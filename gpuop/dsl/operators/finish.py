@@ -17,6 +17,7 @@ from gpuop.dsl.operators.definite_assignment import covers
 from gpuop.dsl.operators.early_return import without_returns
 from gpuop.dsl.operators.write_coverage import writes_all
 from gpuop.dsl.recorder.fill_values import Fill, element_of_fill, uniform
+from gpuop.dsl.recorder.kernel_warnings import warn_of_wrapped_floats
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.recorder import Recorder
 from gpuop.ir import nodes as ir
@@ -40,6 +41,7 @@ def finish(recorder: Recorder, precision: str) -> Kernel:
             local memory that only tail threads would have written.
     """
     recorder.check_pending()
+    warn_of_wrapped_floats(recorder)
     before = (stmt for updated in recorder.updated.values() for stmt in updated.prologue())
     after = (stmt for updated in recorder.updated.values() for stmt in updated.epilogue())
     body, domain = _element_axis(recorder, (*recorder.shared, *before, *without_returns(recorder), *after))

@@ -14,6 +14,7 @@ from gpuop.base.errors import Loc, SemanticError, here, kernel_frame
 from gpuop.dsl.recorder.assignment_targets import assigned_name
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.frames import Position, trail
+from gpuop.dsl.recorder.kernel_warnings import Wrapping
 from gpuop.dsl.recorder.outputs import OutputSlot
 from gpuop.dsl.recorder.storage import fetch, stored
 from gpuop.ir import nodes as ir
@@ -80,9 +81,9 @@ class Recorder:
         self.pending: tuple[str, Loc | None] | None = None  # a block that still lacks its `with`
         self.constants: tuple[Any, ...] = ()  # arguments of the operator besides Fields
         self.called: Loc | None = None  # the line of the call
-        self.quotients: set[ir.Var] = (
-            set()
-        )  # results of `/` on two integers that were not implicitly converted to float yet
+        self.quotients: set[ir.Var] = set()  # results of `/` of two integers that have not become floats yet
+        self.wraps: dict[ir.Var, Wrapping] = {}  # results of the user's that may wrap around
+        self.compared: set[frozenset[Any]] = set()  # pairs of values that the body compares or divides
         self.returned: ir.Var | None = None  # flag of threads that called `_return()`
         self.inside = ""  # name of the library function being recorded, whose integers wrap around on purpose
         self.idle, self.naming = False, True  # idle: an integer 0 made some values unused
