@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from gpuop.ir.analysis.intervals import Range
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
-from gpuop.ir.nodes import Array, Atomic, Block, Expr, FieldParam, For, If, Load, Stmt, Store, While, Wide
+from gpuop.ir.nodes import Array, Atomic, Block, Expr, FieldParam, For, If, Let, Load, Store, While, Wide
 from gpuop.ir.types import FieldType
-from gpuop.ir.visit import values, walk_expr
+from gpuop.ir.visit import COMPOSED, operands, values
 from gpuop.passes.symbolic_bounds import SymbolicBounds
 
 
@@ -42,74 +42,76 @@ class Unproved:
 
 def unproved(kernel: Kernel) -> list[Unproved]:
     """The accesses of a lowered kernel without vectors that are not proved to be inside; none where extents are arguments."""
-    return _Proof(kernel).run() if kernel.domain.threads and not kernel.named else []
+    if not kernel.domain.threads or kernel.named:
+        return []
+    proof = _Proof(kernel)
+    proof.block(kernel.body)
+    return proof.unproved
 
 
 class _Proof:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.bounds = kernel, SymbolicBounds(kernel)
         self.unproved: list[Unproved] = []
-
-    def run(self) -> list[Unproved]:
-        self.block(self.kernel.body)
-        return self.unproved
+        self.inside: dict[FieldParam | Array, list[Range]] = {}  # the indices that are inside, along each axis
 
     def block(self, block: Block) -> None:
         for stmt in block:
-            self.stmt(stmt)
-
-    def stmt(self, stmt: Stmt) -> None:
-        if not isinstance(stmt, While):
-            for value in values(stmt):
+            for value in () if isinstance(stmt, While) else values(stmt):
                 self.loads(value)
-        match stmt:
-            case Store(memory=memory, index=index) | Atomic(memory=memory, index=index):
-                self.access("writes", memory, index)
-            case Wide(field=field, array=array, loads=loads, index=index, left=None):
-                size = array.type.dtype.bits // field.type.storage.bits
-                self.access("reads" if loads else "writes", field, index, array.elements * size)
-            case If(cond=cond, then=then, orelse=orelse):
-                with self.bounds.under(cond, True):
-                    self.block(then)
-                with self.bounds.under(cond, False):
-                    self.block(orelse)
-            case For(body=body):
-                with self.bounds.turning(stmt):
-                    self.block(body)
-            case While(head=head, cond=cond, body=body):
-                self.block(head)
-                self.loads(cond)
-                with self.bounds.under(cond, True):
-                    self.block(body)
+            match stmt:
+                case Let():  # most statements are
+                    pass
+                case Store(memory=memory, index=index) | Atomic(memory=memory, index=index):
+                    self.access("writes", memory, index)
+                case Wide(field=field, array=array, loads=loads, index=index, left=None):
+                    size = array.type.dtype.bits // field.type.storage.bits
+                    self.access("reads" if loads else "writes", field, index, array.elements * size)
+                case If(cond=cond, then=then, orelse=orelse):
+                    for branch, holds in ((then, True), (orelse, False)):
+                        with self.bounds.under(cond, holds):
+                            self.block(branch)
+                case For(body=body):
+                    with self.bounds.turning(stmt):
+                        self.block(body)
+                case While(head=head, cond=cond, body=body):
+                    self.block(head)
+                    self.loads(cond)
+                    with self.bounds.under(cond, True):
+                        self.block(body)
 
     def loads(self, expr: Expr) -> None:
-        for each in walk_expr(expr):
-            if isinstance(each, Load):
-                self.access("reads", each.memory, each.index)
+        if isinstance(expr, Load):
+            self.access("reads", expr.memory, expr.index)
+        for part in operands(expr):
+            if type(part) in COMPOSED:  # most operands are atoms
+                self.loads(part)
 
     def access(self, does: str, memory: FieldParam | Array, index: tuple[Expr, ...], count: int = 1) -> None:
-        if isinstance(memory, FieldParam):
-            inside = [places(self.kernel.layout(memory), memory.type)]
-        else:
-            inside = [(0, n - 1) for n in memory.extents]
-        for place, (low, high) in zip(index, inside, strict=True):
+        if memory not in self.inside:
+            self.inside[memory] = (
+                [places(self.kernel.layout(memory), memory.type)]
+                if isinstance(memory, FieldParam)
+                else [(0, n - 1) for n in memory.extents]
+            )
+        for place, (low, high) in zip(index, self.inside[memory], strict=True):
             if not self.is_inside(place, low, high - count + 1):
                 least, most = self.bounds.bounds(place)
                 if least <= most:  # else nothing comes there
                     self.unproved.append(Unproved(does, memory, (least, most + count - 1), (low, high)))
 
     def is_inside(self, place: Expr, low: int, high: int) -> bool:
-        return self.bounds.is_within(place, low, high) or any(
-            self.is_inside_either(place, low, high, *either) for either in self.bounds.either
-        )
-
-    def is_inside_either(self, place: Expr, low: int, high: int, conditions: tuple[Expr, ...], holds: bool) -> bool:
-        """Whether an index is inside under each one of some conditions, of which at least one holds."""
-        for cond in conditions:
-            with self.bounds.under(cond, holds):
-                if not self.bounds.is_within(place, low, high):
-                    return False
-        return True
+        """Return whether an index is inside, also where it is so under each of conditions, of which at least one holds."""
+        if self.bounds.is_within(place, low, high):
+            return True
+        for conditions, holds in self.bounds.either:
+            for cond in conditions:
+                with self.bounds.under(cond, holds):
+                    if not self.bounds.is_within(place, low, high):
+                        break
+            else:
+                return True
+        return False
 
 
 def places(layout: Layout, kind: FieldType) -> Range:

@@ -30,7 +30,7 @@ class Ranges:
     def range(self, expr: Expr) -> Range:
         """The bounds of an integer or bool; those of its type where no better ones are known."""
         bounds = self.exact(expr)
-        return bounds if fits(bounds, expr.type.dtype) else LIMITS[expr.type.dtype]
+        return bounds if isinstance(expr, Ref) or fits(bounds, expr.type.dtype) else LIMITS[expr.type.dtype]
 
     def exact(self, expr: Expr) -> Range:
         """The bounds of the value as if it could not overflow."""
@@ -47,8 +47,14 @@ class Ranges:
                 return int(min(values)), int(max(values))
             case Cast(arg=arg) if arg.type.kind in "iub":
                 return self.range(arg)
-            case Apply(op=op, args=args) if all(a.type.kind in "iub" for a in args):
-                return interval(op, [self.range(a) for a in args], expr.type.dtype)
+            case Apply():
+                return self.result(expr)
+        return LIMITS[expr.type.dtype]
+
+    def result(self, expr: Apply) -> Range:
+        """The bounds of the result of an operation, as if it could not overflow."""
+        if all(a.type.kind in "iub" for a in expr.args):
+            return interval(expr.op, [self.range(a) for a in expr.args], expr.type.dtype)
         return LIMITS[expr.type.dtype]
 
     def counter(self, loop: For) -> Range:

@@ -10,7 +10,7 @@ from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, LONG, UINT, ULONG
-from gpuop.ir.visit import walk, walk_expr
+from gpuop.ir.visit import operands, walk
 from gpuop.passes.known_sums import Key, Opaque, Sum, common
 from gpuop.passes.ranges import Ranges, fits
 
@@ -39,8 +39,9 @@ class SymbolicBounds(Ranges):
         self.narrowed: dict[Key, Range] = {}
         self.limits: list[Sum] = []
         self.cached: dict[ir.Var, Range] = {}
-        self.made_of: dict[ir.Var, set[Key]] = {}
-        self.users: dict[Key, set[ir.Var]] = {}  # variables whose ranges depend on that of a key
+        self.operands: dict[Key, list[ir.Var]] = {}  # variables whose values have a key as an operand
+        self.users: dict[Key, set[Key]] = {}  # a key, and all variables whose ranges depend on its range
+        self.positions: dict[tuple[str, str], Range] = {}
         self.sums: dict[ir.Var, Sum] = {}
         self.depth = self.tried = 0
         self.either: tuple[tuple[tuple[ir.Expr, ...], bool], ...] = ()
@@ -55,7 +56,7 @@ class SymbolicBounds(Ranges):
             case ir.Let(var=var, value=value) | ir.Assign(var=var, value=value) if value.type.kind in "iub":
                 if not var.mutable:
                     self.values[var] = value
-                    self._note_uses(var, value)
+                    self._note_uses(var, (value,))
                 elif (values := self.assigned.setdefault(var, [])) is not None:
                     values.append(value)
             case ir.Store(memory=ir.Array() as array, value=value) if value.type.kind in "iu":
@@ -66,21 +67,26 @@ class SymbolicBounds(Ranges):
             case ir.For():
                 self.known[stmt.var] = LIMITS[INT]
 
-    def _note_uses(self, var: ir.Var, value: ir.Expr) -> None:
-        keys: set[Key] = set()
-        for each in walk_expr(value):
-            if isinstance(each, ir.Ref):
-                keys |= {each.var, *self.made_of.get(each.var, ())}
-            elif isinstance(each, ir.Index):
-                keys.add((each.kind, each.axis))
-        self.made_of[var] = keys
-        for key in keys:
-            self.users.setdefault(key, set()).add(var)
+    def _note_uses(self, var: ir.Var, parts: tuple[ir.Expr, ...]) -> None:
+        for part in parts:
+            if isinstance(part, ir.Ref):
+                self.operands.setdefault(part.var, []).append(var)
+            elif isinstance(part, ir.Index):
+                self.operands.setdefault((part.kind, part.axis), []).append(var)
+            elif not isinstance(part, ir.Const):
+                self._note_uses(var, operands(part))
 
     def _forget(self, key: Key) -> None:
         """Drop the ranges that depend on that of a key, which has been narrowed."""
-        for var in (key, *self.users.get(key, ())):
-            self.cached.pop(var, None)
+        if key not in self.users:
+            users, pending = set[Key](), [key]
+            while pending:
+                if (user := pending.pop()) not in users:
+                    users.add(user)
+                    pending += self.operands.get(user, ())
+            self.users[key] = users
+        for var in self.cached.keys() & self.users[key]:
+            del self.cached[var]
 
     # --- conditions -------------------------------------------------------------------------------------------------
 
@@ -235,38 +241,49 @@ class SymbolicBounds(Ranges):
 
     # --- ranges -----------------------------------------------------------------------------------------------------
 
-    def exact(self, expr: ir.Expr) -> Range:  # noqa: C901 - a case for each operation
+    def exact(self, expr: ir.Expr) -> Range:
         match expr:
             case ir.Ref(var=var):
-                if var not in self.cached:
-                    self.cached[var] = self._of(var)
-                return self.cached[var]
+                known = self.cached.get(var)
+                if known is None:
+                    known = self.cached[var] = self._of(var)
+                return known
+            case ir.Const(value=value):
+                return int(value), int(value)
+            case ir.Apply():
+                return self.result(expr)
             case ir.Index(kind=kind, axis=axis, offset=offset):
-                low, high = super().exact(ir.Index(kind, axis))
+                if (kind, axis) not in self.positions:
+                    self.positions[kind, axis] = self.kernel.bounds(ir.Index(kind, axis))
+                low, high = self.positions[kind, axis]
                 known = self.narrowed.get((kind, axis), (low, high))
                 return max(low, known[0]) + offset, min(high, known[1]) + offset
-            case ir.Apply(op="choose", args=(cond, a, b)) if expr.type.kind in "iu" and self.depth < DEEP:
-                return self._chosen(cond, a, b)
             case ir.Cast(arg=arg, type=kind) if kind.dtype in WIDE and self._is_wrapped(arg):
                 known = self.range(arg)
                 return known if fits(known, kind.dtype) else self._unwrapped(arg)
-            case ir.Apply(op="sub", args=(a, b)) if self._rounds_down(a, b):
-                low, high = self.range(a)
-                mask = self.range(b)[1]
-                return (low & ~mask, high & ~mask) if low >= 0 else (low - mask, high)
             case ir.Load(memory=ir.Array(space="private" | "local") as array) if (
                 expr.type.kind in "iu" and expr.type.lanes == 1
             ):
                 return self._all_values(array)
-            case ir.Apply(op="hidden", args=(a,)):
+        return super().exact(expr)
+
+    def result(self, expr: ir.Apply) -> Range:
+        match expr.op, expr.args:
+            case "choose", (cond, a, b) if expr.type.kind in "iu" and self.depth < DEEP:
+                return self._chosen(cond, a, b)
+            case "sub", (a, b) if self._rounds_down(a, b):
+                low, high = self.range(a)
+                mask = self.range(b)[1]
+                return (low & ~mask, high & ~mask) if low >= 0 else (low - mask, high)
+            case "hidden", (a,):
                 return self.range(a)
-            case ir.Apply(op="xor", args=(a, b)) if expr.type.kind == "i" and self.range(b) == (-1, -1):
+            case "xor", (a, b) if expr.type.kind == "i" and self.range(b) == (-1, -1):
                 low, high = self.range(a)
                 return -1 - high, -1 - low
-            case ir.Apply(op="and", args=(a, b)) if expr.type.kind == "i":
+            case "and", (a, b) if expr.type.kind == "i":
                 masks = [high for low, high in map(self.range, (a, b)) if low >= 0]
                 return (0, min(masks)) if masks else LIMITS[expr.type.dtype]
-        return super().exact(expr)
+        return super().result(expr)
 
     def _of(self, var: ir.Var) -> Range:
         if var in self.values:
