@@ -45,9 +45,8 @@ class SymbolicBounds(Ranges):
         self.sums: dict[ir.Var, Sum] = {}
         self.depth = self.tried = 0
         self.either: tuple[tuple[tuple[ir.Expr, ...], bool], ...] = ()
-        self.assigned: dict[
-            ir.Var | ir.Array, list[ir.Expr] | None
-        ] = {}  # what those that change may hold; None: anything
+        # the values that may be assigned to variables and arrays that change; None: any
+        self.assigned: dict[ir.Var | ir.Array, list[ir.Expr] | None] = {}
         for stmt in walk(kernel.body):
             self._note(stmt)
 
@@ -178,11 +177,10 @@ class SymbolicBounds(Ranges):
 
     def _signed(self, expr: ir.Expr) -> ir.Expr | None:
         """The signed integer that an expression converts to unsigned; None for others."""
-        while isinstance(expr, ir.Ref) and expr.var in self.values:
-            expr = self.values[expr.var]
-        return (
-            expr.arg if isinstance(expr, ir.Cast) and expr.type.dtype in WORDS and expr.arg.type.dtype in WIDE else None
-        )
+        expr = self._value(expr)
+        if isinstance(expr, ir.Cast) and expr.type.dtype in WORDS and expr.arg.type.dtype in WIDE:
+            return expr.arg
+        return None
 
     def _at_most(self, a: ir.Expr, b: ir.Expr, by: int) -> None:
         """Assume a ≤ b + by."""
@@ -196,10 +194,7 @@ class SymbolicBounds(Ranges):
             if isinstance(value, ir.Apply) and value.op == op:
                 for arm in value.args:
                     self._at_most(*((arm, b) if op == "max" else (a, arm)), by)
-            elif isinstance(value, ir.Apply) and value.op in (
-                "min",
-                "max",
-            ):  # one of both is, and where the other cannot be
+            elif isinstance(value, ir.Apply) and value.op in ("min", "max"):  # one of both is: that which can be
                 for arm, other in (value.args, value.args[::-1]):
                     if op == "max" and self.range(other)[0] > high + by:
                         self._at_most(arm, b, by)
@@ -258,9 +253,9 @@ class SymbolicBounds(Ranges):
                 low, high = self.positions[kind, axis]
                 known = self.narrowed.get((kind, axis), (low, high))
                 return max(low, known[0]) + offset, min(high, known[1]) + offset
-            case ir.Cast(arg=arg, type=kind) if kind.dtype in WIDE and self._is_wrapped(arg):
+            case ir.Cast(arg=arg, type=kind) if kind.dtype in WIDE and (signed := self._unwrapped(arg)):
                 known = self.range(arg)
-                return known if fits(known, kind.dtype) else self._unwrapped(arg)
+                return known if fits(known, kind.dtype) else signed
             case ir.Load(memory=ir.Array(space="private" | "local") as array) if (
                 expr.type.kind in "iu" and expr.type.lanes == 1
             ):
@@ -326,24 +321,18 @@ class SymbolicBounds(Ranges):
             expr = self.values[expr.var]
         return expr
 
-    def _is_wrapped(self, expr: ir.Expr) -> bool:
-        """Whether an expression is arithmetic on signed integers converted to unsigned, so that it wraps around."""
-        operation = self._value(expr)
-        if not (
-            isinstance(operation, ir.Apply) and operation.op in ("add", "sub", "mul") and operation.type.dtype in WORDS
-        ):
-            return False
-        return all(self._signed(arg) is not None or isinstance(self._value(arg), ir.Const) for arg in operation.args)
-
-    def _unwrapped(self, expr: ir.Expr) -> Range:
-        """The range of such arithmetic, if it could not overflow."""
-        operation = self._value(expr)
-        assert isinstance(operation, ir.Apply)
-        args = [self.range(self._signed(arg) or self._value(arg)) for arg in operation.args]
-        return interval(operation.op, args, LONG)
+    def _unwrapped(self, expr: ir.Expr) -> Range | None:
+        """The range, as if it could not overflow, of arithmetic on signed integers converted to unsigned; None for others."""
+        value = self._value(expr)
+        if not isinstance(value, ir.Apply) or value.op not in ("add", "sub", "mul") or value.type.dtype not in WORDS:
+            return None
+        args = [self._signed(arg) or self._value(arg) for arg in value.args]
+        if not all(arg.type.dtype in WIDE or isinstance(arg, ir.Const) for arg in args):
+            return None
+        return interval(value.op, [self.range(arg) for arg in args], LONG)
 
     def _rounds_down(self, a: ir.Expr, b: ir.Expr) -> bool:
-        """Whether a - b rounds a down to a multiple of a power of two."""
+        """Return whether a - b rounds a down to a multiple of a power of two."""
         masked = self._value(b)
         if not (isinstance(masked, ir.Apply) and masked.op == "and" and isinstance(masked.args[1], ir.Const)):
             return False
@@ -400,13 +389,12 @@ class SymbolicBounds(Ranges):
 
     def bounds(self, expr: ir.Expr) -> Range:
         """The range of an integer, from ranges and from limits of sums."""
-        low, high = self.range(expr)
-        whole = self.sum(expr)
+        (low, high), whole = self.range(expr), self.sum(expr)
         self.tried = 0
         return max(low, -self.most(whole.times(-1), DEEP)), min(high, self.most(whole, DEEP))
 
     def is_within(self, expr: ir.Expr, low: int, high: int) -> bool:
-        """Whether an integer is known to be in a range."""
+        """Return whether an integer is proved to be in a range."""
         least, most = self.range(expr)
         if low <= least and most <= high:
             return True
@@ -470,33 +458,27 @@ class SymbolicBounds(Ranges):
         return max(bounds)
 
     def _may_stay(self, value: ir.Apply) -> bool:
-        """Whether a value is the absolute value of a number that may be the least of its type, which has none."""
+        """Return whether a value is the absolute value of a number that may be the least of its type, which has none."""
         return value.op == "abs" and self.range(value.args[0])[0] <= LIMITS[value.type.dtype][0]
 
     def _of_operations(self, whole: Sum) -> Iterator[Sum]:
         """The sums that are at most 0 because of the operations behind the terms of a sum."""
         for key in whole.terms:
             value = self.values.get(key) if isinstance(key, ir.Var) else None
-            if isinstance(value, ir.Apply) and value.op in ("and", "mod", "div", "shr", "min", "max", "abs"):
-                yield from self._of_operation(key, value)
-
-    def _of_operation(self, key: Key, value: ir.Apply) -> Iterator[Sum]:
-        a, b = value.args[0], value.args[-1]
-        own, first = Sum({key: 1}), self.sum(a)
-        if value.op == "abs":
-            yield from (first.plus(own, -1), first.times(-1).plus(own, -1)) if not self._may_stay(value) else ()
-        elif value.op == "min":
-            yield from (own.plus(first, -1), own.plus(self.sum(b), -1))
-        elif value.op == "max":
-            yield from (first.plus(own, -1), self.sum(b).plus(own, -1))
-        elif self.range(a)[0] >= 0 and value.op in ("and", "mod"):
-            yield own.plus(first, -1)
-        elif (
-            isinstance(b, ir.Const)
-            and (value.op == "shr" or self.range(a)[0] >= 0)
-            and int(b.value) >= (value.op == "div")
-        ):
-            by = 1 << int(b.value) if value.op == "shr" else int(b.value)
-            over = own.times(by)
-            yield over.plus(first, -1)
-            yield Sum(first.plus(over, -1).terms, first.constant - by + 1)
+            if not isinstance(value, ir.Apply) or value.op not in ("and", "mod", "div", "shr", "min", "max", "abs"):
+                continue
+            a, b = value.args[0], value.args[-1]
+            own, first, natural = Sum({key: 1}), self.sum(a), self.range(a)[0] >= 0
+            if value.op == "abs":
+                yield from (first.plus(own, -1), first.times(-1).plus(own, -1)) if not self._may_stay(value) else ()
+            elif value.op == "min":
+                yield from (own.plus(first, -1), own.plus(self.sum(b), -1))
+            elif value.op == "max":
+                yield from (first.plus(own, -1), self.sum(b).plus(own, -1))
+            elif natural and value.op in ("and", "mod"):
+                yield own.plus(first, -1)
+            elif isinstance(b, ir.Const) and (natural or value.op == "shr") and int(b.value) >= (value.op == "div"):
+                by = 1 << int(b.value) if value.op == "shr" else int(b.value)
+                over = own.times(by)
+                yield over.plus(first, -1)
+                yield Sum(first.plus(over, -1).terms, first.constant - by + 1)
