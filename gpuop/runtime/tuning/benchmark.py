@@ -6,19 +6,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from time import monotonic
+from time import monotonic, time
 
 import numpy as np
 
+from gpuop.base.config import config
 from gpuop.base.errors import CompileError, DeviceError, GpuopError, UnsupportedError
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf, Node
+from gpuop.ir.variants import Variants
 from gpuop.passes.resolve_target import for_target
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch
 from gpuop.runtime.base.host_arrays import array_of, planes_of
 from gpuop.runtime.profile.device_facts import run_once
+from gpuop.runtime.tuning.modes import Mode
+from gpuop.runtime.tuning.store import TunedChoice, signature_of
 
 RUNS, SHORT_RUNS = 4, 10  # of each, before it is compared; the first one compiles
 LONG = 0.1  # seconds: the first run may take so much more than later ones
@@ -53,28 +57,40 @@ class Candidate:
 
 @dataclass
 class Benchmark:
-    """Candidates, on a queue of a device with these arguments; `winner` is the fastest, the earlier one of equals.
+    """Kernels that compute the same, on a queue of a device.
 
     Attributes:
-        until: the end by `monotonic`; the first candidate runs in any case.
-        progress: gets a line for each candidate.
+        mode: its progress gets a line for each candidate.
+        call: the recorded kernel, or the variants, with the inputs and outputs of each candidate.
         check: gets a candidate and the values of its outputs; returns a note if these exclude it.
+        until: the end by `monotonic`; the first candidate runs in any case.
     """
 
     backend: Backend
-    arguments: Sequence[Argument]
-    outputs: Sequence[FieldType]
-    until: float
-    progress: Callable[[str], None]
+    mode: Mode
+    call: Kernel | Variants
     check: Callable[[Candidate, list[Array]], str]
     best: float = math.inf
+    until: float = math.inf
+    arguments: Sequence[Argument] = ()
 
-    def winner(self, candidates: Sequence[Candidate]) -> Candidate | None:
-        """Return the fastest candidate; None if none runs.
+    def fastest(
+        self, what: str, candidates: Sequence[Candidate], nodes: Sequence[Node | None] | None = None
+    ) -> Candidate | None:
+        """Return the fastest candidate, the earlier one of equals; None if none runs.
+
+        Args:
+            what: VARIANT or SCHEDULE.
+            nodes: the fields whose values are the inputs, as far as they have values.
 
         Raises:
-            CompileError, DeviceError: none runs; the error of the last one.
+            CompileError, DeviceError: none runs; the error of the last one. MemoryError, too, without memory for the inputs.
         """
+        self.mode.begin(f"{self.call.name} on {self.backend.name}: {len(candidates)} {what}s")
+        self.until = monotonic() + (self.mode.seconds or config.tune_seconds)
+        pairs = zip(self.call.inputs, nodes or [None] * len(self.call.inputs), strict=True)
+        self.arguments = [value_of(param, node, self.backend) for param, node in pairs]
+        self.outputs = [param.type for param in self.call.written]
         backend = self.backend.measuring()
         buffers = [backend.empty(kind) for kind in self.outputs]
         refusal = None
@@ -86,12 +102,22 @@ class Benchmark:
                 self._run(backend, candidate, buffers)
             except REFUSALS as refused:
                 candidate.note, refusal = f"skipped: {str(refused).splitlines()[0]}", refused
-            self.progress(str(candidate))
+            self.mode.tell(str(candidate))
         running = [c for c in candidates if c.seconds < math.inf]
         if not running and refusal is not None:
             raise refusal
         self._again(backend, [c for c in running if c.seconds <= NEAR * self.best])
         return min(running, key=lambda c: c.seconds, default=None)
+
+    def entry(self, what: str, key: str, candidates: Sequence[Candidate], winner: Candidate) -> TunedChoice:
+        """Return the entry of a winner for the store.
+
+        Args:
+            key: a digest of the recorded kernel.
+        """
+        types = ", ".join(str(param.type) for param in self.call.inputs)
+        facts = (self.call.name, types, winner.name, winner.seconds, "\n".join(map(str, candidates)), time())
+        return TunedChoice(what, key, signature_of(self.backend), *facts)
 
     def _run(self, backend: Backend, candidate: Candidate, buffers: list[Buffer]) -> None:
         program = backend.compile(for_target(candidate.kernel, backend.target))

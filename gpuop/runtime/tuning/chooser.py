@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,19 +16,17 @@ from gpuop.fusion.variant_selection import Choices, First
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
-from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 from gpuop.ir.variants import Variant, Variants, identity_of, shown
 from gpuop.passes.resolve_target import for_target
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate, alike, value_of
+from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate, alike
 from gpuop.runtime.tuning.modes import AUTO, FORCE, NEVER, STORED, Mode, mode_in_use
 from gpuop.runtime.tuning.schedule_choices import key_of, read_pin
 from gpuop.runtime.tuning.store import (
     SCHEDULE,
     VARIANT,
     DeviceSignature,
-    TunedChoice,
     TuneStore,
     signature_of,
     target_signature,
@@ -157,23 +154,16 @@ class Chooser(Choices):
         if not self._measures(key, choice is not None and choice[0] == HERE):
             return None if choice is None else choice[1]
         candidates = [Candidate(shown(v.parameters), v.kernel, v.inputs) for v in fitting]
-        outputs = [param.type for param in call.written]
-        self.mode.begin(f"{call.name} on {self.backend.name}: {len(candidates)} variants")
-        until = time.monotonic() + (self.mode.seconds or config.tune_seconds)
+        benchmark = Benchmark(self.backend, self.mode, call, _Equal(call))
         try:
-            arguments = [value_of(p, n, self.backend) for p, n in zip(call.inputs, nodes, strict=True)]
-            benchmark = Benchmark(self.backend, arguments, outputs, until, self.mode.tell, _Equal(call, outputs))
-            winner = benchmark.winner(candidates)
+            winner = benchmark.fastest(VARIANT, candidates, nodes)
         except REFUSALS:
             if self.named == FORCE:
                 raise
             return None  # a variant that runs without measurement may need less memory
         self.mode.done.add((self.place, key))
         assert winner is not None
-        types = ", ".join(str(param.type) for param in call.inputs)
-        tried = "\n".join(map(str, candidates))
-        facts = (call.name, types, winner.name, winner.seconds, tried, time.time())
-        entry = TunedChoice(VARIANT, key, self.place, *facts)
+        entry = benchmark.entry(VARIANT, key, candidates, winner)
         self._query(lambda: self.store.put([entry]), 0)
         self.mode.stored.append(entry)
         return fitting[candidates.index(winner)]
@@ -182,16 +172,16 @@ class Chooser(Choices):
 class _Equal:
     """A comparison of the results of variants with those of the first that ran."""
 
-    def __init__(self, call: Variants, kinds: Sequence[FieldType]) -> None:
-        self.call, self.kinds = call, kinds
+    def __init__(self, call: Variants) -> None:
+        self.call = call
         self.first: tuple[str, list[Array]] | None = None
 
     def __call__(self, candidate: Candidate, results: list[Array]) -> str:
         if self.first is None:
             self.first = candidate.name, results
         name, wanted = self.first
-        for kind, a, b in zip(self.kinds, wanted, results, strict=True):
-            differ = alike(kind, a, b)
+        for param, a, b in zip(self.call.written, wanted, results, strict=True):
+            differ = alike(param.type, a, b)
             if differ:
                 raise SemanticError(
                     f"the variants of operator `{self.call.name}` compute the same, and with {candidate.name} {differ} from "

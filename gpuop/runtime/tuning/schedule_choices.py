@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from gpuop.base.config import config
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.schedule_choice import scheduled
@@ -21,9 +19,9 @@ from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.resolve_target import for_target
 from gpuop.passes.schedules import METHODS, PLAIN
 from gpuop.runtime.base.backend import Array, Backend
-from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate, value_of
+from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate
 from gpuop.runtime.tuning.modes import Mode
-from gpuop.runtime.tuning.store import SCHEDULE, TunedChoice, signature_of
+from gpuop.runtime.tuning.store import SCHEDULE, TunedChoice
 
 MOST = 6  # candidates of a method
 BETTER = 0.97  # the predicted schedule stays unless another takes at most this share of its time
@@ -79,21 +77,16 @@ def _measured(kernel: Kernel, pins: Sequence[Pin], key: str, backend: Backend, m
     everything = tuple(range(len(kernel.inputs)))
     candidates = [Candidate(PREDICTED, kernel, everything)]
     candidates += [Candidate(str(pin), replace(kernel, pin=pin), everything) for pin in pins]
-    mode.begin(f"{kernel.name} on {backend.name}: {len(candidates)} schedules")
-    until = time.monotonic() + (mode.seconds or config.tune_seconds)
+    benchmark = Benchmark(backend, mode, kernel, _Same())
     try:
-        arguments = [value_of(param, None, backend) for param in kernel.inputs]
-        outputs = [param.type for param in kernel.written]
-        winner = Benchmark(backend, arguments, outputs, until, mode.tell, _Same()).winner(candidates)
+        winner = benchmark.fastest(SCHEDULE, candidates)
     except REFUSALS as refused:  # no memory for it alone
         mode.tell(f"{kernel.name}: {refused}")
         return
     predicted = candidates[0]
     if winner is None or winner.seconds > BETTER * predicted.seconds:
         winner = predicted
-    types = ", ".join(str(param.type) for param in kernel.inputs)
-    facts = (kernel.name, types, winner.name, winner.seconds, "\n".join(map(str, candidates)), time.time())
-    yield TunedChoice(SCHEDULE, key, signature_of(backend), *facts)
+    yield benchmark.entry(SCHEDULE, key, candidates, winner)
 
 
 class _Same:
