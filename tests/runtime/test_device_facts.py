@@ -120,7 +120,7 @@ def test_what_is_stored_otherwise_is_measured_again(
     backend = gp.device(CARDS[0])
     facts_of(backend)
     (file,) = (path for path in forgotten.rglob("*") if path.is_file() and _holds_times(path))
-    blob_store.store(file.name, stored.encode(errors="surrogateescape"))
+    blob_store.store(file.name, f"{device_facts.VERSION}\n{stored}".encode(errors="surrogateescape"))
     monkeypatch.setattr(device_facts, "_facts", {})
     found = facts_of(backend)
     assert found is not None
@@ -240,6 +240,7 @@ def test_seconds_of_moving_lie_between_those_of_copies() -> None:
 
 def _holds_times(path: Path) -> bool:
     try:
-        return "copies" in json.loads(path.read_bytes()[len(blob_store.MAGIC) + blob_store.DIGEST :])
+        _, _, text = path.read_bytes()[len(blob_store.MAGIC) + blob_store.DIGEST :].partition(b"\n")
+        return "copies" in json.loads(text)
     except (ValueError, TypeError):
         return False

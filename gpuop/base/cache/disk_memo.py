@@ -25,35 +25,6 @@ SETTLED = (
 )
 
 
-@dataclass(frozen=True)
-class DiskMemo(Generic[V]):
-    """Cached values of one kind.
-
-    An entry names the code that computed it and is valid for that code only; other code overwrites it.
-
-    Attributes:
-        kind: a name.
-        written, read: conversions of a value to JSON and back.
-    """
-
-    kind: str
-    written: Callable[[V], Any]
-    read: Callable[[Any], V]
-
-    def find(self, inputs: Sequence[str], make: Callable[[], V]) -> V:
-        """Value for these inputs, computed by `make` on a miss."""
-        maker = makers()
-        if maker is None:
-            return make()
-        name, head = blob_store.key(self.kind, *inputs), f"{maker}\n".encode()
-        blob = blob_store.load(name)
-        if blob is not None and blob.startswith(head):
-            return self.read(json.loads(blob[len(head) :]))
-        value = make()
-        blob_store.store(name, head + json.dumps(self.written(value)).encode())
-        return value
-
-
 @once
 def makers() -> str | None:
     """Digest of the source files whose code computes the values; None if they are missing, or may differ from the imported
@@ -80,3 +51,47 @@ def _settled(path: str) -> bytes | None:
             return file.read() if max(status.st_mtime, status.st_ctime) < IMPORTED - SETTLED else None
     except OSError:
         return None
+
+
+@dataclass(frozen=True)
+class DiskMemo(Generic[V]):
+    """Cached values of one kind.
+
+    An entry names the code that computed it and is valid for that code only; other code overwrites it.
+
+    Attributes:
+        kind: a name.
+        written, read: conversions of a value to JSON and back; `read` raises for JSON that is none.
+        maker: names the code; None: nothing is stored.
+    """
+
+    kind: str
+    written: Callable[[V], Any]
+    read: Callable[[Any], V]
+    maker: Callable[[], str | None] = makers
+
+    def load(self, inputs: Sequence[str]) -> V | None:
+        """Stored value for these inputs; None if there is none, or the file is not as `store` writes it."""
+        maker = self.maker()
+        blob = None if maker is None else blob_store.load(blob_store.key(self.kind, *inputs))
+        head, _, text = (blob or b"").partition(b"\n")
+        if maker is None or head != maker.encode():
+            return None
+        try:
+            return self.read(json.loads(text))
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+            return None
+
+    def store(self, inputs: Sequence[str], value: V) -> None:
+        maker = self.maker()
+        if maker is not None:
+            text = f"{maker}\n{json.dumps(self.written(value))}"
+            blob_store.store(blob_store.key(self.kind, *inputs), text.encode())
+
+    def find(self, inputs: Sequence[str], make: Callable[[], V]) -> V:
+        """Value for these inputs, computed by `make` on a miss."""
+        value = self.load(inputs)
+        if value is None:
+            value = make()
+            self.store(inputs, value)
+        return value

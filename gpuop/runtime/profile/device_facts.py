@@ -5,16 +5,16 @@ The base facts are measured in a fraction of a second; a function is measured wh
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from time import monotonic, perf_counter
 from typing import Any
 
 import numpy as np
 
-from gpuop.base.cache import blob_store
+from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.errors import GpuopError
 from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION, VECTOR
 from gpuop.ir.build import Builder, collector, constant
@@ -55,10 +55,6 @@ def copied(threads: int) -> Kernel:
     return _kernel(threads, lambda b, x, field: x)
 
 
-def chains(threads: int) -> Kernel:
-    return _kernel(threads, _chains)
-
-
 def vector_chains(threads: int) -> Kernel:
     """Return chains of sums with a neighbour, which a CPU thread computes for the points of a vector."""
 
@@ -67,10 +63,6 @@ def vector_chains(threads: int) -> Kernel:
         return _chains(b, b.apply("add", x, right), field)
 
     return replace(_kernel(threads, compute), pin=Pin("vector rows"))
-
-
-def taps(threads: int) -> Kernel:
-    return _kernel(threads, _taps)
 
 
 def calls(threads: int, op: str, dtype: str) -> Kernel:
@@ -100,10 +92,7 @@ def _chains(b: Builder, x: Expr, field: FieldParam) -> Expr:
     values = [b.apply("add", x, float(k)) for k in range(CHAINS)]
     for _ in range(STEPS):
         values = [b.apply("add", b.apply("mul", v, 0.5), x) for v in values]
-    total = values[0]
-    for value in values[1:]:
-        total = b.apply("add", total, value)
-    return total
+    return reduce(partial(b.apply, "add"), values)
 
 
 def _taps(b: Builder, x: Expr, field: FieldParam) -> Expr:
@@ -146,7 +135,7 @@ def facts_of(backend: Backend, anew: bool = False) -> DeviceFacts | None:
         except (GpuopError, MemoryError):  # a device without doubles
             return (1.0 if name == VECTOR else UNKNOWN) * float(base[OPERATION])
 
-    facts = DeviceFacts(base["launch"], tuple((size, duration) for size, duration in base["copies"]), seconds)
+    facts = DeviceFacts(base["launch"], tuple(map(tuple, base["copies"])), seconds)
     return facts
 
 
@@ -156,7 +145,7 @@ def disturbed(backend: Backend) -> bool:
 
 
 def _device(backend: Backend) -> str:
-    return blob_store.key(VERSION, backend.name, repr(backend.target), backend.identity)
+    return "\0".join((backend.name, repr(backend.target), backend.identity))
 
 
 def _fact(backend: Backend, name: str, measure: Callable[[], tuple[Fact, bool]], anew: bool) -> Fact:
@@ -165,31 +154,31 @@ def _fact(backend: Backend, name: str, measure: Callable[[], tuple[Fact, bool]],
     fact, until = _facts.get((device, name), ({}, 0.0))
     if fact and monotonic() < until and not anew:
         return fact
-    key = blob_store.key(device, name)
-    stored = None if anew else _read(blob_store.load(key), name)
+    stored = None if anew else FACTS.load((device, name))
     fact, agree = (stored, True) if stored is not None else measure()
     if agree and stored is None:
-        blob_store.store(key, json.dumps(fact).encode())
+        FACTS.store((device, name), fact)
     _facts[device, name] = fact, math.inf if agree else monotonic() + AGAIN
     return fact
 
 
-def _read(stored: bytes | None, name: str) -> Fact | None:
-    """Return a stored fact if it is valid for this version: times above 0."""
-    try:
-        fact = json.loads(stored or b"")
-        times = [fact["seconds"]] if name != "base" else [fact[n] for n in ("launch", OPERATION, NEIGHBOUR)]
-        if name == "base":
-            (first, *others) = fact["copies"]
-            times += [number for size, seconds in (first, *others) for number in (size, seconds)]
-        return fact if all(math.isfinite(t) and t > 0 for t in times) else None
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return None
+def _read(fact: Fact) -> Fact:
+    """Return a stored fact; an exception if its times are not above 0."""
+    times = [fact["seconds"]] if "seconds" in fact else [fact[n] for n in ("launch", OPERATION, NEIGHBOUR)]
+    if "seconds" not in fact:
+        (first, *others) = fact["copies"]
+        times += [number for size, seconds in (first, *others) for number in (size, seconds)]
+    if not all(math.isfinite(t) and t > 0 for t in times):
+        raise ValueError
+    return fact
+
+
+FACTS = DiskMemo[Fact]("facts", dict, _read, lambda: VERSION)
 
 
 def _base(backend: Backend) -> tuple[Fact, bool]:
     sizes, threads = COPIED[backend.target.device], COMPUTED[backend.target.device]
-    kernels = [copied(1), *map(copied, sizes), chains(threads), taps(threads)]
+    kernels = [copied(1), *map(copied, sizes), _kernel(threads, _chains), _kernel(threads, _taps)]
     (launch, *copies, arithmetic, near), agree = _seconds(backend, kernels)
     operation = max((arithmetic - launch) / threads / OPERATIONS, LEAST)
     neighbour = max((near - launch) / threads / TAPS - ADDRESS * operation, operation)
