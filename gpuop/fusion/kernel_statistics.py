@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from gpuop.ir.analysis.stages import stages
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Collective, Declare, Expr, For, If, Let, Ref, Stmt, Var, While
+from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Collective, Declare, Expr, For, If, Let, Stmt, Var, While
 from gpuop.ir.target import Target
-from gpuop.ir.visit import blocks, operands, times, values, walk, walk_expr
+from gpuop.ir.visit import blocks, operands, times, used_by, values, walk, walk_expr
 from gpuop.passes.coarsen import widen
 from gpuop.passes.coarsening_factor import PointsPerThread, points_per_thread
 from gpuop.passes.lower_fields import lower_fields
@@ -109,14 +109,14 @@ class _Liveness:
                 if made in live:
                     live.remove(made)
                     size -= _size(made)
-                fresh = _used(stmt) - live
+                fresh = used_by(stmt) - live
                 live |= fresh
                 size += sum(map(_size, fresh))
             self.most = max(self.most, size)
         return frozenset(live)
 
     def nested(self, stmt: Stmt, live: Live) -> Live:
-        used = _used(stmt)
+        used = used_by(stmt)
         match stmt:
             case If(then=then, orelse=orelse):
                 return self.block(then, live) | self.block(orelse, live) | used
@@ -128,10 +128,6 @@ class _Liveness:
                 turn = self.block(head, self.block(body, live) | live | used)
                 return self.block(head, self.block(body, live | turn) | live | used)
         raise AssertionError(f"no blocks are known of a {type(stmt).__name__}")
-
-
-def _used(stmt: Stmt) -> Live:
-    return frozenset([e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)])
 
 
 def _size(var: Var) -> int:

@@ -18,7 +18,7 @@ from gpuop.fusion.launch_frequency import Invariant, Rates
 from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.recompute import Recomputing
-from gpuop.fusion.register_split import Piece, Splitting
+from gpuop.fusion.register_split import Piece, Spliced, Splitting
 from gpuop.fusion.schedule_choice import ill_staged, placed
 from gpuop.fusion.thread_per_element import with_elements
 from gpuop.fusion.thread_per_point import shared_once
@@ -85,11 +85,12 @@ def _kernels(
     """
     memory: set[int] = set()  # values that are no intermediates
     severed: Severed = {}
+    spliced: Spliced = {}
     while True:
         groups = Groups(program, limits, memory, severed)
         refused = _fuse(groups, program, Invariant(program, groups)) if optimize else []
         order = groups.order.sorted(key=groups.first.__getitem__)
-        splitting = Splitting(groups, program.types)
+        splitting = Splitting(groups, program.types, spliced)
         whole = [splitting.whole(groups.members[group]) for group in order]
         cut = _ill_staged(whole, limits, layouts, program.dynamic)
         if not cut:  # else it is too early to ask for registers, which takes long
@@ -99,7 +100,7 @@ def _kernels(
             memory |= cut
             continue
         found = Severing(program, limits, splitting.whole).severed(pieces)
-        found = found or Parting(program, limits).severed(pieces)
+        found = found or Parting(program, limits, spliced).severed(pieces)
         if not found:
             apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
             return pieces, (*apart, *(Apart(*each) for each in splitting.apart))

@@ -26,18 +26,28 @@ class Piece:
     outputs: tuple[int, ...]
 
 
-class Splitting:
-    """Splits kernels; `apart` has the separated operators: (one, other, shared value, reason)."""
+Spliced = dict[tuple[tuple[Op, ...], frozenset[int]], Piece]
 
-    def __init__(self, groups: Groups, types: Mapping[int, FieldType]) -> None:
-        self.groups, self.types = groups, types
+
+class Splitting:
+    """Splits kernels; `apart` has the separated operators: (one, other, shared value, reason).
+
+    Args:
+        spliced: the pieces so far. The rounds of a plan share them, so that a kernel is lowered once.
+    """
+
+    def __init__(self, groups: Groups, types: Mapping[int, FieldType], spliced: Spliced) -> None:
+        self.groups, self.types, self.spliced = groups, types, spliced
         self.most = groups.limits.registers
         self.apart: list[tuple[Op, Op, int, str]] = []
 
     def whole(self, ops: Sequence[Op]) -> Piece:
         """The kernel of a whole group, before it is split."""
         part = tuple(sorted(ops, key=lambda op: op.number))
-        return Piece(part, *splice(part, self.groups.needed(part)))
+        key = part, frozenset(self.groups.needed(part))
+        if key not in self.spliced:
+            self.spliced[key] = Piece(part, *splice(part, set(key[1])))
+        return self.spliced[key]
 
     def pieces(self, whole: Piece) -> list[Piece]:
         """Split a kernel; return the parts in the order of their launches."""

@@ -9,7 +9,7 @@ kernel is left in these parts if they are much faster. Times are predicted for a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import combinations, product
 
@@ -18,13 +18,15 @@ from gpuop.fusion.groups import Groups
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program
-from gpuop.fusion.register_split import Piece, Splitting
+from gpuop.fusion.register_split import Piece, Spliced, Splitting
 from gpuop.fusion.schedule_choice import recompute_ratio
 from gpuop.fusion.typical_devices import least, predicted
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.passes.lowering_cache import suited
+from gpuop.passes.resolve_target import resolve_target
 
+Time = Callable[[Kernel, Target], float]
 Severed = dict[tuple[int, int], str]  # a reason, by the numbers of two operators to keep in separate kernels
 
 SLOWER = 1.3  # least ratio of the fused time to that of the parts, from which on they stay
@@ -34,8 +36,8 @@ MOST_OPERATORS = 32  # most operators of a kernel that is examined: each, and mo
 class Parting:
     """A search for kernels to leave in parts."""
 
-    def __init__(self, program: Program, limits: Limits) -> None:
-        self.program, self.limits = program, limits
+    def __init__(self, program: Program, limits: Limits, spliced: Spliced) -> None:
+        self.program, self.limits, self.spliced = program, limits, spliced
 
     def severed(self, pieces: Iterable[Piece]) -> Severed:
         """Pairs of operators of one piece to keep in separate kernels, with reasons."""
@@ -98,9 +100,9 @@ class Parting:
 
     @cached_property
     def _apart(self) -> Splitting:
-        return Splitting(Groups(self.program, self.limits), self.program.types)
+        return Splitting(Groups(self.program, self.limits), self.program.types, self.spliced)
 
-    def _time(self, ops: Sequence[Op], piece: Piece, target: Target) -> float:
+    def _time(self, ops: Sequence[Op], piece: Piece, target: Target, time: Time) -> float:
         """The time of operators in one kernel; for a piece with intermediates also with the recomputation that it has."""
         numbers, made = {op.number for op in ops}, [ops]
         again = [op for op in piece.ops if op.recomputed and numbers.issuperset(_numbers(op))]
@@ -108,18 +110,20 @@ class Parting:
             done = {number for op in again for number in _numbers(op)}
             made.append([*again, *(op for op in ops if op.number not in done)])
         kernels = [self._apart.whole(each).kernel for each in made]
-        return min(predicted(kernel, target) for kernel in kernels if isinstance(kernel, Kernel))
+        return min(time(kernel, target) for kernel in kernels if isinstance(kernel, Kernel))
 
-    def _more(self, ops: Sequence[Op], piece: Piece, others: Iterable[Piece], target: Target) -> float:
+    def _more(
+        self, ops: Sequence[Op], piece: Piece, others: Iterable[Piece], target: Target, time: Time = predicted
+    ) -> float:
         """The time of a part, or its share if other kernels compute its values too; values that are theirs are only written."""
         numbers = {op.number for op in ops}
         sharing = [each for each in others if numbers <= _computed(each)]
         if not sharing:
-            return self._time(ops, piece, target)
+            return self._time(ops, piece, target, time)
         moving = sum(least(op.fusible, target) for op in ops)
         if any(numbers <= {op.number for op in each.ops} for each in sharing):
             return moving
-        return max(moving, self._time(ops, piece, target) / (1 + len(sharing)))
+        return max(moving, self._time(ops, piece, target, time) / (1 + len(sharing)))
 
     def _parts(self, piece: Piece, others: Sequence[Piece], target: Target) -> list[list[Op]]:
         """The parts: operators fused pair by pair, producers with consumers first, while one kernel is faster than two."""
@@ -131,9 +135,19 @@ class Parting:
             if a == b or refuse(groups, a, b) is not None:
                 continue
             one, other = groups.members[a], groups.members[b]
-            if (staged and _in_registers(*pair)) or more([*one, *other]) <= more(one) + more(other):
+            if (staged and _in_registers(*pair)) or _pays(more, one, other):
                 groups.merge(a, b)
         return [groups.members[n] for n in sorted({groups.of[op.number] for op in ops})]
+
+
+def _pays(more: Callable[..., float], one: list[Op], other: list[Op]) -> bool:
+    """Return whether one kernel takes no longer than two; these are lowered only if lower bounds do not decide it."""
+    together = more([*one, *other])
+    return any(together <= more(one, time=time) + more(other, time=time) for time in (_least, predicted))
+
+
+def _least(kernel: Kernel, target: Target) -> float:
+    return least(resolve_target(kernel), target)  # which may read less
 
 
 def _numbers(op: Op) -> Iterator[int]:

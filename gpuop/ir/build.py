@@ -106,6 +106,8 @@ class Builder:
 
     def literals(self, alone: Sequence[int], args: Sequence[Expr | Number]) -> list[Expr]:
         """Numbers among operands take the type of the others, those at positions `alone` only of one another."""
+        if not any(isinstance(a, NUMBERS) for a in args):
+            return list(args)  # type: ignore[arg-type]
         known = [(i, a.type) for i, a in enumerate(args) if not isinstance(a, NUMBERS)]
         return [
             literal(a, [t for j, t in known if (j in alone) == (i in alone)]) if isinstance(a, NUMBERS) else a

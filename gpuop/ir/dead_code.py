@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel, Output
-from gpuop.ir.visit import blocks, leaving, loaded, map_blocks, values, walk, walk_expr
+from gpuop.ir.visit import COMPOSED, blocks, leaving, map_blocks, operands, read_by, used_by, values, walk
 
 
 def restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
@@ -27,16 +27,50 @@ def without_dead_code(kernel: Kernel) -> Kernel:
 
     An array is needed if something that is needed loads of it, so one that only its own values are made of is not.
     """
-    arrays: set[ir.Array] = set()
-    body = _live(kernel.body, set(), arrays)
-    while not (more := loaded(body)) <= arrays:
-        arrays |= more
-        body = _live(kernel.body, set(), arrays)
+    live = _Live()
+    body = _live(kernel.body, live)
+    while not live.skipped.isdisjoint(live.arrays):
+        live = _Live(arrays=live.arrays)
+        body = _live(kernel.body, live)
     return replace(kernel, body=body)
 
 
-def _live(block: ir.Block, live: set[ir.Var], arrays: set[ir.Array], looping: bool = False) -> ir.Block:
-    """The live statements, given the variables live after the block; `live` grows by their operands.
+@dataclass(slots=True)
+class _Live:
+    """The variables that are used after a statement, and the arrays that are loaded anywhere.
+
+    Attributes:
+        skipped: arrays whose stores or declarations were taken for dead; if one of them turns out to be loaded, the walk starts
+            again with what it knows.
+    """
+
+    vars: set[ir.Var] = field(default_factory=set)
+    arrays: set[ir.Array] = field(default_factory=set)
+    skipped: set[ir.Array] = field(default_factory=set)
+
+    def lacks(self, array: ir.Array) -> bool:
+        if array in self.arrays:
+            return False
+        self.skipped.add(array)
+        return True
+
+    def use(self, stmt: ir.Stmt) -> None:
+        """Add the operands of a live statement."""
+        pending = list(values(stmt))
+        while pending:
+            expr = pending.pop()
+            if isinstance(expr, ir.Ref):
+                self.vars.add(expr.var)
+            elif type(expr) in COMPOSED:
+                if isinstance(expr, ir.Load) and isinstance(expr.memory, ir.Array):
+                    self.arrays.add(expr.memory)
+                pending += operands(expr)
+        if isinstance(memory := read_by(stmt), ir.Array):
+            self.arrays.add(memory)
+
+
+def _live(block: ir.Block, live: _Live, looping: bool = False) -> ir.Block:
+    """The live statements, given what is live after the block; `live` grows by their operands.
 
     A statement stays unless all of its effects are known to be dead.
 
@@ -46,40 +80,36 @@ def _live(block: ir.Block, live: set[ir.Var], arrays: set[ir.Array], looping: bo
     out: list[ir.Stmt] = []
     for stmt in reversed(block):
         match stmt:
-            case ir.Let(var=var) | ir.Assign(var=var) if var not in live:
+            case ir.Let(var=var) | ir.Assign(var=var) if var not in live.vars:
                 continue
             case ir.Declare(array=array) | ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array) if (
-                array not in arrays
+                live.lacks(array)
             ):
                 continue
-            case ir.Atomic(var=ir.Var() as var) if var not in live:
+            case ir.Atomic(var=ir.Var() as var) if var not in live.vars:
                 stmt = replace(stmt, var=None)
         loop = isinstance(stmt, (ir.For, ir.While))
-        if loop and not _is_needed(stmt, live, arrays):
+        if loop and not _is_needed(stmt, live):
             continue  # it ends, as languages have it
         if loop and not looping:
-            live.update(_needed(stmt, live, arrays))
-        stmt = map_blocks(stmt, partial(_live, live=live, arrays=arrays, looping=looping or loop))
+            live.vars |= _needed(stmt, live)
+        stmt = map_blocks(stmt, partial(_live, live=live, looping=looping or loop))
         if isinstance(stmt, ir.If) and not any(blocks(stmt)):
             continue
-        live.update(_used(stmt))
+        live.use(stmt)
         out.append(stmt)
     return tuple(reversed(out))
 
 
-def _used(stmt: ir.Stmt) -> set[ir.Var]:
-    return {e.var for value in values(stmt) for e in walk_expr(value) if isinstance(e, ir.Ref)}
-
-
-def _is_needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> bool:
+def _is_needed(loop: ir.Stmt, live: _Live) -> bool:
     """Return whether a loop is needed, given the symbols used after it or anywhere in the enclosing loop."""
     for stmt in walk((loop,)):
         match stmt:
             case ir.Let(var=var) | ir.Assign(var=var):
-                if var in live:
+                if var in live.vars:
                     return True
             case ir.Declare(array=array) | ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array):
-                if array in arrays:
+                if not live.lacks(array):
                     return True
             case ir.If() | ir.For() | ir.While() | ir.Break() | ir.Continue() | ir.Comment():
                 pass
@@ -91,17 +121,17 @@ def _is_needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> bool:
 def _leaving_by(block: ir.Block) -> set[ir.Var]:
     """The variables that decide which iterations of a loop with this block are left early."""
     tests = [stmt for stmt in block if isinstance(stmt, ir.If) and any(leaving((stmt,)))]
-    return {var for test in tests for var in _used(test).union(*map(_leaving_by, blocks(test)))}
+    return {var for test in tests for var in used_by(test).union(*map(_leaving_by, blocks(test)))}
 
 
-def _needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> set[ir.Var]:
+def _needed(loop: ir.Stmt, live: _Live) -> set[ir.Var]:
     """The live variables at the start of a loop, from those after it: an iteration may use values that any other assigned."""
     makers: dict[ir.Var, set[ir.Var]] = {}
-    needed = set(live)
+    needed = set(live.vars)
 
     def gather(block: ir.Block, around: set[ir.Var]) -> None:
         for stmt in block:
-            used = _used(stmt) | around  # the effect depends on the conditions around it
+            used = used_by(stmt) | around  # the effect depends on the conditions around it
             if isinstance(stmt, (ir.For, ir.While)):
                 used |= _leaving_by(stmt.body)
             match stmt:
@@ -109,7 +139,7 @@ def _needed(loop: ir.Stmt, live: set[ir.Var], arrays: set[ir.Array]) -> set[ir.V
                     makers.setdefault(var, set()).update(used)
                 case ir.If() | ir.For() | ir.While() | ir.Break() | ir.Continue() | ir.Declare() | ir.Comment():
                     pass
-                case ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array) if array not in arrays:
+                case ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array) if live.lacks(array):
                     pass
                 case _:
                     needed.update(used)

@@ -82,6 +82,18 @@ def _expressions(pending: list[ir.Expr]) -> Iterator[ir.Expr]:
             pending += reversed(CHILDREN[type(expr)].values(expr))
 
 
+def used_by(stmt: ir.Stmt) -> set[ir.Var]:
+    """The variables in the expressions that a statement evaluates itself."""
+    used, pending = set[ir.Var](), list(values(stmt))
+    while pending:
+        expr = pending.pop()
+        if isinstance(expr, ir.Ref):
+            used.add(expr.var)
+        elif type(expr) in COMPOSED:
+            pending += operands(expr)
+    return used
+
+
 def fields_read(block: ir.Block) -> set[ir.FieldParam]:
     return {e.field for e in expressions(block) if isinstance(e, ir.Read)}
 

@@ -15,7 +15,7 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Assign, Block, Comment, Const, Expr, For, If, Let, Ref, Stmt, Store, Var
 from gpuop.ir.types import BOOL, FLOAT, INT, Type
-from gpuop.ir.visit import Copier, loaded, map_blocks, values, walk_expr, written_by
+from gpuop.ir.visit import Copier, loaded, map_blocks, used_by, written_by
 from gpuop.passes.simplify import extreme_of
 
 SINCE = 80  # least compute capability with such instructions
@@ -84,7 +84,7 @@ def _quick(value: Expr, lets: dict[Var, Expr]) -> Apply | None:
 
 
 def _used(block: Iterable[Stmt]) -> set[Var]:
-    return {e.var for stmt in block for value in values(stmt) for e in walk_expr(value) if isinstance(e, Ref)}
+    return {var for stmt in block for var in used_by(stmt)}
 
 
 def _in_one_instruction(loop: For, choices: _Choices) -> Iterator[Stmt]:

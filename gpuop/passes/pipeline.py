@@ -109,6 +109,13 @@ def unscheduled(kernel: Kernel, target: Target) -> Kernel:
     return _before_schedule(kernel, target, lowering())[-1].kernel
 
 
+def unguarded(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel with its schedule, before tail threads are predicated off: the form that predictions count."""
+    how = lowering()
+    ready = _before_schedule(kernel, target, how)[-1].kernel
+    return _until_guards(ready, how)[-1].kernel
+
+
 def not_inside(kernel: Kernel, target: Target) -> str:
     """Return the reason why the schedule of a kernel is dropped, as the end of a sentence; empty where it is kept, or none."""
     how = lowering()
@@ -120,14 +127,14 @@ def not_inside(kernel: Kernel, target: Target) -> str:
 
 def _inside(ready: Kernel, how: Lowering) -> tuple[tuple[AfterPass, ...], str]:
     """The kernels after the schedule and later passes; and the reason if it is dropped, as accesses are not proved to be inside."""
-    steps = [step for step, _ in PIPELINE]
-    rest = PIPELINE[steps.index(schedule) :] if schedule in steps else ()
+    rest = _from(schedule)
     plain = replace(ready, pin=Pin(schedules.PLAIN))
     has_schedule = schedules.choice(ready) is not None
     reason = _outside.get((ready, how)) if has_schedule else ""
     if reason:
         return tuple(_run(rest, plain)), reason
-    after = tuple(_run(rest, ready))
+    first = _until_guards(ready, how)
+    after = (*first, *_run(_from(guard_domain), first[-1].kernel if first else ready))
     if reason is not None:
         return after, reason
     missing, why = _unproved(after), ""
@@ -143,6 +150,17 @@ def _inside(ready: Kernel, how: Lowering) -> tuple[tuple[AfterPass, ...], str]:
 def _unproved(kernels: tuple[AfterPass, ...]) -> list[Unproved]:
     """The accesses of a scheduled kernel that are not proved to be inside, in its last form without vectors."""
     return next((unproved(after.kernel) for after in kernels if after.name == load_ahead.__name__), [])
+
+
+def _from(step: Pass) -> Steps:
+    """The pipeline from a pass on; empty without this pass."""
+    steps = [each for each, _ in PIPELINE]
+    return PIPELINE[steps.index(step) :] if step in steps else ()
+
+
+@lru_cache(maxsize=16)  # a kernel whose time is predicted is compiled soon, unless its plan is rejected
+def _until_guards(ready: Kernel, how: Lowering) -> tuple[AfterPass, ...]:
+    return tuple(_run(takewhile(lambda each: each[0] is not guard_domain, _from(schedule)), ready))
 
 
 @lru_cache(maxsize=64)  # a kernel that is planned is lowered soon

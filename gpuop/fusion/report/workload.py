@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from gpuop.base.config import config
 from gpuop.fusion.cost import is_shift
-from gpuop.fusion.kernel_statistics import before
 from gpuop.fusion.report.thread_values import ThreadValues
 from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel
@@ -16,7 +15,7 @@ from gpuop.ir.ops import OPS
 from gpuop.ir.target import Target
 from gpuop.ir.types import BOOL, DOUBLE
 from gpuop.ir.visit import blocks, operands, values, walk, walk_expr
-from gpuop.passes.regions.guard_domain import guard_domain
+from gpuop.passes.pipeline import unguarded
 
 OPERATION, ACCESS, NEIGHBOUR, FAR, ATOMIC, BARRIER = "operation", "access", "neighbour", "far", "atomic", "barrier"
 VECTOR = "vector operation"  # of a lane of an explicit vector, which a CPU compiler leaves as it is
@@ -63,7 +62,7 @@ def workload(kernel: Kernel, target: Target) -> Workload:
 
 @lru_cache(maxsize=256)
 def _workload(kernel: Kernel, target: Target, settings: tuple[object, ...]) -> Workload:
-    lowered = before(replace(kernel, target=target), guard_domain)
+    lowered = unguarded(kernel, target)
     vectors = any(stmt.var.type.lanes > 1 for stmt in walk(lowered.body) if isinstance(stmt, ir.Let))
     count = _Count(ThreadValues(lowered), target.device == "cpu", vectors)
     count.block(lowered.body, 1.0)

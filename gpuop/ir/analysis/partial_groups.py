@@ -15,7 +15,7 @@ import numpy as np
 from gpuop.ir.analysis.local_init import Enough, Following
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import AXES, Apply, Array, Assign, Atomic, Block, For, If, Let, Load, Ref, Store, Var, While
-from gpuop.ir.visit import expressions, values, walk, walk_expr
+from gpuop.ir.visit import expressions, used_by, walk, walk_expr
 
 
 def check_tiles(kernel: Kernel) -> None:
@@ -55,7 +55,7 @@ def _needed(body: Block) -> set[Var]:
     made: dict[Var, set[Var]] = {}
     roots: set[Var] = set()
     for stmt in walk(body):
-        used = {e.var for v in values(stmt) for e in walk_expr(v) if isinstance(e, Ref)}
+        used = used_by(stmt)
         if isinstance(stmt, (Let, Assign)):
             made.setdefault(stmt.var, set()).update(used)
             match stmt.value:
