@@ -27,7 +27,7 @@ from gpuop.codegen.generate import EXPRESSIONS, target_named
 from gpuop.dsl import _readTensor
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.fusion.target_plan import plan_for
+from gpuop.fusion.plan import plan_for
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import pipeline
 from tests.composed import PIPELINES

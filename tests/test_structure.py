@@ -99,7 +99,6 @@ ROOMS = {  # the same, for folders in a room: those of the room that they may im
 WAIT = {  # packages that only these files may import, and only inside functions
     "networkx": {
         "fusion/groups.py",
-        "fusion/topological_order.py",
         "fusion/program.py",
         "fusion/recompute.py",
         "fusion/report/networks.py",

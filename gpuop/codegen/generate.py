@@ -8,21 +8,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.config import config
-from gpuop.base.errors import DeviceError, SemanticError, located
+from gpuop.base.errors import DeviceError, Loc, SemanticError, located
 from gpuop.base.lru import BoundedCache
 from gpuop.codegen.c.dialect import Dialect, Source
 from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.printer import Printer, thread_counts
-from gpuop.codegen.c.source_cache import SOURCES
 from gpuop.codegen.cuda.dialect import CUDA
 from gpuop.codegen.opencl.dialect import CPU, OPENCL
 from gpuop.codegen.opencl.vectors import VectorExpressions
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Expr
+from gpuop.ir.nodes import Expr, FieldParam
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
-from gpuop.ir.types import DOUBLE, Shape
+from gpuop.ir.types import DOUBLE, FieldType, Shape
 from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.passes.dynamic_extents import Opened, opened
 from gpuop.passes.lowering_cache import cached_on_disk
@@ -129,3 +129,39 @@ def _refuse_doubles(kernel: Kernel, target: Target) -> None:
 
 def _has_double(expr: Expr) -> bool:
     return any(e.type.dtype is DOUBLE for e in walk_expr(expr))
+
+
+def _written(source: Source) -> list[Any]:
+    users = list(dict.fromkeys(loc.file for loc in source.lines.values()))
+    return [
+        source.entry,
+        source.text,
+        source.threads,
+        source.group,
+        [(p.hint, p.type.field_shape, p.type.tensor_shape, p.type.dtype, p.by_value) for p in source.arguments],
+        source.inputs,
+        list(source.fills.items()),
+        users,
+        [(n, users.index(loc.file), loc.line) for n, loc in source.lines.items()],
+        sorted(source.needs),
+        source.shared,
+    ]
+
+
+def _read(facts: list[Any]) -> Source:
+    entry, text, threads, group, arguments, inputs, fills, users, lines, needs, shared = facts
+    return Source(
+        entry,
+        text,
+        tuple(threads),
+        tuple(group),
+        tuple(FieldParam(hint, FieldType(*kind), by_value) for hint, *kind, by_value in arguments),
+        inputs,
+        dict(fills),
+        {n: Loc(users[file], line) for n, file, line in lines},
+        frozenset(needs),
+        tuple(shared),
+    )
+
+
+SOURCES = DiskMemo("source", _written, _read)

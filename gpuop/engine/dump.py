@@ -9,10 +9,9 @@ from gpuop.dsl.fields.field import Field
 from gpuop.engine.evaluate import plan_ahead, plan_on
 from gpuop.engine.show.html import SourceText
 from gpuop.fusion.iteration import kernels
-from gpuop.fusion.plan import Plan
+from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
-from gpuop.fusion.target_plan import plan_for
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.passes.schedules.pinning import pinned

@@ -27,6 +27,8 @@ from gpuop.fusion.variant_selection import Choices, settled
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.schedule_override import Pin
+from gpuop.ir.target import Target
+from gpuop.passes.resolve_target import for_target
 
 
 @dataclass(frozen=True)
@@ -212,3 +214,28 @@ def _joined(groups: Groups, readers: Iterable[Op], steady: Invariant) -> list[tu
         if groups.of[op.number] not in {groups.of[k.number] for k in kernels}:
             kernels = [*kernels[-MOST_COMPARED:], op]  # older ones refused, being full or of another kind
     return refused
+
+
+def plan_for(plan: Plan, target: Target) -> Plan:
+    """The plan with one branch of each `_codegenIf`, without inputs and kernels that are then unused.
+
+    Raises:
+        SemanticError: a table has no entry for the target.
+    """
+
+    def resolved(launch: PlannedLaunch) -> PlannedLaunch:
+        kernel = for_target(launch.kernel, target) if isinstance(launch.kernel, Kernel) else launch.kernel
+        if kernel is launch.kernel:
+            return launch
+        inputs = (v for param, v in zip(launch.kernel.inputs, launch.inputs, strict=True) if param in kernel.inputs)
+        return replace(launch, kernel=kernel, inputs=tuple(inputs))
+
+    launches = [resolved(launch) for launch in plan.launches]
+    if all(new is old for new, old in zip(launches, plan.launches, strict=True)):
+        return plan
+    needed, kept = set(plan.program.wanted), []
+    for launch in reversed(launches):
+        if not needed.isdisjoint(launch.outputs):
+            kept.append(launch)
+            needed.update(launch.inputs)
+    return replace(plan, launches=tuple(reversed(kept)))

@@ -8,12 +8,16 @@ from functools import cached_property
 from typing import Any
 
 from gpuop.base.errors import Loc
-from gpuop.fusion.dead_outputs import pruned
+from gpuop.base.lru import BoundedCache
+from gpuop.ir.dead_code import restricted
 from gpuop.ir.kernel import EXACT, Kernel, Launchable
 from gpuop.ir.layout import Layout
+from gpuop.ir.nodes import FieldParam
+from gpuop.ir.text import identity
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ir.variants import Variants
+from gpuop.ir.visit import fields_read, updated
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,3 +240,46 @@ def _pruned(op: Op, positions: frozenset[int]) -> Op:
         return op
     inputs, outputs = tuple(op.inputs[k] for k in less.inputs), tuple(op.outputs[k] for k in less.outputs)
     return replace(op, kernel=less.kernel, identity=less.identity, inputs=inputs, outputs=outputs)
+
+
+KEPT = 4096
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A pruned kernel, its identity, and the positions of the inputs and outputs that it still has."""
+
+    kernel: Kernel
+    identity: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+_known: BoundedCache[tuple[str, frozenset[int]], Pruned | None] = BoundedCache(KEPT)
+
+
+def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
+    """A kernel without outputs that are not needed and inputs that are not used; None if there are none.
+
+    Args:
+        name: identity of the kernel.
+        needed: positions of the needed outputs.
+    """
+    return _known.find((name, needed), lambda: _prune(kernel, needed))
+
+
+def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:
+    computed = updated(kernel.body)
+    outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in computed)
+    if len(outputs) == len(kernel.outputs) and _taken(kernel).issuperset(kernel.inputs):
+        return None
+    less = restricted(kernel, tuple(kernel.outputs[k] for k in outputs))
+    read = _taken(less)
+    inputs = tuple(k for k, p in enumerate(kernel.inputs) if p in read)
+    less = replace(less, inputs=tuple(kernel.inputs[k] for k in inputs))
+    return Pruned(less, identity(less), inputs, outputs)
+
+
+def _taken(kernel: Kernel) -> set[FieldParam]:
+    """The inputs that a kernel needs."""
+    return fields_read(kernel.body) | {output.initial for output in kernel.outputs if output.initial is not None}

@@ -14,9 +14,8 @@ from gpuop.codegen.c.dialect import Source
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.launch import PlannedLaunch
 from gpuop.fusion.launch_frequency import Rate
-from gpuop.fusion.plan import Plan
+from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.report.explain import explain
-from gpuop.fusion.target_plan import plan_for
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.text import content, show
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, download

@@ -11,9 +11,8 @@ import gpuop as gp
 from gpuop.base.config import config
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
-from gpuop.fusion.plan import plan
+from gpuop.fusion.plan import plan, plan_for
 from gpuop.fusion.program import program
-from gpuop.fusion.target_plan import plan_for
 from gpuop.ir.analysis.size import MOST_STATEMENTS, NEIGHBOUR, size
 from gpuop.ir.kernel import Kernel
 from gpuop.passes.pipeline import lower

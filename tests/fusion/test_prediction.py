@@ -307,7 +307,7 @@ def test_a_second_report_lowers_nothing(monkeypatch):
     """What is counted of a kernel is kept, and times are still those of the device that is asked."""
     given = kernel_of(across(doubled(field())), CPU)
     first = predictions(given, CPU, EVEN)
-    monkeypatch.setattr(workload_module, "before", None)
+    monkeypatch.setattr(workload_module, "unguarded", None)
     assert predictions(given, CPU, EVEN) == first
     slower = predictions(given, CPU, replace(EVEN, seconds=lambda kind: 1e-9))
     assert [each["ms"] > before["ms"] for each, before in zip(slower, first, strict=True)] == [True] * len(first)

@@ -51,7 +51,7 @@ class Dialect:
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
         wide_kernel: the qualifiers of an entry point whose threads must not be vectorized; "" for the usual ones.
         int_position: a statement that a column position, `{place}`, is an int, for compilers that gain by it or compute wrongly
-            without it (`position_multiples.py`); "" for others.
+            without it (`printer.py`); "" for others.
         fixed_group: the qualifier of fixed work-group extents, along (columns, rows, layers × elements).
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.
         long: the size of 64-bit integers in printf conversions.

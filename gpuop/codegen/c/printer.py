@@ -8,17 +8,34 @@ from gpuop.codegen.c.dialect import ATOMICS_OF_64_BITS, Source
 from gpuop.codegen.c.expressions import Expressions
 from gpuop.codegen.c.identifiers import comment, index_name
 from gpuop.codegen.c.integer_minmax import calls_of
-from gpuop.codegen.c.loop_pragmas import rolled
-from gpuop.codegen.c.position_multiples import multiplies_columns
 from gpuop.codegen.c.statements import Statements
 from gpuop.ir.extents import in_planes
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import planar
-from gpuop.ir.nodes import Atomic, Declare, FieldParam, Index, Wide
+from gpuop.ir.nodes import (
+    Apply,
+    Assign,
+    Atomic,
+    Block,
+    Const,
+    Declare,
+    Expr,
+    FieldParam,
+    For,
+    Index,
+    Let,
+    Load,
+    Read,
+    Ref,
+    Stmt,
+    Var,
+    While,
+    Wide,
+)
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DOUBLE, HALF, LONG, FieldType, Shape
 from gpuop.ir.verify import element_type
-from gpuop.ir.visit import expressions, walk
+from gpuop.ir.visit import blocks, expressions, loop_values, operands, walk
 from gpuop.passes.coarsening_factor import is_streamed, streamed
 from gpuop.passes.ranges import rising
 from gpuop.passes.swar.packed_lanes import LANES
@@ -302,3 +319,85 @@ def thread_counts(domain: Domain, group: Shape) -> tuple[int, int, int]:
     counts = (domain.extent("column"), domain.extent("row"), domain.extent("layer") * domain.elements)
     columns, rows, layers = (-(-n // size) * size for n, size in zip(counts, reversed(group), strict=True))
     return columns, rows, layers
+
+
+# bytes of the arrays of a thread: fewer compile fast, and more are never in registers
+LEAST_OWN, MOST_OWN = 256, 640
+SOME_ITERATIONS = 8
+# statements, counted in each iteration, that compilers may write out: for the largest arrays that are in registers, and beyond
+MOST_ITERATIONS, FEW_ITERATIONS = 1536, 128
+
+
+def rolled(kernel: Kernel) -> set[Var]:
+    """Counters of loops that the compiler must not unroll: those around loops over arrays too large for registers.
+
+    Once unrolled, such loops have constant indices, so small arrays stay in registers: up to 8×8 float where all bounds are
+    constants. Larger arrays are in memory in any case, and NVRTC spends seconds on unrolling 16×16 for nothing.
+    """
+    arrays = (stmt.array for stmt in walk(kernel.body) if isinstance(stmt, Declare))
+    own = sum(array.nbytes for array in arrays if array.space == "private")
+    if own < LEAST_OWN:
+        return set()
+    most = MOST_ITERATIONS if own <= MOST_OWN else FEW_ITERATIONS
+    around = (
+        stmt
+        for stmt in walk(kernel.body)
+        if isinstance(stmt, For) and any(isinstance(inner, (For, While)) for inner in walk(stmt.body))
+    )
+    return {loop.var for loop in around if loop.unroll == 1 and _statements((loop,)) > most}
+
+
+def _statements(block: Block) -> int:
+    return sum(1 + sum(map(_statements, blocks(stmt))) * _iterations(stmt) for stmt in block)
+
+
+def _iterations(stmt: Stmt) -> int:
+    """Number of iterations of a loop: unknown bounds count as 0 on one side, and as a few iterations on both."""
+    if not isinstance(stmt, For):
+        return 1
+    known = loop_values(stmt)
+    if known is not None:
+        return len(known)
+    return max((SOME_ITERATIONS, *(abs(int(end.value)) for end in (stmt.start, stmt.stop) if isinstance(end, Const))))
+
+
+def multiplies_columns(body: Block) -> bool:
+    """Return whether an integer is a product, or the sum of two values, of a thread's column.
+
+    A compiler may compute it wrongly unless the text says that positions are ints, which they exceed in OpenCL. Where the Intel
+    compiler vectorizes threads, the second vector of 3 · position starts as the first one does if the product could exceed an
+    int, and its store order differs from that of the threads.
+    """
+    made: set[Var] = set()
+    before = -1
+    while before != (before := len(made)):
+        for stmt in walk(body):
+            match stmt:
+                case Let(var=var, value=value) | Assign(var=var, value=value):
+                    sources: tuple[Expr, ...] = (value,)
+                case For(var=var, start=start, step=step):
+                    sources = (start, step)
+                case _:
+                    continue
+            if any(_depends_on_column(e, made) for e in sources):
+                made.add(var)
+    return any(_multiplies(e, made) for e in expressions(body))
+
+
+def _multiplies(expr: Expr, made: set[Var]) -> bool:
+    if not isinstance(expr, Apply) or not expr.type.integer:
+        return False
+    of_column = [_depends_on_column(e, made) for e in expr.args]
+    return any(of_column) if expr.op in ("mul", "shl") else all(of_column) and expr.op in ("add", "sub")
+
+
+def _depends_on_column(expr: Expr, made: set[Var]) -> bool:
+    """Return whether it is computed from the column without reading memory."""
+    match expr:
+        case Index(kind="global" | "local", axis="column"):
+            return True
+        case Ref(var=var):
+            return var in made
+        case Load() | Read():
+            return False
+    return any(_depends_on_column(e, made) for e in operands(expr))

@@ -13,9 +13,8 @@ from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.generate import generate, generate_open
 from gpuop.engine.bundles.dynamic_sizes import Sizes, open_number
 from gpuop.fusion.iteration import Iteration, Part
-from gpuop.fusion.plan import Plan, plan
+from gpuop.fusion.plan import Plan, plan, plan_for
 from gpuop.fusion.program import Program
-from gpuop.fusion.target_plan import plan_for
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target

@@ -14,7 +14,6 @@ from gpuop.fusion.launch_frequency import Rate
 from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.program import Op, network_of
 from gpuop.fusion.report.prediction import Prediction, told, totals
-from gpuop.fusion.report.state_report import states
 from gpuop.fusion.schedule_choice import pin_refusal, scheduled
 from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
@@ -52,7 +51,7 @@ def report(
             what `prediction.predictions` says.
         apart: a list of {producer, consumer, producer_kernel, consumer_kernel, value, name, bytes, reason}: two
             operators in different kernels though one feeds the other or both read a value; `bytes` is what that costs.
-        states: what `state_report.states` says.
+        states: those of `states`.
         kernel_count: how many are launched, as `iteration.launches` counts; library_calls: likewise; operator_count: as in plans.
         moved_bytes: what the kernels read and write, an iteration's at each of its turns (at most);
             step_bytes: of that, what those that run at every step move;
@@ -299,3 +298,31 @@ def _apart(plan: Plan, apart: Apart, names: Names) -> Facts:
         "bytes": plan.program.types[apart.value].nbytes * passes,
         "reason": apart.reason,
     }
+
+
+def states(plan: Plan, names: Mapping[int, str], made: Mapping[int, int]) -> list[dict[str, Any]]:
+    """The states of a graph.
+
+    Args:
+        names: of values.
+        made: values, by the kernels that make them.
+
+    Returns:
+        A list of {value, name, next (the value that it takes), next_name, kernel (that makes it; null for a state, a sensor or
+        a constant), takes: "in place" (the kernel writes it over the state), "buffer" (the state's buffer is then that of the
+        value, and nothing is copied) or "copy" (the value is there until a parameter is set)}.
+    """
+    cycle = plan.program.cycle
+    takes = {state: "in place" for launch in plan.launches for _, state in launch.over}
+    lasting = {value for launch in plan.launches if launch.rate is Rate.SET for value in launch.outputs}
+    return [
+        {
+            "value": state,
+            "name": names.get(state, ""),
+            "next": value,
+            "next_name": names.get(value, ""),
+            "kernel": made.get(value),
+            "takes": takes.get(state, "copy" if value in lasting else "buffer"),
+        }
+        for state, value in (cycle.nexts if cycle is not None else ())
+    ]
