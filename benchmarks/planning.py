@@ -25,9 +25,8 @@ import gpuop as gp
 from gpuop.codegen.c.printer import Printer
 from gpuop.codegen.generate import EXPRESSIONS, target_named
 from gpuop.dsl import _readTensor
-from gpuop.fusion.plan import plan
+from gpuop.fusion.plan import plan, plan_for
 from gpuop.fusion.program import program
-from gpuop.fusion.plan import plan_for
 from gpuop.ir.kernel import Kernel
 from gpuop.passes import pipeline
 from tests.composed import PIPELINES
