@@ -16,6 +16,7 @@ from gpuop.ir.nodes import (
     Apply,
     Assign,
     Atomic,
+    Barrier,
     Block,
     Const,
     Declare,
@@ -229,8 +230,11 @@ class Printer(Statements):
         if counts:
             self.put(1, f"const int {', '.join(counts)};")
         alone = len(axes) == 1 and self.kernel.points is None and bool(self.dialect.wide_kernel)
-        if alone or self.multiplied():
-            self.int_position("global")
+        if self.waits():
+            for axis in axes:
+                self.int_position("global", axis)
+        elif alone or self.multiplied():
+            self.int_position("global", "column")
         for axis in axes:
             self.put(
                 1, f"const int {index_name(Index('global', axis), self.e.threads)} = {self.position('global', axis)};"
@@ -243,15 +247,23 @@ class Printer(Statements):
             )
         self.group_positions()
 
+    def vectorized(self) -> bool:
+        """True if the compiler may vectorize threads, and is told that positions are ints."""
+        target = self.kernel.target
+        return bool(self.dialect.int_position) and (target is None or target.makes_lanes)
+
     def multiplied(self) -> bool:
         """True if the compiler vectorizes threads that compute multiples of their columns."""
-        target = self.kernel.target
-        if not self.dialect.int_position or (target is not None and not target.makes_lanes):
+        if not self.vectorized() or (self.dialect.wide_kernel and self.runs_alone()):
             return False
-        return not (self.dialect.wide_kernel and self.runs_alone()) and multiplies_columns(self.kernel.body)
+        return multiplies_columns(self.kernel.body)
 
-    def int_position(self, kind: str) -> None:
-        self.put(1, self.dialect.int_position.format(place=self.dialect.position[kind][0]))
+    def waits(self) -> bool:
+        """True if threads wait for one another: PoCL vectorizes loops over them that it knows to be of neighbours in memory."""
+        return self.vectorized() and any(isinstance(stmt, Barrier) for stmt in walk(self.kernel.body))
+
+    def int_position(self, kind: str, axis: str) -> None:
+        self.put(1, self.dialect.int_position.format(place=self.dialect.position[kind][DIMENSIONS[axis]]))
 
     def threads_along(self, axis: str) -> str:
         """Number of threads along an axis."""
@@ -267,7 +279,7 @@ class Printer(Statements):
             for kind in ("local", "group"):
                 if Index(kind, axis) in wanted:
                     if (kind, axis) == ("local", "column") and self.multiplied():
-                        self.int_position(kind)
+                        self.int_position(kind, axis)
                     self.put(
                         1, f"const int {index_name(Index(kind, axis), self.e.threads)} = {self.position(kind, axis)};"
                     )

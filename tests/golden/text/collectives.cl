@@ -35,6 +35,7 @@ __kernel __attribute__((reqd_work_group_size(32, 4, 1))) void gpuop_collectives(
     const int out3_rowStride = 50, out3_tensorStride = 500;
     // threads
     const int _rows = 10, _columns = 50;
+    assume(get_global_id(1) < 0x7fffffff);
     assume(get_global_id(0) < 0x7fffffff);
     const int _row = (int)get_global_id(1);
     const int _column = (int)get_global_id(0);

@@ -13,6 +13,16 @@ float atomic_add_local(volatile __local float *p, float x)
     } while (old != seen);
     return as_float(old);
 }
+
+// what a compiler may take for granted, if it can be told
+#ifdef __has_builtin
+#if __has_builtin(__builtin_assume)
+#define assume(condition) __builtin_assume(condition)
+#endif
+#endif
+#ifndef assume
+#define assume(condition)
+#endif
 __constant float weights[2][4] = {{0.5f, 1.0f, 2.0f, 4.0f}, {1.0f, 1.0f, 1.0f, 1.0f}};
 
 __kernel __attribute__((reqd_work_group_size(64, 4, 1))) void gpuop_counts(
@@ -31,6 +41,8 @@ __kernel __attribute__((reqd_work_group_size(64, 4, 1))) void gpuop_counts(
     const int out1_rowStride = 4, out1_tensorStride = 12;
     // threads
     const int _rows = 10, _columns = 250;
+    assume(get_global_id(1) < 0x7fffffff);
+    assume(get_global_id(0) < 0x7fffffff);
     const int _row = (int)get_global_id(1);
     const int _column = (int)get_global_id(0);
     const int _localRow = (int)get_local_id(1);
