@@ -1,4 +1,4 @@
-"""Makes gpuop/ndimage.pyi, and those of fft, linalg and random: their functions for type checkers and editors.
+"""Makes gpuop/ndimage.pyi, and those of fft, linalg, random and cog: their functions for type checkers and editors.
 
 Of a field they give a field, of an array an array of its library: two overloads say so, with the arguments of the function itself.
 
@@ -53,7 +53,7 @@ def annotation(room: str, function: str, parameter: inspect.Parameter) -> str:
     elif name == "mode" and function in PER_AXIS:
         kind = "Modes"
     else:
-        kind = TYPES.get(name) or (own if re.fullmatch(PLAIN, own) else "Any")
+        kind = (TYPES.get(name) if room != "cog" else "") or (own if re.fullmatch(PLAIN, own) else "Any")
     takes_none = kind in ("Any", "Axes", "DType", "Output") or "None" in kind
     return f"{kind} | None" if parameter.default is None and not takes_none else kind
 
@@ -115,8 +115,26 @@ def stub(module: ModuleType) -> str:
     return "\n".join(lines) + f"\n{body}\n"
 
 
+def cog_stub(module: ModuleType) -> str:
+    """The stub of `gpuop.cog`: its own functions and borders, and those of NumPy and `gpuop.linalg` under its names."""
+    lines = ['"""`gpuop.cog`, for type checkers and editors: made by docs/make_library_stubs.py."""', ""]
+    lines += ["from typing import Any", "", "import numpy as np", "from gpuop import linalg", ""]
+    renamed = (("np", module.OF_NUMPY), ("linalg", module.OF_LINALG))
+    lines += [f"{name} = {source}.{own}" for source, names in renamed for name, own in names.items()]
+    own = {name: getattr(module, name) for name in " ".join(module.FUNCTIONS.values()).split()}
+    for name, value in sorted(own.items()):
+        if isinstance(value, str):
+            lines.append(f"{name}: str")
+        else:
+            signature = inspect.signature(value)
+            lines.append(f"def {name}({parameters('cog', name, signature, '')}) -> Any: ...")
+    return "\n".join(lines) + "\n"
+
+
 def stubs() -> Iterator[tuple[Path, str]]:
     """The stub of each module of the library, and what it is to be."""
+    cog = import_module("gpuop.cog")
+    yield Path(str(cog.__file__)).with_suffix(".pyi"), cog_stub(cog)
     for room in ROOMS:
         module = import_module(f"gpuop.{room}")
         yield Path(str(module.__file__)).with_suffix(".pyi"), stub(module)

@@ -5,19 +5,12 @@ import sys
 from typing import Any
 
 from gpuop.base.errors import ArgumentError, MissingError
-from gpuop.lib.array_api import creation, dtypes, elementwise, manipulation, statistical
-from gpuop.lib.array_api.info import VERSIONS, NamespaceInfo
+from gpuop.lib.array_api import dtypes, functions
+from gpuop.lib.array_api.dtypes import VERSIONS, NamespaceInfo
 
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 __array_api_version__ = VERSIONS[-1]
-_NAMES: dict[str, Any] = {
-    **dtypes.DTYPES,
-    **dtypes.FUNCTIONS,
-    **creation.FUNCTIONS,
-    **elementwise.FUNCTIONS,
-    **manipulation.FUNCTIONS,
-    **statistical.FUNCTIONS,
-}
+_NAMES: dict[str, Any] = {**dtypes.DTYPES, **dtypes.FUNCTIONS, **functions.FUNCTIONS}
 globals().update(_NAMES)
 __all__ = ["__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi", *_NAMES]
 

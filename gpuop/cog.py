@@ -6,225 +6,46 @@ Functions take Fields. A name that only renames is the NumPy or gpuop function i
 import numpy as np
 
 from gpuop import linalg
-from gpuop.lib.cog.edges import (
-    backwardDivergence,
-    backwardGradient,
-    centralGradient,
-    domainFilterColumns,
-    domainFilterRows,
-    domainTransformRows,
-    forwardGradient,
-)
-from gpuop.lib.cog.filters import (
-    backProjectFrame,
-    bilateralFilter,
-    convolve,
-    convolveFilterAdjoint,
-    convolveSeparable,
-    crossCorrelate,
-    crossCorrelateFilterAdjoint,
-    crossCorrelateSeparable,
-    localMax,
-    localMaxPosition,
-    localMin,
-    localMinPosition,
-    medianFilter,
-    nonMaximumSuppression,
-    orientedNonMaximumSuppression,
-    projectFrame,
-)
-from gpuop.lib.cog.structure import (
-    BorderClamp,
-    BorderCyclic,
-    BorderFull,
-    BorderValid,
-    BorderZero,
-    apply,
-    downsample,
-    expand,
-    flip,
-    matrixField,
-    replicate,
-    reshape,
-    select,
-    shift,
-    shiftCyclic,
-    stack,
-    subfield,
-    subfields,
-    supersample,
-    transpose,
-    trim,
-    upsample,
-    vectorElements,
-    vectorField,
-    warp,
-)
-from gpuop.lib.cog.values import (
-    blockReduceMax,
-    blockReduceMin,
-    blockReduceSum,
-    colorField,
-    complex,
-    crossDot,
-    dct,
-    dctInverse,
-    dctInverseTransposed,
-    dctTransposed,
-    dot,
-    fft,
-    fftColumns,
-    fftInverse,
-    fftInverseColumns,
-    fftInverseRI,
-    fftInverseRows,
-    fftRI,
-    fftRows,
-    fieldReduceMax,
-    fieldReduceMedian,
-    fieldReduceMin,
-    fieldReduceSum,
-    luminance,
-    maxPosition,
-    normalizeL1,
-    normalizeL2,
-    outer,
-    polarComplex,
-    reciprocal,
-    reduceMax,
-    reduceMin,
-    reduceSum,
-    reverseCrossDot,
-    transform,
-    transposeVectors,
-    winnerTakeAll,
-)
+from gpuop.base import lazy
 
-abs, floor, log, exp, sqrt, sq, signum = np.absolute, np.floor, np.log, np.exp, np.sqrt, np.square, np.sign
-sin, cos, tan, sinh, cosh, tanh = np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh
-acos, asin, atan2, pow, max, min = np.arccos, np.arcsin, np.arctan2, np.power, np.maximum, np.minimum
-copy = np.copy
-phase, magnitude, conjugate, realPart, imaginaryPart = np.angle, np.absolute, np.conjugate, np.real, np.imag
-determinant, invertMatrices, solve, conditionNumber = linalg.det, linalg.inv, linalg.solve, linalg.cond
-transposeMatrices = linalg.matrix_transpose
-
-__all__ = [
-    "BorderClamp",
-    "BorderCyclic",
-    "BorderFull",
-    "BorderValid",
-    "BorderZero",
-    "abs",
-    "acos",
-    "apply",
-    "asin",
-    "atan2",
-    "backProjectFrame",
-    "backwardDivergence",
-    "backwardGradient",
-    "bilateralFilter",
-    "blockReduceMax",
-    "blockReduceMin",
-    "blockReduceSum",
-    "centralGradient",
-    "colorField",
-    "complex",
-    "conditionNumber",
-    "conjugate",
-    "convolve",
-    "convolveFilterAdjoint",
-    "convolveSeparable",
-    "copy",
-    "cos",
-    "cosh",
-    "crossCorrelate",
-    "crossCorrelateFilterAdjoint",
-    "crossCorrelateSeparable",
-    "crossDot",
-    "dct",
-    "dctInverse",
-    "dctInverseTransposed",
-    "dctTransposed",
-    "determinant",
-    "domainFilterColumns",
-    "domainFilterRows",
-    "domainTransformRows",
-    "dot",
-    "downsample",
-    "exp",
-    "expand",
-    "fft",
-    "fftColumns",
-    "fftInverse",
-    "fftInverseColumns",
-    "fftInverseRI",
-    "fftInverseRows",
-    "fftRI",
-    "fftRows",
-    "fieldReduceMax",
-    "fieldReduceMedian",
-    "fieldReduceMin",
-    "fieldReduceSum",
-    "flip",
-    "floor",
-    "forwardGradient",
-    "imaginaryPart",
-    "invertMatrices",
-    "localMax",
-    "localMaxPosition",
-    "localMin",
-    "localMinPosition",
-    "log",
-    "luminance",
-    "magnitude",
-    "matrixField",
-    "max",
-    "maxPosition",
-    "medianFilter",
-    "min",
-    "nonMaximumSuppression",
-    "normalizeL1",
-    "normalizeL2",
-    "orientedNonMaximumSuppression",
-    "outer",
-    "phase",
-    "polarComplex",
-    "pow",
-    "projectFrame",
-    "realPart",
-    "reciprocal",
-    "reduceMax",
-    "reduceMin",
-    "reduceSum",
-    "replicate",
-    "reshape",
-    "reverseCrossDot",
-    "select",
-    "shift",
-    "shiftCyclic",
-    "signum",
-    "sin",
-    "sinh",
-    "solve",
-    "sq",
-    "sqrt",
-    "stack",
-    "subfield",
-    "subfields",
-    "supersample",
-    "tan",
-    "tanh",
-    "transform",
-    "transpose",
-    "transposeMatrices",
-    "transposeVectors",
-    "trim",
-    "upsample",
-    "vectorElements",
-    "vectorField",
-    "warp",
-    "winnerTakeAll",
-]
+FUNCTIONS = {
+    "edges": (
+        "backwardDivergence backwardGradient centralGradient domainFilterColumns domainFilterRows "
+        "domainTransformRows forwardGradient"
+    ),
+    "filters": (
+        "backProjectFrame bilateralFilter convolve convolveFilterAdjoint convolveSeparable crossCorrelate "
+        "crossCorrelateFilterAdjoint crossCorrelateSeparable localMax localMaxPosition localMin localMinPosition "
+        "medianFilter nonMaximumSuppression orientedNonMaximumSuppression projectFrame"
+    ),
+    "structure": (
+        "BorderClamp BorderCyclic BorderFull BorderValid BorderZero apply downsample expand flip matrixField "
+        "replicate reshape select shift shiftCyclic stack subfield subfields supersample transpose trim upsample "
+        "vectorElements vectorField warp"
+    ),
+    "values": (
+        "blockReduceMax blockReduceMin blockReduceSum colorField complex crossDot dct dctInverse "
+        "dctInverseTransposed dctTransposed dot fft fftColumns fftInverse fftInverseColumns fftInverseRI "
+        "fftInverseRows fftRI fftRows fieldReduceMax fieldReduceMedian fieldReduceMin fieldReduceSum luminance "
+        "maxPosition normalizeL1 normalizeL2 outer polarComplex reciprocal reduceMax reduceMin reduceSum "
+        "reverseCrossDot transform transposeVectors winnerTakeAll"
+    ),
+}
+OF_NUMPY = {
+    "abs": "absolute", "floor": "floor", "log": "log", "exp": "exp", "sqrt": "sqrt", "sq": "square", "signum": "sign",
+    "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "acos": "arccos",
+    "asin": "arcsin", "atan2": "arctan2", "pow": "power", "max": "maximum", "min": "minimum", "copy": "copy", "phase": "angle",
+    "magnitude": "absolute", "conjugate": "conjugate", "realPart": "real", "imaginaryPart": "imag",
+}  # fmt: skip
+OF_LINALG = {
+    "determinant": "det", "invertMatrices": "inv", "solve": "solve", "conditionNumber": "cond",
+    "transposeMatrices": "matrix_transpose",
+}  # fmt: skip
+_NAMES = lazy.defined("gpuop.lib.cog", FUNCTIONS)
+_NAMES |= {name: getattr(np, own) for name, own in OF_NUMPY.items()}
+_NAMES |= {name: getattr(linalg, own) for name, own in OF_LINALG.items()}
+globals().update(_NAMES)
+__all__ = [*sorted(_NAMES)]
 
 
 def __dir__() -> list[str]:

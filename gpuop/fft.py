@@ -3,64 +3,19 @@
 from typing import NoReturn
 
 import gpuop.lib.fft.numpy_names  # noqa: F401 - it has NumPy's functions take fields
+from gpuop.base import lazy
 from gpuop.base.errors import MissingError, meant
-from gpuop.lib.fft.cosine_transforms import dct, dctn, dst, dstn, idct, idctn, idst, idstn
-from gpuop.lib.fft.frequencies import fftfreq, fftshift, ifftshift, next_fast_len, prev_fast_len, rfftfreq
-from gpuop.lib.fft.transforms import (
-    fft,
-    fft2,
-    fftn,
-    hfft,
-    hfft2,
-    hfftn,
-    ifft,
-    ifft2,
-    ifftn,
-    ihfft,
-    ihfft2,
-    ihfftn,
-    irfft,
-    irfft2,
-    irfftn,
-    rfft,
-    rfft2,
-    rfftn,
-)
 
-__all__ = [
-    "dct",
-    "dctn",
-    "dst",
-    "dstn",
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "hfft2",
-    "hfftn",
-    "idct",
-    "idctn",
-    "idst",
-    "idstn",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "ihfft2",
-    "ihfftn",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "next_fast_len",
-    "prev_fast_len",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+FUNCTIONS = {
+    "cosine_transforms": "dct dctn dst dstn idct idctn idst idstn",
+    "frequencies": "fftfreq fftshift ifftshift next_fast_len prev_fast_len rfftfreq",
+    "transforms": (
+        "fft fft2 fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftn"
+    ),
+}
+_NAMES = lazy.defined("gpuop.lib.fft", FUNCTIONS)
+globals().update(_NAMES)
+__all__ = [*sorted(_NAMES)]
 
 
 def __dir__() -> list[str]:

@@ -1,57 +1,21 @@
 """Linear algebra on fields: `gpuop.linalg` has the names of `numpy.linalg`, for matrices of grids and of tensors."""
 
 import gpuop.lib.linalg.numpy_names  # noqa: F401 - it has NumPy's functions take fields
-from gpuop.lib.linalg.einsum import einsum
-from gpuop.lib.linalg.jacobi import eigh, eigvalsh, qr
-from gpuop.lib.linalg.least_squares import lstsq
-from gpuop.lib.linalg.lu_cholesky import cholesky, det, inv, slogdet, solve
-from gpuop.lib.linalg.matrices import LinAlgError
-from gpuop.lib.linalg.norms import norm
-from gpuop.lib.linalg.products import (
-    cross,
-    diagonal,
-    dot,
-    matmul,
-    matrix_transpose,
-    matvec,
-    outer,
-    tensordot,
-    trace,
-    vecdot,
-    vecmat,
-)
-from gpuop.lib.linalg.svd import cond, matrix_rank, pinv, svd, svdvals
+from gpuop.base import lazy
 
-__all__ = [
-    "LinAlgError",
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "dot",
-    "eigh",
-    "eigvalsh",
-    "einsum",
-    "inv",
-    "lstsq",
-    "matmul",
-    "matrix_rank",
-    "matrix_transpose",
-    "matvec",
-    "norm",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "trace",
-    "vecdot",
-    "vecmat",
-]
+FUNCTIONS = {
+    "einsum": "einsum",
+    "jacobi": "eigh eigvalsh qr",
+    "least_squares": "lstsq",
+    "lu_cholesky": "cholesky det inv slogdet solve",
+    "matrices": "LinAlgError",
+    "norms": "norm",
+    "products": "cross diagonal dot matmul matrix_transpose matvec outer tensordot trace vecdot vecmat",
+    "svd": "cond matrix_rank pinv svd svdvals",
+}
+_NAMES = lazy.defined("gpuop.lib.linalg", FUNCTIONS)
+globals().update(_NAMES)
+__all__ = [*sorted(_NAMES)]
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Lazy package attributes: names that load their module at first use (PEP 562)."""
+"""Names of packages by tables: lazy ones, which load their module at first use (PEP 562), and those of public modules."""
 
 from __future__ import annotations
 
@@ -17,3 +17,13 @@ def load(package: str, names: Mapping[str, str], name: str) -> Any:
     module, _, own = names[name].rpartition(".")
     value = vars(sys.modules[package])[name] = getattr(import_module(module), own)
     return value
+
+
+def defined(package: str, names: Mapping[str, str]) -> dict[str, Any]:
+    """Objects of the modules of a package, by name.
+
+    Args:
+        names: the names of each module, separated by spaces.
+    """
+    modules = {module: import_module(f"{package}.{module}") for module in names}
+    return {name: getattr(modules[module], name) for module, row in names.items() for name in row.split()}

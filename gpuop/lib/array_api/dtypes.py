@@ -1,4 +1,4 @@
-"""Dtypes and data type functions of the array API standard."""
+"""Dtypes, data type functions and namespace inspection of the array API standard."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
 from gpuop.ops.elementwise import algebra
 from gpuop.ops.layout import shape_functions
 
+VERSIONS = ("2022.12", "2023.12", "2024.12")
 KINDS = {
     "bool": ("bool",),
     "signed integer": ("int8", "int16", "int32", "int64"),
@@ -111,3 +112,37 @@ def astype(x: Field, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 
 
 FUNCTIONS = {f.__name__: f for f in (finfo, iinfo, isdtype, can_cast, result_type, astype)}
+
+
+class NamespaceInfo:
+    """The inspection API of the standard, the result of `__array_namespace_info__`."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """The capabilities: no boolean indices; data-dependent shapes, by evaluation; as many axes as host arrays."""
+        return {"boolean indexing": False, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """The device in use."""
+        return services.above.device_in_use()
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DTypeName]:
+        """The default dtypes of Python numbers and of indices."""
+        return {
+            "real floating": DEFAULTS["f"],
+            "complex floating": DEFAULTS["c"],
+            "integral": DEFAULTS["i"],
+            "indexing": DEFAULTS["i"],
+        }
+
+    def devices(self) -> list[str]:
+        """The device in use: `gp.use_device` chooses another, `gp.devices` lists them."""
+        return [self.default_device()]
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DTypeName]:
+        """The dtypes of the standard except complex128; a device may lack float64."""
+        if kind is None:
+            return dict(DTYPES)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if unknown := [k for k in kinds if k not in KINDS]:
+            raise ArgumentError(f"dtypes: {unknown[0]!r} is no kind; one of {', '.join(KINDS)}")
+        return {name: DTYPES[name] for k in kinds for name in KINDS[k]}

@@ -11,7 +11,7 @@ import pytest
 
 import gpuop as gp
 import gpuop.array_namespace as names
-from gpuop.lib.array_api.elementwise import OF_ONE, OF_TWO
+from gpuop.lib.array_api.functions import OF_ONE, OF_TWO
 
 from .standard import counts_of, left_out
 
