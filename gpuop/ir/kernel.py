@@ -139,6 +139,12 @@ class Kernel(Launchable):
     looked: Loc | None = None
     called: Loc | None = None
 
+    @property
+    def machine(self) -> Target:
+        """The target, which must be known."""
+        assert self.target is not None
+        return self.target
+
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or own(param.type)
 

@@ -22,6 +22,7 @@ from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import Place, PointsPerThread, elements, is_own, places, points_per_thread
 from gpuop.passes.flat_grid import flat_field, output_of
 from gpuop.passes.instantiate import Instance
+from gpuop.passes.loops import counted, counter
 
 WIDTH = 256  # threads of a work-group, where the lanes of a thread are a work-group apart
 COLUMN = ir.Index("global", "column")
@@ -114,9 +115,8 @@ class Coarsening:
         return ir.Apply("add", (group, ir.Index("local", "column")), COLUMN.type)
 
     def loop(self, body: Callable[[ir.Var, list[ir.Stmt]], ir.Block]) -> ir.For:
-        lane = ir.Var("lane", Type(INT))
-        start, stop, step = (constant(n, INT) for n in (0, self.thread.count, 1))
-        return ir.For(lane, start, stop, step, body(lane, []), self.thread.count, lanes=True)
+        lane, count = counter("lane"), self.thread.count
+        return counted(lane, 0, count, body(lane, []), unroll=count, lanes=True)
 
     def point(self, lane: ir.Var, out: list[ir.Stmt]) -> ir.Expr:
         """The coordinate of a lane along the axis."""

@@ -54,14 +54,13 @@ def points_per_thread(kernel: Kernel) -> PointsPerThread:
     refusal = _refusal(kernel)
     if refusal:
         return PointsPerThread(reason=refusal)
-    assert kernel.target is not None
-    if kernel.target.vector_length > 1:
+    if kernel.machine.vector_length > 1:
         if is_small(kernel):
             return PointsPerThread(reason="its grid is small, and vectors take longer to compile")
-        refusal = (demand(kernel.body, streams(kernel)) if kernel.target.widening == "functions" else "") or obstacle(
+        refusal = (demand(kernel.body, streams(kernel)) if kernel.machine.widening == "functions" else "") or obstacle(
             kernel.body
         )
-        return PointsPerThread(reason=refusal) if refusal else _placed(kernel, kernel.target.vector_length, "vector")
+        return PointsPerThread(reason=refusal) if refusal else _placed(kernel, kernel.machine.vector_length, "vector")
     count, reason = lanes_of_accesses(kernel)
     return PointsPerThread(reason=reason) if count == 1 else _placed(kernel, count, "wide", reason)
 
@@ -72,8 +71,7 @@ def is_small(kernel: Kernel, each: float = 1.0) -> bool:
     Args:
         each: the number of threads that one counts as.
     """
-    assert kernel.target is not None
-    return not kernel.named and kernel.domain.threads * each * SMALL < kernel.target.least_threads
+    return not kernel.named and kernel.domain.threads * each * SMALL < kernel.machine.least_threads
 
 
 def is_streamed(kernel: Kernel, field: FieldParam) -> bool:
@@ -152,11 +150,11 @@ def places(kernel: Kernel) -> tuple[list[Place], list[Place]]:
 
 
 def _refusal(kernel: Kernel) -> str:
-    if kernel.target is None or kernel.target.widening == "scalar":
+    if kernel.target is None or kernel.machine.widening == "scalar":
         return ONE_BY_ONE
     if not config.widen:
         return "GPUOP_WIDEN is 0"
-    if kernel.named and kernel.target.vector_length == 1 and (kernel.pin or not _is_row(kernel)):
+    if kernel.named and kernel.machine.vector_length == 1 and (kernel.pin or not _is_row(kernel)):
         return "its extents are arguments"
     if not kernel.domain.shape:
         return "its grid is one point"
@@ -235,7 +233,6 @@ def _knows_positions(kernel: Kernel) -> bool:
 
 def lanes_of_accesses(kernel: Kernel) -> tuple[int, str]:
     """The lanes of the widest accesses; fewer, and the reason, where threads would be few or large."""
-    assert kernel.target is not None
     sizes = [field.type.storage.bits // 8 for elements_ in places(kernel) for field, _ in elements_]
     if not sizes:
         return 1, "it touches no field"
@@ -246,7 +243,7 @@ def lanes_of_accesses(kernel: Kernel) -> tuple[int, str]:
     ]
     if not kernel.named:
         limits.insert(
-            0, (kernel.domain.threads // kernel.target.least_threads, "more lanes would leave too few threads")
+            0, (kernel.domain.threads // kernel.machine.least_threads, "more lanes would leave too few threads")
         )
     count = ACCESS // max(sizes)
     least, reason = min(limits, key=lambda limit: limit[0])

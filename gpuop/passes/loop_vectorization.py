@@ -16,8 +16,8 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FLOAT, INT, Type
 from gpuop.ir.visit import Copier, expressions, loop_values, map_blocks, operands, walk
+from gpuop.passes.loops import counted
 from gpuop.passes.schedules import PLAIN
-from gpuop.passes.schedules.cpu.edge_vectors import counted
 from gpuop.passes.schedules.cpu.vector_lengths import is_operator
 from gpuop.passes.vectorization_legality import doubles, halves
 
@@ -79,8 +79,7 @@ def _split(loop: ir.For, lanes: int) -> Iterator[ir.Stmt]:
     if len(turns) == lanes:
         yield replace(loop, lanes=True)
         return
-    start, stop, step = (constant(n, INT) for n in (turns.start, end, lanes))
-    yield ir.For(first, start, stop, step, (counted(lane, 0, lanes, body, lanes=True),))
+    yield counted(first, turns.start, end, [counted(lane, 0, lanes, body, lanes=True)], lanes)
     if end < turns.stop:
         yield replace(loop, start=constant(end, INT))
 

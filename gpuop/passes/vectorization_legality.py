@@ -51,11 +51,15 @@ def doubles(body: ir.Block) -> str:
     return "it computes with doubles" if any(e.type.dtype is DOUBLE for e in expressions(body)) else ""
 
 
+def refused_doubles(kernel: Kernel) -> str:
+    """Return the reason against vectors of doubles where the compiler of the target miscompiles them; empty elsewhere."""
+    return doubles(kernel.body) if kernel.machine.widening == "functions" else ""
+
+
 def halves(kernel: Kernel) -> str:
     """Return the reason why vectors cannot begin at any column of a kernel's fields; empty where they can."""
-    assert kernel.target is not None
     has = any(field.type.dtype == "float16" for field in (*kernel.inputs, *kernel.written))
-    return "vectors of halves may not overlap on the device" if has and not kernel.target.overlaps_halves else ""
+    return "vectors of halves may not overlap on the device" if has and not kernel.machine.overlaps_halves else ""
 
 
 def demand(body: ir.Block, streamed: bool) -> str:

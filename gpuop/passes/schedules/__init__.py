@@ -94,5 +94,4 @@ def _named(pin: Pin) -> Method:
 
 def _few_will_do(kernel: Kernel) -> Kernel:
     """The kernel, if a schedule is pinned on a target that a single thread keeps busy: users who pin schedules know their grids."""
-    assert kernel.target is not None
-    return kernel if kernel.pin is None else replace(kernel, target=replace(kernel.target, least_threads=1))
+    return kernel if kernel.pin is None else replace(kernel, target=replace(kernel.machine, least_threads=1))

@@ -18,9 +18,10 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, map_blocks, walk
 from gpuop.passes.coarsening_factor import refusal_of_thread
+from gpuop.passes.loops import counted, counter
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.private_outputs import PrivateOutputs, place_of
-from gpuop.passes.vectorization_legality import doubles, obstacle
+from gpuop.passes.vectorization_legality import obstacle, refused_doubles
 
 NOWHERE = constant(-1, INT)
 VECTORS = 4  # vectors of a chunk: loads soon after the stores to `places` are slow
@@ -92,23 +93,21 @@ class DeferredUpdates:
 
     def index_loop(self, stop: ir.Expr, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
         """The loop that computes the indices; its body is that of a lane."""
-        column, lane, out = ir.Var("column", Type(INT)), ir.Var("lane", Type(INT)), list[ir.Stmt]()
+        column, lane, out = counter("column"), counter("lane"), list[ir.Stmt]()
         body(collector(out, hint="column").apply("add", ir.Ref(column), ir.Ref(lane)), out)
-        start, count, one = constant(0, INT), constant(self.lanes, INT), constant(1, INT)
-        inner = ir.For(lane, start, count, one, tuple(out), lanes=True)
-        return ir.For(column, ir.Ref(self.first), stop, count, (inner,))
+        inner = counted(lane, 0, self.lanes, out, lanes=True)
+        return counted(column, ir.Ref(self.first), stop, [inner], self.lanes)
 
     def update_loop(self, stop: ir.Expr) -> ir.For:
         """The loop that makes the updates; neighbours use the copies round-robin."""
-        column, turn, out = ir.Var("column", Type(INT)), ir.Var("turn", Type(INT)), list[ir.Stmt]()
+        column, turn, out = counter("column"), counter("turn"), list[ir.Stmt]()
         copy = collector(out, hint="copy").apply("and", ir.Ref(turn), self.outputs.copies - 1)
         b = collector(out, hint="kept")
         place = b.apply("sub", b.apply("add", ir.Ref(column), ir.Ref(turn)), ir.Ref(self.first))
         for update in self.updates.values():
             out += self.update(update, place, copy)
-        start, count, one = constant(0, INT), constant(self.lanes, INT), constant(1, INT)
-        inner = ir.For(turn, start, count, one, tuple(out), self.lanes)
-        return ir.For(column, ir.Ref(self.first), stop, count, (inner,))
+        inner = counted(turn, 0, self.lanes, out, unroll=self.lanes)
+        return counted(column, ir.Ref(self.first), stop, [inner], self.lanes)
 
     def update(self, update: _Update, place: ir.Expr, copy: ir.Expr) -> ir.Block:
         out, inner = list[ir.Stmt](), list[ir.Stmt]()
@@ -125,10 +124,9 @@ class DeferredUpdates:
     def obstacle(self) -> str:
         """Return the reason why vectors cannot compute the indices; empty where they can."""
         kernel = self.kernel
-        assert kernel.target is not None
         if self.in_loops:
             return "it updates in loops"
-        reason = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+        reason = refused_doubles(kernel)
         body = tuple(s for s in kernel.body if not (isinstance(s, ir.Declare) and s.array.space == "constant"))
         return reason or refusal_of_thread(kernel) or obstacle(body) or LanePositions(kernel).obstacle(True)
 

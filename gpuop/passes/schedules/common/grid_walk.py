@@ -6,7 +6,6 @@ Rows stand for layers too, where a thread walks along layers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpuop.ir import nodes as ir
@@ -14,6 +13,7 @@ from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import BOOL, INT, Shape, Type
+from gpuop.passes.loops import numbered
 from gpuop.passes.schedules.common.register_windows import Span, View, Windows
 
 WARP = 32
@@ -264,15 +264,3 @@ def name_of(field: ir.FieldParam, element: ir.Expr) -> str:
 def power_of_two(n: int) -> int:
     """The least power of two that is not less than n."""
     return 1 << max(n - 1, 0).bit_length()
-
-
-def numbered(hint: str, first: int, count: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
-    """Statements for consecutive numbers: a loop that compilers unroll, or no loop for one number."""
-    out: list[ir.Stmt] = []
-    if count == 1:
-        body(constant(first, INT), out)
-        return tuple(out)
-    var = ir.Var(hint, Type(INT))
-    body(ir.Ref(var), out)
-    start, stop, step = (constant(n, INT) for n in (first, first + count, 1))
-    return (ir.For(var, start, stop, step, tuple(out), count),) if count else ()

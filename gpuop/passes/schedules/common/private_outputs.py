@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +12,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.monoids import Monoid, joined_by, output_atomics
 from gpuop.ir.types import INT, UINT, DType, Type
 from gpuop.ir.visit import walk
+from gpuop.passes.loops import counted, counter
 
 
 def updates(kernel: Kernel) -> dict[ir.FieldParam, Monoid]:
@@ -72,10 +72,9 @@ class PrivateOutputs:
         if self.copies and not nothing.value:
             return []
 
-        def clear(i: ir.Expr, out: list[ir.Stmt]) -> None:
-            out += [ir.Store(array, place, nothing) for place in self.places(i)]
-
-        return [counted("i", start, array.extents[-1], step, clear)]
+        i = counter("i")
+        stores = [ir.Store(array, place, nothing) for place in self.places(ir.Ref(i))]
+        return [counted(i, start, array.extents[-1], stores, step)]
 
     def inside(self, stmt: ir.Atomic) -> list[bool]:
         """For each coordinate of an update, and the element: whether it is known to be inside of the output."""
@@ -111,25 +110,15 @@ class PrivateOutputs:
     def joined(self, field: ir.FieldParam, start: ir.Expr, step: int) -> ir.Stmt:
         """Add the copies to the output; elements without updates are left out."""
         op, array, nothing = self.fields[field].name, self.arrays[field], self.identity(field)
-
-        def join(i: ir.Expr, out: list[ir.Stmt]) -> None:
-            b = collector(out)
-            total, *others = (b.bind(ir.Load(array, place, array.type)) for place in self.places(i))
-            for other in others:
-                total = b.apply(op, total, other)
-            inner: list[ir.Stmt] = []
-            index, element = point_of(field, i, collector(inner))
-            inner.append(ir.Atomic(op, field, index, (total,), None, element))
-            out.append(ir.If(b.apply("ne", total, nothing), tuple(inner)))
-
-        return counted("i", start, array.extents[-1], step, join)
-
-
-def counted(hint: str, start: ir.Expr, stop: int, step: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
-    """A loop over the indices from `start` to `stop`."""
-    var, out = ir.Var(hint, Type(INT)), list[ir.Stmt]()
-    body(ir.Ref(var), out)
-    return ir.For(var, start, constant(stop, INT), constant(step, INT), tuple(out))
+        i, out, inner = counter("i"), list[ir.Stmt](), list[ir.Stmt]()
+        b = collector(out)
+        total, *others = (b.bind(ir.Load(array, place, array.type)) for place in self.places(ir.Ref(i)))
+        for other in others:
+            total = b.apply(op, total, other)
+        index, element = point_of(field, ir.Ref(i), collector(inner))
+        inner.append(ir.Atomic(op, field, index, (total,), None, element))
+        out.append(ir.If(b.apply("ne", total, nothing), tuple(inner)))
+        return counted(i, start, array.extents[-1], out, step)
 
 
 def coordinates(stmt: ir.Atomic) -> list[tuple[ir.Expr, int]]:

@@ -43,7 +43,6 @@ LEAST = 64  # least points of a strip
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
     outputs = updates(kernel)
     if not outputs:
         return "it updates no output in a way whose order does not matter"
@@ -54,7 +53,7 @@ def refuse(kernel: Kernel) -> str:
     for stmt in walk(kernel.body):
         if isinstance(stmt, (Barrier, Print)) or (isinstance(stmt, Declare) and stmt.array.space == "local"):
             return f"it has {'local memory' if isinstance(stmt, Declare) else f'{type(stmt).__name__.lower()}s'}"
-    most = kernel.target.local_memory_bytes // 2 if of_groups(kernel) else MOST_BYTES
+    most = kernel.machine.local_memory_bytes // 2 if of_groups(kernel) else MOST_BYTES
     needed = nbytes(kernel)
     if needed > most:
         return f"copies of what it updates take {needed} bytes, over {most}"
@@ -62,8 +61,7 @@ def refuse(kernel: Kernel) -> str:
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    assert kernel.target is not None
-    points, busy, size = kernel.domain.threads, kernel.target.least_threads, nbytes(kernel)
+    points, busy, size = kernel.domain.threads, kernel.machine.least_threads, nbytes(kernel)
     if of_groups(kernel):
         return tuple({"points": n} for n in POINTS if points >= n * busy)
     least = max(WORTH * size // 4, LEAST) if kernel.pin is None else 1
@@ -73,9 +71,8 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 def of_groups(kernel: Kernel) -> bool:
     """Whether each work-group has a copy, instead of each thread."""
-    assert kernel.target is not None
     alone = computes(kernel) and lanes(kernel, STRIPS[0]) == 1  # points of a strip would run one after another
-    return kernel.target.device != "cpu" or (kernel.target.widening == "vector" and alone)
+    return kernel.machine.device != "cpu" or (kernel.machine.widening == "vector" and alone)
 
 
 def nbytes(kernel: Kernel) -> int:
@@ -85,7 +82,7 @@ def nbytes(kernel: Kernel) -> int:
 
 def lanes(kernel: Kernel, strips: int) -> int:
     """The number of points whose indices a vector computes; 1 where that is not worth it, or not possible."""
-    count = 1 if kernel.target is None else kernel.target.vector_length
+    count = 1 if kernel.target is None else kernel.machine.vector_length
     kernel = without_dead_code(kernel)
     several = count > 1 and computes(kernel) and not ThreadStrips(kernel, strips, COPIES, count).obstacle()
     return count if several else 1

@@ -18,8 +18,9 @@ from gpuop.ir.visit import expressions, walk
 from gpuop.passes.coarsening_factor import ACCESS, Place, elements, is_own, is_plain, places
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.instantiate import Instance, of_threads
+from gpuop.passes.loops import counted, counter, numbered
 from gpuop.passes.schedules.common.deferred_updates import DeferredUpdates
-from gpuop.passes.schedules.common.grid_walk import name_of, numbered
+from gpuop.passes.schedules.common.grid_walk import name_of
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.private_outputs import PrivateOutputs
 
@@ -177,11 +178,11 @@ class GroupStrips(Strips):
 
     def turns(self, axis: str, inner: Inner, at: Positions, first: ir.Expr, guarded: bool) -> ir.For:
         """The loop over the thread's points along an axis."""
-        counter, body = ir.Var("k", Type(INT)), list[ir.Stmt]()
-        away = collector(body).apply("mul", ir.Ref(counter), self.size[axis])
+        k, body = counter("k"), list[ir.Stmt]()
+        away = collector(body).apply("mul", ir.Ref(k), self.size[axis])
         place = collector(body, hint=axis, temporary=False).apply("add", first, away)
         body += self.one(inner, {**at, axis: place}, axis, guarded)
-        return ir.For(counter, constant(0, INT), constant(self.count[axis], INT), constant(1, INT), tuple(body))
+        return counted(k, 0, self.count[axis], body)
 
     def one(self, inner: Inner, at: Positions, axis: str, guarded: bool) -> ir.Block:
         """The statements for a coordinate along an axis, under a test that it is inside of the grid if `guarded`."""
@@ -201,7 +202,7 @@ def own_lanes(kernel: Kernel) -> int:
     """The neighbours that a thread of a GPU reads in one access: 16 bytes, where rows or the flat grid are aligned for it."""
     reads = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)]
     own = all(e.point is None and is_plain(e.field, e.element, kernel) for e in reads)
-    gpu = kernel.target is not None and kernel.target.widening == "unrolled"
+    gpu = kernel.target is not None and kernel.machine.widening == "unrolled"
     if not gpu or not own or not reads or any(e.field.type.storage is HALF for e in reads):
         return 1
     lanes = ACCESS // max(e.field.type.storage.bits // 8 for e in reads)
@@ -313,7 +314,7 @@ class ThreadStrips(Strips):
         return (*out, *(self.outputs.joined(field, zero, 1) for field in self.outputs.fields))
 
     def along(self, axis: str, inner: Inner, at: Positions, out: list[ir.Stmt]) -> None:
-        extent, length, counter = self.extents[axis], self.length[axis], ir.Var(axis, Type(INT))
+        extent, length, at_axis = self.extents[axis], self.length[axis], counter(axis)
         if length == 1:
             return inner({**at, axis: ir.Index("global", axis)}, out)
         start: ir.Expr = constant(0, INT)
@@ -328,10 +329,10 @@ class ThreadStrips(Strips):
         body: list[ir.Stmt] = []
         step = self.outputs.copies if self.in_turns(axis) else 1
         if step > 1:
-            body.append(self.turns(axis, ir.Ref(counter), inner, at))
+            body.append(self.turns(axis, ir.Ref(at_axis), inner, at))
         else:
-            inner({**at, axis: ir.Ref(counter)}, body)
-        out.append(ir.For(counter, start, stop, constant(step, INT), tuple(body)))
+            inner({**at, axis: ir.Ref(at_axis)}, body)
+        out.append(counted(at_axis, start, stop, body, step))
 
     def vectors(self, start: ir.Expr, stop: ir.Expr, inner: Inner, at: Positions, out: list[ir.Stmt]) -> None:
         """Vectors of points with deferred updates, and the columns outside of vectors."""
@@ -349,7 +350,7 @@ class ThreadStrips(Strips):
             out += StripPoint(deferred.kernel, self.outputs, position, constant(0, INT), out).copy()
 
         chunk += (deferred.index_loop(last, point), deferred.update_loop(last))
-        out.append(ir.For(deferred.first, start, stop, constant(deferred.points, INT), tuple(chunk)))
+        out.append(counted(deferred.first, start, stop, chunk, deferred.points))
         if behind - first < extent:
             self.rest((first, behind), (start, stop), lambda column, out: inner({**at, "column": column}, out), out)
 
@@ -361,8 +362,8 @@ class ThreadStrips(Strips):
         out: list[ir.Stmt],
     ) -> None:
         """The columns outside of vectors: before the first one, and behind the last one."""
-        counter, inner, (first, behind) = ir.Var("k", Type(INT)), list[ir.Stmt](), within
-        b, column = collector(inner), ir.Ref(counter)
+        k, inner, (first, behind) = counter("k"), list[ir.Stmt](), within
+        b, column = collector(inner), ir.Ref(k)
         if self.length["column"] < self.extents["column"]:
             start, stop = collector(out, hint="start").apply("max", strip[0], behind), strip[1]
             body(column, inner)
@@ -370,7 +371,7 @@ class ThreadStrips(Strips):
             start, stop = constant(0, INT), constant(self.extents["column"] - (behind - first), INT)
             away = b.apply("add", column, behind - first)
             body(b.apply("choose", b.apply("lt", column, first), column, away) if first else away, inner)
-        out.append(ir.For(counter, start, stop, constant(1, INT), tuple(inner)))
+        out.append(counted(k, start, stop, inner))
 
     def in_turns(self, axis: str) -> bool:
         """Whether the number of copies divides the thread's part of each row, so that the copy of each point is a constant."""
@@ -383,7 +384,7 @@ class ThreadStrips(Strips):
         lane, body, copies = ir.Var(TURN, Type(INT)), list[ir.Stmt](), self.outputs.copies
         place = collector(body, hint=axis, temporary=False).apply("add", first, ir.Ref(lane))
         inner({**at, axis: place, TURN: ir.Ref(lane)}, body)
-        return ir.For(lane, constant(0, INT), constant(copies, INT), constant(1, INT), tuple(body), copies)
+        return counted(lane, 0, copies, body, unroll=copies)
 
     def turn(self, at: Positions, out: list[ir.Stmt]) -> ir.Expr:
         return at.get(TURN) or collector(out, hint=TURN).apply("and", at["column"], self.outputs.copies - 1)

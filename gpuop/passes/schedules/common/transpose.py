@@ -33,14 +33,13 @@ SECTOR = 32  # bytes of an aligned access to the memory of a GPU
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
     if kernel.intermediates:
         return "it has stages"
     if tells_groups(kernel) or kernel.whole:
         return "it can tell its work-groups"
     if reason := refused_layouts(kernel):
         return reason
-    if kernel.target.device != "cpu" and not kernel.aligned(ACCESS // max(_sizes(kernel))):
+    if kernel.machine.device != "cpu" and not kernel.aligned(ACCESS // max(_sizes(kernel))):
         return "an array of the user's is not aligned"
     unrepeatable_reason = next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
     if unrepeatable_reason:
@@ -50,7 +49,7 @@ def refuse(kernel: Kernel) -> str:
         return "it reads nothing transposed"
     if axis == "layer" and kernel.domain.elements > 1:
         return "a thread handles one element of a tensor"
-    few = kernel.target.least_threads // (SMALL if kernel.target.device == "cpu" else 1)
+    few = kernel.machine.least_threads // (SMALL if kernel.machine.device == "cpu" else 1)
     if kernel.domain.threads < few or not candidates(kernel):
         return "it is small"
     return ""
@@ -58,10 +57,9 @@ def refuse(kernel: Kernel) -> str:
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     """Tiles that fit the grid and the memory. The last ones overlap others, unless outputs are read too."""
-    target, axis = kernel.target, transposed_axis(kernel)
-    assert target is not None
+    axis = transposed_axis(kernel)
     extents = kernel.domain.extent(axis), kernel.domain.extent("column")
-    sizes = _on_cpus(kernel) if target.device == "cpu" else _on_gpus(kernel)
+    sizes = _on_cpus(kernel) if kernel.machine.device == "cpu" else _on_gpus(kernel)
     return tuple(
         parameters
         for parameters in sizes
@@ -73,8 +71,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 def _on_cpus(kernel: Kernel) -> list[Parameters]:
     """Tiles whose rows are at least a cache line."""
-    assert kernel.target is not None
-    lanes = kernel.target.vector_length
+    lanes = kernel.machine.vector_length
     sizes = dict.fromkeys((max(LINE // min(_sizes(kernel)), 16), 16))
     return [{"size": size, "lanes": lanes, "rows": 1, "columns": 1, "align": 1} for size in sizes]
 
@@ -140,8 +137,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 
 
 def _room(kernel: Kernel) -> int:
-    assert kernel.target is not None
-    return CACHED if kernel.target.device == "cpu" else kernel.target.local_memory_bytes
+    return CACHED if kernel.machine.device == "cpu" else kernel.machine.local_memory_bytes
 
 
 TRANSPOSE = Method("transpose", ("size", "lanes", "rows", "columns", "align"), refuse, candidates, legalize, apply)

@@ -15,7 +15,8 @@ from gpuop.ir.types import INT, UINT, Shape, Type
 from gpuop.ir.visit import blocks, expressions
 from gpuop.passes.coarsening_factor import Place, elements, is_own, places, streams
 from gpuop.passes.instantiate import Instance
-from gpuop.passes.schedules.common.grid_walk import name_of, numbered
+from gpuop.passes.loops import numbered
+from gpuop.passes.schedules.common.grid_walk import name_of
 from gpuop.passes.schedules.common.transposed_reads import Axes, involved, is_mirrored, is_own_point, transposed
 from gpuop.passes.vectorization_legality import demand, obstacle
 

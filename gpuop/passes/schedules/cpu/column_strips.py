@@ -18,6 +18,7 @@ from gpuop.ir.types import INT, Shape, Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import is_own
 from gpuop.passes.instantiate import indices_at, of_threads, own_point
+from gpuop.passes.loops import counted, counter
 from gpuop.passes.schedules.cpu.circular_buffers import (
     AxisPosition,
     Border,
@@ -26,7 +27,7 @@ from gpuop.passes.schedules.cpu.circular_buffers import (
     Lead,
     Leads,
 )
-from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, InstanceWithLines, counted
+from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, InstanceWithLines
 
 REGISTERS = 32  # vector registers
 Rows = tuple[
@@ -272,7 +273,7 @@ class ColumnStrips:
                 head.append(ir.Let(var, b.apply("sub", ir.Ref(self.corner[axis]), before)))
         head += (ir.Declare(array) for array in buffers.arrays)
         if buffers.walk:
-            turn, out = ir.Var("turn", Type(INT)), list[ir.Stmt]()
+            turn, out = counter("turn"), list[ir.Stmt]()
             b = collector(out)
             steps = b.apply("add", b.apply("mul", ir.Ref(turn), buffers.step), buffers.first)
             out.append(ir.Let(buffers.at, b.bind(b.apply("add", ir.Ref(self.corner[buffers.walk]), steps))))
@@ -322,7 +323,7 @@ class ColumnStrips:
         if not self.buffers.wraps:
             first, last = b.apply("max", first, 0), b.apply("min", last, end)
             count = min(count, n)
-        turn, inner = ir.Var("k", Type(INT)), list[ir.Stmt]()
+        turn, inner = counter("k"), list[ir.Stmt]()
         c = collector(inner)
         row = c.apply("min", c.apply("add", c.apply("mul", ir.Ref(turn), self.together), first), last)
         least_row, greatest = (-before, n - 1 + behind) if self.buffers.wraps else (0, n - 1)
@@ -351,7 +352,7 @@ class ColumnStrips:
     def vectors(self, lead: Lead, copies: list[StageCopy]) -> ir.Block:
         """The vectors of a strip and of its halo; all of them have the alignment of the strip."""
         before, behind = map(self.buffers.vectors, lead.around("column") if self.count > 1 else (0, 0))
-        step, out = ir.Var("k", Type(INT)), list[ir.Stmt]()
+        step, out = counter("k"), list[ir.Stmt]()
         b = collector(out)
         n, end = (b.bind(extent(self.source, "column", less)) for less in (0, self.lanes))
         at = b.apply(
@@ -367,7 +368,7 @@ class ColumnStrips:
         else:
             first = b.apply("min", b.apply("max", at, 0) if before else at, end)
             first = b.apply("max", first, 0) if self.open else first  # a constant `end` is known not to be negative
-        column = ir.Var("column", Type(INT))
+        column = counter("column")
         out.append(ir.Let(column, b.bind(first)))
 
         def at_columns(
@@ -419,7 +420,7 @@ class ColumnStrips:
         buffers: list[tuple[ir.FieldParam, CircularBuffer]],
         copies: list[StageCopy],
     ) -> ir.For:
-        turn, out, n = ir.Var("k", Type(INT)), list[ir.Stmt](), self.columns
+        turn, out, n = counter("k"), list[ir.Stmt](), self.columns
         b, (border, fill) = collector(out), like
         columns = b.bind(extent(self.source, "column"))
         before = b.apply("sub", ir.Ref(turn), reach)

@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 
 from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
-from gpuop.ir.build import collector, constant
+from gpuop.ir.build import collector
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.types import INT, Type
+from gpuop.ir.types import Type
 from gpuop.passes.coarsening_factor import elements
 from gpuop.passes.instantiate import Instance
+from gpuop.passes.loops import counted, counter
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 
 NEAR = 64  # columns: an upper limit of the lanes of a vector
@@ -103,13 +104,13 @@ class EdgeLines:
         if low <= 0 <= high and line.field.type.field_shape[-1] >= self.reads.columns:
             beside = [(low, 0), (self.lanes, self.lanes + high)]
             if is_known:
-                lane, inner = ir.Var("lane", Type(INT)), list[ir.Stmt]()
+                lane, inner = counter("lane"), list[ir.Stmt]()
                 one(ir.Ref(lane), inner)
                 out.append(counted(lane, 0, self.lanes, inner, lanes=True))
             else:
                 one(self.lane, out)
         for start, stop in beside:
-            k, inner = ir.Var("k", Type(INT)), list[ir.Stmt]()
+            k, inner = counter("k"), list[ir.Stmt]()
             one(ir.Ref(k), inner)
             if stop > start:
                 out.append(counted(k, start, stop, inner))
@@ -201,12 +202,12 @@ class EdgeReads:
         return self.one_by_one(first, lanes, copies, True)
 
     def one_by_one(self, first: ir.Expr, lanes: int, copies: Copies, vectors: bool = False) -> ir.Block:
-        lane, out = ir.Var("lane", Type(INT)), list[ir.Stmt]()
+        lane, out = counter("lane"), list[ir.Stmt]()
         _interleave(copies(first, ir.Ref(lane), None, out), out)
         return (counted(lane, 0, lanes, out, lanes=vectors),)
 
     def at_edge(self, first: ir.Expr, lanes: int, copies: Copies) -> ir.Block:
-        lane, out, head = ir.Var("lane", Type(INT)), list[ir.Stmt](), list[ir.Stmt]()
+        lane, out, head = counter("lane"), list[ir.Stmt](), list[ir.Stmt]()
         _interleave(copies(first, ir.Ref(lane), EdgeLines(self, lanes, first, ir.Ref(lane), head), out), out)
         return (*head, counted(lane, 0, lanes, out, lanes=True))
 
@@ -232,8 +233,3 @@ def _interleave(copies: list[list[ir.Block]], out: list[ir.Stmt]) -> None:
     """Append the rows statement by statement, so that shared values and loads have short live ranges."""
     for several in zip(*copies, strict=True):
         out += (stmt for block in several for stmt in block)
-
-
-def counted(var: ir.Var, start: int, stop: int, body: list[ir.Stmt], lanes: bool = False) -> ir.For:
-    first, end, step = (constant(n, INT) for n in (start, stop, 1))
-    return ir.For(var, first, end, step, tuple(body), lanes=lanes)

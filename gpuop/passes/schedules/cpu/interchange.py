@@ -29,10 +29,11 @@ from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import bound, changed, expressions, loop_values
 from gpuop.passes.coarsening_factor import is_own
 from gpuop.passes.instantiate import Instance, of_threads
+from gpuop.passes.loops import counted, counter
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu.vector_rows import least, refused_joining
-from gpuop.passes.vectorization_legality import doubles, obstacle
+from gpuop.passes.vectorization_legality import obstacle, refused_doubles
 
 VECTORS = (64, 32, 16, 8, 4, 2, 1)  # vectors of a thread, the best guess first
 HELD = 1 << 14  # bytes of the values of a strip, which stay in the first-level cache
@@ -43,8 +44,7 @@ MANY = 32  # values of a column for which a thread counts as another one
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
-    if kernel.target.vector_length == 1:
+    if kernel.machine.vector_length == 1:
         return "the device has no vectors"
     if kernel.intermediates:
         return "it has stages"
@@ -54,7 +54,7 @@ def refuse(kernel: Kernel) -> str:
         return "it has no loops over rows"
     if any(_rows(loop) > ROWS for loop in _loops(kernel)):
         return f"a turn of its loops reads more than {ROWS} rows"
-    precision = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    precision = refused_doubles(kernel)
     values = sum(_iterations(loop) * _rows(loop) for loop in _loops(kernel))
     reason = (
         precision
@@ -68,11 +68,10 @@ def refuse(kernel: Kernel) -> str:
 
 def _refusal(kernel: Kernel) -> str:
     """Return the reason why columns, or the values between phases, rule out strips; empty where none does."""
-    assert kernel.target is not None
     parts, live = list(expressions(kernel.body)), _live(kernel)
     if any(isinstance(e, ir.Read) and e.point is not None and e.border != "unchecked" for e in parts):
         return "it reads beyond borders"
-    if kernel.domain.extent("column") < kernel.target.vector_length:
+    if kernel.domain.extent("column") < kernel.machine.vector_length:
         return "its rows are too short for vectors"
     if any(isinstance(e, ir.Index) and e.axis == "column" and e.offset for e in parts):
         return "it reads neighbours"
@@ -85,8 +84,7 @@ def _refusal(kernel: Kernel) -> str:
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    assert kernel.target is not None
-    lanes, domain = kernel.target.vector_length, kernel.domain
+    lanes, domain = kernel.machine.vector_length, kernel.domain
     size = _size(_live(kernel)) * lanes
     rows = prod(domain.shape) // domain.extent("column") * domain.elements
     return tuple(
@@ -98,8 +96,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
     """At most as many vectors as a row has, and as the cache holds."""
-    assert kernel.target is not None
-    lanes = kernel.target.vector_length
+    lanes = kernel.machine.vector_length
     most = min(HELD // max(_size(_live(kernel)) * lanes, 1), -(-kernel.domain.extent("column") // lanes))
     return {"vectors": min(parameters["vectors"], max(most, 1))}
 
@@ -178,8 +175,7 @@ def _live(kernel: Kernel) -> list[ir.Var]:
 
 class _Interchange:
     def __init__(self, kernel: Kernel, vectors: int) -> None:
-        assert kernel.target is not None
-        self.source, self.vectors, self.lanes = kernel, vectors, kernel.target.vector_length
+        self.source, self.vectors, self.lanes = kernel, vectors, kernel.machine.vector_length
         self.values = {var: ir.Array(f"{var.hint}_kept", var.type, (vectors, self.lanes)) for var in _live(kernel)}
         self.count = ir.Var("vectors", Type(INT))  # of the strip; the last one has fewer
 
@@ -208,7 +204,7 @@ class _Interchange:
         return (self.each(tuple(phase)),)
 
     def each(self, body: ir.Block) -> ir.For:
-        vector, lane = ir.Var("vector", Type(INT)), ir.Var("lane", Type(INT))
+        vector, lane = counter("vector"), counter("lane")
         head, out = list[ir.Stmt](), list[ir.Stmt]()
         b = collector(head)
         strip = b.apply("mul", ir.Index("global", "column"), self.vectors * self.lanes)
@@ -218,9 +214,8 @@ class _Interchange:
         )
         column = collector(out).apply("add", first, ir.Ref(lane))
         out += self.lane(body, column, (ir.Ref(vector), ir.Ref(lane)))
-        start, one = constant(0, INT), constant(1, INT)
-        head.append(ir.For(lane, start, constant(self.lanes, INT), one, tuple(out), lanes=True))
-        return ir.For(vector, start, ir.Ref(self.count), one, tuple(head))
+        head.append(counted(lane, 0, self.lanes, out, lanes=True))
+        return counted(vector, 0, ir.Ref(self.count), head)
 
     def lane(self, body: ir.Block, column: ir.Expr, place: tuple[ir.Expr, ir.Expr]) -> ir.Block:
         """The statements for a column, between loads and stores of its values."""

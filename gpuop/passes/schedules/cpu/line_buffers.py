@@ -37,7 +37,7 @@ from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu.circular_buffers import Border, Leads, leads
 from gpuop.passes.schedules.cpu.column_strips import ColumnStrips, even_width, shares_rows
 from gpuop.passes.schedules.cpu.vector_rows import MOST_ROWS, refused_joining
-from gpuop.passes.vectorization_legality import doubles, obstacle
+from gpuop.passes.vectorization_legality import obstacle, refused_doubles
 
 WIDTHS = (4096, 2048, 1024, 512)  # bytes of a row of a strip; prefetchers stop at pages of 4096
 WIDEST = 4  # greatest bytes of an element for these widths
@@ -56,12 +56,11 @@ FEW = 1.15  # computed points for each needed one, up to which more do not matte
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
-    if kernel.target.vector_length == 1:
+    if kernel.machine.vector_length == 1:
         return "the device has no vectors"
     if not kernel.intermediates:
         return "it has no stages"
-    precision = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    precision = refused_doubles(kernel)
     reason = precision or refused_joining(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
     return reason or ("" if candidates(kernel) else "what it keeps of rows is too much for a thread")
 

@@ -30,11 +30,11 @@ from gpuop.ir.ops import OPS
 from gpuop.ir.types import INT, Type
 from gpuop.ir.visit import expressions, operands, walk
 from gpuop.passes.instantiate import Instance, indices_at, without_tables
+from gpuop.passes.loops import counted, counter
 from gpuop.passes.schedules.common.lane_positions import KnownPositions
 from gpuop.passes.schedules.common.method import Method, Parameters
-from gpuop.passes.schedules.cpu.edge_vectors import counted
 from gpuop.passes.schedules.cpu.vector_rows import RowsOfVectors, legalize, most_rows, refused_joining
-from gpuop.passes.vectorization_legality import doubles, obstacle
+from gpuop.passes.vectorization_legality import obstacle, refused_doubles
 
 PERIODS = (1, 2, 4, 8, 16)  # points after which an integer has grown by a constant
 ALIGNED = 16  # a multiple of all periods
@@ -208,8 +208,7 @@ FARTHEST = 64  # distance between the elements of the first and the last lane fr
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
-    if kernel.target.vector_length == 1:
+    if kernel.machine.vector_length == 1:
         return "the device has no vectors"
     if kernel.intermediates:
         return "it has stages"
@@ -217,13 +216,15 @@ def refuse(kernel: Kernel) -> str:
         return "its rows are too short for vectors away from the borders"
     if max(kernel.domain.extent("column"), kernel.domain.extent("row")) > MOST_POINTS:
         return "its axes are too long to look at each of their points"
-    precision = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    precision = refused_doubles(kernel)
     reason = precision or refused_joining(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
     if reason:
         return reason
     first, end, _ = axis_patterns(kernel, "column").interior()
     return (
-        "" if end - first >= kernel.target.vector_length else "its rows are too short for vectors away from the borders"
+        ""
+        if end - first >= kernel.machine.vector_length
+        else "its rows are too short for vectors away from the borders"
     )
 
 
@@ -233,8 +234,7 @@ def _reads(kernel: Kernel) -> str:
     reads = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and e.point is not None]
     if all(isinstance(at, (ir.Index, ir.Const)) for e in reads for at in e.point or ()):
         return NEAR
-    assert kernel.target is not None
-    lanes, reads_ = kernel.target.vector_length, list(axis_patterns(kernel, "column").reads())
+    lanes, reads_ = kernel.machine.vector_length, list(axis_patterns(kernel, "column").reads())
     patterns = [along.pattern for _, along in reads_ if along is not None and not along.is_common]
     is_unknown = any(along is None or (not along.is_common and along.low is None) for _, along in reads_)
     if is_unknown or any(
@@ -259,8 +259,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 
 class _Resampled(RowsOfVectors):
     def __init__(self, kernel: Kernel, rows: int) -> None:
-        assert kernel.target is not None
-        super().__init__(kernel, kernel.target.vector_length, rows)
+        super().__init__(kernel, kernel.machine.vector_length, rows)
         self.patterns, self.row_patterns = axis_patterns(kernel, "column"), axis_patterns(kernel, "row")
         self.values = {stmt.var: stmt.value for stmt in walk(kernel.body) if isinstance(stmt, ir.Let)}
         self.tables: dict[tuple[int, ...], ir.Array] = {}  # of what lanes are ahead
@@ -275,7 +274,7 @@ class _Resampled(RowsOfVectors):
 
     def vectors(self) -> ir.Stmt:
         """The rows of a vector, statement by statement, so that loads have short live ranges."""
-        lane, out = ir.Var("lane", Type(INT)), list[ir.Stmt]()
+        lane, out = counter("lane"), list[ir.Stmt]()
         copies = [self.copy(row, None, ir.Ref(lane), out) for row in range(self.rows)]
         for several in zip(*copies, strict=True):
             out += (stmt for block in several for stmt in block)
@@ -286,7 +285,7 @@ class _Resampled(RowsOfVectors):
         outside = self.patterns.count - (end - start)
         if not outside:
             return ()
-        k, row, out = ir.Var("k", Type(INT)), ir.Var("i", Type(INT)), list[ir.Stmt]()
+        k, row, out = counter("k"), counter("i"), list[ir.Stmt]()
         b = collector(out)
         behind = b.apply("add", ir.Ref(k), end - start)
         column = b.apply("choose", b.apply("lt", ir.Ref(k), start), ir.Ref(k), behind)

@@ -19,8 +19,7 @@ OPERATORS = {"add", "sub", "mul", "and", "or", "xor", "not", "shl", "shr", "min"
 
 def vector_length(kernel: Kernel) -> int:
     """The lanes for a kernel whose threads have neighbours in a row; 1 where its target has no vectors."""
-    assert kernel.target is not None
-    lanes, columns = kernel.target.vector_length, kernel.domain.extent("column")
+    lanes, columns = kernel.machine.vector_length, kernel.domain.extent("column")
     places = LanePositions(kernel)
     computed = list(_computed(kernel, places))
     if lanes == 1 or not _has_operators_only(kernel, computed) or places.anywhere():

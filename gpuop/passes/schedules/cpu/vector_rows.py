@@ -34,7 +34,7 @@ from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.row_parts import RowPart, parts_of_rows
 from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, InstanceWithLines, lower
 from gpuop.passes.schedules.cpu.vector_lengths import vector_length
-from gpuop.passes.vectorization_legality import doubles, halves, obstacle
+from gpuop.passes.vectorization_legality import halves, obstacle, refused_doubles
 
 MOST_ROWS = 16  # rows of a thread: its statements are repeated for each
 WRITTEN_ONCE = "what a thread writes may not be written twice"
@@ -42,29 +42,27 @@ COLUMN, ROW = Index("global", "column"), Index("global", "row")
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
-    if kernel.target.vector_length == 1:
+    if kernel.machine.vector_length == 1:
         return "the device has no vectors"
     if kernel.intermediates:
         return "it has stages"
     if not any(isinstance(e, Read) and e.point is not None for e in expressions(kernel.body)):
         return "it reads no points but its own"
-    precision = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    precision = refused_doubles(kernel)
     reason = (
         precision or halves(kernel) or refused_copying(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
     )
     if reason:
         return reason
-    if kernel.domain.extent("column") < kernel.target.vector_length:
+    if kernel.domain.extent("column") < kernel.machine.vector_length:
         return "its rows are too short for vectors"
     is_divided = not kernel.named and kernel.domain.extent("column") % vector_length(kernel) == 0
     return WRITTEN_ONCE if kernel.shared_memory and not is_divided else ""
 
 
 def _places(kernel: Kernel) -> str:
-    assert kernel.target is not None
     parts = [part.kernel for part in parts_of_rows(kernel)]
-    return next(filter(None, (LanePositions(each).obstacle(kernel.target.gathers) for each in parts or [kernel])), "")
+    return next(filter(None, (LanePositions(each).obstacle(kernel.machine.gathers) for each in parts or [kernel])), "")
 
 
 def refused_joining(kernel: Kernel, each: float = 1.0) -> str:

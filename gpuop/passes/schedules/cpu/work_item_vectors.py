@@ -22,14 +22,15 @@ from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.types import HALF, INT, Shape, Type
+from gpuop.ir.types import HALF, INT, Shape
 from gpuop.ir.visit import bound, changed, expressions, loop_values, walk, walk_expr
 from gpuop.passes.coarsening_factor import MOST_VALUES, is_own, refused_layouts
 from gpuop.passes.instantiate import Instance, of_threads, own_point, positions
 from gpuop.passes.lane_numbers import LaneAnalysis, LaneNumbers
+from gpuop.passes.loops import counted, counter
 from gpuop.passes.ranges import Ranges
 from gpuop.passes.schedules.common.method import Method, Parameters
-from gpuop.passes.vectorization_legality import doubles, halves
+from gpuop.passes.vectorization_legality import halves, refused_doubles
 
 COLUMN, ROW = ir.Index("local", "column"), ir.Index("local", "row")
 LIMITED = ("unchecked", "clamp", "fill")  # borders through which neighbours read neighbours, within limits
@@ -111,10 +112,9 @@ def live_between(kernel: Kernel) -> list[ir.Var]:
 
 def obstacle_of_group(kernel: Kernel) -> str:
     """Return the reason why the threads of a row of a work-group cannot be lanes; empty where they can."""
-    assert kernel.target is not None
     if not any(isinstance(stmt, (ir.Barrier, ir.For)) for stmt in kernel.body):
         return "its threads neither wait for one another nor have loops"
-    group, lanes = kernel.work_group, kernel.target.vector_length
+    group, lanes = kernel.work_group, kernel.machine.vector_length
     if group[0] > 1 or group[-1] % lanes or kernel.domain.extent("column") % group[-1]:
         return "rows of its work-groups are no vectors"
     return _memory_obstacle(kernel) or next(filter(None, map(_Lanes(kernel).obstacle, parts_of(kernel))), "")
@@ -257,8 +257,7 @@ VECTORS = (2, 4, 1)  # interleaved vectors, against the latency of operations, t
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
-    if kernel.target.vector_length == 1:
+    if kernel.machine.vector_length == 1:
         return "the device has no vectors"
     if kernel.intermediates:
         return "it has stages"
@@ -266,22 +265,20 @@ def refuse(kernel: Kernel) -> str:
         return reason
     if kernel.shared_memory or kernel.whole or kernel.group is None:
         return "its threads are not joined by work-groups of their own"
-    precision = doubles(kernel.body) if kernel.target.widening == "functions" else ""
+    precision = refused_doubles(kernel)
     reason = precision or halves(kernel) or obstacle_of_group(kernel)
     return reason or ("" if candidates(kernel) else "its body is large")
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    assert kernel.target is not None
-    most = kernel.work_group[-1] // kernel.target.vector_length
+    most = kernel.work_group[-1] // kernel.machine.vector_length
     least = most if kernel.shared("private") else 1  # arrays in registers: no loop goes around them
     values = sum(isinstance(stmt, ir.Let) for stmt in walk(kernel.body))
     return tuple({"vectors": n} for n in VECTORS if least <= n <= most and n * values <= MOST_VALUES)
 
 
 def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
-    assert kernel.target is not None
-    most = kernel.work_group[-1] // kernel.target.vector_length
+    most = kernel.work_group[-1] // kernel.machine.vector_length
     return {"vectors": 1 << min(parameters["vectors"], most).bit_length() - 1}
 
 
@@ -302,8 +299,7 @@ class _WorkItemVectors:
     """
 
     def __init__(self, kernel: Kernel, vectors: int) -> None:
-        assert kernel.target is not None
-        self.source, self.vectors, self.lanes = kernel, vectors, kernel.target.vector_length
+        self.source, self.vectors, self.lanes = kernel, vectors, kernel.machine.vector_length
         self.width = kernel.work_group[-1]
         self.parts = parts_of(kernel)
         self.common = common_to_parts(kernel)
@@ -338,20 +334,20 @@ class _WorkItemVectors:
 
     def part(self, part: GroupPart, later: set[ir.Var]) -> ir.Block:
         """The statements of a part for all of its lanes; variables that later parts use are spilled to arrays."""
-        zero, one = constant(0, INT), constant(1, INT)
+        zero = constant(0, INT)
         if part.lanes == 1:
             return self.together(part, later, [zero])
         width = min(part.lanes, self.lanes)
         interleaved = min(part.lanes // width, self.vectors)
-        vector, lane = ir.Var("vector", Type(INT)), ir.Var("lane", Type(INT))
+        vector, lane = counter("vector"), counter("lane")
         head, inner = list[ir.Stmt](), list[ir.Stmt]()
         b, c = collector(head), collector(inner)
         count = part.lanes // interleaved // width
         first = b.apply("mul", ir.Ref(vector), interleaved * width) if count > 1 else zero
         columns = [c.apply("add", b.apply("add", first, k * width), ir.Ref(lane)) for k in range(interleaved)]
         body = (*inner, *self.together(part, later, columns))
-        lanes = (*head, ir.For(lane, zero, constant(width, INT), one, body, lanes=True))
-        return (ir.For(vector, zero, constant(count, INT), one, lanes),) if count > 1 else lanes
+        lanes = (*head, counted(lane, 0, width, body, lanes=True))
+        return (counted(vector, 0, count, lanes),) if count > 1 else lanes
 
     def together(self, part: GroupPart, later: set[ir.Var], columns: list[ir.Expr]) -> ir.Block:
         """The statements of a part at some lanes of a row, interleaved."""

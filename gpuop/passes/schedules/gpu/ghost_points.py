@@ -15,7 +15,8 @@ from gpuop.ir.nodes import Comment, Expr, If, Index, Load, Read, Stmt, Store, Wh
 from gpuop.ir.types import INT
 from gpuop.ir.visit import values, walk, walk_expr
 from gpuop.passes.coarsening_factor import elements
-from gpuop.passes.schedules.common.grid_walk import RowLoads, numbered
+from gpuop.passes.loops import numbered
+from gpuop.passes.schedules.common.grid_walk import RowLoads
 from gpuop.passes.schedules.common.register_windows import MIRRORED, View, Windows, around
 
 INSIDE: dict[str, Callable[[int], int]] = {  # distance from the edge, inside, of the point that k points outside means

@@ -16,7 +16,8 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Array, Expr, If, Index, Let, Load, Ref, Stmt, Store, Var
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, Shape, Type
-from gpuop.passes.schedules.common.grid_walk import FIRST, ROW, TOP, RowLoads, Walk, name_of, numbered, power_of_two
+from gpuop.passes.loops import numbered
+from gpuop.passes.schedules.common.grid_walk import FIRST, ROW, TOP, RowLoads, Walk, name_of, power_of_two
 from gpuop.passes.schedules.common.register_windows import MIRRORED, Span, View, Windows
 
 FIRST_ROW, FIRST_COLUMN = Var("first_row", Type(INT)), Var("first_column", Type(INT))  # those of a group

@@ -46,7 +46,6 @@ MOST_COLUMNS = 16  # bytes of one access, so columns of bytes
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
     if reason := unfit(kernel):
         return reason
     if not reads_beside(kernel):
@@ -68,8 +67,7 @@ def refuse(kernel: Kernel) -> str:
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    assert kernel.target is not None
-    windows, columns, least = windows_of(kernel, exchanged=True), _columns(kernel), kernel.target.least_threads
+    windows, columns, least = windows_of(kernel, exchanged=True), _columns(kernel), kernel.machine.least_threads
     extent = kernel.domain.extent(windows.axis)
     threads = {n: kernel.domain.threads // columns // extent * -(-extent // n) for n in LAYERS}
     fit = [n for n in LAYERS if threads[n] >= 2 * least]
@@ -96,12 +94,11 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 
 def _group(kernel: Kernel, columns: int, width: int) -> Shape | None:
     """The work-group with as many rows as fit; None where not even one fits."""
-    assert kernel.target is not None
     windows, rows = windows_of(kernel, exchanged=True), WRITING // width
     while rows:
         group = group_of(windows, columns, rows, width)
         fits = group.points <= MOST_THREADS and group[0] <= MOST_LAYERS
-        if fits and nbytes(windows, columns, group) <= kernel.target.local_memory_bytes:
+        if fits and nbytes(windows, columns, group) <= kernel.machine.local_memory_bytes:
             return group
         rows //= 2
     return None

@@ -65,8 +65,7 @@ DEEP = "its stages build on one another"
 @lru_cache(maxsize=64)  # several methods ask for it in turn
 def unfit(kernel: Kernel) -> str:
     """Return the reason why threads cannot walk over the grid; empty where they can."""
-    assert kernel.target is not None
-    if kernel.target.widening != "unrolled":
+    if kernel.machine.widening != "unrolled":
         return "only GPUs have the registers for rows"
     if len(kernel.domain.shape) < 2:
         return "its grid has no rows"
@@ -97,8 +96,7 @@ def refuse(kernel: Kernel) -> str:
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    assert kernel.target is not None
-    windows, domain, least = windows_of(kernel), kernel.domain, kernel.target.least_threads
+    windows, domain, least = windows_of(kernel), kernel.domain, kernel.machine.least_threads
     columns, turn = piece(kernel, windows)
     while columns > 1 and domain.threads < least * columns * ROWS[-1]:
         columns //= 2

@@ -14,7 +14,8 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.passes.coarsening_factor import elements, places
 from gpuop.passes.instantiate import Instance, of_threads
-from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, RowLoads, Walk, name_of, numbered
+from gpuop.passes.loops import counted, numbered
+from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, RowLoads, Walk, name_of
 from gpuop.passes.schedules.common.register_windows import Span, View, Windows, is_placed, windows_of
 from gpuop.passes.schedules.gpu.ghost_points import GhostPoints
 from gpuop.passes.schedules.gpu.halo_exchange import WRITES, HaloExchange, positioned
@@ -73,8 +74,8 @@ class RollKernel:
         """A loop over rows, unrolled to so many iterations of `turn`."""
         self.counter = ir.Var(self.walk.axis, Type(INT))
         body = numbered("k", 0, turns, turn)
-        step = constant(turns * self.walk.turn, INT)
-        return ir.For(self.counter, ir.Ref(start), stop, step, body, 1 if self.walk.around is None else UNROLLED)
+        unroll = 1 if self.walk.around is None else UNROLLED
+        return counted(self.counter, ir.Ref(start), stop, body, turns * self.walk.turn, unroll)
 
     # --- turns --------------------------------------------------------------------------------------------------
 

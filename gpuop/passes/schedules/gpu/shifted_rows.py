@@ -38,7 +38,7 @@ from gpuop.passes.coarsening_factor import (
     refusal_of_thread,
 )
 from gpuop.passes.instantiate import Instance, indices_at, without_tables
-from gpuop.passes.schedules.common.grid_walk import numbered
+from gpuop.passes.loops import counted, counter, numbered
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.register_windows import Span, refused_reads
@@ -72,8 +72,7 @@ MOST_READS = 4  # reads of a point: with more, neighbours share loads, and cache
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
-    if kernel.target.widening != "unrolled":
+    if kernel.machine.widening != "unrolled":
         return ONE_BY_ONE
     if kernel.intermediates:
         return "it has stages"
@@ -184,15 +183,14 @@ class ShiftedRows(Coarsening):
 
     def one_by_one(self) -> ir.Block:
         """The loop of a thread at the end of a row, over those of its columns that exist."""
-        lane, out = ir.Var("lane", Type(INT)), list[ir.Stmt]()
+        lane, out = counter("lane"), list[ir.Stmt]()
         b = collector(out, hint="point", temporary=False)
         point = b.apply("add", ir.Ref(self.first), ir.Ref(lane))
         test = collector(out)
         is_inside = test.apply("and", test.apply("ge", point, 0), test.apply("lt", point, self.columns))
         body = list[ir.Stmt]()
         self.at_column(point, body)
-        start, stop, step = (constant(n, INT) for n in (0, self.thread.count, 1))
-        return (ir.For(lane, start, stop, step, (*out, ir.If(is_inside, tuple(body)))),)
+        return (counted(lane, 0, self.thread.count, [*out, ir.If(is_inside, tuple(body))]),)
 
     def at_column(self, column: ir.Expr, out: list[ir.Stmt]) -> None:
         """Append the statements of the user for a column."""

@@ -46,8 +46,7 @@ STORED = 16.0  # cost of a byte from memory, in operations
 
 
 def refuse(kernel: Kernel) -> str:
-    assert kernel.target is not None
-    if kernel.target.widening != "unrolled":
+    if kernel.machine.widening != "unrolled":
         return "only GPUs have local memory of their own"
     if not kernel.domain.shape or kernel.domain.elements > 1:
         return "its grid is not one of points"
@@ -73,9 +72,8 @@ def refuse(kernel: Kernel) -> str:
 
 @lru_cache(maxsize=16)
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
-    assert kernel.target is not None
     chain, wide, domain = _chain(kernel), _is_wide(kernel, LANES), kernel.domain
-    most, busy = min(kernel.target.local_memory_bytes, MOST_LOCAL), kernel.target.least_threads / THREADS
+    most, busy = min(kernel.machine.local_memory_bytes, MOST_LOCAL), kernel.machine.least_threads / THREADS
     costs: dict[tuple[int, int], float] = {}
     tall = _tall(chain) if wide else TALL
     shapes = [*itertools.product([n for n in ROWS if n >= tall], COLUMNS), WITH_HALO]
@@ -97,14 +95,13 @@ def _tall(chain: TileChain) -> int:
 
 
 def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
-    assert kernel.target is not None
     lanes = next(n for n in (8, 4, 2, 1) if n <= parameters["lanes"])
     tall = min(parameters["tall"], MOST_TALL)
     rows = parameters["rows"] if len(kernel.domain.shape) > 1 else 1
     columns = -(-parameters["columns"] // lanes) * lanes
     while (larger := _large_enough(_tiles(kernel, rows, columns, tall, lanes), kernel)) != (rows, columns):
         rows, columns = larger
-    if _tiles(kernel, rows, columns, tall, lanes).nbytes > kernel.target.local_memory_bytes:
+    if _tiles(kernel, rows, columns, tall, lanes).nbytes > kernel.machine.local_memory_bytes:
         return candidates(kernel)[0]
     return {"rows": rows, "columns": columns, "tall": tall, "lanes": lanes}
 

@@ -12,7 +12,7 @@ from gpuop.ir.types import BOOL, INT, Shape, Type
 from gpuop.ir.visit import walk
 from gpuop.passes.coarsening_factor import elements, is_own
 from gpuop.passes.instantiate import Instance
-from gpuop.passes.schedules.common.grid_walk import numbered
+from gpuop.passes.loops import numbered
 from gpuop.passes.schedules.gpu.tile_chain import TilePart, distance
 from gpuop.passes.schedules.gpu.tile_regions import THREADS, Coordinates, Frame, Region, TilePoint, Tiles
 from gpuop.passes.schedules.gpu.tile_windows import StripWindows

@@ -15,7 +15,7 @@ from gpuop.ir.nodes import Array, Const, Declare, Expr, FieldParam, Load, Read, 
 from gpuop.ir.types import Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import elements
-from gpuop.passes.schedules.common.grid_walk import numbered
+from gpuop.passes.loops import numbered
 from gpuop.passes.schedules.gpu.tile_chain import NEAREST, WRAP, Rule, Span, TilePart, distance, loaded
 from gpuop.passes.schedules.gpu.tile_regions import MOST_HELD, Coordinates, Frame, Region
 

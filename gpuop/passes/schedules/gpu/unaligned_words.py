@@ -28,7 +28,7 @@ from gpuop.ir.types import INT, UCHAR, UINT, Shape, Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import ACCESS
 from gpuop.passes.instantiate import without_tables
-from gpuop.passes.schedules.common.grid_walk import numbered
+from gpuop.passes.loops import numbered
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.gpu.roll import unfit
 from gpuop.passes.schedules.gpu.shifted_rows import ShiftedRows
@@ -82,8 +82,7 @@ def line_of(read: ir.Read) -> tuple[Line, int] | None:
 def refuse(kernel: Kernel) -> str:
     if reason := unfit(kernel):
         return reason
-    domain, target = kernel.domain, kernel.target
-    assert target is not None
+    domain = kernel.domain
     if domain.extent("column") % LANES == 0 or domain.extent("column") < LONG:
         return "its rows are words, or short"
     fields = (*kernel.inputs, *kernel.written)
@@ -101,7 +100,7 @@ def refuse(kernel: Kernel) -> str:
     lines = lines_of(kernel)
     if lines is None or max(lines.halo) > ACCESS:
         return "it reads far away"
-    if domain.threads < target.least_threads * ACCESS:
+    if domain.threads < kernel.machine.least_threads * ACCESS:
         return "wide accesses would leave too few threads"
     rows = {line: (ir.Array("row", WORD, (3 * WORDS,)), -ACCESS) for line in lines.spans}
     if len(rows) * 2 * WORDS > MOST_HELD:

@@ -1,0 +1,41 @@
+"""Loops of kernels that passes build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gpuop.ir.build import constant
+from gpuop.ir.nodes import Block, Expr, For, Ref, Stmt, Var
+from gpuop.ir.target_expressions import Extent
+from gpuop.ir.types import INT, Type
+
+Number = Expr | int
+Body = Callable[[Expr, list[Stmt]], None]  # appends the statements for a value of the counter
+
+
+def counter(hint: str) -> Var:
+    return Var(hint, Type(INT))
+
+
+def counted(
+    var: Var,
+    start: Number,
+    stop: Number,
+    body: Iterable[Stmt],
+    step: Number = 1,
+    unroll: Extent = 1,
+    lanes: bool = False,
+) -> For:
+    """A loop over these statements."""
+    first, end, by = (constant(n, INT) if isinstance(n, int) else n for n in (start, stop, step))
+    return For(var, first, end, by, tuple(body), unroll, lanes=lanes)
+
+
+def numbered(hint: str, first: int, count: int, body: Body) -> Block:
+    """Statements for consecutive numbers: a loop that compilers unroll, or no loop for one number."""
+    out, var = list[Stmt](), counter(hint)
+    if count == 1:
+        body(constant(first, INT), out)
+        return tuple(out)
+    body(Ref(var), out)
+    return (counted(var, first, first + count, out, unroll=count),) if count else ()
