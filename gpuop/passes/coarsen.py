@@ -90,18 +90,18 @@ class Coarsening:
 
     @property
     def partial(self) -> bool:
-        """Whether the last vector may have fewer lanes than others."""
+        """Return whether the last vector may have fewer lanes than others."""
         remainder = self.points % self.thread.count if not self.source.named else 1
         return self.thread.form == "vector" and remainder > 0 and not self.overlaps
 
     @property
     def open_end(self) -> bool:
-        """Whether the last thread may have fewer points, as extents are arguments, and wide accesses must be aligned."""
+        """Return whether the last thread may have fewer points, as extents are arguments, and wide accesses must be aligned."""
         return bool(self.source.named) and self.thread.form == "wide"
 
     @property
     def overlaps(self) -> bool:
-        """Whether the last vector begins earlier and overlaps the one before it, as extents are arguments."""
+        """Return whether the last vector begins earlier and overlaps the one before it, as extents are arguments."""
         return bool(self.source.named) and not self.open_end and not self.source.shared_memory
 
     def first_point(self, b: Builder) -> ir.Expr:

@@ -132,6 +132,6 @@ class DeferredUpdates:
 
 
 def computes(kernel: Kernel) -> bool:
-    """Whether a body computes more than its reads and updates, so that vectors are worth their loads and stores."""
+    """Return whether a body computes more than its reads and updates, so that vectors are worth their loads and stores."""
     exprs = (e for e in expressions(kernel.body))
     return any(isinstance(e, ir.Apply) or (isinstance(e, ir.Cast) and e.arg.type.kind == "f") for e in exprs)

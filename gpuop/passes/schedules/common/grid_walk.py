@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from gpuop.ir import nodes as ir
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import BOOL, INT, Shape, Type
+from gpuop.passes.coarsening_factor import Place
 from gpuop.passes.loops import numbered
 from gpuop.passes.schedules.common.register_windows import Span, View, Windows
 
+Out = list[ir.Stmt]  # the statements to append to
 WARP = 32
 FIRST, TOP = ir.Var("first", Type(INT)), ir.Var("top", Type(INT))  # first column and first row of a thread
 ROW = ir.Var("row", Type(INT))  # row of a thread that walks along layers and exchanges halos
@@ -116,12 +119,12 @@ class RowLoads:
 
     def array(self, view: View) -> ir.Array:
         window, walk = self.windows[view], self.walk
-        shape = (window.height + walk.turn - 1, walk.columns + window.halo)
-        return ir.Array(f"{name_of(view.field, view.element)}_window", Type(view.field.type.storage), shape)
+        shape = window.height + walk.turn - 1, walk.columns + window.halo
+        return array_of((view.field, view.element), "window", *shape)
 
     def declared(self) -> list[ir.Stmt]:
         """Declarations of the arrays; and for each halo the test whether it is inside, with the thread's columns."""
-        out: list[ir.Stmt] = [ir.Declare(array) for array in (*self.arrays.values(), *self.lanes.values())]
+        out: Out = [ir.Declare(array) for array in (*self.arrays.values(), *self.lanes.values())]
         for (left, right), var in self.within.items():
             b = collector(out)
             low = b.apply("ge", ir.Ref(FIRST), left)
@@ -154,15 +157,12 @@ class RowLoads:
         if view is None:  # outputs are in memory of gpuop, or in aligned arrays of users
             behind, first = b.apply("mul", row, self.domain.extent("column") % access), 0
         else:
-            layout = self.layout(view.field)
-            plane = int(view.element.value) if isinstance(view.element, ir.Const) else 0
-            behind, first = (
-                b.apply("mul", row, layout.point[-2] % access),
-                (layout.behind or 0) + plane * layout.element,
-            )
+            layout, plane = self.layout(view.field), view.element.value if isinstance(view.element, ir.Const) else 0
+            behind = b.apply("mul", row, layout.point[-2] % access)
+            first = (layout.behind or 0) + int(plane) * layout.element
         return b.apply("and", b.apply("add", behind, first % access), access - 1)
 
-    def load(self, view: View, at: ir.Expr, between: Span, place: tuple[ir.Expr, ir.Expr], out: list[ir.Stmt]) -> None:
+    def load(self, view: View, at: ir.Expr, between: Span, place: tuple[ir.Expr, ir.Expr], out: Out) -> None:
         """Load a row into the array of a view.
 
         Args:
@@ -190,11 +190,11 @@ class RowLoads:
                     test = test if (there := inside(b, line)) is None else b.apply("and", test, there)
             out.append(ir.If(test, tuple(wide), tuple(each)))
 
-    def load_each(self, view: View, at: ir.Expr, slot: ir.Expr, phase: ir.Expr, out: list[ir.Stmt]) -> None:
+    def load_each(self, view: View, at: ir.Expr, slot: ir.Expr, phase: ir.Expr, out: Out) -> None:
         """Element by element, through the border."""
         array, low = self.arrays[view], self.windows[view].columns[0]
 
-        def one(k: ir.Expr, out: list[ir.Stmt]) -> None:
+        def one(k: ir.Expr, out: Out) -> None:
             b = collector(out)
             axes = zip(self.domain.axes[:-1], view.across, strict=True)
             point = [at if axis == self.walk.axis else self.across(b, axis, away) for axis, away in axes]
@@ -205,9 +205,7 @@ class RowLoads:
 
         out += numbered("k", 0, array.extents[1], one)
 
-    def load_wide(
-        self, view: View, at: ir.Expr, between: Span, slot: ir.Expr, phase: ir.Expr, out: list[ir.Stmt]
-    ) -> None:
+    def load_wide(self, view: View, at: ir.Expr, between: Span, slot: ir.Expr, phase: ir.Expr, out: Out) -> None:
         """Load a row in whole accesses, all inside of the row."""
         array, (low, high) = self.arrays[view], self.windows[view].columns
         b = collector(out, hint="at")
@@ -220,21 +218,26 @@ class RowLoads:
                 out.append(ir.Wide(view.field, lanes, True, there, view.element))
             first, last = max(start, low), min(start + count, high + self.walk.columns)
 
-            def one(
-                k: ir.Expr,
-                out: list[ir.Stmt],
-                there: tuple[ir.Expr, ...] = there,
-                lanes: ir.Array = lanes,
-                start: int = start,
-            ) -> None:
-                b = collector(out)
-                one = ir.Read(view.field, array.type, there, view.element, "unchecked")
-                value = b.bind(one if lanes.elements == 1 else ir.Load(lanes, (k,), array.type))
-                for test in tests:
-                    value = b.apply("choose", test, value, view.fill or value)
-                out.append(ir.Store(array, (slot, b.apply("add", k, start - low)), value))
+            read = ir.Read(view.field, array.type, there, view.element, "unchecked") if count == 1 else None
+            column = partial(self._store_lane, view, read or lanes, tests, slot, start - low)
+            out += numbered("k", first - start, last - first, column)
 
-            out += numbered("k", first - start, last - first, one)
+    def _store_lane(
+        self,
+        view: View,
+        lanes: ir.Read | ir.Array,
+        tests: list[ir.Expr],
+        slot: ir.Expr,
+        away: int,
+        k: ir.Expr,
+        out: Out,
+    ) -> None:
+        """Store a lane of one access in the array of a view; its fill value, where a test fails."""
+        b, array = collector(out), self.arrays[view]
+        value = b.bind(ir.Load(lanes, (k,), array.type) if isinstance(lanes, ir.Array) else lanes)
+        for test in tests:
+            value = b.apply("choose", test, value, view.fill or value)
+        out.append(ir.Store(array, (slot, b.apply("add", k, away)), value))
 
     def lines(self, b: Builder, view: View, at: ir.Expr, between: Span) -> list[Coordinate]:
         """The coordinates of a row along the axes other than columns."""
@@ -254,11 +257,15 @@ class RowLoads:
         return self.lanes.setdefault((type_, count), array) if count > 1 else array
 
 
-def name_of(field: ir.FieldParam, element: ir.Expr) -> str:
+def name_of(field: ir.FieldParam, element: ir.Expr | None) -> str:
     """The name of an array after its field, with the number of the plane if there are several."""
-    return (
-        f"{field.hint}_{int(element.value)}" if isinstance(element, ir.Const) and field.type.planes > 1 else field.hint
-    )
+    number = int(element.value) if isinstance(element, ir.Const) and field.type.planes > 1 else None
+    return field.hint if number is None else f"{field.hint}_{number}"
+
+
+def array_of(place: Place, what: str, *shape: int, space: str = "private") -> ir.Array:
+    """An array for elements of a field."""
+    return ir.Array(f"{name_of(*place)}_{what}", Type(place[0].type.storage), shape, space)
 
 
 def power_of_two(n: int) -> int:

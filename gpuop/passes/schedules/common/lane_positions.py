@@ -51,7 +51,7 @@ class KnownPositions(ABC, Generic[P]):
 
     @abstractmethod
     def is_common(self, expr: Expr) -> bool:
-        """Whether a value is the same at all points."""
+        """Return whether a value is the same at all points."""
 
     def reads(self) -> Iterator[tuple[Read, P | None]]:
         """The reads with explicit coordinates, and their columns: None where unknown, or where other coordinates differ."""

@@ -70,7 +70,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def of_groups(kernel: Kernel) -> bool:
-    """Whether each work-group has a copy, instead of each thread."""
+    """Return whether each work-group has a copy, instead of each thread."""
     alone = computes(kernel) and lanes(kernel, STRIPS[0]) == 1  # points of a strip would run one after another
     return kernel.machine.device != "cpu" or (kernel.machine.widening == "vector" and alone)
 

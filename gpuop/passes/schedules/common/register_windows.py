@@ -228,7 +228,7 @@ def around(kernel: Kernel) -> Iterator[Read]:
 
 
 def reads_beside(kernel: Kernel) -> bool:
-    """Whether stages read others both along layers and along rows."""
+    """Return whether stages read others both along layers and along rows."""
     reads = (read for stage in stages(kernel)[1:] for read in around(stage) if read.field in kernel.intermediates)
     away = [_distance(read, kernel.domain.axes) for read in reads]
     return len(kernel.domain.axes) == 3 and any(each[0] for each in away) and any(each[1] for each in away)

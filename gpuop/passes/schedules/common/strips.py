@@ -20,15 +20,13 @@ from gpuop.passes.flat_grid import flat
 from gpuop.passes.instantiate import Instance, of_threads
 from gpuop.passes.loops import counted, counter, numbered
 from gpuop.passes.schedules.common.deferred_updates import DeferredUpdates
-from gpuop.passes.schedules.common.grid_walk import name_of
+from gpuop.passes.schedules.common.grid_walk import array_of
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.private_outputs import PrivateOutputs
 
 GROUP = 256  # threads of a work-group on GPUs
 TURN = "turn"
-Positions = dict[
-    str, ir.Expr
-]  # the coordinates of a point by axis, and the number of its copy under TURN, if it is known
+Positions = dict[str, ir.Expr]  # the coordinates of a point by axis, and under TURN the number of its copy, if known
 Inner = Callable[[Positions, list[ir.Stmt]], None]
 
 
@@ -43,10 +41,9 @@ class Strips(ABC):
         self.outputs = PrivateOutputs(kernel, copies)
 
     def kernel(self) -> Kernel:
-        source = self.source
-        shape = Shape(self.threads(axis) for axis in source.domain.axes)
+        shape = Shape(map(self.threads, self.source.domain.axes))
         body = (ir.Comment(self.title()), *self.outputs.declared(), *self.body())
-        return of_threads(source, shape, body, group=self.group, points=self.grid)
+        return of_threads(self.source, shape, body, group=self.group, points=self.grid)
 
     @abstractmethod
     def threads(self, axis: str) -> int:
@@ -69,16 +66,11 @@ class Strips(ABC):
         if axes:
             self.along(axes[0], lambda positions, inner: self.points(axes[1:], positions, inner), at, out)
         else:
-            turn = self.turn(at, out)
-            out += StripPoint(self.source, self.outputs, at, turn, out).copy()
+            out += StripPoint(self.source, self.outputs, at, self.turn(at, out), out).copy()
 
     def turn(self, at: Positions, out: list[ir.Stmt]) -> ir.Expr:
         """The number of the copy that a point updates."""
         return constant(0, INT)
-
-    @property
-    def shown(self) -> str:
-        return "x".join(map(str, self.grid))
 
 
 class GroupStrips(Strips):
@@ -116,7 +108,7 @@ class GroupStrips(Strips):
         return math.prod(self.count.values()) * self.lanes
 
     def title(self) -> str:
-        return f"{self.of_thread} points of {self.shown}, and a copy of what they update for a work-group"
+        return f"{self.of_thread} points of {'x'.join(map(str, self.grid))}, and a copy of what they update for a work-group"
 
     def body(self) -> ir.Block:
         out: list[ir.Stmt] = []
@@ -139,7 +131,7 @@ class GroupStrips(Strips):
             return
         first = collector(out, hint="first", temporary=False).apply("mul", at["column"], self.lanes)
         point = tuple({**at, "column": first}[axis] for axis in self.source.domain.axes)
-        arrays = {place: lanes_of(place, self.lanes) for place in self.wide}
+        arrays = {place: array_of(place, "lanes", self.lanes) for place in self.wide}
         for (field, element), array in arrays.items():
             out += [ir.Declare(array), ir.Wide(field, array, True, point, element)]
 
@@ -166,15 +158,12 @@ class GroupStrips(Strips):
             return
         b = collector(out, hint=f"first_{axis}")
         first = b.apply("add", b.apply("mul", ir.Index("group", axis), count * size), ir.Index("local", axis))
-        whole, *pieces = (
-            self.turns(axis, inner, at, first, guarded)
-            for guarded in (False, True)[: 1 + (extent % (count * size) > 0)]
-        )
-        if pieces:  # only the last groups test each point before its loads
+        loop: ir.Stmt = self.turns(axis, inner, at, first, False)
+        if extent % (count * size):  # only the last groups test each point before its loads
+            each = self.turns(axis, inner, at, first, True)
             inside = collector(out).apply("lt", b.apply("add", first, (count - 1) * size), extent)
-            out.append(ir.If(inside, (whole,), tuple(pieces)))
-        else:
-            out.append(whole)
+            loop = ir.If(inside, (loop,), (each,))
+        out.append(loop)
 
     def turns(self, axis: str, inner: Inner, at: Positions, first: ir.Expr, guarded: bool) -> ir.For:
         """The loop over the thread's points along an axis."""
@@ -194,10 +183,6 @@ class GroupStrips(Strips):
         return (*out, ir.If(test, tuple(inside)))
 
 
-def lanes_of(place: Place, lanes: int) -> ir.Array:
-    return ir.Array(f"{name_of(*place)}_lanes", Type(place[0].type.storage), (lanes,))
-
-
 def own_lanes(kernel: Kernel) -> int:
     """The neighbours that a thread of a GPU reads in one access: 16 bytes, where rows or the flat grid are aligned for it."""
     reads = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)]
@@ -206,22 +191,17 @@ def own_lanes(kernel: Kernel) -> int:
     if not gpu or not own or not reads or any(e.field.type.storage is HALF for e in reads):
         return 1
     lanes = ACCESS // max(e.field.type.storage.bits // 8 for e in reads)
-    if not kernel.aligned(lanes):
-        return 1
-    return lanes if kernel.domain.extent("column") % lanes == 0 or _is_flat(kernel, reads, lanes) else 1
+    divided = kernel.domain.extent("column") % lanes == 0
+    return lanes if kernel.aligned(lanes) and (divided or _is_flat(kernel, reads, lanes)) else 1
 
 
 def _is_flat(kernel: Kernel, reads: list[ir.Read], lanes: int) -> bool:
-    """Whether the grid may be flattened to one axis: no thread uses its position, and each field begins aligned."""
+    """Return whether the grid may be flattened to one axis: no thread uses its position, and each field begins aligned."""
     placed = any(isinstance(e, ir.Index) and e.axis in ir.GRID_AXES for e in expressions(kernel.body))
     placed |= any(isinstance(stmt, ir.Write) and stmt.point is not None for stmt in walk(kernel.body))
-    planes = max(e.field.type.planes for e in reads)
-    return (
-        not placed
-        and not kernel.layouts
-        and planes == kernel.domain.elements == 1
-        and lanes**2 <= kernel.domain.shape.points <= MOST_COUNTED
-    )
+    planes, points = max(e.field.type.planes for e in reads), kernel.domain.shape.points
+    fits = planes == kernel.domain.elements == 1 and lanes**2 <= points <= MOST_COUNTED
+    return fits and not placed and not kernel.layouts
 
 
 class StripPoint(Instance):
@@ -302,7 +282,7 @@ class ThreadStrips(Strips):
 
     def title(self) -> str:
         lengths = "x".join(str(self.length[axis]) for axis in self.extents)
-        return f"strips of {lengths} points of {self.shown}, {self.outputs.copies} copies of what they update"
+        return f"strips of {lengths} points of {'x'.join(map(str, self.grid))}, {self.outputs.copies} copies of what they update"
 
     def body(self) -> ir.Block:
         out, zero = list[ir.Stmt](), constant(0, INT)
@@ -374,7 +354,7 @@ class ThreadStrips(Strips):
         out.append(counted(k, start, stop, inner))
 
     def in_turns(self, axis: str) -> bool:
-        """Whether the number of copies divides the thread's part of each row, so that the copy of each point is a constant."""
+        """Return whether copies divide the part of each row of a thread, so that the copy of each point is a constant."""
         return (
             axis == "column" and self.length[axis] % self.outputs.copies == self.extents[axis] % self.length[axis] == 0
         )

@@ -16,7 +16,7 @@ from gpuop.ir.visit import blocks, expressions
 from gpuop.passes.coarsening_factor import Place, elements, is_own, places, streams
 from gpuop.passes.instantiate import Instance
 from gpuop.passes.loops import numbered
-from gpuop.passes.schedules.common.grid_walk import name_of
+from gpuop.passes.schedules.common.grid_walk import array_of
 from gpuop.passes.schedules.common.transposed_reads import Axes, involved, is_mirrored, is_own_point, transposed
 from gpuop.passes.vectorization_legality import demand, obstacle
 
@@ -47,7 +47,7 @@ class Tiling:
 
     @property
     def words(self) -> bool:
-        """Whether the lanes of an access are a word of small elements, in rows that are not aligned for it."""
+        """Return whether the lanes of an access are a word of small elements, in rows that are not aligned for it."""
         return self.align > 1 < self.lanes
 
     def step(self, axis: str) -> int:
@@ -117,13 +117,11 @@ class TransposeKernel:
         self.staged = {place: self.lanes(place, "row") for place in self.views if tiling.lanes > 1}
         self.vectors = self.has_vectors()
         self.first: dict[str, ir.Expr] = {}  # the first point of the tile, by axis of the grid
-        extents = (kernel.domain.extent(axis) for axis in ("column", tiling.axis))
-        self.left = (
-            constant(tiling.lanes, INT) if any(n % tiling.lanes for n in extents) else None
-        )  # for unaligned accesses
+        rest = any(kernel.domain.extent(axis) % tiling.lanes for axis in ("column", tiling.axis))
+        self.left = constant(tiling.lanes, INT) if rest else None  # for unaligned accesses
 
     def has_vectors(self) -> bool:
-        """Whether the lanes of a thread are those of a CPU's vectors."""
+        """Return whether the lanes of a thread are those of a CPU's vectors."""
         kernel, target = self.source, self.source.target
         if self.tiling.shared or target is None or target.vector_length != self.tiling.lanes or obstacle(kernel.body):
             return False
@@ -132,17 +130,16 @@ class TransposeKernel:
         return is_worth and all(map(self.keeps, reads))
 
     def keeps(self, read: ir.Read) -> bool:
-        """Whether a read is served by a tile, or is at the thread's own point."""
+        """Return whether a read is served by a tile, or is at the thread's own point."""
         return is_own_point(read) or any(read == view for view in self.views.values())
 
     # --- memory -------------------------------------------------------------------------------------------------
 
     def tile(self, place: Place) -> ir.Array:
         """The memory of a tile, padded so that neighbours in a column lie in different banks, against bank conflicts."""
-        tiling, kind = self.tiling, Type(place[0].type.storage)
-        words = tiling.size // tiling.lanes * self.skewed + tiling.shared
-        space = "local" if tiling.shared else "private"
-        return ir.Array(f"{name_of(*place)}_tile", kind, (tiling.depth, tiling.size + words * word(kind)), space)
+        tiling, padding = self.tiling, word(Type(place[0].type.storage))
+        columns = tiling.size + (tiling.size // tiling.lanes * self.skewed + tiling.shared) * padding
+        return array_of(place, "tile", tiling.depth, columns, space="local" if tiling.shared else "private")
 
     def displacement(self, piece: ir.Expr, tile: ir.Array, b: Builder) -> ir.Expr:
         """The displacement of a group of `lanes` rows of a tile, in elements."""
@@ -157,7 +154,7 @@ class TransposeKernel:
         return sum(tile.nbytes for tile in self.tiles.values())
 
     def lanes(self, place: Place, what: str = "lanes") -> ir.Array:
-        return ir.Array(f"{name_of(*place)}_{what}", Type(place[0].type.storage), (self.tiling.lanes,))
+        return array_of(place, what, self.tiling.lanes)
 
     # --- the kernel ---------------------------------------------------------------------------------------------
 
@@ -265,10 +262,8 @@ class TransposeKernel:
         column = b.apply("mul", piece, count)
         where = {"column": self.at("column", column, out), axis: self.at(axis, row, out)}
         point = tuple(where.get(each, ir.Index("global", each)) for each in self.source.domain.axes)
-        out += [ir.Declare(array) for array in (*self.loaded.values(), *self.stored.values())]
-        out += [
-            ir.Wide(field, array, True, point, element, self.left) for (field, element), array in self.loaded.items()
-        ]
+        out += map(ir.Declare, (*self.loaded.values(), *self.stored.values()))
+        out += [ir.Wide(field, array, True, point, e, self.left) for (field, e), array in self.loaded.items()]
 
         def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out, hint="at")
@@ -276,9 +271,7 @@ class TransposeKernel:
             out += TransposedPoint(self, at, (b.apply("add", column, k), row, piece), k, out).copy()
 
         out += self.each_lane(lane)
-        out += [
-            ir.Wide(field, array, False, point, element, self.left) for (field, element), array in self.stored.items()
-        ]
+        out += [ir.Wide(field, array, False, point, e, self.left) for (field, e), array in self.stored.items()]
 
     def aligned(self, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
         """Compute a point of a row of the outputs that is shifted back to aligned memory; some points are outside of the grid."""
@@ -443,7 +436,7 @@ class TransposeWords(TransposeKernel):
 
 
 def suits_words(kernel: Kernel) -> bool:
-    """Whether all accesses are transposed reads and writes of planes whose elements have one size below a word."""
+    """Return whether all accesses are transposed reads and writes of planes whose elements have one size below a word."""
     fields, reads = (
         involved(kernel),
         [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)],

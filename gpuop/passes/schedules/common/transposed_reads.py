@@ -28,12 +28,12 @@ def transposed(kernel: Kernel) -> dict[Read, Axes]:
 
 
 def is_mirrored(kernel: Kernel) -> bool:
-    """Whether an axis of a transposed read is mirrored."""
+    """Return whether an axis of a transposed read is mirrored."""
     return any(mirrored for axes in transposed(kernel).values() for _, mirrored in axes)
 
 
 def is_own_point(read: Read) -> bool:
-    """Whether a field is read at the thread's own point."""
+    """Return whether a field is read at the thread's own point."""
     return read.point is None and is_own(read.field)
 
 

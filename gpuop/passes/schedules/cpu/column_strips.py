@@ -166,7 +166,7 @@ class _StageInstance(InstanceWithLines):
 
 
 def shares_rows(stage: Kernel) -> bool:
-    """Whether neighbouring rows of a stage read common rows."""
+    """Return whether neighbouring rows of a stage read common rows."""
     return any(f is not None and len(f.low) > 1 and f.high[-2] > f.low[-2] for f in footprints(stage).values())
 
 
@@ -207,7 +207,7 @@ class ColumnStrips:
 
     @property
     def open(self) -> bool:
-        """Whether extents are arguments of the kernel: strips are then `wide` columns wide, at most `width`."""
+        """Return whether extents are arguments of the kernel: strips are then `wide` columns wide, at most `width`."""
         return bool(self.source.named)
 
     @property
@@ -236,7 +236,7 @@ class ColumnStrips:
 
     @property
     def fits(self) -> bool:
-        """Whether strips have vectors, and the halos of all but the first and the last strip are inside of the field."""
+        """Return whether strips have vectors, and the halos of all but the first and the last strip are inside of the field."""
         halos = [lead.around("column") for lead in self.leads]
         left, right = (max(halo[end] for halo in halos) for end in (0, 1))
         if self.buffers.wraps:

@@ -172,12 +172,12 @@ def _strips(kernel: Kernel, plan: Leads, parameters: Parameters) -> ColumnStrips
 
 
 def recompute_ratio(kernel: Kernel, parameters: Parameters) -> float:
-    """How many points the stages compute for each point that is needed."""
+    """The number of points that the stages compute for each point that is needed."""
     return _strips(kernel, leads(kernel), parameters).computed
 
 
 def _suit(kernel: Kernel, plan: Leads, strips: ColumnStrips) -> bool:
-    """Whether the buffers hold the rows and columns that borders name when they are read, and do not exceed the limit."""
+    """Return whether the buffers hold the rows and columns that borders name when they are read, and do not exceed the limit."""
     if not strips.fits or strips.nbytes > MOST_BYTES:
         return False
     sizes = {**strips.sizes, plan.walk: kernel.domain.extent(plan.walk)} if plan.walk else strips.sizes

@@ -109,7 +109,7 @@ class Pattern:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the coordinate of the point, or one at a constant distance."""
+        """Return whether it is the coordinate of the point, or one at a constant distance."""
         return self.period == self.advance == 1
 
     def at(self, b: Builder, place: ir.Expr, further: int, added: int) -> ir.Expr:

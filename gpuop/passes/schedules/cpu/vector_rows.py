@@ -92,7 +92,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
 
 
 def _divides(kernel: Kernel, rows: int) -> bool:
-    """Whether so many rows divide the grid, where threads must not overlap."""
+    """Return whether so many rows divide the grid, where threads must not overlap."""
     return not (kernel.shared_memory and kernel.domain.extent(axis_of(kernel)) % rows)
 
 
@@ -116,7 +116,7 @@ def axis_of(kernel: Kernel) -> str:
 
 
 def _shares_rows(kernel: Kernel) -> bool:
-    """Whether four rows load at most three quarters of what each would alone; else more rows only mean more memory streams."""
+    """Return whether four rows load at most three quarters of what each would alone; else more rows only mean more streams."""
     reads = {e for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)}
     places = {(e.field, e.point or own_point(len(e.field.type.field_shape)), e.element) for e in reads}
     together = {

@@ -187,7 +187,7 @@ class _Lanes(LaneAnalysis):
         return self.same(expr) and not (isinstance(expr, ir.Read) and expr.point is None and is_own(expr.field))
 
     def is_alike_loop(self, stmt: ir.For) -> bool:
-        """Whether a loop iterates equally often for all lanes, where extents that are arguments bound it."""
+        """Return whether a loop iterates equally often for all lanes, where extents that are arguments bound it."""
         return self.open and all(map(self.same, (stmt.start, stmt.stop, stmt.step)))
 
     def obstacle(self, part: GroupPart) -> str:
@@ -224,20 +224,20 @@ class _Lanes(LaneAnalysis):
         return "" if whole else "its threads read at places that are no neighbours"
 
     def is_whole(self, write: ir.Write) -> bool:
-        """Whether all lanes write to neighbours that are known to be inside."""
+        """Return whether all lanes write to neighbours that are known to be inside."""
         shape = write.field.type.field_shape
         point = own_point(len(shape)) if write.point is None else write.point
         inside = all(low >= 0 and high < n for (low, high), n in zip(map(self.ranges.range, point), shape, strict=True))
         return inside and (write.element is None or self.same(write.element)) and self.are_neighbours(point, False)
 
     def are_whole(self, memory: ir.Array | ir.FieldParam, index: tuple[ir.Expr, ...]) -> bool:
-        """Whether lanes use neighbours of shared memory, or the same index of private arrays."""
+        """Return whether lanes use neighbours of shared memory, or the same index of private arrays."""
         if isinstance(memory, ir.Array) and memory.space == "private":
             return all(map(self.same, index))
         return self.are_neighbours(index, False)
 
     def is_vector(self, expr: ir.Expr) -> bool:
-        """Whether the lanes read the same point of a field, or neighbours."""
+        """Return whether the lanes read the same point of a field, or neighbours."""
         if not isinstance(expr, ir.Read) or not is_own(expr.field) or expr.point is None:
             return not (isinstance(expr, ir.Read) and expr.point is None and is_own(expr.field))
         inside = expr.border in LIMITED or all(map(self.same, expr.point))

@@ -42,7 +42,7 @@ def refused_stages(kernel: Kernel, windows: Windows) -> str:
 
 
 def _repeats(windows: Windows) -> bool:
-    """Whether intermediates outside are periodic: all reads wrap around, and no value depends on its position."""
+    """Return whether intermediates outside are periodic: all reads wrap around, and no value depends on its position."""
     makers = windows.stages[:-1]
     reads = ((n, read) for n, stage in enumerate(makers) for read in around(stage))
     borders = {windows.view(n, read, e)[0].border for n, read in reads for e in elements(read.field, read.element)}

@@ -17,7 +17,7 @@ from gpuop.ir.nodes import Apply, Array, Expr, If, Index, Let, Load, Ref, Stmt, 
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import BOOL, INT, Shape, Type
 from gpuop.passes.loops import numbered
-from gpuop.passes.schedules.common.grid_walk import FIRST, ROW, TOP, RowLoads, Walk, name_of, power_of_two
+from gpuop.passes.schedules.common.grid_walk import FIRST, ROW, TOP, RowLoads, Walk, array_of, power_of_two
 from gpuop.passes.schedules.common.register_windows import MIRRORED, Span, View, Windows
 
 FIRST_ROW, FIRST_COLUMN = Var("first_row", Type(INT)), Var("first_column", Type(INT))  # those of a group
@@ -78,9 +78,7 @@ class HaloExchange:
         self.domain, self.walk, self.windows, self.loads = kernel.domain, walk, windows, loads
         self.views = shared(windows)
         self.newest = {own: put_row(own, views, windows) for own, views in self.views.items()}
-        self.arrays = {
-            own: array_of(own, views, windows, walk.columns, walk.sides) for own, views in self.views.items()
-        }
+        self.arrays = {own: layers_of(own, each, windows, walk.columns, walk.sides) for own, each in self.views.items()}
 
     def looked_up(self, early: bool) -> list[View]:
         """The views whose newest layer was stored in an earlier iteration, or the others."""
@@ -193,7 +191,7 @@ def shared(windows: Windows) -> dict[View, list[View]]:
 def nbytes(windows: Windows, columns: int, group: Shape) -> int:
     """The bytes of local memory of a group."""
     sides = math.prod(group[:2]), group[2]
-    return sum(array_of(own, views, windows, columns, sides).nbytes for own, views in shared(windows).items())
+    return sum(layers_of(own, views, windows, columns, sides).nbytes for own, views in shared(windows).items())
 
 
 def put_row(own: View, views: list[View], windows: Windows) -> int:
@@ -201,10 +199,8 @@ def put_row(own: View, views: list[View], windows: Windows) -> int:
     return min(max(windows.by_view[view].rows[1] for view in views) + 1, windows.by_view[own].rows[1])
 
 
-def array_of(own: View, views: list[View], windows: Windows, columns: int, sides: tuple[int, int]) -> Array:
+def layers_of(own: View, views: list[View], windows: Windows, columns: int, sides: tuple[int, int]) -> Array:
     """The array of an own view: the layers that are still read, and the one that is stored meanwhile."""
     newest = put_row(own, views, windows)
     layers = power_of_two(max(2, *(newest - windows.by_view[view].rows[1] + 1 for view in views)))
-    return Array(
-        f"{name_of(own.field, own.element)}_layers", Type(own.field.type.storage), (layers, columns, *sides), "local"
-    )
+    return array_of((own.field, own.element), "layers", layers, columns, *sides, space="local")

@@ -146,7 +146,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 
 
 def is_split(kernel: Kernel, walk: Walk) -> bool:
-    """Whether warps in the interior have code of their own: where warps are many, and borders cost more than the comparison."""
+    """Return whether warps in the interior have code of their own: where warps are many, and borders cost more than a test."""
     has_many = kernel.domain.extent(walk.axis) > 2 * walk.rows
     has_many &= kernel.domain.extent("column") > 2 * walk.warp * walk.columns
     return has_many and (bool(kernel.intermediates) or walk.shift > 0 or walk.columns > FEW_COLUMNS)

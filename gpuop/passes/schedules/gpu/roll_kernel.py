@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
 
 from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
@@ -12,10 +13,10 @@ from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
-from gpuop.passes.coarsening_factor import elements, places
+from gpuop.passes.coarsening_factor import Place, elements, places
 from gpuop.passes.instantiate import Instance, of_threads
 from gpuop.passes.loops import counted, numbered
-from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, RowLoads, Walk, name_of
+from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, RowLoads, Walk, array_of
 from gpuop.passes.schedules.common.register_windows import Span, View, Windows, is_placed, windows_of
 from gpuop.passes.schedules.gpu.ghost_points import GhostPoints
 from gpuop.passes.schedules.gpu.halo_exchange import WRITES, HaloExchange, positioned
@@ -47,10 +48,7 @@ class RollKernel:
         self.warm = -(-self.windows.before // unit) * unit
         self.start = ir.Var("start", Type(INT)) if self.warm else TOP
         wide = places(self.windows.stages[-1])[1] if walk.access > 1 else []
-        self.stored = {
-            (field, e): ir.Array(f"{name_of(field, e)}_lanes", Type(field.type.storage), (walk.columns,))
-            for field, e in wide
-        }
+        self.stored = {place: array_of(place, "lanes", walk.columns) for place in wide}
 
     def body(self) -> ir.Block:
         out: list[ir.Stmt] = []
@@ -239,27 +237,21 @@ class RollKernel:
 
     def in_parts(self, point: tuple[ir.Expr, ...], first: ir.Expr) -> ir.Block:
         """The stores of columns that are not aligned as a whole, in aligned parts."""
-        count = self.walk.slack + 1
-        out: list[ir.Stmt] = []
-        for (field, element), array in self.stored.items():
-            for start in range(0, self.walk.columns, count):
-                part = ir.Array(f"{name_of(field, element)}_part", array.type, (count,))
+        parts = product(self.stored.items(), range(0, self.walk.columns, self.walk.slack + 1))
+        return tuple(stmt for (place, array), start in parts for stmt in self.part(place, array, point, first, start))
 
-                def one(
-                    lane: ir.Expr,
-                    out: list[ir.Stmt],
-                    array: ir.Array = array,
-                    part: ir.Array = part,
-                    start: int = start,
-                ) -> None:
-                    b = collector(out)
-                    out.append(
-                        ir.Store(part, (lane,), b.bind(ir.Load(array, (b.apply("add", lane, start),), array.type)))
-                    )
+    def part(self, place: Place, array: ir.Array, point: tuple[ir.Expr, ...], first: ir.Expr, start: int) -> ir.Block:
+        """The store of the part that begins at a column of the thread."""
+        (field, element), count, out = place, self.walk.slack + 1, list[ir.Stmt]()
+        part, column = array_of(place, "part", count), collector(out, hint="at").apply("add", first, start)
 
-                there = (*point, collector(out, hint="at").apply("add", first, start))
-                out += [ir.Declare(part), *numbered("lane", 0, count, one), ir.Wide(field, part, False, there, element)]
-        return tuple(out)
+        def one(lane: ir.Expr, out: list[ir.Stmt]) -> None:
+            b = collector(out)
+            load = ir.Load(array, (b.apply("add", lane, start),), array.type)
+            out.append(ir.Store(part, (lane,), b.bind(load)))
+
+        store = ir.Wide(field, part, False, (*point, column), element)
+        return (*out, ir.Declare(part), *numbered("lane", 0, count, one), store)
 
     def inside(self, at: ir.Expr, extent: int, step: int, body: list[ir.Stmt]) -> list[ir.Stmt]:
         """Statements under the condition that a coordinate is inside, along an axis that threads divide in steps."""

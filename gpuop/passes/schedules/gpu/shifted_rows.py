@@ -58,7 +58,7 @@ class RowValues(Copier):
         super().__init__(tuple(invariants))
 
     def has(self, expr: ir.Expr) -> bool:
-        """Whether an expression is the same for all points of a row."""
+        """Return whether an expression is the same for all points of a row."""
         return all(map(self._has, walk_expr(expr)))
 
     def _has(self, e: ir.Expr) -> bool:
@@ -171,7 +171,7 @@ class ShiftedRows(Coarsening):
         return (*out, ir.If(test, code, self.one_by_one()))
 
     def are_within(self, start: int, end: int, out: list[ir.Stmt]) -> ir.Expr:
-        """Whether all of a thread's columns lie between these."""
+        """Return whether all of a thread's columns lie between these."""
         b = collector(out)
         last = b.apply("le", ir.Ref(self.first), end - self.thread.count)
         return b.apply("and", b.apply("ge", ir.Ref(self.first), start), last) if start or self.unaligned else last

@@ -124,7 +124,7 @@ def _chain(kernel: Kernel) -> TileChain:
 
 
 def _is_wide(kernel: Kernel, lanes: int) -> bool:
-    """Whether groups of so many columns are aligned in memory."""
+    """Return whether groups of so many columns are aligned in memory."""
     return kernel.aligned(lanes) and kernel.domain.extent("column") % lanes == 0
 
 

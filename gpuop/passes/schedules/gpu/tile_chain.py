@@ -38,7 +38,7 @@ class TilePart:
 
     @cached_property
     def reads_in_loops(self) -> bool:
-        """Whether it reads at loop counters: such windows cannot lie in registers."""
+        """Return whether it reads at loop counters: such windows cannot lie in registers."""
         reads = (e for e in expressions(self.kernel.body) if isinstance(e, Read) and e.field in self.near)
         return any(read.point is not None and distance(read) is None for read in reads)
 
@@ -202,7 +202,7 @@ def _reading(kernel: Kernel, fields: dict[FieldParam, FieldParam]) -> Kernel:
 
 
 def _knows_positions(part: TilePart) -> bool:
-    """Whether values depend on positions otherwise than through reads at constant distances, as values of slices do."""
+    """Return whether values depend on positions otherwise than through reads at constant distances, as values of slices do."""
     for stmt in walk(part.kernel.body):
         for e in (each for value in values(stmt) for each in walk_expr(value)):
             used = operands(e) if not isinstance(e, Read) else () if e.field in part.near else (e.point or ())

@@ -238,7 +238,7 @@ class PointBody(Instance):
         return super().expr(expr)
 
     def _is_there(self, op: str, at: ir.Index, bound: int) -> bool:
-        """Whether an edge test is known to be false: a group in the interior reads nothing beyond that edge."""
+        """Return whether an edge test is known to be false: a group in the interior reads nothing beyond that edge."""
         if not self.windows.inner or at.kind != "global" or at.axis not in self.at.real:
             return False
         low, high = self.part.span(self.frame.source.domain.axes.index(at.axis) - len(self.frame.source.domain.axes))

@@ -157,7 +157,7 @@ class Tiles:
         return self.tall, 1
 
     def is_aligned(self, part: TilePart, region: Region) -> bool:
-        """Whether rows of the tile, without its halo, begin and end at lines of the memory that is read."""
+        """Return whether rows of the tile, without its halo, begin and end at lines of the memory that is read."""
         fields = [field for field in part.near if field not in self.arrays]
         lines = all(self.columns * field.type.storage.bits // 8 % WHOLE == 0 for field in fields)
         return self.wide and region.strip[1] == 1 and bool(fields) and lines and any(region.computed.columns)

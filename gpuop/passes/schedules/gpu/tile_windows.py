@@ -11,11 +11,12 @@ from functools import partial
 
 from gpuop.ir.analysis.footprints import Surrounding
 from gpuop.ir.build import collector
-from gpuop.ir.nodes import Array, Const, Declare, Expr, FieldParam, Load, Read, Ref, Stmt, Store, Wide
+from gpuop.ir.nodes import Array, Declare, Expr, FieldParam, Load, Read, Ref, Stmt, Store, Wide
 from gpuop.ir.types import Type
 from gpuop.ir.visit import expressions
 from gpuop.passes.coarsening_factor import elements
 from gpuop.passes.loops import numbered
+from gpuop.passes.schedules.common.grid_walk import name_of
 from gpuop.passes.schedules.gpu.tile_chain import NEAREST, WRAP, Rule, Span, TilePart, distance, loaded
 from gpuop.passes.schedules.gpu.tile_regions import MOST_HELD, Coordinates, Frame, Region
 
@@ -63,14 +64,13 @@ class StripWindows:
                 self._hold(read.field, element, Type(read.field.type.storage), near)
 
     def _is_known(self, near: Surrounding) -> bool:
-        """Whether reads outside of the grid have one border, where they need one."""
+        """Return whether reads outside of the grid have one border, where they need one."""
         return self.inner or len(near.borders) <= 1
 
     def _hold(self, field: FieldParam, element: Expr | None, kind: Type, near: Surrounding) -> None:
         rows, columns = loaded(near, self.lanes)
-        plane = f"_{int(element.value)}" if isinstance(element, Const) and field.type.planes > 1 else ""
         shape = (self.region.strip[0] + rows[1] - rows[0], self.lanes + columns[1] - columns[0])
-        array = Array(f"{field.hint}{plane}_window", kind, shape)
+        array = Array(f"{name_of(field, element)}_window", kind, shape)
         if max(self.region.strip) > 1 and array.elements <= MOST_HELD:
             rule = next(iter(near.borders), WRAP if self.frame.tiles.chain.virtual else NEAREST)
             rule = NEAREST if rule[0] == "unchecked" else rule

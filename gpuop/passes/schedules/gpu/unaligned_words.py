@@ -186,7 +186,7 @@ class UnalignedWords(ShiftedRows):
         return (*out, ir.If(first, vector, (ir.If(rows, tuple(behind)),)))
 
     def inner_rows(self, b: Builder) -> ir.Expr:
-        """Whether all rows that are read are inside, and another one behind them, into which the last access may reach."""
+        """Return whether all rows that are read are inside, and another one behind them, into which the last access may reach."""
         tests = []
         for n, axis in enumerate(self.source.domain.axes[:-1]):
             away = [across[n] for _, across in self.lines.spans]
