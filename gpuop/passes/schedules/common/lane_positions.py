@@ -95,15 +95,9 @@ class LanePositions(KnownPositions[Affine]):
         """
         first, end = 0, self.kernel.domain.extent("column")
         for read, place in self.reads():
-            if (
-                read.field not in apart
-                and place is not None
-                and place.varies
-                and place.low is not None
-                and place.high is not None
-            ):
-                first = max(first, -place.low)
-                end = min(end, read.field.type.field_shape[-1] - place.high)
+            if place is not None and place.varies and read.field not in apart:
+                if place.low is not None and place.high is not None:
+                    first, end = max(first, -place.low), min(end, read.field.type.field_shape[-1] - place.high)
         return first, end
 
     def anywhere(self) -> list[Read]:

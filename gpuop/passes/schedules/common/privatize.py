@@ -31,13 +31,7 @@ MOST_BYTES = 1 << 18  # bytes of a copy, which lies on the stack of a thread
 COPIES = 4  # private copies of a thread, used round-robin
 COPIED = 1 << 16  # upper limit of all copies in bytes; large outputs are seldom updated twice at an element
 STRIPS = (64, 32, 16, 8)  # numbers of strips, each a thread with copies
-POINTS = (
-    128,
-    64,
-    32,
-    16,
-    8,
-)  # points of a thread where a work-group has a copy: the more, the fewer copies are added up
+POINTS = (128, 64, 32, 16, 8)  # points of a thread where a work-group has a copy: more mean fewer copies to add up
 WORTH = 8  # least updates for each element of a copy, without which adding it up costs more than it saves
 LEAST = 64  # least points of a strip
 

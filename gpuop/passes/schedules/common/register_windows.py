@@ -89,13 +89,11 @@ class Windows:
                 self._place_stage(number)
             self._note_reads(number)
         for view, window in self.inputs().items():
-            rows = (
-                window.rows[0],
-                window.rows[1] + self.exchanged,
-            )  # loaded a row early: groups wait at barriers, not for loads
-            self.by_view[view] = Window(rows, (window.columns[0], window.columns[1] + shift))
+            (first, last), (left, right) = window.rows, window.columns
+            last += self.exchanged  # loaded a row early: groups wait at barriers, not for loads
+            self.by_view[view] = Window((first, last), (left, right + shift))
         self.before = max(self.early)
-        for view in self.shared_inputs():
+        for view in [view for view in self.by_view if view.shared and view not in self.reach]:
             (first, last), own = self.by_view[view].rows, self.own(view)
             self.by_view[own] = self.by_view[own].joined(Window((last, last + 1), (0, 0)))
             self.before = max(self.before, max(self.early) + last + 1 - first)
@@ -108,9 +106,6 @@ class Windows:
     def inputs(self) -> dict[View, Window]:
         return {view: window for view, window in self.by_view.items() if view not in self.reach and not view.shared}
 
-    def shared_inputs(self) -> list[View]:
-        return [view for view in self.by_view if view.shared and view not in self.reach]
-
     def own(self, view: View) -> View:
         """The view of the thread's own points that belongs to a shared view."""
         return replace(view, across=(0,) * len(view.across), shared=False)
@@ -118,14 +113,10 @@ class Windows:
     def view(self, number: int, read: Read, element: Expr) -> tuple[View, int, int]:
         """The view that a read of a stage belongs to, and the distances of the read in rows and columns."""
         away = dict(zip(self.axes, _distance(read, self.axes), strict=True))
-        row, column, across = (
-            away[self.axis],
-            away["column"],
-            tuple(0 if a == self.axis else away[a] for a in self.axes[:-1]),
-        )
-        border = (
-            "clamp" if read.border == "unchecked" else read.border
-        )  # loaded before the condition of the read is known
+        row, column = away[self.axis], away["column"]
+        across = tuple(0 if axis == self.axis else away[axis] for axis in self.axes[:-1])
+        # loaded before the condition of the read is known
+        border = "clamp" if read.border == "unchecked" else read.border
         reader = number if read.field in self.inner else 0
         shared = self.exchanged and (bool(column) or (read.field in self.inner and any(across)))
         shared = shared and (read.field in self.inner or not any(across))
@@ -151,10 +142,8 @@ class Windows:
 
     def _note_reads(self, number: int) -> None:
         (low, high), ahead = self.beyond[number], self.ahead[number]
-        reads = sorted(
-            around(self.stages[number]), key=lambda read: not any(_distance(read, self.axes))
-        )  # own points last
-        for read in reads:
+        own_last = sorted(around(self.stages[number]), key=lambda read: not any(_distance(read, self.axes)))
+        for read in own_last:
             for element in elements(read.field, read.element):
                 view, row, column = self.view(number, read, element)
                 window = Window((row, row), (min(column, 0), max(column, 0)))
@@ -183,9 +172,8 @@ class Windows:
                 self.by_view[view] = Window(rows, self.beyond[number])
 
 
-_cache: BoundedCache[tuple[int, int, int, bool], tuple[Kernel, Windows]] = BoundedCache(
-    8
-)  # by the identity of kernels that it keeps alive
+# by the identity of kernels that it keeps alive
+_cache: BoundedCache[tuple[int, int, int, bool], tuple[Kernel, Windows]] = BoundedCache(8)
 
 
 def windows_of(kernel: Kernel, slack: int = 0, shift: int = 0, exchanged: bool = False) -> Windows:

@@ -51,9 +51,8 @@ def parts_of_rows(kernel: Kernel) -> list[RowPart]:
     if kernel.named:
         return []
     positions, columns = LanePositions(kernel), kernel.domain.extent("column")
-    steps = {
-        e: step for e in expressions(kernel.body) if (step := _side(positions, e) or _digit(positions, e, columns))
-    }
+    each = ((e, _side(positions, e) or _digit(positions, e, columns)) for e in expressions(kernel.body))
+    steps = {e: step for e, step in each if step is not None}
     cuts = sorted({0, columns, *(at for step in steps.values() for at in step.cuts if 0 < at < columns)})
     if not 2 < len(cuts) <= MOST + 1:
         return []

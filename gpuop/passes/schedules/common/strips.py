@@ -355,9 +355,8 @@ class ThreadStrips(Strips):
 
     def in_turns(self, axis: str) -> bool:
         """Return whether copies divide the part of each row of a thread, so that the copy of each point is a constant."""
-        return (
-            axis == "column" and self.length[axis] % self.outputs.copies == self.extents[axis] % self.length[axis] == 0
-        )
+        length, extent = self.length[axis], self.extents[axis]
+        return axis == "column" and length % self.outputs.copies == extent % length == 0
 
     def turns(self, axis: str, first: ir.Expr, inner: Inner, at: Positions) -> ir.For:
         """The loop over neighbouring points, one for each copy."""

@@ -41,39 +41,31 @@ def refuse(kernel: Kernel) -> str:
         return reason
     if kernel.machine.device != "cpu" and not kernel.aligned(ACCESS // max(_sizes(kernel))):
         return "an array of the user's is not aligned"
-    unrepeatable_reason = next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
-    if unrepeatable_reason:
-        return unrepeatable_reason
+    if reason := next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), ""):
+        return reason
     axis = transposed_axis(kernel)
     if not axis:
         return "it reads nothing transposed"
     if axis == "layer" and kernel.domain.elements > 1:
         return "a thread handles one element of a tensor"
     few = kernel.machine.least_threads // (SMALL if kernel.machine.device == "cpu" else 1)
-    if kernel.domain.threads < few or not candidates(kernel):
-        return "it is small"
-    return ""
+    return "it is small" if kernel.domain.threads < few or not candidates(kernel) else ""
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     """Tiles that fit the grid and the memory. The last ones overlap others, unless outputs are read too."""
     axis = transposed_axis(kernel)
     extents = kernel.domain.extent(axis), kernel.domain.extent("column")
-    sizes = _on_cpus(kernel) if kernel.machine.device == "cpu" else _on_gpus(kernel)
-    return tuple(
-        parameters
-        for parameters in sizes
-        if parameters["size"] <= min(extents)
-        and _kernel_of(kernel, parameters).nbytes <= _room(kernel)
-        and not (kernel.shared_memory and any(n % parameters["size"] for n in extents))
-    )
+    tiles = _on_gpus(kernel)
+    if kernel.machine.device == "cpu":  # rows of tiles are at least a cache line
+        sizes = dict.fromkeys((max(LINE // min(_sizes(kernel)), 16), 16))
+        tiles = [_tile(size, kernel.machine.vector_length, 1, 1) for size in sizes]
+    fit = (each for each in tiles if each["size"] <= min(extents) and _kernel_of(kernel, each).nbytes <= _room(kernel))
+    return tuple(each for each in fit if not (kernel.shared_memory and any(n % each["size"] for n in extents)))
 
 
-def _on_cpus(kernel: Kernel) -> list[Parameters]:
-    """Tiles whose rows are at least a cache line."""
-    lanes = kernel.machine.vector_length
-    sizes = dict.fromkeys((max(LINE // min(_sizes(kernel)), 16), 16))
-    return [{"size": size, "lanes": lanes, "rows": 1, "columns": 1, "align": 1} for size in sizes]
+def _tile(size: int, lanes: int, rows: int, columns: int, align: int = 1) -> Parameters:
+    return {"size": size, "lanes": lanes, "rows": rows, "columns": columns, "align": align}
 
 
 def _on_gpus(kernel: Kernel) -> list[Parameters]:
@@ -83,32 +75,20 @@ def _on_gpus(kernel: Kernel) -> list[Parameters]:
     """
     lanes, align = ACCESS // max(_sizes(kernel)), 1
     if any(kernel.domain.extent(axis) % lanes for axis in (transposed_axis(kernel), "column")):
-        if suits_words(kernel):
-            return _of_words(kernel)
+        if suits_words(kernel):  # a thread moves a word, and rows of tiles are written from the start of a sector
+            lanes = WORD * 8 // next(iter(kernel.written)).type.storage.bits
+            sector = lanes * SECTOR // WORD
+            align = sector if kernel.domain.extent("column") % sector else lanes
+            return [_shared(size, lanes, align) for size in SIZES if size >= align]
         lanes, align = 1, 1 if is_mirrored(kernel) else SECTOR // max(_sizes(kernel))
     sizes = (128, *SIZES) if lanes == ACCESS else SIZES[1:] if lanes == 2 else SIZES
-    return [
-        {
-            "size": size,
-            "lanes": lanes,
-            "rows": min(GROUP * lanes // size, size),
-            "columns": size // lanes,
-            "align": align if kernel.domain.extent("column") % align and align * MOST_ALIGNED <= size else 1,
-        }
-        for size in sizes
-        if size >= lanes
-    ]
+    moved = kernel.domain.extent("column") % align > 0
+    tiles = [(size, align if moved and align * MOST_ALIGNED <= size else 1) for size in sizes if size >= lanes]
+    return [_shared(size, lanes, align) for size, align in tiles]
 
 
-def _of_words(kernel: Kernel) -> list[Parameters]:
-    """Tiles for elements smaller than a word: a thread moves a word, and rows of tiles are written from the start of a sector."""
-    lanes = WORD * 8 // next(iter(kernel.written)).type.storage.bits
-    sector = lanes * SECTOR // WORD
-    common = {"lanes": lanes, "align": sector if kernel.domain.extent("column") % sector else lanes}
-    sizes = [size for size in SIZES if size >= common["align"]]
-    return [
-        {"size": size, "rows": min(GROUP * lanes // size, size), "columns": size // lanes, **common} for size in sizes
-    ]
+def _shared(size: int, lanes: int, align: int) -> Parameters:
+    return _tile(size, lanes, min(GROUP * lanes // size, size), size // lanes, align)
 
 
 def _sizes(kernel: Kernel) -> list[int]:
@@ -137,6 +117,7 @@ def apply(kernel: Kernel, parameters: Parameters) -> Kernel:
 
 
 def _room(kernel: Kernel) -> int:
+    """The bytes that tiles may take."""
     return CACHED if kernel.machine.device == "cpu" else kernel.machine.local_memory_bytes
 
 

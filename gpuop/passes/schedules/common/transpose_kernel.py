@@ -369,10 +369,11 @@ class TransposeWords(TransposeKernel):
 
     def fill(self, place: Place, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
         (field, element), axis, count, domain = place, self.tiling.axis, self.tiling.lanes, self.source.domain
-        tile, staged, (rows, columns) = (
+        tile, staged, rows, columns = (
             self.tiles[place],
             self.staged[place],
-            (domain.extent("column"), domain.extent(axis)),
+            domain.extent("column"),
+            domain.extent(axis),
         )
         b = collector(out, hint="across")
         across = b.apply("sub", b.apply("add", self.first["column"], row), self.tiling.align - 1)
@@ -430,20 +431,17 @@ class TransposeWords(TransposeKernel):
         test = collector(body)
         inside = test.apply("and", test.apply("ge", column, 0), test.apply("le", column, columns - count))
         body.append(ir.If(inside, whole, self.each_lane(one)))
-        out.append(
-            ir.If(b.apply("and", b.apply("lt", row, self.tiling.step(axis)), b.apply("lt", at, rows)), tuple(body))
-        )
+        needed = b.apply("and", b.apply("lt", row, self.tiling.step(axis)), b.apply("lt", at, rows))
+        out.append(ir.If(needed, tuple(body)))
 
 
 def suits_words(kernel: Kernel) -> bool:
     """Return whether all accesses are transposed reads and writes of planes whose elements have one size below a word."""
     fields, reads = (
         involved(kernel),
-        [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)],
+        (e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own(e.field)),
     )
     small = len({f.type.storage.bits for f in fields}) == 1 and max(f.type.storage.bits for f in fields) <= 16
     flat = len(kernel.domain.shape) == 2 and kernel.domain.elements == max(f.type.planes for f in fields) == 1
-    alone = (
-        all(read in transposed(kernel) for read in reads) and not kernel.shared("constant") and not is_mirrored(kernel)
-    )
-    return small and flat and alone and not kernel.shared_memory
+    more = kernel.shared("constant") or is_mirrored(kernel) or kernel.shared_memory
+    return small and flat and not more and all(read in transposed(kernel) for read in reads)

@@ -93,12 +93,8 @@ def _walk(kernel: Kernel) -> str:
 def leads(kernel: Kernel) -> Leads:
     walk, axes = _walk(kernel), kernel.domain.axes
     in_order = [Lead(stage) for stage in stages(kernel)]
-    live = {
-        param: LiveRange(lead, FAR)
-        for lead in in_order
-        for param in lead.kernel.written
-        if param in kernel.intermediates
-    }
+    computed = ((param, lead) for lead in in_order for param in lead.kernel.written)
+    live = {param: LiveRange(lead, FAR) for param, lead in computed if param in kernel.intermediates}
     for reader in reversed(in_order):
         for param, near in footprints(reader.kernel).items():
             if param in live and near is not None:
@@ -242,11 +238,8 @@ class CircularBuffers:
                 index.append(b.apply("sub", spot.at, Ref(buffer.origin[axis])))
                 continue
             n = self.source.domain.extent(axis)
-            test = (
-                None
-                if self.wraps
-                else inside(b, Coordinate(spot.at, extent(self.source, axis), n, spot.low, spot.high))
-            )
+            where = Coordinate(spot.at, extent(self.source, axis), n, spot.low, spot.high)
+            test = None if self.wraps else inside(b, where)
             slot = buffer.slot(b, spot.at, spot.low if self.wraps else 0)
             index.append(slot if test is None else b.apply("choose", test, slot, buffer.slots))
         return tuple(index)

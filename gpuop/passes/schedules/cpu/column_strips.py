@@ -244,9 +244,8 @@ class ColumnStrips:
         last = self.columns - self.width
         starts = [min(k * self.width, last) for k in range(self.count)]
         apart = all(s == 0 or s >= left for s in starts) and all(s == last or s <= last - right for s in starts)
-        inside = all(
-            0 < self.sizes[axis] <= self.extents[axis] for axis in self.sizes if axis != "column" or not self.open
-        )
+        closed = [axis for axis in self.sizes if axis != "column" or not self.open]
+        inside = all(0 < self.sizes[axis] <= self.extents[axis] for axis in closed)
         if self.open:  # of an unknown number of strips, each may reach beyond the edges
             return inside and not self.buffers.wraps and self.columns >= self.lanes and 2 * (left + right) <= self.width
         return inside and apart and self.width >= self.lanes
@@ -264,9 +263,9 @@ class ColumnStrips:
             size = self.wide if axis == "column" else constant(self.sizes[axis], INT)
             last = b.apply("sub", b.bind(extent(source, axis)), size)
             first = ir.Apply("min", (b.apply("mul", ir.Index("global", axis), size), last), Type(INT))
-            head.append(
-                ir.Let(var, ir.Apply("max", (b.bind(first), constant(0, INT)), Type(INT)) if self.open else first)
-            )
+            if self.open:
+                first = ir.Apply("max", (b.bind(first), constant(0, INT)), Type(INT))
+            head.append(ir.Let(var, first))
         for lead in self.leads:
             for axis, var in buffers.origin(lead).items():
                 before = buffers.padding(lead, axis)[0]
@@ -355,9 +354,8 @@ class ColumnStrips:
         step, out = counter("k"), list[ir.Stmt]()
         b = collector(out)
         n, end = (b.bind(extent(self.source, "column", less)) for less in (0, self.lanes))
-        at = b.apply(
-            "add", b.apply("mul", ir.Ref(step), self.lanes), b.apply("sub", ir.Ref(self.corner["column"]), before)
-        )
+        left = ir.Ref(self.corner["column"])
+        at = b.apply("add", b.apply("mul", ir.Ref(step), self.lanes), b.apply("sub", left, before))
         wrapped: ir.Expr | None = None
         first = at
         if self.buffers.wraps and self.count > 1:

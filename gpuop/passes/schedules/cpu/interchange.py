@@ -54,15 +54,9 @@ def refuse(kernel: Kernel) -> str:
         return "it has no loops over rows"
     if any(_rows(loop) > ROWS for loop in _loops(kernel)):
         return f"a turn of its loops reads more than {ROWS} rows"
-    precision = refused_doubles(kernel)
     values = sum(_iterations(loop) * _rows(loop) for loop in _loops(kernel))
-    reason = (
-        precision
-        or refused_joining(kernel, values / MANY)
-        or obstacle(kernel.body)
-        or LanePositions(kernel).obstacle()
-        or _refusal(kernel)
-    )
+    reason = refused_doubles(kernel) or refused_joining(kernel, values / MANY) or obstacle(kernel.body)
+    reason = reason or LanePositions(kernel).obstacle() or _refusal(kernel)
     return reason or ("" if candidates(kernel) else "it is small")
 
 
@@ -86,12 +80,9 @@ def _refusal(kernel: Kernel) -> str:
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     lanes, domain = kernel.machine.vector_length, kernel.domain
     size = _size(_live(kernel)) * lanes
-    rows = prod(domain.shape) // domain.extent("column") * domain.elements
-    return tuple(
-        {"vectors": n}
-        for n in VECTORS
-        if n * size <= HELD and (kernel.pin is not None or rows * -(-domain.extent("column") // (n * lanes)) >= THREADS)
-    )
+    columns, rows = domain.extent("column"), prod(domain.shape) // domain.extent("column") * domain.elements
+    fit = [n for n in VECTORS if n * size <= HELD]
+    return tuple({"vectors": n} for n in fit if kernel.pin or rows * -(-columns // (n * lanes)) >= THREADS)
 
 
 def legalize(kernel: Kernel, parameters: Parameters) -> Parameters:
@@ -167,10 +158,8 @@ def _live(kernel: Kernel) -> list[ir.Var]:
     phases = _phases(kernel)
     defined = [{var for var in bound(tuple(phase)) if isinstance(var, ir.Var)} for phase in phases]
     needed = [_touched(*phase) for phase in phases]
-    order = [stmt.var for stmt in kernel.body if isinstance(stmt, ir.Let)]
-    return [
-        var for var in order if any(var in m and any(var in n for n in needed[k + 1 :]) for k, m in enumerate(defined))
-    ]
+    live = {var for k, m in enumerate(defined) for n in needed[k + 1 :] for var in m & n}
+    return [stmt.var for stmt in kernel.body if isinstance(stmt, ir.Let) and stmt.var in live]
 
 
 class _Interchange:
@@ -209,9 +198,8 @@ class _Interchange:
         b = collector(head)
         strip = b.apply("mul", ir.Index("global", "column"), self.vectors * self.lanes)
         place = b.apply("add", strip, b.apply("mul", ir.Ref(vector), self.lanes))
-        first = collector(head, hint="first", temporary=False).bind(
-            least(place, self.source.domain.extent("column") - self.lanes)
-        )
+        last = self.source.domain.extent("column") - self.lanes
+        first = collector(head, hint="first", temporary=False).bind(least(place, last))
         column = collector(out).apply("add", first, ir.Ref(lane))
         out += self.lane(body, column, (ir.Ref(vector), ir.Ref(lane)))
         head.append(counted(lane, 0, self.lanes, out, lanes=True))

@@ -60,8 +60,7 @@ def refuse(kernel: Kernel) -> str:
         return "the device has no vectors"
     if not kernel.intermediates:
         return "it has no stages"
-    precision = refused_doubles(kernel)
-    reason = precision or refused_joining(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
+    reason = refused_doubles(kernel) or refused_joining(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
     return reason or ("" if candidates(kernel) else "what it keeps of rows is too much for a thread")
 
 

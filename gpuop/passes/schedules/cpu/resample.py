@@ -203,7 +203,7 @@ def axis_patterns(kernel: Kernel, axis: str) -> AxisPatterns:
 
 
 COLUMN = ir.Index("global", "column")
-NEAR = "it reads neighbours, or its own points"
+NEAR, SHORT = "it reads neighbours, or its own points", "its rows are too short for vectors away from the borders"
 FARTHEST = 64  # distance between the elements of the first and the last lane from which on the loads cost too much
 
 
@@ -213,11 +213,10 @@ def refuse(kernel: Kernel) -> str:
     if kernel.intermediates:
         return "it has stages"
     if kernel.domain.extent("column") < SHORTEST:
-        return "its rows are too short for vectors away from the borders"
+        return SHORT
     if max(kernel.domain.extent("column"), kernel.domain.extent("row")) > MOST_POINTS:
         return "its axes are too long to look at each of their points"
-    precision = refused_doubles(kernel)
-    reason = precision or refused_joining(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
+    reason = refused_doubles(kernel) or refused_joining(kernel) or obstacle(without_tables(kernel)) or _reads(kernel)
     if reason:
         return reason
     first, end, _ = axis_patterns(kernel, "column").interior()
@@ -234,18 +233,14 @@ def _reads(kernel: Kernel) -> str:
     reads = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and e.point is not None]
     if all(isinstance(at, (ir.Index, ir.Const)) for e in reads for at in e.point or ()):
         return NEAR
-    lanes, reads_ = kernel.machine.vector_length, list(axis_patterns(kernel, "column").reads())
-    patterns = [along.pattern for _, along in reads_ if along is not None and not along.is_common]
-    is_unknown = any(along is None or (not along.is_common and along.low is None) for _, along in reads_)
-    if is_unknown or any(
-        p is None or p.period > lanes or max(p.ahead(lanes)) - min(p.ahead(lanes)) >= FARTHEST for p in patterns
-    ):
+    lanes, columns = kernel.machine.vector_length, [along for _, along in axis_patterns(kernel, "column").reads()]
+    patterns = [along.pattern for along in columns if along is not None and not along.is_common]
+    is_unknown = any(along is None or (not along.is_common and along.low is None) for along in columns)
+    if is_unknown or any(p is None or p.period > lanes or np.ptp(p.ahead(lanes)) >= FARTHEST for p in patterns):
         return "it reads at places that do not follow the columns"
-    rows = axis_patterns(kernel, "row")
-    row_patterns = [
-        along.everywhere for e in reads for at in (e.point or ())[-2:-1] if (along := rows.of(at)) and along.everywhere
-    ]
-    return NEAR if all(p is None or p.is_own for p in (*patterns, *row_patterns)) else ""
+    rows = (axis_patterns(kernel, "row").of(at) for e in reads for at in (e.point or ())[-2:-1])
+    patterns += [along.everywhere for along in rows if along is not None]
+    return NEAR if all(p is None or p.is_own for p in patterns) else ""
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:

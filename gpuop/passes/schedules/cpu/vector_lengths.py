@@ -22,7 +22,8 @@ def vector_length(kernel: Kernel) -> int:
     lanes, columns = kernel.machine.vector_length, kernel.domain.extent("column")
     places = LanePositions(kernel)
     computed = list(_computed(kernel, places))
-    if lanes == 1 or not _has_operators_only(kernel, computed) or places.anywhere():
+    simple = all(isinstance(stmt, Let | Assign | Write | Comment | For) for stmt in walk(kernel.body))
+    if lanes == 1 or not simple or not all(map(is_operator, computed)) or places.anywhere():
         return lanes
     most = lanes * FLOAT.bits // max(FLOAT.bits // 4, *(kind.bits for kind in _kinds(kernel, computed)))
     while lanes < most and 2 * lanes <= columns:
@@ -49,12 +50,6 @@ def _kinds(kernel: Kernel, computed: Iterable[Expr]) -> Iterator[DType]:
             yield FLOAT if e.type.dtype is HALF else e.type.dtype
     for param in (*kernel.inputs, *kernel.written):
         yield param.type.storage
-
-
-def _has_operators_only(kernel: Kernel, computed: Iterable[Expr]) -> bool:
-    return all(isinstance(stmt, Let | Assign | Write | Comment | For) for stmt in walk(kernel.body)) and all(
-        map(is_operator, computed)
-    )
 
 
 def is_operator(expr: Expr) -> bool:

@@ -48,11 +48,8 @@ def refuse(kernel: Kernel) -> str:
         return "it has stages"
     if not any(isinstance(e, Read) and e.point is not None for e in expressions(kernel.body)):
         return "it reads no points but its own"
-    precision = refused_doubles(kernel)
-    reason = (
-        precision or halves(kernel) or refused_copying(kernel) or obstacle(without_tables(kernel)) or _places(kernel)
-    )
-    if reason:
+    reason = refused_doubles(kernel) or halves(kernel) or refused_copying(kernel)
+    if reason := reason or obstacle(without_tables(kernel)) or _places(kernel):
         return reason
     if kernel.domain.extent("column") < kernel.machine.vector_length:
         return "its rows are too short for vectors"
@@ -108,11 +105,8 @@ def axis_of(kernel: Kernel) -> str:
     if len(kernel.domain.shape) < 3 or None in near:
         return "row"
     beside = any(f is not None and any((*f.low[-2:], *f.high[-2:])) for f in near)
-    return (
-        "layer"
-        if not beside and any(f is not None and len(f.low) > 2 and f.low[-3] < f.high[-3] for f in near)
-        else "row"
-    )
+    along = any(f is not None and len(f.low) > 2 and f.low[-3] < f.high[-3] for f in near)
+    return "layer" if along and not beside else "row"
 
 
 def _shares_rows(kernel: Kernel) -> bool:
@@ -170,13 +164,9 @@ class RowsOfVectors(ABC):
         b = collector(head)
         last = b.bind(extent(self.source, thread.axis, behind + many))
         first = Apply("min", (b.apply("mul", thread, many), last), Type(INT))
-        is_constant = isinstance(last, Const)  # so that it is not below the first one
-        head.append(
-            Let(
-                var,
-                first if is_constant and not start else Apply("max", (b.bind(first), constant(start, INT)), Type(INT)),
-            )
-        )
+        if start or not isinstance(last, Const):  # a constant is not below the first one
+            first = Apply("max", (b.bind(first), constant(start, INT)), Type(INT))
+        head.append(Let(var, first))
 
     @abstractmethod
     def columns(self) -> tuple[int, int]:

@@ -129,9 +129,7 @@ def _memory_obstacle(kernel: Kernel) -> str:
     numbers = [*(stmt.array.type for stmt in (*shared, *own)), *(var.type for var in live_between(kernel))]
     if any(type_.kind == "b" or type_.lanes > 1 or type_.dtype is HALF for type_ in numbers):
         return "it keeps what is no number"
-    indices = {
-        e for e in expressions(kernel.body) if isinstance(e, ir.Index) and e.kind not in ("global", "global_size")
-    }
+    indices = {e for e in expressions(kernel.body) if isinstance(e, ir.Index) and not e.kind.startswith("global")}
     if any(e.axis == "column" and e.kind not in ("local", "group") for e in indices):
         return "it can tell its work-groups"
     return _row_obstacle(kernel, {stmt.array for stmt in shared}, indices) if shared else ""
@@ -149,6 +147,10 @@ def _row_obstacle(kernel: Kernel, shared: set[ir.Array], indices: set[ir.Index])
     if sum(e == ROW for e in expressions(kernel.body)) > len(places):
         return "threads know their row in a work-group"
     return "" if all(e.axis == "column" for e in indices - {ROW}) else "it can tell its work-groups"
+
+
+def _uses_memory(node: ir.Expr | ir.Stmt) -> bool:
+    return isinstance(node, (ir.Read, ir.Load, ir.Store))
 
 
 class _Lanes(LaneAnalysis):
@@ -203,9 +205,7 @@ class _Lanes(LaneAnalysis):
                     pass
                 case ir.Store(index=index) if part.lanes > 1 and (stmt not in body or self.same(index[-1])):
                     return "its threads write to the same place"
-                case ir.If() if any(
-                    isinstance(e, (ir.Read, ir.Load, ir.Store)) for e in (*expressions((stmt,)), *walk((stmt,)))
-                ):
+                case ir.If() if any(map(_uses_memory, (*expressions((stmt,)), *walk((stmt,))))):
                     return "its threads use memory under conditions"
                 case ir.Let() | ir.Assign() | ir.Write() | ir.For() | ir.If() | ir.Store() | ir.Comment():
                     pass
@@ -246,10 +246,9 @@ class _Lanes(LaneAnalysis):
     def are_neighbours(self, index: tuple[ir.Expr, ...], limited: bool) -> bool:
         *outer, last = index
         numbers = self.find(last)
-        is_valid = (
-            self.same(last) if numbers is None else numbers.are_neighbours and (limited or not numbers.are_limited)
-        )
-        return is_valid and all(map(self.same, outer))
+        if numbers is None:
+            return all(map(self.same, index))
+        return numbers.are_neighbours and (limited or not numbers.are_limited) and all(map(self.same, outer))
 
 
 HIGHEST, GROUPS = 64, 128  # most rows of a work-group, and least groups, where it gets more rows than the user gave it
@@ -265,8 +264,7 @@ def refuse(kernel: Kernel) -> str:
         return reason
     if kernel.shared_memory or kernel.whole or kernel.group is None:
         return "its threads are not joined by work-groups of their own"
-    precision = refused_doubles(kernel)
-    reason = precision or halves(kernel) or obstacle_of_group(kernel)
+    reason = refused_doubles(kernel) or halves(kernel) or obstacle_of_group(kernel)
     return reason or ("" if candidates(kernel) else "its body is large")
 
 

@@ -46,10 +46,9 @@ def _repeats(windows: Windows) -> bool:
     makers = windows.stages[:-1]
     reads = ((n, read) for n, stage in enumerate(makers) for read in around(stage))
     borders = {windows.view(n, read, e)[0].border for n, read in reads for e in elements(read.field, read.element)}
-    used = (
-        value for stage in makers for stmt in walk(stage.body) for value in values(stmt) if not isinstance(value, Read)
-    )
-    placed = any(isinstance(e, Index) and e.kind == "global" for value in used for e in walk_expr(value))
+    used = (value for stage in makers for stmt in walk(stage.body) for value in values(stmt))
+    others = (e for value in used if not isinstance(value, Read) for e in walk_expr(value))
+    placed = any(isinstance(e, Index) and e.kind == "global" for e in others)
     return not placed and borders <= {"wrap"}
 
 
@@ -93,12 +92,8 @@ class GhostPoints:
 
     def _columns(self, view: View, slot: Expr, outside: range, step: int, copies: ConditionalCopies) -> None:
         """Collect the copies of columns outside, beside the first or the last one, in each thread whose window has them."""
-        lanes, width, left = (
-            self.loads.walk.columns,
-            self.loads.arrays[view].extents[1],
-            self.windows.by_view[view].columns[0],
-        )
-        threads = -(-(self.columns + self.loads.walk.slack) // lanes)
+        walk, width, left = self.loads.walk, self.loads.arrays[view].extents[1], self.windows.by_view[view].columns[0]
+        lanes, threads = walk.columns, -(-(self.columns + walk.slack) // walk.columns)
         edge = 0 if step > 0 else self.columns - 1
         for thread in range(threads):
             first = lanes * (thread if step > 0 else threads - 1 - thread)

@@ -144,11 +144,8 @@ class HaloExchange:
             across = any(view.across)
             store(k, b.bind(Load(beside, place, beside.type)) if across else self._own(own, layer, k, b), tests, b, out)
 
-        out += (
-            *numbered("k", low, -low, neighbour),
-            *numbered("k", 0, columns, own_column),
-            *numbered("k", columns, high, neighbour),
-        )
+        for first, count, column in ((low, -low, neighbour), (0, columns, own_column), (columns, high, neighbour)):
+            out += numbered("k", first, count, column)
 
     def _slot(self, own: View, away: int, row: Expr, out: list[Stmt]) -> Expr:
         at = collector(out, hint="at").apply("add", row, away)

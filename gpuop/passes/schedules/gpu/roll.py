@@ -40,9 +40,7 @@ MOST_TURN = 16  # rows of an iteration, whose statements are repeated
 MOST_COLUMNS = 16  # bytes of one access, so columns of bytes
 MOST_HELD = 112  # registers for windows: beyond these a thread has fewer columns
 MOST_STAGED = 144  # the same for kernels with intermediates, of which threads of fewer columns recompute more
-MOST_AGAIN = (
-    1.6  # computed values for each needed one, where threads compute a halo of columns: beyond this tiles are faster
-)
+MOST_AGAIN = 1.6  # computed values for each needed one, with halos of columns: beyond this tiles are faster
 MOST_VALUES = 2048  # values that the copies of a body compute
 MOST_AT_ONCE = 8  # rows of an iteration, where rows are not aligned
 AHEAD = 4  # rows of an iteration elsewhere, so that their loads overlap
@@ -58,7 +56,7 @@ SPARE = 28  # registers of a thread besides those of its windows
 AGAIN, STAGED_AGAIN = (
     0.2,
     0.6,
-)  # cost of a row that another thread loads, or computes, too, in rows; bytes cost twice as much
+)  # cost of a row that another thread loads, or computes, too, in rows; for bytes twice that
 DEEP = "its stages build on one another"
 
 
@@ -105,9 +103,8 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     halo = max(window.height - 1 for window in windows.by_view.values()) + max(windows.early)
     again = halo * (STAGED_AGAIN if kernel.intermediates else AGAIN * (1 + (columns > 4)))
     fit = [rows for rows in ROWS if threads[rows] >= least and rows >= max(windows.early)]
-    best = sorted(
-        fit, key=lambda rows: (1 + again / rows) * (1 + least / threads[rows])
-    )  # few threads leave cores idle
+    # few threads leave cores idle
+    best = sorted(fit, key=lambda rows: (1 + again / rows) * (1 + least / threads[rows]))
     turns = dict.fromkeys((turn, 1, 2))
     return tuple({"columns": columns, "rows": rows, "turn": n, "width": GROUP} for rows in best for n in turns)
 
@@ -171,8 +168,7 @@ def piece(kernel: Kernel, windows: Windows) -> tuple[int, int]:
         count //= 2
     extent = kernel.domain.extent("column")
     if any(shifts(kernel, access_of(kernel, count))):
-        columns = count
-        narrow = extent // NARROW
+        columns, narrow = count, extent // NARROW
         while columns > 1 and (
             columns > narrow or values * columns * cycle_of(kernel, access_of(kernel, columns)) > MOST_IN_CYCLE
         ):
@@ -230,10 +226,8 @@ def shifts(kernel: Kernel, access: int) -> tuple[int, int]:
 
 def registers(windows: dict[View, Window], columns: int, turn: int) -> int:
     """The registers for the windows of a thread with so many columns and rows of an iteration."""
-    return sum(
-        (window.height + turn - 1) * (columns + window.halo) * max(view.field.type.storage.bits // 32, 1)
-        for view, window in windows.items()
-    )
+    words = ((window, max(view.field.type.storage.bits // 32, 1)) for view, window in windows.items())
+    return sum((window.height + turn - 1) * (columns + window.halo) * each for window, each in words)
 
 
 def computed_values(windows: Windows, columns: int) -> float:

@@ -60,10 +60,8 @@ class RollKernel:
             stop = b.apply("min", stop, self.extent)
         before, first = self.before(), self.start
         if self.walk.interior and self.warm:  # a loop of its own, so that the following one has no condition
-            before, first = (
-                (*before, self.loop(first, ir.Ref(TOP), self.walk.unit // self.walk.turn, self.early_turn)),
-                TOP,
-            )
+            early = self.loop(first, ir.Ref(TOP), self.walk.unit // self.walk.turn, self.early_turn)
+            before, first = (*before, early), TOP
         loop = self.loop(first, stop, self.walk.unrolled, self.turn)
         arrays = (*self.exchange.arrays.values(), *self.stored.values())
         return (*out, *map(ir.Declare, arrays), *self.loads.declared(), *before, loop)
@@ -216,9 +214,8 @@ class RollKernel:
         b, axes = collector(head, hint="at"), self.source.domain.axes[:-1]
         point = tuple(row if axis == self.walk.axis else self.loads.across(b, axis) for axis in axes)
         first = b.apply("sub", self.loads.column(b, 0), phase)
-        stores: list[ir.Stmt] = [
-            ir.Wide(field, array, False, (*point, first), element) for (field, element), array in self.stored.items()
-        ]
+        to = (*point, first)
+        stores: list[ir.Stmt] = [ir.Wide(field, a, False, to, element) for (field, element), a in self.stored.items()]
         if 0 < self.walk.slack < self.walk.shift and stores:
             misaligned = self.loads.misaligned(b, None, b.apply("add", self.behind, k), self.walk.access)
             stores = [ir.If(b.apply("le", misaligned, self.walk.slack), tuple(stores), self.in_parts(point, first))]

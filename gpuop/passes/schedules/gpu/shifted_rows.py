@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -98,10 +99,8 @@ def _reads(kernel: Kernel) -> str:
     neighbours = [read for read in reads if read.point is not None]
     if not neighbours:
         return "it reads no points but its own"
-    if any(
-        isinstance(stmt, ir.For) and any(isinstance(e, ir.Read) for e in expressions(stmt.body))
-        for stmt in walk(kernel.body)
-    ):
+    loops = (stmt.body for stmt in walk(kernel.body) if isinstance(stmt, ir.For))
+    if any(isinstance(e, ir.Read) for body in loops for e in expressions(body)):
         return "its threads read row after row in loops, and fewer threads would wait for memory"
     if any(read.field.type.field_shape != kernel.domain.shape for read in reads if read.point is None):
         return "it reads points of another grid"
@@ -157,9 +156,8 @@ class ShiftedRows(Coarsening):
             return first
         behind: ir.Expr = constant(0, INT)
         for n, axis in enumerate(domain.axes[:-1], 1):
-            behind = b.apply(
-                "add", behind, b.apply("mul", ir.Index("global", axis), math.prod(domain.shape[n:]) % count)
-            )
+            along = b.apply("mul", ir.Index("global", axis), math.prod(domain.shape[n:]) % count)
+            behind = b.apply("add", behind, along)
         return ir.Apply("sub", (b.bind(first), b.apply("and", behind, count - 1)), COLUMN.type)
 
     def computed(self) -> ir.Block:
@@ -207,11 +205,8 @@ class ShiftedRows(Coarsening):
             return body
         codes = [self.part(part) for part in parts]
         ends = [(start, end) for start, end, _ in codes]
-        if (
-            not self.unaligned
-            and ends == [(part.start, part.end) for part in parts]
-            and not any(a % count for a, _ in ends)
-        ):
+        whole = ends == [(part.start, part.end) for part in parts] and not any(start % count for start, _ in ends)
+        if whole and not self.unaligned:
             *codes, (_, _, body) = codes  # no thread has columns of several parts
         for start, end, inside in reversed(codes):
             if start + count <= end:
@@ -243,9 +238,8 @@ class ShiftedRows(Coarsening):
             limits[0] = max(limits[0], -low)
             limits[1] = min(limits[1], read.field.type.field_shape[-1] - high + self.thread.count)
             there.shifted[read] = self.load(read, shared, (low, high), out)
-        own = {
-            place: self.array(place) for place in places(kernel)[0] if place not in self.loaded
-        }  # in a part, reads that wrap around are reads of own points
+        # in a part, reads that wrap around are reads of own points
+        own = {place: self.array(place) for place in places(kernel)[0] if place not in self.loaded}
         out += [*map(ir.Declare, own.values()), *self.accesses(own, True)]
         there.loaded = self.loaded | own
         return (*out, there.loop(there.body))
@@ -274,18 +268,26 @@ class ShiftedRows(Coarsening):
         lanes, extents = ir.Array(f"{read.field.hint}_row", kind, (high - low,)), read.field.type.field_shape
         across = zip(read.point[:-1], extents[:-1], strict=True)
         point = [b.apply("min", b.apply("max", shared.expr(e), 0), n - 1) for e, n in across]
-        out.append(ir.Declare(lanes))
-        for start in range(low, high, count):
-            piece = ir.Array(f"{read.field.hint}_piece", kind, (count,))
-            there = (*point, b.apply("add", ir.Ref(self.first), start))
-            out += [ir.Declare(piece), ir.Wide(read.field, piece, True, there)]
-
-            def move(k: ir.Expr, out: list[ir.Stmt], piece: ir.Array = piece, start: int = start) -> None:
-                b = collector(out)
-                out.append(ir.Store(lanes, (b.apply("add", k, start - low),), b.bind(ir.Load(piece, (k,), kind))))
-
-            out += numbered("k", 0, count, move)
+        self.load_pieces(read.field, lanes, range(low, high, count), point, count, out)
         return lanes, low
+
+    def load_pieces(
+        self,
+        field: ir.FieldParam,
+        lanes: ir.Array,
+        starts: Iterable[int],
+        across: Iterable[ir.Expr],
+        count: int,
+        out: list[ir.Stmt],
+    ) -> None:
+        """Fill an array by accesses of `count` elements, which begin at these distances from the first column of a thread."""
+        b = collector(out, hint="at")
+        out.append(ir.Declare(lanes))
+        for number, start in enumerate(starts):
+            piece = ir.Array(f"{field.hint}_piece", lanes.type, (count,))
+            there = (*across, b.apply("add", ir.Ref(self.first), start))
+            out += [ir.Declare(piece), ir.Wide(field, piece, True, there)]
+            out += numbered("k", 0, count, partial(_move, piece, lanes, number * count))
 
     def other_point(self, read: ir.Read, lane: ir.Expr, b: Builder) -> ir.Expr | None:
         if read not in self.shifted:
@@ -293,6 +295,11 @@ class ShiftedRows(Coarsening):
         (array, low), column = self.shifted[read], (read.point or ())[-1]
         assert isinstance(column, ir.Index)
         return ir.Load(array, (b.apply("add", lane, column.offset - low),), array.type)
+
+
+def _move(piece: ir.Array, lanes: ir.Array, first: int, k: ir.Expr, out: list[ir.Stmt]) -> None:
+    b = collector(out)
+    out.append(ir.Store(lanes, (b.apply("add", k, first),), b.bind(ir.Load(piece, (k,), piece.type))))
 
 
 SHIFTED_ROWS = Method("shifted rows", ("columns",), refuse, candidates, legalize, apply)

@@ -138,10 +138,9 @@ class TileChain:
     def _copy(self, field: FieldParam, rule: Rule) -> TilePart:
         """A part that copies a field to local memory."""
         own = FieldParam(field.hint, field.type)
-        body = tuple(self._copied(field, own))
-        return self._part(
-            replace(self.source, inputs=(field,), outputs=(Output(own),), body=body, intermediates=()), rule
-        )
+        body = self._copied(field, own)
+        copy = replace(self.source, inputs=(field,), outputs=(Output(own),), body=body, intermediates=())
+        return self._part(copy, rule)
 
     def _copied(self, source: FieldParam, to: FieldParam) -> Block:
         each = self.source.domain.elements > 1

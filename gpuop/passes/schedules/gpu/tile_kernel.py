@@ -15,7 +15,7 @@ from gpuop.passes.instantiate import Instance
 from gpuop.passes.loops import numbered
 from gpuop.passes.schedules.gpu.tile_chain import TilePart, distance
 from gpuop.passes.schedules.gpu.tile_regions import THREADS, Coordinates, Frame, Region, TilePoint, Tiles
-from gpuop.passes.schedules.gpu.tile_windows import StripWindows
+from gpuop.passes.schedules.gpu.tile_windows import StripWindow, StripWindows
 
 
 class TileKernel:
@@ -46,14 +46,10 @@ class TileKernel:
             body += [ir.Barrier("local")] if body else []
             body += self._part(part, region)
         tables = dict.fromkeys(stmt for part in tiles.chain.parts for stmt in part.kernel.shared("constant"))
-        return replace(
-            source,
-            domain=Domain(Shape(*shape), source.domain.elements),
-            body=(*tables, *map(ir.Declare, tiles.arrays.values()), *head, *body),
-            group=Shape(1, 1, THREADS),
-            points=source.domain.shape,
-            intermediates=(),
-        )
+        domain = Domain(Shape(*shape), source.domain.elements)
+        all_ = (*tables, *map(ir.Declare, tiles.arrays.values()), *head, *body)
+        group, points = Shape(1, 1, THREADS), source.domain.shape
+        return replace(source, domain=domain, body=all_, group=group, points=points, intermediates=())
 
     def _interior(self, out: list[ir.Stmt]) -> ir.Expr | None:
         tests: list[tuple[str, str, int]] = []
@@ -144,16 +140,11 @@ class TileKernel:
         """The arrays of values that a thread writes in one access: unconditional writes, to rows that are aligned."""
         if part.rule is not None or columns == 1 or not self.tiles.wide:
             return {}
-        sure = [
-            stmt for stmt in part.kernel.body if isinstance(stmt, ir.Write) and not isinstance(stmt.element, ir.Ref)
-        ]
-        odd = {stmt.field for stmt in walk(part.kernel.body) if isinstance(stmt, ir.Write) and stmt not in sure}
-        return {
-            (stmt.field, element): ir.Array(f"{stmt.field.hint}_lanes", Type(stmt.field.type.storage), (columns,))
-            for stmt in sure
-            if stmt.field not in odd
-            for element in elements(stmt.field, stmt.element)
-        }
+        writes = [stmt for stmt in walk(part.kernel.body) if isinstance(stmt, ir.Write)]
+        sure = [stmt for stmt in writes if stmt in part.kernel.body and not isinstance(stmt.element, ir.Ref)]
+        odd = {stmt.field for stmt in writes if stmt not in sure}
+        places = ((s.field, e) for s in sure if s.field not in odd for e in elements(s.field, s.element))
+        return {place: ir.Array(f"{place[0].hint}_lanes", Type(place[0].type.storage), (columns,)) for place in places}
 
 
 def _first(region: Region, turn: ir.Expr, strip: ir.Expr, tile: int | None, out: list[ir.Stmt]) -> Coordinates:
@@ -229,10 +220,8 @@ class PointBody(Instance):
 
     def expr(self, expr: ir.Expr) -> ir.Expr:
         match expr:
-            case ir.Apply(op="lt" | "ge", args=(ir.Index() as at, ir.Const() as bound)) if self._is_there(
-                expr.op, at, int(bound.value)
-            ):
-                return constant(False, BOOL)
+            case ir.Apply(op="lt" | "ge" as op, args=(ir.Index() as at, ir.Const(value=bound))):
+                return constant(False, BOOL) if self._is_there(op, at, int(bound)) else super().expr(expr)
             case ir.Read(field=field) if is_own(field) and field.type.field_shape == self.frame.source.domain.shape:
                 return self._read(expr)
         return super().expr(expr)
@@ -261,25 +250,17 @@ class PointBody(Instance):
         """The value in registers; None where no window has it."""
         if read.field in self.frame.tiles.arrays:
             window = self.windows.by_element.get((read.field, None))
-            return (
-                None
-                if window is None
-                else self._element(self._from_window(window.array, window.rows, window.columns, away), read)
-            )
+            return None if window is None else self._element(self._from_window(window, away), read)
         windows = [self.windows.by_element.get((read.field, e)) for e in elements(read.field, read.element)]
-        loads = [self._from_window(w.array, w.rows, w.columns, away) for w in windows if w is not None]
+        loads = [self._from_window(window, away) for window in windows if window is not None]
         if not loads or len(loads) < len(windows):
             return None
         return loads[0] if len(loads) == 1 else ir.Pack(tuple(map(self.b.bind, loads)), read.type)
 
-    def _from_window(
-        self, array: ir.Array, rows: tuple[int, int], columns: tuple[int, int], away: tuple[int, ...]
-    ) -> ir.Expr:
-        down = away[-2] if len(away) > 1 else 0
-        (row, lane), b = self.at.strip, self.b
-        return ir.Load(
-            array, (b.apply("add", row, down - rows[0]), b.apply("add", lane, away[-1] - columns[0])), array.type
-        )
+    def _from_window(self, window: StripWindow, away: tuple[int, ...]) -> ir.Expr:
+        (row, lane), b, array = self.at.strip, self.b, window.array
+        down, along = (away[-2] if len(away) > 1 else 0) - window.rows[0], away[-1] - window.columns[0]
+        return ir.Load(array, (b.apply("add", row, down), b.apply("add", lane, along)), array.type)
 
     def _from_local(self, read: ir.Read, away: tuple[int, ...] | None) -> ir.Expr:
         """The value in local memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 from gpuop.ir.analysis.footprints import Surrounding
 from gpuop.ir.borders import Coordinate, inside, place
@@ -41,7 +42,8 @@ class Halo:
         """The halo of a field that a region with this halo reads."""
         spans = [(max(-low, 0), max(high, 0)) for low, high in zip(near.low, near.high, strict=True)]
         rows = spans[-2] if len(spans) > 1 else (0, 0)
-        return Halo(_sum(self.rows, rows), _sum(self.columns, spans[-1]))
+        (above, below), (left, right), columns = self.rows, self.columns, spans[-1]
+        return Halo((above + rows[0], below + rows[1]), (left + columns[0], right + columns[1]))
 
     @property
     def mirrored(self) -> Halo:
@@ -94,9 +96,8 @@ class Tiles:
         aligned: set[FieldParam] = set()  # fields that strips of several columns read
         for part in reversed(chain.parts):
             fields = [param for param in part.kernel.written if param in needed and part.rule is not None]
-            region = self._region(
-                part, [needed[p] for p in fields], [computed[p] for p in fields], not aligned.isdisjoint(fields)
-            )
+            halos = [needed[field] for field in fields], [computed[field] for field in fields]
+            region = self._region(part, *halos, not aligned.isdisjoint(fields))
             self.regions.insert(0, region)
             aligned.update(part.near if region.strip[1] > 1 else ())
             for field, near in part.near.items():
@@ -109,7 +110,7 @@ class Tiles:
                 self.arrays[param] = Array(param.hint, Type(param.type.storage, planes), region.shape, "local")
 
     def _region(self, part: TilePart, needed: list[Halo], computed: list[Halo], aligned: bool) -> Region:
-        need, covered = _union(needed), _union(computed)
+        need, covered = (reduce(Halo.joined, halos, Halo()) for halos in (needed, computed))
         if part.rule is not None and part.rule[0] in MIRRORS:
             need = need.mirrored
         covered = covered.joined(need)
@@ -122,9 +123,8 @@ class Tiles:
             heights = [n for n in range(1, min(rows + SPARE, down) + 1) if part.rule is not None or down % n == 0]
             rows = min(heights, key=lambda n: self._time(part, (n, columns), (down, across)))
         count = -(-down // rows), across // columns
-        halo = Halo(
-            (covered.rows[0], count[0] * rows - self.rows - covered.rows[0]), (left, across - self.columns - left)
-        )
+        above = covered.rows[0]
+        halo = Halo((above, count[0] * rows - self.rows - above), (left, across - self.columns - left))
         return Region(need, halo, (rows, columns), count)
 
     def _time(self, part: TilePart, strip: tuple[int, int], shape: tuple[int, int]) -> float:
@@ -202,17 +202,6 @@ class Tiles:
 
 def _join(a: Span, b: Span) -> Span:
     return max(a[0], b[0]), max(a[1], b[1])
-
-
-def _sum(a: Span, b: Span) -> Span:
-    return a[0] + b[0], a[1] + b[1]
-
-
-def _union(halos: list[Halo]) -> Halo:
-    union = Halo()
-    for halo in halos:
-        union = union.joined(halo)
-    return union
 
 
 Coordinates = dict[str, Expr]  # by axis

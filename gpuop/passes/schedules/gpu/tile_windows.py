@@ -141,12 +141,9 @@ class StripWindows:
         """The index in the local memory of a field of the point at a distance from one of the region."""
         b = collector(out, hint="at")
         own, there = self.region.computed, target.computed
-        offsets = {
-            "row": (more[0], away[0] + there.rows[0] - own.rows[0]),
-            "column": (more[1], away[1] + there.columns[0] - own.columns[0]),
-        }
-        coordinates = []
-        for axis, (n, offset) in offsets.items():
-            along = at.get(axis)
-            coordinates.append(n if along is None else b.apply("add", b.apply("add", along, n), offset))
-        return coordinates[0], coordinates[1]
+        moved = away[0] + there.rows[0] - own.rows[0], away[1] + there.columns[0] - own.columns[0]
+
+        def along(axis: str, n: Expr, offset: int) -> Expr:
+            return b.apply("add", b.apply("add", at[axis], n), offset) if axis in at else n
+
+        return along("row", more[0], moved[0]), along("column", more[1], moved[1])

@@ -45,7 +45,7 @@ WORD = Type(UINT)
 Line = tuple[ir.FieldParam, tuple[int, ...]]  # a row that is read: its field, and its distance along the other axes
 LoadedWords = Mapping[
     Line, tuple[ir.Array, int]
-]  # the words of a row, and the first one's distance in columns from the thread
+]  # the words of a row, and the distance of its first column from the thread
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,8 @@ def refuse(kernel: Kernel) -> str:
     fields = (*kernel.inputs, *kernel.written)
     if domain.elements > 1 or any(f.type.dtype != "uint8" or f.type.planes > 1 or f.by_value for f in fields):
         return "not all of its fields are planes of bytes"
-    if (
-        kernel.intermediates
-        or kernel.layouts
-        or kernel.shared_memory
-        or any(o.fill is not None for o in kernel.outputs)
-    ):
+    has_fills = any(output.fill is not None for output in kernel.outputs)
+    if kernel.intermediates or kernel.layouts or kernel.shared_memory or has_fills:
         return "its fields are not all in memory of their own"
     if without_tables(kernel) != kernel.body:
         return "it has tables"
@@ -209,9 +205,8 @@ class UnalignedWords(ShiftedRows):
 
         def one(lane: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
-            self.at_column(
-                b.apply("min", b.apply("max", b.apply("add", ir.Ref(self.first), lane), 0), self.columns - 1), out
-            )
+            column = b.apply("max", b.apply("add", ir.Ref(self.first), lane), 0)
+            self.at_column(b.apply("min", column, self.columns - 1), out)
 
         (loop,) = numbered("lane", 0, self.thread.count, one)
         assert isinstance(loop, ir.For)
@@ -241,20 +236,9 @@ class UnalignedWords(ShiftedRows):
         far = sum(n * math.prod(domain.shape[k:]) for k, n in enumerate(across, 1))
         first = (far + low) // ACCESS * ACCESS - far
         last = -(-(far + high + ACCESS) // ACCESS) * ACCESS - far
-        row, b = ir.Array(f"{field.hint}_row", WORD, ((last - first) // LANES,)), collector(out, hint="at")
-        out.append(ir.Declare(row))
-        for start in range(first, last, ACCESS):
-            piece = ir.Array(f"{field.hint}_piece", WORD, (WORDS,))
-            place = b.apply("add", ir.Ref(self.first), start + far)  # a distance in memory, whichever row that is in
-            out += [ir.Declare(piece), ir.Wide(field, piece, True, (*self.rows, place))]
-
-            def move(k: ir.Expr, out: list[ir.Stmt], piece: ir.Array = piece, start: int = start) -> None:
-                b = collector(out)
-                out.append(
-                    ir.Store(row, (b.apply("add", k, (start - first) // LANES),), b.bind(ir.Load(piece, (k,), WORD)))
-                )
-
-            out += numbered("k", 0, WORDS, move)
+        row = ir.Array(f"{field.hint}_row", WORD, ((last - first) // LANES,))
+        starts = [start + far for start in range(first, last, ACCESS)]  # distances in memory, whichever row they are in
+        self.load_pieces(field, row, starts, self.rows, WORDS, out)
         return row, first
 
 
