@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuop.ir.analysis.footprints import Surrounding, footprints
+from gpuop.ir.analysis.footprints import footprints
 from gpuop.ir.analysis.stages import stages
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder
@@ -71,7 +71,7 @@ class Leads:
     Attributes:
         stages: the leads, in the order in which stages run.
         live: the live ranges of intermediates; all reads of them are at constant distances.
-        walk: the axis that threads walk.
+        walk: the axis that threads walk: "layer" where stages read others along layers, else "row"; "" where there is one axis.
         lanes: the lanes of vectors.
     """
 
@@ -81,25 +81,19 @@ class Leads:
     lanes: int
 
 
-def _walk(kernel: Kernel) -> str:
-    """The axis that threads walk: "layer" where stages read others along layers, else "row"; "" where the grid has one axis."""
-    axes = kernel.domain.axes
-    near = (f for stage in stages(kernel) for param, f in footprints(stage).items() if param in kernel.intermediates)
-    if len(axes) == 3 and any(f is not None and (f.low[0] or f.high[0]) for f in near):
-        return "layer"
-    return "row" if len(axes) > 1 else ""
-
-
 def leads(kernel: Kernel) -> Leads:
-    walk, axes = _walk(kernel), kernel.domain.axes
-    in_order = [Lead(stage) for stage in stages(kernel)]
+    axes, in_order = kernel.domain.axes, [Lead(stage) for stage in stages(kernel)]
+    every = (f for lead in in_order for param, f in footprints(lead.kernel).items() if param in kernel.intermediates)
+    layered = len(axes) == 3 and any(f is not None and (f.low[0] or f.high[0]) for f in every)
+    walk = "layer" if layered else "row" if len(axes) > 1 else ""
     computed = ((param, lead) for lead in in_order for param in lead.kernel.written)
     live = {param: LiveRange(lead, FAR) for param, lead in computed if param in kernel.intermediates}
     for reader in reversed(in_order):
         for param, near in footprints(reader.kernel).items():
             if param in live and near is not None:
                 for axis, span in zip(axes, zip(near.low, near.high, strict=True), strict=True):
-                    _extend(live[param], reader, axis, span, mirrored(near), axis == walk)
+                    mirrors = any(border in MIRRORED for border, _ in near.borders)
+                    _extend(live[param], reader, axis, span, mirrors, axis == walk)
                 for border in near.borders:
                     live[param].border = border
     return Leads(in_order, live, walk, vector_length(kernel))
@@ -117,10 +111,6 @@ def _extend(live: LiveRange, reader: Lead, axis: str, span: Span, mirrors: bool,
     else:
         (before, behind), around = lead.around(axis), reader.around(axis)
         lead.halo[axis] = max(before, around[0] - low), max(behind, around[1] + high)
-
-
-def mirrored(near: Surrounding) -> bool:
-    return any(border in MIRRORED for border, _ in near.borders)
 
 
 @dataclass(frozen=True)
@@ -182,7 +172,7 @@ class CircularBuffers:
         self.lanes, self.walk = plan.lanes, plan.walk
         self.step = together if self.walk == "row" else 1
         self.leads, live = plan.stages, plan.live
-        self.wraps = wraps(live)
+        self.wraps = any(one.border[0] == "wrap" for one in live.values())
         self.first = -(-max(lead.ahead - lead.start for lead in self.leads) // self.step) * -self.step
         self.at = Var(self.walk, Type(INT))
         self.origins = {id(lead): {axis: Var(f"{axis}s", Type(INT)) for axis in self.axes} for lead in self.leads}
@@ -243,7 +233,3 @@ class CircularBuffers:
             slot = buffer.slot(b, spot.at, spot.low if self.wraps else 0)
             index.append(slot if test is None else b.apply("choose", test, slot, buffer.slots))
         return tuple(index)
-
-
-def wraps(live: Mapping[FieldParam, LiveRange]) -> bool:
-    return any(one.border[0] == "wrap" for one in live.values())

@@ -33,6 +33,7 @@ from gpuop.passes.loops import counted, counter
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu.vector_rows import least, refused_joining
+from gpuop.passes.schedules.cpu.work_item_vectors import live_between, touched
 from gpuop.passes.vectorization_legality import obstacle, refused_doubles
 
 VECTORS = (64, 32, 16, 8, 4, 2, 1)  # vectors of a thread, the best guess first
@@ -72,7 +73,9 @@ def _refusal(kernel: Kernel) -> str:
     if any(var.type.kind == "b" or var.type.lanes > 1 or var.type.dtype is HALF for var in live):
         return "it keeps what is no number of its own from loop to loop"
     for loop in _loops(kernel):
-        if 2 * _size(var for var in live if var in _touched(loop)) > _rows(loop) * _bytes_read(loop):
+        reads = {(e.field, e.element) for e in expressions(loop.body) if isinstance(e, ir.Read) and is_own(e.field)}
+        of_point = sum(field.type.storage.bits // 8 for field, _ in reads)
+        if 2 * _size(var for var in live if var in touched((loop,))) > _rows(loop) * of_point:
             return "to keep what it reduces would cost more than to read"
     return ""
 
@@ -118,12 +121,6 @@ def _rows(loop: ir.For) -> int:
     return sum(_iterations(stmt) * _rows(stmt) for stmt in inner) if inner else 1
 
 
-def _bytes_read(loop: ir.For) -> int:
-    """The bytes that a loop reads of a point."""
-    reads = {(e.field, e.element) for e in expressions(loop.body) if isinstance(e, ir.Read) and is_own(e.field)}
-    return sum(field.type.storage.bits // 8 for field, _ in reads)
-
-
 def _size(variables: Iterable[ir.Var]) -> int:
     """The bytes of variables, for one column."""
     return sum(var.type.dtype.bits // 8 for var in variables)
@@ -147,19 +144,8 @@ def _phases(kernel: Kernel) -> list[list[ir.Stmt]]:
     return [phase for phase in phases if any(not isinstance(stmt, ir.Comment) for stmt in phase)]
 
 
-def _touched(*block: ir.Stmt) -> set[ir.Var]:
-    """The variables that statements use or change."""
-    result = {e.var for e in expressions(block) if isinstance(e, ir.Ref)}
-    return result | {var for var in changed(block) if isinstance(var, ir.Var)}
-
-
 def _live(kernel: Kernel) -> list[ir.Var]:
-    """The variables that one phase defines and a later one uses, in order."""
-    phases = _phases(kernel)
-    defined = [{var for var in bound(tuple(phase)) if isinstance(var, ir.Var)} for phase in phases]
-    needed = [_touched(*phase) for phase in phases]
-    live = {var for k, m in enumerate(defined) for n in needed[k + 1 :] for var in m & n}
-    return [stmt.var for stmt in kernel.body if isinstance(stmt, ir.Let) and stmt.var in live]
+    return live_between(kernel, _phases(kernel))
 
 
 class _Interchange:
@@ -208,7 +194,7 @@ class _Interchange:
     def lane(self, body: ir.Block, column: ir.Expr, place: tuple[ir.Expr, ir.Expr]) -> ir.Block:
         """The statements for a column, between loads and stores of its values."""
         defined = {var for var in bound(body) if isinstance(var, ir.Var)}
-        loaded = [var for var in self.values if var not in defined and var in _touched(*body)]
+        loaded = [var for var in self.values if var not in defined and var in touched(body)]
         stored = [var for var in self.values if var in defined or var in changed(body)]
         loads = [ir.Let(var, ir.Load(self.values[var], place, var.type)) for var in loaded]
         stores = [ir.Store(self.values[var], place, ir.Ref(var)) for var in stored]

@@ -23,7 +23,7 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import HALF, INT, Shape
-from gpuop.ir.visit import bound, changed, expressions, loop_values, walk, walk_expr
+from gpuop.ir.visit import bound, changed, expressions, loop_values, values, walk, walk_expr
 from gpuop.passes.coarsening_factor import MOST_VALUES, is_own, refused_layouts
 from gpuop.passes.instantiate import Instance, of_threads, own_point, positions
 from gpuop.passes.lane_numbers import LaneAnalysis, LaneNumbers
@@ -82,13 +82,13 @@ def common_to_parts(kernel: Kernel) -> list[ir.Stmt]:
     for stmt in kernel.body:
         if isinstance(stmt, ir.Let) and not stmt.var.mutable:
             sources = [e for e in expressions((stmt,)) if isinstance(e, (ir.Ref, ir.Load, ir.Read))]
-            if all(_is_common(e, common) for e in sources):
-                common[stmt.var] = stmt
+            by_value = all(e.var in common if isinstance(e, ir.Ref) else _is_by_value(e) for e in sources)
+            common |= {stmt.var: stmt} if by_value else {}
     return list(common.values())
 
 
-def _is_common(expr: ir.Expr, common: Iterable[ir.Var]) -> bool:
-    return expr.var in common if isinstance(expr, ir.Ref) else isinstance(expr, ir.Read) and not is_own(expr.field)
+def _is_by_value(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Read) and not is_own(expr.field)
 
 
 def touched(block: Iterable[ir.Stmt]) -> set[ir.Var]:
@@ -98,13 +98,16 @@ def touched(block: Iterable[ir.Stmt]) -> set[ir.Var]:
     return result | {var for var in changed(body) if isinstance(var, ir.Var)}
 
 
-def live_between(kernel: Kernel) -> list[ir.Var]:
-    """The variables that one part defines and a later one uses, in order."""
-    parts = parts_of(kernel)
-    defined = [{var for var in bound(tuple(part.body)) if isinstance(var, ir.Var)} for part in parts]
-    needed = [touched(part.body) for part in parts]
+def live_between(kernel: Kernel, parts: Iterable[Iterable[ir.Stmt]]) -> list[ir.Var]:
+    """The variables that one part of a body defines and a later one uses, in order."""
+    blocks = list(map(tuple, parts))
+    defined, needed = map(bound, blocks), list(map(touched, blocks))
     crossing = {var for k, m in enumerate(defined) for n in needed[k + 1 :] for var in m & n}
     return [stmt.var for stmt in walk(kernel.body) if isinstance(stmt, ir.Let) and stmt.var in crossing]
+
+
+def _live(kernel: Kernel) -> list[ir.Var]:
+    return live_between(kernel, (part.body for part in parts_of(kernel)))
 
 
 # --- may its threads be lanes -----------------------------------------------------------------------------------------
@@ -126,7 +129,7 @@ def _memory_obstacle(kernel: Kernel) -> str:
     arrays = [stmt for stmt in walk(kernel.body) if isinstance(stmt, ir.Declare) and stmt.array.space == "private"]
     if len(arrays) > len(own) or (own and len(parts_of(kernel)) > 1):
         return "it has arrays"
-    numbers = [*(stmt.array.type for stmt in (*shared, *own)), *(var.type for var in live_between(kernel))]
+    numbers = [*(stmt.array.type for stmt in (*shared, *own)), *(var.type for var in _live(kernel))]
     if any(type_.kind == "b" or type_.lanes > 1 or type_.dtype is HALF for type_ in numbers):
         return "it keeps what is no number"
     indices = {e for e in expressions(kernel.body) if isinstance(e, ir.Index) and not e.kind.startswith("global")}
@@ -188,10 +191,6 @@ class _Lanes(LaneAnalysis):
     def is_alike(self, expr: ir.Expr) -> bool:
         return self.same(expr) and not (isinstance(expr, ir.Read) and expr.point is None and is_own(expr.field))
 
-    def is_alike_loop(self, stmt: ir.For) -> bool:
-        """Return whether a loop iterates equally often for all lanes, where extents that are arguments bound it."""
-        return self.open and all(map(self.same, (stmt.start, stmt.stop, stmt.step)))
-
     def obstacle(self, part: GroupPart) -> str:
         """Return the reason why a part cannot be in vectors; empty where it can."""
         body = tuple(part.body)
@@ -199,7 +198,7 @@ class _Lanes(LaneAnalysis):
             match stmt:
                 case ir.Write() if part.lanes > 1 and stmt not in body:
                     return "its threads write side by side, in turns or under conditions"
-                case ir.For() if loop_values(stmt) is None and not self.is_alike_loop(stmt):
+                case ir.For() if loop_values(stmt) is None and not (self.open and all(map(self.same, values(stmt)))):
                     return "the turns of its loops differ between threads"
                 case ir.Store(memory=ir.Array(space="private")):
                     pass
@@ -305,8 +304,7 @@ class _WorkItemVectors:
         self.own = {array: replace(array, shape=array.extents[-1:], space="private") for array in shared}
         for stmt in kernel.shared("private"):
             self.own[stmt.array] = replace(stmt.array, shape=(*stmt.array.extents, self.width))
-        live = live_between(kernel)
-        self.spilled = {var: ir.Array(f"{var.hint}_kept", var.type, (self.width,)) for var in live}
+        self.spilled = {var: ir.Array(f"{var.hint}_kept", var.type, (self.width,)) for var in _live(kernel)}
 
     def kernel(self) -> Kernel:
         source, domain = self.source, self.source.domain

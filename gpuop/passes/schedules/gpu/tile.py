@@ -23,8 +23,9 @@ import itertools
 from functools import lru_cache
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Declare, Index, Write
-from gpuop.ir.visit import effects, expressions, walk
+from gpuop.ir.nodes import Declare, Write
+from gpuop.ir.visit import effects, walk
+from gpuop.passes.coarsening_factor import tells_groups
 from gpuop.passes.scalarize import by_element
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.gpu.tile_chain import TileChain
@@ -50,9 +51,11 @@ def refuse(kernel: Kernel) -> str:
         return "only GPUs have local memory of their own"
     if not kernel.domain.shape or kernel.domain.elements > 1:
         return "its grid is not one of points"
-    if kernel.group is not None or kernel.whole or any(map(_tells_groups, expressions(kernel.body))):
+    if tells_groups(kernel) or kernel.whole:
         return "it can tell its work-groups"
-    if effects(kernel.body) or any(map(_is_odd, walk(kernel.body))):
+    elsewhere = any(isinstance(stmt, Write) and stmt.point is not None for stmt in walk(kernel.body))
+    has_local = any(isinstance(stmt, Declare) and stmt.array.space == "local" for stmt in walk(kernel.body))
+    if effects(kernel.body) or elsewhere or has_local:
         return "it does more than to compute its own points"
     chain = _chain(kernel)
     if chain.refused or not chain.local_fields:
@@ -136,15 +139,6 @@ def _large_enough(tiles: Tiles, kernel: Kernel) -> tuple[int, int]:
         step = tiles.tall if axis == "row" else tiles.lanes
         extents.append(size if kernel.domain.extent(axis) <= size else max(size, -(-reach // step) * step))
     return extents[0], extents[1]
-
-
-def _tells_groups(expr: object) -> bool:
-    return isinstance(expr, Index) and expr.kind not in ("global", "global_size")
-
-
-def _is_odd(stmt: object) -> bool:
-    elsewhere = isinstance(stmt, Write) and stmt.point is not None
-    return elsewhere or (isinstance(stmt, Declare) and stmt.array.space == "local")
 
 
 TILE = Method("tile", ("rows", "columns", "tall", "lanes"), refuse, candidates, legalize, apply)

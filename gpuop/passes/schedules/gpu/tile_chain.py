@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -75,7 +74,12 @@ class TileChain:
         self.local_fields: list[FieldParam] = list(kernel.intermediates)
         self.parts: list[TilePart] = []
         if not self.refused:
-            parts = [self._part(each, self.rule(each.written[0])) for each in self._staged()]
+            staged = [
+                stage(kernel, [param for param in level if self.rule(param) == rule])
+                for level in levels(kernel)
+                for rule in dict.fromkeys(map(self.rule, level))
+            ]
+            parts = [self._part(each, self.rule(each.written[0])) for each in staged]
             last = self._part(stages(kernel)[-1], None)
             ends = [last] if wide or self.virtual else self._apart(last)
             self.parts = self._with_copies([*parts, *ends], wide)
@@ -98,11 +102,6 @@ class TileChain:
 
     def rule(self, param: FieldParam) -> Rule:
         return WRAP if self.virtual else next(iter(self.rules[param]), NEAREST)
-
-    def _staged(self) -> Iterator[Kernel]:
-        for level in levels(self.source):
-            for rule in dict.fromkeys(map(self.rule, level)):
-                yield stage(self.source, [param for param in level if self.rule(param) == rule])
 
     def _part(self, kernel: Kernel, rule: Rule | None) -> TilePart:
         return TilePart(kernel, {field: near for field, near in footprints(kernel).items() if near is not None}, rule)
