@@ -25,12 +25,10 @@ from gpuop.passes.schedules.common import register_windows, strips, transpose_ke
 from gpuop.passes.schedules.gpu import (
     ghost_points,
     halo_exchange,
-    interior,
     roll_kernel,
     shifted_rows,
-    tile_edges,
-    tile_frame,
     tile_kernel,
+    tile_regions,
     tile_windows,
     unaligned_words,
 )
@@ -93,14 +91,14 @@ MUTATIONS: dict[str, Mutation] = {
         "tile", proof=True,
     ),
     "tile: the last column that is needed is one less": Mutation(
-        tile_frame.Frame, "last", "- 1 + halo[1]", "- 2 + halo[1]", "tile", proof=True,
+        tile_regions.Frame, "last", "- 1 + halo[1]", "- 2 + halo[1]", "tile", proof=True,
     ),
     "tile: a group more is in the interior": Mutation(
         tile_kernel.TileKernel, "_interior", "(self.source.domain.extent(axis) - high) // size",
         "(self.source.domain.extent(axis) - high) // size + 1", "tile", proof=True,
     ),
     "tile: points outside are copied from a column beside": Mutation(
-        tile_edges, "_correct", '"column": region.computed.columns[0]', '"column": region.computed.columns[0] + 1', "tile"
+        tile_kernel, "_correct", '"column": region.computed.columns[0]', '"column": region.computed.columns[0] + 1', "tile"
     ),
     "roll: rows move up by one less": Mutation(
         roll_kernel.RollKernel, "moved", 'b.apply("add", k, self.walk.turn)', 'b.apply("add", k, self.walk.turn - 1)', "roll"
@@ -116,7 +114,7 @@ MUTATIONS: dict[str, Mutation] = {
         "self.early[view.reader] + ahead - rows[0] - 1", "roll of stages",
     ),
     "layers: the last thread that writes does not": Mutation(
-        interior, "positioned", 'b.apply("lt", local, before + writing)', 'b.apply("lt", local, before + writing - 1)', "layers"
+        roll_kernel, "positioned", 'b.apply("lt", local, before + writing)', 'b.apply("lt", local, before + writing - 1)', "layers"
     ),
     "layers: a neighbour's column is one further": Mutation(
         halo_exchange.HaloExchange, "_column", 'b.apply("add", Ref(FIRST), k)', 'b.apply("add", Ref(FIRST), b.apply("add", k, 1))',
