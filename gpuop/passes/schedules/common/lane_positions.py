@@ -95,9 +95,9 @@ class LanePositions(KnownPositions[Affine]):
         """
         first, end = 0, self.kernel.domain.extent("column")
         for read, place in self.reads():
-            if place is not None and place.varies and read.field not in apart:
-                if place.low is not None and place.high is not None:
-                    first, end = max(first, -place.low), min(end, read.field.type.field_shape[-1] - place.high)
+            if read.field in apart or place is None or place.low is None or place.high is None or not place.varies:
+                continue
+            first, end = max(first, -place.low), min(end, read.field.type.field_shape[-1] - place.high)
         return first, end
 
     def anywhere(self) -> list[Read]:
