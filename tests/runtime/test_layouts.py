@@ -90,7 +90,7 @@ def test_threads_have_neighbours_in_rows(columns: int, stride: int, behind: int 
         (wanted,) = what.wanted
         got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
     same(got, array * 2 + 1)
-    taken = {"loads" if call.args[3] else "stores" for call in wide.call_args_list}
+    taken = {"loads" if call.args[1].loads else "stores" for call in wide.call_args_list}
     count = np.gcd(columns, 4) if columns < LONG_ROW else 1
     aligned = behind is not None and not (behind % count or stride % count)
     assert taken == (set() if count == 1 else {"loads", "stores"} if aligned else {"stores"})

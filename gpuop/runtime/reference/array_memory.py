@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.monoids import MONOIDS, joined_by
-from gpuop.ir.nodes import Array, FieldParam, Read
+from gpuop.ir.nodes import Array, Atomic, FieldParam, Read, Wide
 from gpuop.ir.ops import OPS
 from gpuop.runtime.reference.positions import Positions
 
@@ -155,17 +155,9 @@ class ArrayMemory:
         for lane, value in zip(self.arrays[memory], values, strict=True):
             lane[where[keep], self.owner(memory)[keep]] = self.all(value)[keep]
 
-    def wide(
-        self,
-        field: FieldParam,
-        array: Array,
-        loads: bool,
-        index: Lanes,
-        element: Values | None,
-        left: Values | None,
-        active: Mask,
-    ) -> None:
-        """Copy elements of a field into those of an array, or back; no more than remain."""
+    def wide(self, stmt: Wide, index: Lanes, element: Values | None, left: Values | None, active: Mask) -> None:
+        """Copy elements of a field into those of an array, or back; no more than remain (`left`)."""
+        field, array = stmt.field, stmt.array
         offset, active = self.flat(field, index, element, active)
         size, count = self.width(field, array)
         aligned = left is not None or not np.any(self.unaligned(field, offset, count) & active)
@@ -173,7 +165,7 @@ class ArrayMemory:
         for k in range(array.elements):
             here, there = [np.asarray(k)], [offset + (size * k + n) for n in range(size)]
             inside = active if left is None else active & (k < left)
-            if loads:
+            if stmt.loads:
                 parts = [self.loaded(field, place, inside) for place in there]
                 self.store(array, here, [parts[0] if size == 1 else word(parts)], inside)
             else:
@@ -190,17 +182,9 @@ class ArrayMemory:
         """Return the threads whose access does not begin at a multiple of its width."""
         return np.asarray((offset + (self.layout(field).behind or 0)) % count != 0)
 
-    def atomic(
-        self,
-        op: str,
-        memory: Array | FieldParam,
-        index: Lanes,
-        element: Values | None,
-        args: Lanes,
-        active: Mask,
-        wanted: bool,
-    ) -> Values:
-        """Update elements one thread after the other; return the values that each of them read, if wanted."""
+    def atomic(self, stmt: Atomic, index: Lanes, element: Values | None, args: Lanes, active: Mask) -> Values:
+        """Update elements one thread after the other; return the values that each of them read, if there is a variable for it."""
+        op, memory = stmt.op, stmt.memory
         if isinstance(memory, FieldParam):
             flat, (where, keep) = self.fields[memory].reshape(-1), self.flat(memory, index, element, active)
         else:
@@ -211,7 +195,7 @@ class ArrayMemory:
         if op == "read":
             old[keep] = flat[where[keep]]
             return old
-        if not wanted and joined_by(op) and (flat.dtype.kind != "f" or op == "add"):
+        if stmt.var is None and joined_by(op) and (flat.dtype.kind != "f" or op == "add"):
             cast(np.ufunc, OPS[op].numpy).at(flat, where[keep], args[0][keep])
             return old
         for thread in np.flatnonzero(keep):

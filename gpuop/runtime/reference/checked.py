@@ -28,8 +28,6 @@ from gpuop.runtime.reference.wraparound import is_masked, may_wrap, wraps
 
 Codes = NDArray[Any]  # for each thread the code of a fault, or 0
 FINE = np.zeros((), np.int32)
-
-
 Outputs = dict[FieldParam, History]
 
 
@@ -125,25 +123,17 @@ class CheckedMemory(ArrayMemory):
         access = self.access(cells, active, "local")
         self.check(memory, self.histories[memory].put(access, lanes, [self.all(v)[active] for v in values]))
 
-    def atomic(
-        self,
-        op: str,
-        memory: Array | FieldParam,
-        index: Lanes,
-        element: Values | None,
-        args: Lanes,
-        active: Mask,
-        wanted: bool,
-    ) -> Values:
+    def atomic(self, stmt: ir.Atomic, index: Lanes, element: Values | None, args: Lanes, active: Mask) -> Values:
+        memory = stmt.memory
         if isinstance(memory, FieldParam):
             cells, keep = self.flat(memory, index, element, active)
             history, access = self.outputs[memory], self.access(cells, keep, "global")
-            self.check(memory, history.read(access) if op == "read" else history.update(access))
+            self.check(memory, history.read(access) if stmt.op == "read" else history.update(access))
         else:
             cells = self.cells(memory, index, active, "updates")
             if memory in self.histories:
                 self.check(memory, self.histories[memory].update(self.access(cells, active, "local")))
-        return super().atomic(op, memory, index, element, args, active, wanted)
+        return super().atomic(stmt, index, element, args, active)
 
     # --- order --------------------------------------------------------------------------------------------------
 

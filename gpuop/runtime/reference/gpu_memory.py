@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, FieldParam
+from gpuop.ir.nodes import Array, Atomic, FieldParam, Wide
 from gpuop.runtime.reference.array_memory import ArrayMemory, Lanes, Mask, Values
 from gpuop.runtime.reference.gpu_reports import GpuReports, Memory
 from gpuop.runtime.reference.positions import Positions
@@ -198,38 +198,20 @@ class GpuMemory(ArrayMemory):
         owners = self.count if array.space == "private" else self.where.groups
         return np.asarray(place * owners + self.owner(array))
 
-    def wide(
-        self,
-        field: FieldParam,
-        array: Array,
-        loads: bool,
-        index: Lanes,
-        element: Values | None,
-        left: Values | None,
-        active: Mask,
-    ) -> None:
+    def wide(self, stmt: Wide, index: Lanes, element: Values | None, left: Values | None, active: Mask) -> None:
         """Access all elements of a wide type at once, whatever remains: GPU text has no other access."""
-        offset = self.all(index[0])
-        _, count = self.width(field, array)
-        does = "reads" if loads else "writes"
+        field, offset, does = stmt.field, self.all(index[0]), "reads" if stmt.loads else "writes"
+        _, count = self.width(field, stmt.array)
         bad = active & self.unaligned(field, offset, count)
         if bad.any():
             at, thread = self.first(bad)
             self.report.misaligned(does, field, int(offset[at]), count, thread)
         self.check(does, field, offset, active)
         self.check(does, field, offset + (count - 1), active)
-        super().wide(field, array, loads, index, element, None, active)
+        super().wide(stmt, index, element, None, active)
 
-    def atomic(
-        self,
-        op: str,
-        memory: Memory,
-        index: Lanes,
-        element: Values | None,
-        args: Lanes,
-        active: Mask,
-        wanted: bool,
-    ) -> Values:
+    def atomic(self, stmt: Atomic, index: Lanes, element: Values | None, args: Lanes, active: Mask) -> Values:
+        memory = stmt.memory
         if isinstance(memory, FieldParam):
             self.check("changes", memory, index[0], active)
             cells, history = self.all(index[0]), self.outputs.get(memory)
@@ -243,4 +225,4 @@ class GpuMemory(ArrayMemory):
                 at = int(np.argmax(bad))
                 self.report.unwritten(memory, self.place_in(memory, now.cell[at]), self.named(now.thread[at]))
             self.report_race(history.update(now), memory)
-        return super().atomic(op, memory, index, element, args, active, wanted)
+        return super().atomic(stmt, index, element, args, active)

@@ -143,13 +143,13 @@ class Threads:
     def atomic(self, stmt: ir.Atomic) -> None:
         args = [self.all_of(a) for a in stmt.args]
         index, element = self.point(stmt.index) or [], self.element(stmt.element)
-        old = self.memory.atomic(stmt.op, stmt.memory, index, element, args, self.active, stmt.var is not None)
+        old = self.memory.atomic(stmt, index, element, args, self.active)
         if stmt.var is not None:
             self.vars[stmt.var] = [old]
 
     def wide(self, stmt: ir.Wide) -> None:
         index, element, left = self.point(stmt.index) or [], self.element(stmt.element), self.element(stmt.left)
-        self.memory.wide(stmt.field, stmt.array, stmt.loads, index, element, left, self.active)
+        self.memory.wide(stmt, index, element, left, self.active)
 
     def print(self, text: str, args: list[NDArray[Any]]) -> None:
         for thread in np.flatnonzero(self.active):
