@@ -25,10 +25,11 @@ _refused: list[str] = []  # faults of the settings
 
 
 def _one_of(name: str, *values: str) -> str:
-    """A setting that has one of these values, by default the first."""
+    """A setting that has one of these values; the first by default, and instead of others, which `check` refuses."""
     value = os.environ.get(name) or values[0]
     if value not in values:
         _refused.append(f"{name}={value} is none of its values; one of {', '.join(values)}")
+        return values[0]
     return value
 
 
@@ -44,11 +45,6 @@ def _seconds(name: str, usual: float) -> float:
 def _store() -> Path:
     value = os.environ.get("GPUOP_TUNE_STORE")
     return Path(value) if value else _cache() / "tuned.sqlite"
-
-
-def _debug() -> int:
-    value = _one_of("GPUOP_DEBUG", *map(str, range(6)))
-    return int(value) if value.isdecimal() else 0
 
 
 @dataclass
@@ -70,7 +66,7 @@ class Config:
     """
 
     device: str = os.environ.get("GPUOP_DEVICE", "")
-    debug: int = field(default_factory=_debug)
+    debug: int = int(_one_of("GPUOP_DEBUG", *"012345"))
     dump: str = os.environ.get("GPUOP_DUMP", "")
     cache: Path = field(default_factory=_cache)
     widen: bool = _one_of("GPUOP_WIDEN", "1", "0") != "0"

@@ -240,13 +240,13 @@ class MissingError(SemanticError, AttributeError):
     """There is no such attribute, or not yet."""
 
 
-def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
+def missing(module: str, name: str, names: Iterable[str]) -> AttributeError:
     """Error for a missing module attribute, with the nearest name, or with the `import` of a submodule."""
     if name.startswith("_"):
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     if "__path__" in vars(sys.modules[module]) and find_spec(f"{module}.{name}") is not None:
         return MissingError(f"{module}.{name} is a module: `import {module}.{name}`")
-    return MissingError(f"{module} has no `{name}`{meant(name, known)}")
+    return MissingError(f"{module} has no `{name}`{meant(name, names)}")
 
 
 class UnsupportedError(SemanticError, TypeError):
@@ -270,28 +270,28 @@ class NearNames:
             kind = type(self).__name__
             if name.startswith("_"):  # Python and NumPy probe for these
                 raise AttributeError(f"{kind!r} object has no attribute {name!r}")
-            known = (each for each in dir(self) if not each.startswith("_"))
-            raise MissingError(f"{article(kind)} has no attribute {name!r}{meant(name, known)}")
+            names = (each for each in dir(self) if not each.startswith("_"))
+            raise MissingError(f"{article(kind)} has no attribute {name!r}{meant(name, names)}")
 
 
 def naming_arguments(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """Decorator with sentences for too many arguments and for unknown ones, with the nearest name."""
-    known, title = inspect.signature(function).parameters, function.__qualname__.removesuffix(".__init__")
-    kinds = {p.kind for p in known.values()}
-    ordered = [name for name, p in known.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    parameters, title = inspect.signature(function).parameters, function.__qualname__.removesuffix(".__init__")
+    kinds = {p.kind for p in parameters.values()}
+    ordered = [name for name, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     most = sys.maxsize if inspect.Parameter.VAR_POSITIONAL in kinds else len(ordered)
     named_freely = inspect.Parameter.VAR_KEYWORD in kinds
 
     @wraps(function)
     def called(*args: Arguments.args, **named: Arguments.kwargs) -> Returned:
-        unknown = [] if named_freely else [name for name in named if name not in known]
+        unknown = [] if named_freely else [name for name in named if name not in parameters]
         if unknown:
             raise UnsupportedError(
-                f"{title}: got an unexpected keyword argument {unknown[0]!r}{meant(unknown[0], known)}"
+                f"{title}: got an unexpected keyword argument {unknown[0]!r}{meant(unknown[0], parameters)}"
             )
         if len(args) > most:
-            taken = ", ".join(name for name in ordered if name != "self")
-            raise UnsupportedError(f"{title}: too many positional arguments; it takes ({taken})")
+            usual = ", ".join(name for name in ordered if name != "self")
+            raise UnsupportedError(f"{title}: too many positional arguments; it takes ({usual})")
         return function(*args, **named)
 
     return called

@@ -41,7 +41,7 @@ class CompiledIteration:
         together, count = kernel.together(limits)
         self.parts = {1: kernel.turn, count: together}  # by the number of iterations
         self.count = count
-        self.bodies = {turns: prepare(part.plan(limits)) for turns, part in self.parts.items()}
+        self.bodies = {iterations: prepare(part.plan(limits)) for iterations, part in self.parts.items()}
         self.until = prepare(kernel.until.plan(limits)) if kernel.until is not None else None
         counted = kernel.times is not None and kernel.until is None
         self.places = StatePlaces(
@@ -52,7 +52,7 @@ class CompiledIteration:
         """Return the same for another queue of the device; a function maps each compiled plan to that queue."""
         other = copy.copy(self)
         other.backend = backend
-        other.bodies = {turns: each(body) for turns, body in self.bodies.items()}
+        other.bodies = {iterations: each(body) for iterations, body in self.bodies.items()}
         other.until = each(self.until) if self.until is not None else None
         return other
 
@@ -89,18 +89,18 @@ class StatePlaces:
         self.steps: dict[tuple[Place, int], tuple[Place, dict[int, int]]] = {}
         self.first: Place = tuple(~position for position in range(states))
         self.last = self.first
-        for turns in launched:
-            self.last, _ = self.step(self.last, turns)
+        for iterations in launched:
+            self.last, _ = self.step(self.last, iterations)
 
     def kind(self, number: int) -> FieldType:
         """Return the type of a buffer."""
         return self.kinds[number % len(self.kinds)]
 
-    def step(self, place: Place, turns: int) -> tuple[Place, dict[int, int]]:
+    def step(self, place: Place, iterations: int) -> tuple[Place, dict[int, int]]:
         """Return the assignment after some iterations, and the buffers of the states that they compute."""
-        result = self.steps.get((place, turns))
+        result = self.steps.get((place, iterations))
         if result is None:
-            result = self.steps[place, turns] = self._step(self.parts[turns], place)
+            result = self.steps[place, iterations] = self._step(self.parts[iterations], place)
         return result
 
     def _step(self, part: Part, place: Place) -> tuple[Place, dict[int, int]]:
@@ -116,30 +116,30 @@ class StatePlaces:
 class _Bound:
     """The buffers of an iteration, with the outputs among them, and the launches that are bound to them."""
 
-    def __init__(self, turns: CompiledIteration, arguments: list[Argument]) -> None:
-        self.turns, self.kernel, self.backend = turns, turns.kernel, turns.backend
-        self.places = turns.places
+    def __init__(self, compiled: CompiledIteration, arguments: list[Argument]) -> None:
+        self.compiled, self.kernel, self.backend = compiled, compiled.kernel, compiled.backend
+        self.places = compiled.places
         self.inputs, self.outputs = arguments[: len(self.kernel.inputs)], arguments[len(self.kernel.inputs) :]
         self.types = [param.type for param in self.kernel.written]
-        self.memory = {turns: self._memory(turns) for turns in self.turns.bodies}
-        if self.turns.until is not None:
+        self.memory = {iterations: self._memory(iterations) for iterations in self.compiled.bodies}
+        if self.compiled.until is not None:
             self.memory[0] = self._memory(0)
         self.buffers = self._written()
         self.launches: BoundedCache[tuple[Place, int], list[Callable[[], Any]]] = BoundedCache(MOST_BOUND)
         self.tests: BoundedCache[Place, list[Callable[[], Any]]] = BoundedCache(MOST_BOUND)
 
-    def _memory(self, turns: int) -> dict[int, Buffer]:
+    def _memory(self, iterations: int) -> dict[int, Buffer]:
         """Allocate buffers for the intermediates of a part, or of the condition (0); states have buffers of their own."""
-        prepared = self.turns.bodies[turns] if turns else self.turns.until
+        prepared = self.compiled.bodies[iterations] if iterations else self.compiled.until
         assert prepared is not None
-        nexts = self.turns.parts[turns].program.wanted if turns else ()
+        nexts = self.compiled.parts[iterations].program.wanted if iterations else ()
         types = prepared.plan.program.types
         own = (v for step in prepared.plan.launches for v in step.outputs if v not in nexts)
         return {v: self.backend.empty(types[v]) for v in own}
 
     def _written(self) -> dict[int, Argument]:
         """Return the buffers that are outputs: those that the last iteration writes if it is known, otherwise the first ones."""
-        parts = self.turns.parts.values()
+        parts = self.compiled.parts.values()
         counted = self.kernel.times is not None and self.kernel.until is None
         if not counted and any(v in part.given for part in parts for v in part.program.wanted):
             return {}  # one state may end in the output of another one
@@ -153,7 +153,7 @@ class _Bound:
             self.buffers[number] = self.backend.empty(self.places.kind(number))
         return self.buffers[number]
 
-    # --- turns ----------------------------------------------------------------------------------------------------
+    # --- iterations -----------------------------------------------------------------------------------------------
 
     def adjust(self, position: int, scalars: Argument) -> None:
         """Set a by-value argument of later runs."""
@@ -163,12 +163,15 @@ class _Bound:
 
     def run(self) -> None:
         """Run all iterations. If their number is known, the last one writes the outputs."""
-        self.place, launched, until = self.places.first, self.turns.launched(), self.kernel.until
-        looking = None if until is None else self.kernel.every // self.turns.count
+        self.place, launched, until = self.places.first, self.compiled.launched(), self.kernel.until
+        looking = None if until is None else self.kernel.every // self.compiled.count
         while count := self._take(islice(launched, looking)):
             if until is None or (count == self.kernel.every and self._ends(self.place)):
                 break
-        self._deliver(self.place)
+        for kind, number, output in zip(self.types, self.place, self.outputs, strict=True):
+            state = self._buffer(number)
+            if state is not output:  # states that the outputs do not have yet
+                self.backend.copy(kind, state, output)
 
     def _take(self, launched: Iterable[int]) -> int:
         """Launch, and return the number of iterations."""
@@ -176,17 +179,19 @@ class _Bound:
 
         def launches() -> Iterator[list[Callable[[], Any]]]:
             nonlocal count
-            for turns in launched:
-                yield self.launches.find((self.place, turns), partial(self._turn, self.place, turns))
-                self.place, count = self.places.step(self.place, turns)[0], count + turns
+            for iterations in launched:
+                yield self.launches.find((self.place, iterations), partial(self._part, self.place, iterations))
+                self.place, count = self.places.step(self.place, iterations)[0], count + iterations
 
         self.backend.launch(chain.from_iterable(launches()))
         return count
 
-    def _turn(self, place: Place, turns: int) -> list[Callable[[], Any]]:
+    def _part(self, place: Place, iterations: int) -> list[Callable[[], Any]]:
         """Return the launches of a part with the states in these buffers."""
-        buffers = {value: self._buffer(number) for value, number in self.places.step(place, turns)[1].items()}
-        return self._bound(self.turns.bodies[turns], self.turns.parts[turns], place, self.memory[turns] | buffers)
+        buffers = {value: self._buffer(number) for value, number in self.places.step(place, iterations)[1].items()}
+        return self._bound(
+            self.compiled.bodies[iterations], self.compiled.parts[iterations], place, self.memory[iterations] | buffers
+        )
 
     def _bound(
         self, prepared: CompiledPlan, part: Part, place: Place, buffers: Mapping[int, Argument]
@@ -197,15 +202,8 @@ class _Bound:
 
     def _ends(self, place: Place) -> bool:
         """Return whether the condition holds for the states; waits."""
-        part, prepared = self.kernel.until, self.turns.until
+        part, prepared = self.kernel.until, self.compiled.until
         assert part is not None and prepared is not None
         (wanted,), memory = part.program.wanted, self.memory[0]
         self.backend.launch(self.tests.find(place, partial(self._bound, prepared, part, place, memory)))
         return bool(download(part.program.types[wanted], memory[wanted], self.backend))
-
-    def _deliver(self, place: Place) -> None:
-        """Copy states to the outputs, unless they are there."""
-        for kind, number, output in zip(self.types, place, self.outputs, strict=True):
-            state = self._buffer(number)
-            if state is not output:
-                self.backend.copy(kind, state, output)

@@ -66,10 +66,6 @@ def _resources(text: str, architecture: str) -> str:
     )
 
 
-def _ptx(text: str, architecture: str) -> str:
-    return compile_cuda(text, architecture, "ptx").decode().rstrip("\0")
-
-
 def _sass(text: str, architecture: str) -> str:
     tool = shutil.which("nvdisasm")
     if tool is None:
@@ -83,4 +79,8 @@ def _sass(text: str, architecture: str) -> str:
         return subprocess.run([tool, str(cubin)], capture_output=True, text=True, check=True).stdout
 
 
-FORMS: dict[str, Callable[[str, str], str]] = {"resources": _resources, "ptx": _ptx, "sass": _sass}
+FORMS: dict[str, Callable[[str, str], str]] = {
+    "resources": _resources,
+    "ptx": lambda text, architecture: compile_cuda(text, architecture, "ptx").decode().rstrip("\0"),
+    "sass": _sass,
+}

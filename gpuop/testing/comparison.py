@@ -32,7 +32,7 @@ def assert_allclose(
     """
     __tracebackhide__ = True
     got, want = values_of(actual), values_of(expected)
-    told = _told(actual, got)
+    title = _title(actual, got)
     if rtol is None:
         rtol = NUMPYS if max_ulps is None else 0.0
     try:
@@ -40,16 +40,16 @@ def assert_allclose(
     except SemanticError:
         spread = ()
     if spread != got.shape:
-        raise AssertionError(f"{told} is compared with values of shape {want.shape}")
+        raise AssertionError(f"{title} is compared with values of shape {want.shape}")
     wrong = _wrong(got, np.broadcast_to(want, got.shape), rtol, atol, max_ulps)
     if wrong.any():
         limits = [f"rtol={rtol:g}", f"atol={atol:g}"] + ([] if max_ulps is None else [f"max_ulps={max_ulps:g}"])
         raise AssertionError(
-            f"{told} is not close to what is expected ({', '.join(limits)})\n{_where(got, want, wrong)}"
+            f"{title} is not close to what is expected ({', '.join(limits)})\n{_where(got, want, wrong)}"
         )
 
 
-def _told(actual: Any, got: Array) -> str:
+def _title(actual: Any, got: Array) -> str:
     if not isinstance(actual, Field):
         return f"an array of shape {got.shape} and dtype {got.dtype}"
     return f"{f'`{actual.name}`' if actual.name else 'a field'}, {actual.type}, on {current().name},"

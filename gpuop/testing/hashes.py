@@ -79,10 +79,10 @@ def digest(field: Any) -> str:
     Raises:
         SemanticError: no Field, and no array that becomes one.
     """
-    given = field if isinstance(field, Field) else Field(field, max(np.ndim(field) - 3, 0))
-    name = f"{given.dtype} {tuple(given.type.array_shape)}"
+    values = field if isinstance(field, Field) else Field(field, max(np.ndim(field) - 3, 0))
+    name = f"{values.dtype} {tuple(values.type.array_shape)}"
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
-    reals = [given.real, given.imag] if given.dtype == "complex64" else [given]
+    reals = [values.real, values.imag] if values.dtype == "complex64" else [values]
     of_parts = [_hashes(part, Parameter(np.uint64(seed)), len(reals), n) for n, part in enumerate(reals)]
     total = sum(int(hashes.sum().numpy()) for hashes in of_parts)
     return f"{_mixed_here((total + seed) & WORD):016x}"
@@ -139,5 +139,5 @@ def noise(shape: Any, dtype: Any = None, seed: int = 0) -> Field:
     if not is_integer(seed):
         raise SemanticError(f"the seed of noise is an integer, not {described(seed)}")
     state = Parameter(np.uint64(_mixed_here((int(seed) & WORD) ^ GAMMA)))
-    made: Field = _noise(kind if dtype is None else kind.replace(dtype=dtype), state)
-    return made
+    result: Field = _noise(kind if dtype is None else kind.replace(dtype=dtype), state)
+    return result

@@ -103,9 +103,9 @@ def _greatest(values: Array) -> float:
     return float(values.max(initial=0))
 
 
-def _place(found: Array) -> tuple[int, ...] | None:
+def _place(mask: Array) -> tuple[int, ...] | None:
     """The first place in row-major order."""
-    return tuple(int(n) for n in np.argwhere(found)[0]) if found.any() else None
+    return tuple(int(n) for n in np.argwhere(mask)[0]) if mask.any() else None
 
 
 def _places(got: Array, want: Array) -> Array:

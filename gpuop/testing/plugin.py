@@ -39,10 +39,10 @@ def _names(wanted: str) -> list[str] | None:
         return wanted.split(",")
     import gpuop
 
-    found = [device.name for device in gpuop.devices()]
+    names = [device.name for device in gpuop.devices()]
     if wanted == "first-per-api":
-        return list({name.split(":")[0]: name for name in reversed(found)}.values())[::-1]
-    return found
+        return list({name.split(":")[0]: name for name in reversed(names)}.values())[::-1]
+    return names
 
 
 @pytest.fixture(scope="session")

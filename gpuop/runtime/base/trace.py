@@ -13,20 +13,16 @@ from gpuop.codegen.c.dialect import Source
 
 
 def note_source(source: Source, suffix: str) -> None:
-    """Print generated text (level 4), and keep it in the dump folder."""
+    """Print generated text (level 4), and keep it in the dump folder, named with its digest: kernels of one name may differ."""
     config.trace(4, lambda: source.text)
     if config.dump:
+        folder, digest = Path(config.dump), hashlib.sha256(source.text.encode()).hexdigest()[:8]
         try:
-            _dump(Path(config.dump), source, suffix)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{source.entry}-{digest}.{suffix}").write_text(source.text, encoding="utf-8")
         except OSError as failed:
             warnings.warn(f"GPUOP_DUMP: {failed}; nothing more is dumped", stacklevel=2)
             config.dump = ""
-
-
-def _dump(folder: Path, source: Source, suffix: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256(source.text.encode()).hexdigest()[:8]  # kernels of one name may differ
-    (folder / f"{source.entry}-{digest}.{suffix}").write_text(source.text, encoding="utf-8")
 
 
 def note_launch(kernel: str, threads: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -80,18 +80,15 @@ class ExportedBuffer:
         consumer = LEGACY[1] if stream is None else int(stream)
         if consumer != -1:
             self.memory.lead(consumer)
-        return dlpack.give(self.array, self._returned(max(consumer, LEGACY[1])))
-
-    def _returned(self, consumer: int) -> Callable[[], None]:
-        """Reuse memory that comes back once the consumer's stream is done with it."""
 
         def done() -> None:
+            """Let later work, which may reuse the memory, wait for the consumer's stream."""
             try:
-                self.memory.follow(consumer)
+                self.memory.follow(max(consumer, LEGACY[1]))
             except DeviceError:  # the stream is gone, and its work with it
                 self.memory.synchronize()
 
-        return done
+        return dlpack.give(self.array, done)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

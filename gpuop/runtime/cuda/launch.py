@@ -246,8 +246,8 @@ class Graph:
         return returned(cu.cuGraphAddMemsetNode(self.graph, after, len(after), params, context))
 
 
-def _update(made: weakref.ref[Graph], parameters: Any, node: Any) -> None:
-    graph = made()
+def _update(reference: weakref.ref[Graph], parameters: Any, node: Any) -> None:
+    graph = reference()
     if graph is None:
         return
     with graph.memory.active():

@@ -126,7 +126,11 @@ class CudaMemory:
                 f"{self.name}: no memory for a field of {kind} ({kind.nbytes} bytes; {self.free_bytes()} of the device's "
                 f"{total} are free)"
             )
-        return self._owned(address)
+        block = Block(
+            address
+        )  # its finalizer is one C call: a signal handler could interrupt a Python destructor and lose it
+        self.blocks[weakref.ref(block, self.ended.append)] = address
+        return block
 
     def trim(self) -> None:
         """Return unused memory to the driver; DeviceError for failed work."""
@@ -161,12 +165,6 @@ class CudaMemory:
         if status == self.cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             return None
         return int(returned((status, address)))
-
-    def _owned(self, address: int) -> Block:
-        """Return a block whose finalizer is one C call: a signal handler could interrupt a Python destructor and lose it."""
-        block = Block(address)
-        self.blocks[weakref.ref(block, self.ended.append)] = address
-        return block
 
     def _give_back(self) -> None:
         """Free blocks in the order of the stream: enqueued work may still use them."""

@@ -69,7 +69,7 @@ class OpenCL(CompilingBackend):
         self.total_memory = device.global_mem_size
         self.fresh: list[str] = []  # compiled kernels that may not have run yet
         self.late = platform in LATE
-        self.kept = OwnersByMark(self.reached)
+        self.owners = OwnersByMark(self.reached)
 
     # --- memory -------------------------------------------------------------------------------------------------
 
@@ -165,18 +165,16 @@ class OpenCL(CompilingBackend):
             for buffer in buffers:
                 bring(self.cl, self.queue, buffer)
             self.queue.finish()
-        self.kept.let_go()
+        self.owners.let_go()
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
     def load(self, source: Source, binary: bytes | None) -> CompiledProgram:
+        """Return a program, whose arguments are checked against the bundle's description: their number and kinds."""
         program = super().load(source, binary)
-        if program.code is not None:
-            self._try_arguments(source, program.code)
-        return program
-
-    def _try_arguments(self, source: Source, code: OpenCLCode) -> None:
-        """Check the number and kinds of arguments of a bundle's program against its description."""
+        code = program.code
+        if code is None:
+            return program
         nothing = [(0,) * param.type.planes if param.by_value else None for param in source.arguments]
         arguments = source.flattened(nothing, lambda buffer: buffer)[0]
         try:
@@ -187,6 +185,7 @@ class OpenCL(CompilingBackend):
         except self.cl.Error as wrong:
             raise source.refused(self.name, str(wrong)) from None
         code.idle.append(kernel)
+        return program
 
     def build(self, program: ProgramText, binary: bytes | None) -> list[OpenCLCode]:
         name = self.program_cache.name(program.text)
@@ -298,8 +297,8 @@ class OpenCL(CompilingBackend):
         if kind.nbytes:
             with CopySpan("download", self, waits=False) as span:
                 span.ran.append(self._copied(array, buffer, is_blocking=False))
-                self.kept.add(span.ran[0], (array, buffer))
+                self.owners.add(span.ran[0], (array, buffer))
 
     def keep(self, owner: Any) -> None:
         with suppress(DeviceError):  # a failing device runs nothing
-            self.kept.add(self.record(), owner)
+            self.owners.add(self.record(), owner)

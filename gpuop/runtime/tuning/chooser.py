@@ -54,18 +54,15 @@ def limits_on(backend: Backend, pin: Pin | None) -> Limits:
 
 
 def limits_for(target: Target) -> Limits:
-    """Return the limits of plans for a target, without a device."""
-    return replace(limits_ahead(target), choices=_choices_ahead(target))
-
-
-def _choices_ahead(target: Target) -> Choices:
-    """Return the choices for a target without a device: the measurements of the most similar one."""
+    """Return the limits of plans for a target without a device: choices are the measurements of the most similar one."""
     mode = mode_in_use()
-    if mode.name == NEVER:
-        return First(target)
-    return _cache.find(
-        (target, config.tune_store, writes[0]), lambda: Chooser(target, target_signature(target), None, mode, STORED)
-    )
+    choices: Choices = First(target)
+    if mode.name != NEVER:
+        choices = _cache.find(
+            (target, config.tune_store, writes[0]),
+            lambda: Chooser(target, target_signature(target), None, mode, STORED),
+        )
+    return replace(limits_ahead(target), choices=choices)
 
 
 @dataclass(frozen=True, eq=False)
