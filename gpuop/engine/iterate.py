@@ -96,9 +96,9 @@ def _check(function: Any, u: Any, times: Any, until: Any, every: Any) -> None:
     if times is None and until is None:
         raise SemanticError("iterate never ends: give `times=`, or a condition `until=`")
     if times is not None and (not is_integer(times) or times < 0):
-        raise SemanticError(f"`times=` is the number of turns, an integer that is not negative, not {times!r}")
+        raise SemanticError(f"`times=` is the number of iterations, an integer that is not negative, not {times!r}")
     if not is_integer(every) or every < 1:
-        raise SemanticError(f"`every=` is a number of turns, an integer of 1 or more, not {every!r}")
+        raise SemanticError(f"`every=` is a number of iterations, an integer of 1 or more, not {every!r}")
     if until is not None and not callable(until):
         raise SemanticError(f"`until=` is a function of the fields, not {described(until)}: `until=lambda u: …`")
 
@@ -118,7 +118,7 @@ def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], sev
         got = f"a tuple of {len(returned)}" if isinstance(returned, (tuple, list)) else described(returned)
         wanted = f"a tuple of {len(states)}" if several else "a Field"
         raise SemanticError(
-            f"iterate: `{name}` returns {got}, and gets {wanted}; one turn gives what the next one takes"
+            f"iterate: `{name}` returns {got}, and gets {wanted}; one iteration gives what the next one takes"
         )
     nexts = []
     for state, following in zip(states, returned if several else (returned,), strict=True):
@@ -127,7 +127,7 @@ def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], sev
         if following.type != state.type:
             raise SemanticError(
                 f"iterate: `{name}` returns a {following.type} field for a {state.type} field; "
-                f"one turn gives what the next one takes{_remedy(state, following)}"
+                f"one iteration gives what the next one takes{_remedy(state, following)}"
             )
         nexts.append(following.node if any(following.node is s.node for s in states) else _computed(following))
     return nexts

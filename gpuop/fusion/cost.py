@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gpuop.ir.analysis.read_places import Places
+from gpuop.ir.device_model import BALANCE, FUNCTION, ITERATIONS, READ, WEIGHTS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Const, Expr, FieldParam, Read, Stmt
 from gpuop.ir.ops import OPS
 from gpuop.ir.visit import blocks, times, values, walk_expr
 from gpuop.passes.resolve_target import resolve_target
-
-LAUNCH = 2**20  # bytes that a device moves while it launches a kernel
-BALANCE = 10.0  # operations that a device does while it moves a byte
-ITERATIONS = 16  # the assumed iterations of a loop with unknown bounds
-WEIGHTS = {"div": 4.0, "mod": 4.0, "sqrt": 4.0}  # cost of operations of several cycles, in additions
-FUNCTION = 20.0  # cost of a mathematical function, in additions
-READ = 2.0  # cost of a load and its address, in additions
 
 
 def amount(nbytes: float) -> str:

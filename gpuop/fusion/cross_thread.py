@@ -84,7 +84,7 @@ def needs_other_threads(producer: Op, consumer: Op, value: int) -> str | None:
         if given == value and param in access_of(consumer).gathers:
             line = _line(consumer, access_of(consumer).gathers[param])
             if used.whole and _reads_own(used, param):
-                return f"`{used.name}` reads `{param.hint}` in surplus threads too ({line}), for which `{made.name}` has no values"
+                return f"`{used.name}` reads `{param.hint}` in tail threads too ({line}), for which `{made.name}` has no values"
             return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
     return None
 

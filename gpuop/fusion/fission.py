@@ -16,16 +16,15 @@ from gpuop.fusion.cross_thread import access_of
 from gpuop.fusion.intermediates import footprints_of, is_plain
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.program import Op, Program, network_of
-from gpuop.fusion.recompute import CHEAP
 from gpuop.fusion.register_split import Piece
 from gpuop.fusion.typical_devices import predicted
 from gpuop.fusion.unfuse import Severed
+from gpuop.ir.device_model import CHEAP, SLOWER_THAN_CUT
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.target import Target
 from gpuop.passes.coarsening_factor import is_small
 from gpuop.passes.vectorization_legality import obstacle
 
-SLOWER = 1.05  # the least ratio of fused to separate time from which a kernel is cut
 _obstacles: WeakKeys[Op, str] = WeakKeys()
 
 
@@ -67,7 +66,7 @@ class Severing:
             return {}
         apart = sum(_predicted(self.whole(part).kernel, target) for part in (before, after))
         ratio = _predicted(kernel, target) / apart
-        if ratio < SLOWER:
+        if ratio < SLOWER_THAN_CUT:
             return {}
         reason = (
             f"together they would run point by point, as `{odd[0].kernel.name}` does ({obstacle_of(odd[0])}), which is "

@@ -10,9 +10,8 @@ from typing import ClassVar
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
+from gpuop.ir.device_model import CACHED_STATES
 from gpuop.ir.kernel import Kernel, Launchable
-
-CACHED = 10 << 20  # bytes of states that the last-level cache of a CPU holds twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +70,7 @@ class Iteration(Launchable):
         target = limits.target
         if target is None or target.device != "cpu":
             return False
-        near = sum(p.type.nbytes for p in self.written) < CACHED
+        near = sum(p.type.nbytes for p in self.written) < CACHED_STATES
         return near or all(p.type.storage.bits <= 8 for p in self.written)
 
 

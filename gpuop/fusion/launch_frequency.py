@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from gpuop.fusion.cost import BALANCE, saving, work
+from gpuop.fusion.cost import saving, work
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.program import Op, Program
+from gpuop.ir.device_model import BALANCE
 from gpuop.ir.kernel import Launchable
 
 

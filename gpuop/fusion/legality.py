@@ -89,7 +89,7 @@ def too_much_local_memory(groups: Groups, a: int, b: int) -> str | None:
     return None
 
 
-def unfit_for_surplus_threads(groups: Groups, a: int, b: int) -> str | None:
+def unfit_for_tail_threads(groups: Groups, a: int, b: int) -> str | None:
     """Threads beyond the grid, which the one needs to complete its work-groups, would run the other too."""
     for op in groups.shaped[a] + groups.shaped[b]:
         if op.fusible.whole:
@@ -144,7 +144,7 @@ refusals: tuple[Refusal, ...] = (
     too_many_arguments,
     different_work_groups,
     too_much_local_memory,
-    unfit_for_surplus_threads,
+    unfit_for_tail_threads,
     not_in_registers,
     unfit_for_stages,
     slower_together,

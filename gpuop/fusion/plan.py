@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from gpuop.fusion.cost import LAUNCH
 from gpuop.fusion.cross_thread import needs_other_threads
 from gpuop.fusion.fission import Severing
 from gpuop.fusion.groups import MOST_COMPARED, Groups
@@ -24,6 +23,7 @@ from gpuop.fusion.thread_per_element import with_elements
 from gpuop.fusion.thread_per_point import shared_once
 from gpuop.fusion.unfuse import Parting, Severed
 from gpuop.fusion.variant_selection import Choices, settled
+from gpuop.ir.device_model import LAUNCH
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.schedule_override import Pin

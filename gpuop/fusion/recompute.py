@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gpuop.fusion.cost import BALANCE, LAUNCH, saving, taps, work
+from gpuop.fusion.cost import saving, taps, work
 from gpuop.fusion.cross_thread import access_of, access_pattern, needs_other_threads
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.intermediates import unstaged
@@ -19,6 +19,7 @@ from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.splice import splice
 from gpuop.ir.analysis.size import MOST_NEIGHBOURS, MOST_NESTED, MOST_STATEMENTS, deepest, neighbours, size
+from gpuop.ir.device_model import BALANCE, BUSY_THREADS, CHEAP, LAUNCH, ONE_THREAD, REPEATED_READ, SHARED_BY_THREADS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam, Read
 from gpuop.ir.text import identity
@@ -29,11 +30,6 @@ from gpuop.passes.simplify import simplify
 
 MAX_CHAIN = 64  # operators that one read computes; more would make the text unreadable
 MOST_RECOMPUTED = MOST_STATEMENTS // 2  # statements of a kernel that recomputes its inputs
-ALONE = 2**13  # operations that one thread does in the time of a launch
-BUSY = 2**18  # threads that keep a device busy
-CHEAP = 6.0  # operations, a read among them, that take no longer than a read of their result
-NEIGHBOUR = 10.0  # cost of a read that neighbours repeat: fused 5×5 sums of sums take CPUs 57 ms, separate ones 15
-UNIFORM = 8.0  # operations on values that all threads share cost so many times less
 
 
 @dataclass(frozen=True)
@@ -186,7 +182,7 @@ class Recomputing:
         readers = self._together(apart)
         reads = sum(taps(_reading(ops, value)) * ops[0].kernel.grid.threads for ops in readers)
         operations = cost * max(reads - spared, 0) + self._unshared(kernel, apart)
-        operations /= 1 if self.types[value].field_shape else UNIFORM
+        operations /= 1 if self.types[value].field_shape else SHARED_BY_THREADS
         given = {v: self._given(v, made) for v in inputs}
         more = sum(given[v] for ops in readers for v in inputs if not self._is_read_beside(v, ops))
         saved = self.types[value].nbytes * (1 + len(readers)) + sum(given.values()) * alone - more
@@ -201,7 +197,7 @@ class Recomputing:
         """The extra cost of neighbour reads in work-groups that share work, against a kernel whose schedule shares these reads."""
         if all(op.fusible.group is None for op in readers):
             return 0.0
-        return NEIGHBOUR * kernel.domain.threads * sum(taps([(kernel, f)]) for f in access_pattern(kernel).gathers)
+        return REPEATED_READ * kernel.domain.threads * sum(taps([(kernel, f)]) for f in access_pattern(kernel).gathers)
 
     def _given(self, value: int, kernel: Kernel) -> int:
         """The bytes that a kernel reads of an input; threads of the elements of a point share an input without elements."""
@@ -213,7 +209,7 @@ class Recomputing:
         for op in readers:
             operations = cost * taps(_reading([op], value))
             threads = op.kernel.grid.threads
-            if operations > ALONE and threads < min(kernel.domain.threads, BUSY):
+            if operations > ONE_THREAD and threads < min(kernel.domain.threads, BUSY_THREADS):
                 return (
                     f"each of the {threads} threads of `{op.kernel.name}` would do {operations:.3g} operations "
                     f"of `{kernel.name}`, which many threads do at once"
@@ -225,7 +221,7 @@ class Recomputing:
         threads = max((op.kernel.grid.threads for op in readers), default=kernel.domain.threads)
         if kernel.domain.threads == threads or all(times(stmt) is not None for stmt in walk(kernel.body)):
             return ""
-        return f"each of {threads} threads would run the loop of `{kernel.name}`, whose turns are not known"
+        return f"each of {threads} threads would run the loop of `{kernel.name}`, whose iterations are not known"
 
     def _together(self, readers: Sequence[Op]) -> list[list[Op]]:
         """The readers of a value, grouped by the kernels that they can join, in which each point is read once."""

@@ -32,7 +32,7 @@ def unfit(ops: Iterable[Op]) -> str | None:
             hazard, loc = found
             return (
                 f"`{whole.kernel.name}` runs whole work-groups, and `{op.kernel.name}` {hazard} "
-                f"({op.line(loc) or 'the library'}), which surplus threads must not"
+                f"({op.line(loc) or 'the library'}), which tail threads must not"
             )
     return None
 

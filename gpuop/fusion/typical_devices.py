@@ -6,15 +6,14 @@ Decisions by these times are the same on all devices of a kind, without a device
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 
 from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.config import config
-from gpuop.fusion.cost import BALANCE, FUNCTION, LAUNCH, WEIGHTS
 from gpuop.fusion.report.kernel_time import duration, moved
 from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION, VECTOR
-from gpuop.ir.device_model import DeviceFacts
+from gpuop.ir.device_model import LAUNCH, MODELS, WEIGHTS, DeviceFacts, DeviceModel
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.passes.lowering_cache import cached_on_disk, suited
@@ -23,20 +22,20 @@ from gpuop.passes.resolve_target import resolve_target
 PREDICTED = DiskMemo[float]("predicted", float, float)
 
 
-def _facts(moved: float, kinds: Mapping[str, float], function: float) -> DeviceFacts:
-    """The model of a kind of device, in operations: the time to move a byte, of kinds of work, and of a function."""
+def _facts(model: DeviceModel) -> DeviceFacts:
+    """The rates of a typical device, in operations."""
+    kinds = {OPERATION: 1.0, VECTOR: 1.0, NEIGHBOUR: model.neighbour, ATOMIC: model.atomic}
 
     def seconds(kind: str) -> float:
         op, _, dtype = kind.partition(" ")
-        return kinds.get(kind) or WEIGHTS.get(op, 1.0 if op == "add" else function) * (2 if dtype == "float64" else 1)
+        return kinds.get(kind) or WEIGHTS.get(op, 1.0 if op == "add" else model.function) * (
+            2 if dtype == "float64" else 1
+        )
 
-    return DeviceFacts(LAUNCH * moved, ((LAUNCH, LAUNCH * moved),), seconds)
+    return DeviceFacts(LAUNCH * model.byte, ((LAUNCH, LAUNCH * model.byte),), seconds)
 
 
-FACTS: Mapping[str, DeviceFacts] = {
-    "cpu": _facts(BALANCE / 2, {OPERATION: 1.0, VECTOR: 1.0, NEIGHBOUR: 40.0, ATOMIC: 800.0}, FUNCTION),
-    "gpu": _facts(BALANCE, {OPERATION: 1.0, VECTOR: 1.0, NEIGHBOUR: 4.0, ATOMIC: 50.0}, FUNCTION / 2),
-}
+FACTS = {device: _facts(model) for device, model in MODELS.items()}
 
 
 def predicted(kernel: Kernel, target: Target) -> float:

@@ -21,6 +21,7 @@ from gpuop.fusion.program import Op, Program
 from gpuop.fusion.register_split import Piece, Spliced, Splitting
 from gpuop.fusion.schedule_choice import recompute_ratio
 from gpuop.fusion.typical_devices import least, predicted
+from gpuop.ir.device_model import SLOWER_THAN_PARTS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.passes.lowering_cache import suited
@@ -29,7 +30,6 @@ from gpuop.passes.resolve_target import resolve_target
 Time = Callable[[Kernel, Target], float]
 Severed = dict[tuple[int, int], str]  # a reason, by the numbers of two operators to keep in separate kernels
 
-SLOWER = 1.3  # least ratio of the fused time to that of the parts, from which on they stay
 MOST_OPERATORS = 32  # most operators of a kernel that is examined: each, and most unions of them, are lowered
 
 
@@ -52,11 +52,13 @@ class Parting:
         if not isinstance(kernel, Kernel) or not 2 <= len(numbers) <= MOST_OPERATORS or not self._is_looked_at(piece):
             return {}
         why = self._why(piece, target, others)
-        if not why or (taken := predicted(kernel, target)) <= SLOWER * self._at_least(kernel, numbers, target):
+        if not why or (taken := predicted(kernel, target)) <= SLOWER_THAN_PARTS * self._at_least(
+            kernel, numbers, target
+        ):
             return {}
         parts = self._parts(piece, others, target)
         ratio = taken / sum(self._more(part, piece, others, target) for part in parts)
-        if len(parts) == 1 or ratio <= SLOWER:
+        if len(parts) == 1 or ratio <= SLOWER_THAN_PARTS:
             return {}
         reason = f"{why}, which is predicted to take {ratio:.2g} times as long as apart"
         pairs = (pair for a, b in combinations(parts, 2) for pair in product(a, b))
@@ -76,7 +78,9 @@ class Parting:
         """The possible cause of a slow fusion, as the start of a reason; empty if there is none."""
         assert isinstance(piece.kernel, Kernel)
         if piece.kernel.intermediates:
-            again = target.device == "cpu" and (_recomputes(piece) or recompute_ratio(piece.kernel, target) >= SLOWER)
+            again = target.device == "cpu" and (
+                _recomputes(piece) or recompute_ratio(piece.kernel, target) >= SLOWER_THAN_PARTS
+            )
             return "as stages of one kernel they would compute values again" if again else ""
         if self._lost(piece, target):
             return "together they would have no schedule"

@@ -142,7 +142,7 @@ def _refusal(kernel: Kernel) -> str:
     if kernel.pin is not None:
         return "its schedule is pinned"
     if kernel.whole:
-        return "its surplus threads run too"
+        return "its tail threads run too"
     strided = next((param for param, _ in kernel.layouts if not is_regular(kernel, param)), None)
     if strided is not None:
         return f"`{strided.hint}` lies in strides of its own"

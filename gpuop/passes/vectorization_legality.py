@@ -15,9 +15,9 @@ def obstacle(body: ir.Block) -> str:
     for stmt in walk(body):
         match stmt:
             case ir.While() | ir.Break() | ir.Continue():
-                return "the turns of its loops differ between points"
+                return "the iterations of its loops differ between points"
             case ir.For() if loop_values(stmt) is None:
-                return "the turns of its loops differ between points"
+                return "the iterations of its loops differ between points"
             case ir.Declare():
                 return "it has arrays"
             case ir.Let() | ir.Assign() | ir.Write() | ir.Store() | ir.If() | ir.For() | ir.Comment():

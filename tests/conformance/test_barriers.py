@@ -81,7 +81,7 @@ def test_barriers_under_uniform_conditions(device: str, flag: int) -> None:
 
 
 def test_a_condition_in_shared_and_in_private_memory(device: str) -> None:
-    """What decides about a barrier may lie in memory, the same for all threads of the group; surplus threads see it too."""
+    """What decides about a barrier may lie in memory, the same for all threads of the group; tail threads see it too."""
     a = rng.integers(0, 99, 45).astype(np.int32)
 
     @gp.operator
@@ -111,7 +111,7 @@ def test_a_condition_in_shared_and_in_private_memory(device: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "uint32", "int64", "float16", "float64"])
 def test_types_across_barriers(device: str, dtype: str) -> None:
-    """Of surplus threads they hold nothing; those of the grid find what they left."""
+    """Of tail threads they hold nothing; those of the grid find what they left."""
     a = rng.integers(0, 2 if dtype == "bool" else 50, 21).astype(dtype)
 
     @gp.operator

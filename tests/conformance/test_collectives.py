@@ -387,7 +387,7 @@ def test_in_loops_and_conditions(device: str) -> None:
 
 
 def test_whole_groups(device: str) -> None:
-    """Surplus threads that run are left out all the same."""
+    """Tail threads that run are left out all the same."""
     x = rng.integers(1, 100, (9, 21)).astype(np.int32)
 
     @gp.operator(outputs=lambda f: (f.type, f.type, f.type, f.type))

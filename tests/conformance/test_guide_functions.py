@@ -66,7 +66,7 @@ def test_squares_of_big_and_small_tensors(device, shape):
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_threads_are_numbered_anew_in_groups_that_the_grid_cuts(device, whole):
-    """As row-major order has those that are left, whether surplus threads run or not."""
+    """As row-major order has those that are left, whether tail threads run or not."""
 
     @gp.operator(outputs=(gp.FieldType((3, 6), dtype="uint32"), *[gp.FieldType((3, 6), dtype="int32")] * 3))
     def exchanged(f):

@@ -88,7 +88,7 @@ def test_several_and_their_elements(device: str) -> None:
     all_same(results, [a[..., 1] + b * 3, np.stack([a[..., 0], b * 3], -1)])
 
 
-def test_threads_of_elements_and_surplus_threads(device: str) -> None:
+def test_threads_of_elements_and_tail_threads(device: str) -> None:
     big, line = numbers(5, 6), numbers(21)
 
     @gp.operator(inout="a")

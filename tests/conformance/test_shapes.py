@@ -42,7 +42,7 @@ def test_grids(device: str) -> None:
 
 
 def test_neighbours_on_grids(device: str) -> None:
-    """Surplus threads neither read nor write: each point gets its successor, with wrapping, along the last axis."""
+    """Tail threads neither read nor write: each point gets its successor, with wrapping, along the last axis."""
 
     @gp.operator
     def shifted(field):

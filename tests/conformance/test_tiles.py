@@ -184,7 +184,7 @@ def test_sizes_that_the_target_decides(device: str) -> None:
 
 
 def test_whole_groups_and_returns(device: str) -> None:
-    """Surplus threads that run load their part; threads may have returned before in whole groups."""
+    """Tail threads that run load their part; threads may have returned before in whole groups."""
     a = numbers(13)
 
     @gp.operator(default=-1)

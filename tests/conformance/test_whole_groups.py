@@ -1,4 +1,4 @@
-"""Tiles on grids that are no multiple of their work-groups: surplus threads run too. Expected values are NumPy's."""
+"""Tiles on grids that are no multiple of their work-groups: tail threads run too. Expected values are NumPy's."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ def test_three_dimensions(device: str) -> None:
 
 
 @pytest.mark.parametrize("border", ["zero", "wrap", "reflect", "clamp", 7])
-def test_own_points_of_surplus_threads_have_borders(device: str, border: Any) -> None:
-    """Whole groups reverse what they read: surplus threads' values come to the first of the last group."""
+def test_own_points_of_tail_threads_have_borders(device: str, border: Any) -> None:
+    """Whole groups reverse what they read: tail threads' values come to the first of the last group."""
     a = floats(21)
 
     @gp.operator(outputs=lambda f: gp.FieldType(f.field_shape, 2))
@@ -169,7 +169,7 @@ def test_own_points_of_surplus_threads_have_borders(device: str, border: Any) ->
     same(reversed_groups(gp.ScalarField(a)), expected.astype(np.float32))
 
 
-def test_what_surplus_threads_write(device: str) -> None:
+def test_what_tail_threads_write(device: str) -> None:
     """Outside it is dropped, at own points too; inside it counts, and so do atomics. Positions go on beyond the grid."""
 
     @gp.operator(outputs=(gp.FieldType(21, (), "int32"),) * 3 + (gp.FieldType((), (), "int32"),))

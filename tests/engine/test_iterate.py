@@ -214,7 +214,7 @@ def test_what_does_not_change_is_computed_once():
     assert graph.kernel_count == 11
     assert "sin" in graph.source("opencl").split("__kernel")[1]
     text = graph.explain()
-    assert "iterate_lambda repeats 10 turns" in text
+    assert "iterate_lambda repeats 10 iterations" in text
     assert "`iterate_lambda` repeats kernels of its own" in text
 
 
@@ -224,8 +224,11 @@ def test_explains_conditions():
         graph.probe(gp.iterate(blend, f, until=lambda u: u.max() < 0.1, every=10, times=500), "x")
         graph.probe(gp.iterate(blend, f, until=lambda u: u.max() < 0.1), "y")
     text = graph.explain()
-    assert "iterate_blend repeats until its condition holds, looking after every 10 turns, 500 turns at most;" in text
-    assert "iterate_blend repeats until its condition holds, looking after every 1 turn;" in text
+    assert (
+        "iterate_blend repeats until its condition holds, looking after every 10 iterations, 500 iterations at most;"
+        in text
+    )
+    assert "iterate_blend repeats until its condition holds, looking after every 1 iteration;" in text
 
 
 def test_states_are_computed_together():

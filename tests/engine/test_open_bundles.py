@@ -226,7 +226,7 @@ def test_wrong_arguments(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "told"),
     [
-        ("neighbours", "float32[?,?]", "`neighbours` is compiled for each size on opencl: its surplus threads run too; write"),
+        ("neighbours", "float32[?,?]", "`neighbours` is compiled for each size on opencl: its tail threads run too; write"),
         ("counted", "float32[?,?]", "`multiply` has another text where open extents are 2 and 3: Python computes with an"),
         ("constant", "float32[?,?]", "`constant` has other constants where open extents are "),
         ("cut", "float32[?,?]", "`cut` has other kernels, or results of other extents, where open extents are "),

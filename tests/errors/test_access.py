@@ -132,7 +132,7 @@ def element_never_written():
     some(VECTOR3)
 
 
-@WRONGS.add("`unroll=` is True, False, or how many turns become one, 1 or more, not 0")
+@WRONGS.add("`unroll=` is True, False, or how many iterations become one, 1 or more, not 0")
 def no_turns():
     @gp.operator
     def some(f):

@@ -55,7 +55,7 @@ def barrier_in_else():
     wait(SCALAR)
 
 
-@WRONGS.add("the number of turns of `with _for(_localColumn):` (line ")
+@WRONGS.add("the number of iterations of `with _for(_localColumn):` (line ")
 def barrier_in_a_loop_with_varying_bounds():
     @gp.operator
     def wait(field):

@@ -40,17 +40,17 @@ def a_condition_of_one_state():
     gp.iterate(turn, (SCALAR, SCALAR), until=lambda u: u.max() > 9)  # here
 
 
-@WRONGS.add("`times=` is the number of turns, an integer that is not negative, not -1")
+@WRONGS.add("`times=` is the number of iterations, an integer that is not negative, not -1")
 def negative_times():
     gp.iterate(twice, SCALAR, times=-1)  # here
 
 
-@WRONGS.add("`times=` is the number of turns, an integer that is not negative, not 2.0")
+@WRONGS.add("`times=` is the number of iterations, an integer that is not negative, not 2.0")
 def times_of_a_float():
     gp.iterate(twice, SCALAR, times=2.0)  # here
 
 
-@WRONGS.add("`every=` is a number of turns, an integer of 1 or more, not 0")
+@WRONGS.add("`every=` is a number of iterations, an integer of 1 or more, not 0")
 def never_looks():
     gp.iterate(twice, SCALAR, until=lambda u: u.max() > 9, every=0)  # here
 
@@ -71,14 +71,14 @@ def array():
 
 
 @WRONGS.add(
-    "iterate: `lambda` returns a 4×5 float32 field for a 4×5 int32 field; one turn gives what the next one takes: "
+    "iterate: `lambda` returns a 4×5 float32 field for a 4×5 int32 field; one iteration gives what the next one takes: "
     'write `.astype("int32")`, or `_convert_int(…)` in the operator'
 )
 def other_type():
     gp.iterate(lambda u: u * 0.5, INTEGER, times=2)  # here
 
 
-@WRONGS.add("iterate: `twice` returns a Field, and gets a tuple of 1; one turn gives what the next one takes")
+@WRONGS.add("iterate: `twice` returns a Field, and gets a tuple of 1; one iteration gives what the next one takes")
 def field_for_a_tuple():
     gp.iterate(twice, (SCALAR,), times=2)  # here
 

@@ -96,7 +96,8 @@ def test_loops_that_end_as_values_say_run_once(device):
     same_bits(results["out"], a.numpy() * np.float32(4))
     threads = ODD[0] * ODD[1]
     assert (
-        f"each of {threads} threads would run the loop of `median_level`, whose turns are not known" in graph.explain()
+        f"each of {threads} threads would run the loop of `median_level`, whose iterations are not known"
+        in graph.explain()
     )
     _, results = fused(lambda: {"out": a * first_two(gp.ScalarField(counts))}, kernels=1)
     same_bits(results["out"], a.numpy() * np.float32(20))

@@ -15,10 +15,9 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report import workload as workload_module
 from gpuop.fusion.report.explain import explain
-from gpuop.fusion.report.kernel_time import LIBRARY
 from gpuop.fusion.report.prediction import expected, predictions, totals
 from gpuop.fusion.report.workload import workload
-from gpuop.ir.device_model import DeviceFacts
+from gpuop.ir.device_model import MODELS, DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, Kernel
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
@@ -321,7 +320,7 @@ def test_a_library_is_predicted_by_what_it_has_to_do() -> None:
     slow, quick = (DeviceFacts(0.0, ((10**9, 1.0),), lambda kind, each=each: each) for each in (1e-9, 1e-18))
     computing, moving = (expected(kernel, made.limits, device, facts) for facts in (slow, quick))
     assert moving == pytest.approx(2 * sum(p.type.nbytes for p in (*kernel.inputs, *kernel.written)) / 10**9, rel=1e-3)
-    assert computing == pytest.approx(LIBRARY["cpu"] * 2.5 * 1024**2 * 20 * 1e-9, rel=0.1)
+    assert computing == pytest.approx(MODELS["cpu"].library * 2.5 * 1024**2 * 20 * 1e-9, rel=0.1)
     ms = f"{1e3 * expected(kernel, made.limits, device, EVEN):.3g}"
     text = explain(made, target=device, device=EVEN)
     assert f"\n  predicted: {ms} ms as library\n" in text and "ms in all" in text

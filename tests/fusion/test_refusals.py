@@ -94,7 +94,7 @@ CALLS = {  # operators of the library's that read or write elsewhere
     "recorded by itself": "np.roll(first(f), 2)",
     "decorated": "gp.cog.bilateralFilter(first(f), np.ones(3), 0.1)",
     "written at computed places": "np.cumsum(np.cumsum(f).reshape(132))",
-    "in surplus threads": "grouped(f) + np.histogram(f, 132, (0, 1))[0]",
+    "in tail threads": "grouped(f) + np.histogram(f, 132, (0, 1))[0]",
 }
 
 

@@ -204,7 +204,7 @@ def test_turns_in_pairs_are_counted_and_told(monkeypatch: pytest.MonkeyPatch) ->
     with gp.use_device("reference"):
         graph = graph_of(times=7)
         assert graph.kernel_count == 4
-        assert "repeats 7 turns, two at a time; " in graph.explain()
+        assert "repeats 7 iterations, two at a time; " in graph.explain()
         np.testing.assert_array_equal(graph.read("u"), image)
         even = graph_of(until=lambda u: u.max() < 0, every=4, times=9)
         assert "two at a time" in even.explain()

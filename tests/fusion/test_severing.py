@@ -13,7 +13,7 @@ from gpuop.fusion.program import program
 from tests.as_gpus import used
 
 x = np.random.default_rng(5).integers(0, 99, (200, 240)).astype(np.float32)
-WHY = "as `halvings` does (the turns of its loops differ between points), which is predicted to take "
+WHY = "as `halvings` does (the iterations of its loops differ between points), which is predicted to take "
 
 
 @gp.operator

@@ -1,4 +1,4 @@
-"""Operators whose surplus threads run, beside others: what fuses, what stays apart and why; checked execution of them."""
+"""Operators whose tail threads run, beside others: what fuses, what stays apart and why; checked execution of them."""
 
 from __future__ import annotations
 
@@ -99,25 +99,25 @@ A_FIELD = gp.ScalarField(A)
      (told, "writes arrays at computed places"), (promised, 'reads under border="unchecked"')],
     ids=lambda x: getattr(x, "name", ""),
 )  # fmt: skip
-def test_what_surplus_threads_must_not_do(op: Any, what: str) -> None:
+def test_what_tail_threads_must_not_do(op: Any, what: str) -> None:
     with gp.use_device("reference"):
         said = reason(lambda: {"out": op(after(gp.ScalarField(A)))})
     assert said.startswith(
         f"`after` runs whole work-groups, and `{op.name}` {what} (tests/fusion/test_whole_groups.py:"
     )
-    assert said.endswith("), which surplus threads must not")
+    assert said.endswith("), which tail threads must not")
 
 
-def test_what_is_wanted_is_read_by_surplus_threads_from_memory() -> None:
+def test_what_is_wanted_is_read_by_tail_threads_from_memory() -> None:
     def build():
         made = np.sqrt(gp.ScalarField(abs(A)))
         return {"made": made, "out": after(made)}
 
     with gp.use_device("reference"):
-        assert reason(build).startswith("`after` reads `f` in surplus threads too (tests/fusion/test_whole_groups.py:")
+        assert reason(build).startswith("`after` reads `f` in tail threads too (tests/fusion/test_whole_groups.py:")
 
 
-def test_checked_execution_runs_surplus_threads() -> None:
+def test_checked_execution_runs_tail_threads() -> None:
     """They are threads as others: in races, in assertions, and by their places."""
 
     @gp.operator(outputs=gp.FieldType((), (), "int32"))
@@ -144,7 +144,7 @@ def test_checked_execution_runs_surplus_threads() -> None:
 
 
 def test_states_in_place(device: str) -> None:
-    """A state's next value behind a tile: surplus threads read what others write, and nothing comes of it."""
+    """A state's next value behind a tile: tail threads read what others write, and nothing comes of it."""
     with gp.ComputeGraph() as graph:
         state = gp.ScalarField(A)
         state.next = state * 2 + after(gp.ScalarField(A))

@@ -242,7 +242,7 @@ def test_what_cannot_be_cut_is_refused():
         (first, "`first` .* reads `f` along rows at a fixed place: give what is there as an array of its own"),
         (far, "`far` .* reads `f` up to 7 rows away, of 8: cut another axis"),
         (moved, "`moved` .* writes at other points than the thread's own: let these read there, or update by atomic"),
-        (rolled, "3 turns reach around the axis, of 8: take fewer at once"),
+        (rolled, "3 iterations reach around the axis, of 8: take fewer at once"),
         (
             lambda f: gp.iterate(above, f, until=lambda u: u.max() < 1),
             "a condition on the whole grid holds: say `times=`",

@@ -91,7 +91,7 @@ def test_comparisons_of_comparisons(device):
 
 
 def test_a_barrier_under_a_condition_and_memory_in_its_else(device):
-    """Surplus threads, a barrier before, and an `_else` that is not taken: PoCL gave garbage."""
+    """Tail threads, a barrier before, and an `_else` that is not taken: PoCL gave garbage."""
     yes = gp.ScalarField(np.int32(3))
 
     @gp.operator

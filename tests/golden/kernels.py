@@ -148,7 +148,7 @@ def doubles_3d() -> object:
 
 @golden
 def tiles() -> object:
-    """Local memory, barriers in a loop, surplus threads, a result used after a barrier."""
+    """Local memory, barriers in a loop, tail threads, a result used after a barrier."""
 
     @gp.operator(outputs=lambda a, b: gp.FieldType((a.field_shape[0], b.field_shape[1])))
     def product(a, b):
@@ -172,7 +172,7 @@ def tiles() -> object:
 
 @golden
 def counts() -> object:
-    """Atomics on local memory and on an output, surplus threads and barriers, a constant table, the integer functions."""
+    """Atomics on local memory and on an output, tail threads and barriers, a constant table, the integer functions."""
 
     @gp.operator(outputs=lambda f: (gp.FieldType(16, dtype="int32"), gp.FieldType((3, 4))))
     def counts(levels):

@@ -136,7 +136,7 @@ def test_refusals():
     assert reason(summed(f, border="unchecked")) == ""
     assert reason(gp.ScalarField(np.zeros((100, 200), np.float32)).sum(axis=0)) == "it is small"
     assert reason(gp.ScalarField(np.zeros((764, 1152), np.uint8)).sum(axis=0)) == ""  # whose steps read 64 rows a turn
-    assert reason(summed(f, inner=65)) == "a turn of its loops reads more than 64 rows"
+    assert reason(summed(f, inner=65)) == "an iteration of its loops reads more than 64 rows"
     few = {"least_threads": 65536}  # as many values as a thread reads, it counts as several
     assert reason(gp.ScalarField(np.zeros((500, 500), np.float32)).sum(axis=0), **few) == ""
     assert reason(gp.ScalarField(np.zeros((200, 200), np.float32)).sum(axis=0), **few).startswith("its grid is small")

@@ -201,7 +201,7 @@ def test_big_tensors():
 
 @pytest.mark.parametrize("columns", [8, 7])
 def test_parameters(columns):
-    """Any way to walk gives the same: several strips, several rows at a time, groups with surplus threads."""
+    """Any way to walk gives the same: several strips, several rows at a time, groups with tail threads."""
     x = rng.random((70, columns), np.float32)
     for lanes, rows, turn in ((4, 8, 1), (1, 16, 4), (2, 128, 8), (8, 7, 3), (4, 24, 4), (8, 16, 2)):
         walk = {"columns": lanes, "rows": rows, "turn": turn, "width": 64}

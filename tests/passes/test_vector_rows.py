@@ -308,7 +308,7 @@ PLACED = "it reads at places that are no constant offsets from the own point"
     [
         (scattered, (8, 64), PLACED),
         (looked_up, (8, 64), PLACED),
-        (counted, (8, 64), "the turns of its loops differ between points"),
+        (counted, (8, 64), "the iterations of its loops differ between points"),
         (pointwise, (8, 64), "it reads no points but its own"),
         (across, (8, 7), "its rows are too short for vectors"),
     ],

@@ -270,7 +270,7 @@ def test_explain_tells_how_each_is_compiled():
     assert any(each.startswith("compiled for any size") and f"test_dynamic.py:{line}" in each for each in lines)
     assert "compiled for any size: its extents are arguments" in lines
     pairs = gp.pipeline(lambda image: neighbours(gp.ScalarField(image)), dynamic=True)
-    assert "compiled for each size: its surplus threads run too" in pairs.explain(np.ones((80, 90), np.float32))
+    assert "compiled for each size: its tail threads run too" in pairs.explain(np.ones((80, 90), np.float32))
 
 
 @pytest.mark.parametrize(("axis", "shapes"), [(0, [(20, 37), (31, 19)]), (1, [(37, 300), (53, 271)])])

@@ -31,7 +31,7 @@ def _index(of: Any = "global") -> Value:
         of: "global" among the threads of the grid, "local" in its work-group, "group" of its work-group among all of them.
 
     Returns:
-        An int, and a long where the grid has more than 2³¹ threads. Surplus threads, which only `whole_groups` lets run, have
+        An int, and a long where the grid has more than 2³¹ threads. Tail threads, which only `whole_groups` lets run, have
         indices that others have too; threads along a tensor axis have that of their point.
 
     Raises:

@@ -65,7 +65,7 @@ def _first(name: str) -> Recorder:
 def _localThreads(*shape: Any, whole_groups: bool = False, groups: Any = None) -> None:
     """The shape of the work-groups: `_localThreads(rows, columns)`, or a Shape; missing extents are 1, and `_target` may decide.
 
-    The number of threads is rounded up to whole groups. Surplus threads, beyond the grid, run nothing but barriers.
+    The number of threads is rounded up to whole groups. Tail threads, beyond the grid, run nothing but barriers.
 
     Args:
         whole_groups: let tail threads run too, so that groups at the edges load whole tiles: what they read follows the

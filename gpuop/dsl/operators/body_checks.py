@@ -85,7 +85,7 @@ def _word(stmt: Barrier | Collective) -> str:
 
 def _described(cause: Stmt) -> tuple[str, str]:
     loc: Loc | None = getattr(cause, "loc", None)
-    what = {If: "the condition", For: "the number of turns"}.get(type(cause), "the loop's condition")
+    what = {If: "the condition", For: "the number of iterations"}.get(type(cause), "the loop's condition")
     return what, f" of `{loc.text}` (line {loc.line})" if loc is not None else ""
 
 

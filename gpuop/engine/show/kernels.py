@@ -124,8 +124,8 @@ def _how(kernel: Launchable, plan: Plan) -> str:
     """The place and the repetitions of a kernel, as text."""
     if isinstance(kernel, Iteration):
         inner = ", ".join(launch.kernel.name for launch in kernel.turn.plan(plan.limits).launches)
-        turns = f"{kernel.times} turns of {inner}"
-        return turns if kernel.until is None else f"turns of {inner} until a condition holds"
+        iterations = f"{kernel.times} iterations of {inner}"
+        return iterations if kernel.until is None else f"iterations of {inner} until a condition holds"
     return kernel.where or f"{kernel.grid} threads"
 
 

@@ -135,15 +135,15 @@ def _apart(pairs: list[Facts]) -> list[str]:
     ]
 
 
-def _turns(repeats: Facts) -> str:
+def _iterations(repeats: Facts) -> str:
     """The number of times that an iteration repeats the kernels below it, as text."""
     times, every = repeats["times"], repeats["every"]
     pairs = ", two at a time" if repeats["together"] == 2 else ""
     if every is None:
-        return f"repeats {_count(times, 'turn')}{pairs}"
+        return f"repeats {_count(times, 'iteration')}{pairs}"
     return (
-        f"repeats until its condition holds, looking after every {_count(every, 'turn')}"
-        + (f", {_count(times, 'turn')} at most" if times is not None else "")
+        f"repeats until its condition holds, looking after every {_count(every, 'iteration')}"
+        + (f", {_count(times, 'iteration')} at most" if times is not None else "")
         + pairs
     )
 
@@ -153,7 +153,7 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
     one = "point" if kernel["schedule"] or (kernel["lanes"] and kernel["lanes"]["count"] > 1) else "thread"
     where = kernel["where"] or f"on {kernel['threads']} {one}s"
     if kernel["repeats"]:
-        where = _turns(kernel["repeats"])
+        where = _iterations(kernel["repeats"])
     moves = f"reads {amount(kernel['read_bytes'])}, writes {amount(kernel['written_bytes'])}"
     number = f"{outer}{kernel['number']}"
     lines = [f"{_kind(kernel)} {number}: {kernel['name']} {where}; {moves}", *_operators(kernel["operators"])]

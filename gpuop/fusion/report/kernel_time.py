@@ -19,20 +19,12 @@ from gpuop.fusion.report.workload import (
     workload,
 )
 from gpuop.ir.analysis.stages import stages
-from gpuop.ir.device_model import DeviceFacts
+from gpuop.ir.device_model import BARRIER_WAIT, DEPENDENT_CHAIN, MODELS, SHARED_BY_LANES, DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, Kernel
 from gpuop.ir.target import Target
 from gpuop.passes.schedules import PLAIN
 
-SHARP = {"cpu": 4.0, "gpu": 1.5}  # the greater, the more the shorter of the two hides behind the longer
-LINE = {"cpu": 64, "gpu": 32}  # bytes that memory gives at once
-LOADS = {"cpu": 1.0, "gpu": 3.0}  # operations that an access to near memory takes as long as
-CROWDED = {"cpu": 1.2, "gpu": 1.0}  # times as long as measured alone, operations take among others
 ALONE = (NEIGHBOUR, ATOMIC)  # kinds whose measured times need no correction for other operations
-SCALAR = 0.5  # cost of an operation that all lanes of a vector share, relative to one of the lanes
-WAITS = 32.0  # and a barrier
-LIBRARY = {"cpu": 6.0, "gpu": 1.0}  # times as long as a kernel's, operations of a library's transform take
-DEPTH = 8  # length of dependent chains on a CPU, in operations
 
 
 def duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
@@ -46,11 +38,12 @@ def of_library(kernel: DeviceFunction, target: Target, facts: DeviceFacts) -> fl
     """The seconds that a library is expected to take; 0 where that is not known."""
     if kernel.cost is None:
         return 0.0
+    model = MODELS[target.device]
     kinds = [param.type for param in (*kernel.inputs, *kernel.written)]
     double = 2 if any(kind.dtype == "float64" for kind in kinds) else 1
-    computing = LIBRARY[target.device] * double * kernel.cost.operations * facts.seconds(OPERATION)
+    computing = model.library * double * kernel.cost.operations * facts.seconds(OPERATION)
     moving = facts.moving(sum(kind.nbytes for kind in kinds) * kernel.cost.passes)
-    return _rounded(facts, moving, computing, SHARP[target.device])
+    return _rounded(facts, moving, computing, model.sharpness)
 
 
 def _rounded(facts: DeviceFacts, moving: float, computing: float, sharp: float) -> float:
@@ -58,30 +51,31 @@ def _rounded(facts: DeviceFacts, moving: float, computing: float, sharp: float) 
 
 
 def _duration(kernel: Kernel, target: Target, facts: DeviceFacts) -> float:
-    work, sharp = workload(kernel, target), SHARP[target.device]
-    lines = (work.lanes[FAR] + work.scalars[FAR]) * work.threads * LINE[target.device]
+    work, model = workload(kernel, target), MODELS[target.device]
+    lines = (work.lanes[FAR] + work.scalars[FAR]) * work.threads * model.line
     moving, computing = facts.moving(moved(kernel) + lines), _computing(work, target, facts)
-    return _rounded(facts, moving, computing, sharp)
+    return _rounded(facts, moving, computing, model.sharpness)
 
 
 def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
     """Seconds of what threads do; fewer than a device has lanes take as long as those."""
+    model = MODELS[target.device]
     operation = facts.seconds(VECTOR if work.vectors and target.device == "cpu" else OPERATION)
-    known = {OPERATION: 1.0, FAR: 0.0, ACCESS: LOADS[target.device], BARRIER: WAITS}
+    known = {OPERATION: 1.0, FAR: 0.0, ACCESS: model.access, BARRIER: BARRIER_WAIT}
 
     def seconds(kind: str, count: float) -> float:
         if kind in ALONE:
             return count * facts.seconds(kind)
         one = known[kind] * operation if kind in known else facts.seconds(kind)
-        return count * CROWDED[target.device] * one
+        return count * model.crowding * one
 
     least = near = target.least_threads
     if target.device == "gpu":
         once = 1.0
     elif work.vectors:
-        once, least, near = SCALAR * target.vector_length, 1, 1
+        once, least, near = SHARED_BY_LANES * target.vector_length, 1, 1
     else:  # a compiler makes vectors of threads, which take as long for each of computed places
-        once, least, near = SCALAR, DEPTH * target.simd_width, DEPTH
+        once, least, near = SHARED_BY_LANES, DEPENDENT_CHAIN * target.simd_width, DEPENDENT_CHAIN
 
     def taken(counts: Counts, share: float) -> float:
         times = {kind: near if kind in ALONE else least for kind in counts}

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from gpuop.fusion.cost import ITERATIONS
 from gpuop.ir import nodes as ir
+from gpuop.ir.device_model import ITERATIONS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.visit import blocks, loop_values, operands, times, walk, walk_expr
 

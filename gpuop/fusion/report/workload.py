@@ -10,6 +10,7 @@ from gpuop.base.config import config
 from gpuop.fusion.cost import is_shift
 from gpuop.fusion.report.thread_values import ThreadValues
 from gpuop.ir import nodes as ir
+from gpuop.ir.device_model import FAR_STRIDE, INTEGER_DIVISION, MASK_BITS, NARROW_GATHER, WIDE_ACCESS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.ops import OPS
 from gpuop.ir.target import Target
@@ -26,11 +27,6 @@ SLOW = {
     "fmod",
     "native_divide",
 }  # slow operations of floats, besides functions with an error bound
-WEIGHTS = {"div": 8.0, "mod": 8.0}  # cost of integer division and remainder, in additions
-MASK = 32  # bits of what a comparison in vectors leaves, where nothing narrower is with it
-WIDE = 4.0  # neighbouring elements that one access of a GPU takes
-NARROW = 3.0  # times as long as floats, elements of fewer bits take that a CPU gathers
-LINE = 16  # elements from one thread to the next, from which on each has a line of the memory to itself
 
 
 Counts = defaultdict[str, float]
@@ -121,7 +117,7 @@ class _Count:
             return 1.0
         if self.on_cpu and self.known.is_extreme(expr):
             return 0.0  # a CPU has one instruction for it and its comparison, which counts
-        return 1.0 if is_shift(expr) else WEIGHTS.get(expr.op, 1.0)
+        return INTEGER_DIVISION if expr.op in ("div", "mod") and not is_shift(expr) else 1.0
 
     def add(self, kind: str, lanes: int, runs: float, alike: bool) -> None:
         if lanes > 1 or not (self.vectors or alike):
@@ -137,12 +133,12 @@ class _Count:
         if lanes > 1:
             self.add(ACCESS, lanes, runs * bits / 32, False)
         elif None in strides and (private or array is None):
-            self.add(NEIGHBOUR, 1, runs * (NARROW if bits < 32 and self.on_cpu else 1.0), False)
-        elif array is None and abs(strides[-1] or 0) >= LINE:
+            self.add(NEIGHBOUR, 1, runs * (NARROW_GATHER if bits < 32 and self.on_cpu else 1.0), False)
+        elif array is None and abs(strides[-1] or 0) >= FAR_STRIDE:
             self.add(FAR, 1, runs, False)
         elif not private or self.vectors:  # else they are registers
             wide = not self.on_cpu and self.known.is_counted(index[-1:])
-            self.add(ACCESS, 1, runs / WIDE if wide else runs, not any(strides))
+            self.add(ACCESS, 1, runs / WIDE_ACCESS if wide else runs, not any(strides))
 
     def memory(self, stmt: ir.Stmt, runs: float) -> None:
         match stmt:
@@ -151,7 +147,7 @@ class _Count:
             case ir.Store(memory=memory, index=index, value=value):
                 self.access(memory, index, value.type.lanes, runs)
             case ir.Wide(array=array):
-                self.lanes[ACCESS] += array.elements * runs / WIDE
+                self.lanes[ACCESS] += array.elements * runs / WIDE_ACCESS
             case ir.Atomic(op="read", memory=memory, index=index):  # a read of an output: no other thread waits
                 self.access(memory, index, 1, runs)
             case ir.Atomic(memory=memory):
@@ -163,7 +159,7 @@ class _Count:
 def _bits(expr: ir.Expr) -> int:
     """The bits of the widest operand or result of an operation on vectors; a bool is as wide as the others."""
     kinds = {e.type.dtype for e in (expr, *operands(expr))} - {BOOL}
-    return max((dtype.bits for dtype in kinds), default=MASK)
+    return max((dtype.bits for dtype in kinds), default=MASK_BITS)
 
 
 def _kind(expr: ir.Expr) -> str:

@@ -182,7 +182,7 @@ def _check_parts(halos: ProgramHalo, what: Program, op: Op, parts: set[int]) -> 
     if parts & used:
         halos.all_whole(
             f"{operator_label(op.kernel, op.loc)} updates a field that all windows make together, and more depends on it: of a "
-            "pipeline, or of a graph's steps, it would be a stage, but not in turns"
+            "pipeline, or of a graph's steps, it would be a stage, but not in an iteration"
         )
     halos.parts |= parts
 
@@ -276,7 +276,7 @@ def iterate_halo(
             break
     for axis in turn.periodic:
         if any(max(need[axis]) >= turn.grid[axis] for need in needs.values()):
-            turn.whole[axis] = f"{times} turns reach around the axis, of {turn.grid[axis]}: take fewer at once"
+            turn.whole[axis] = f"{times} iterations reach around the axis, of {turn.grid[axis]}: take fewer at once"
     return needs
 
 

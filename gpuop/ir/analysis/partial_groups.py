@@ -19,7 +19,7 @@ from gpuop.ir.visit import expressions, used_by, walk, walk_expr
 
 
 def check_tiles(kernel: Kernel) -> None:
-    """Refuse a kernel whose threads read what surplus threads would have written. Its work-groups must be known.
+    """Refuse a kernel whose threads read what tail threads would have written. Its work-groups must be known.
 
     Raises:
         SemanticError: at the line that reads.
@@ -42,7 +42,7 @@ def _memory(what: object) -> object:
 
 
 def _edges(kernel: Kernel) -> Iterator[tuple[int, ...]]:
-    """Work-groups that have surplus threads: at the beginning and at the end of each axis."""
+    """Work-groups that have tail threads: at the beginning and at the end of each axis."""
     axes = [(kernel.domain.extent(axis), size) for axis, size in zip(AXES, kernel.work_group, strict=False)]
     last = [-(-n // size) - 1 for n, size in axes]
     for group in product(*(sorted({0, end}) for end in last)):

@@ -54,7 +54,7 @@ def refuse(kernel: Kernel) -> str:
     if sum(map(_iterations, _loops(kernel))) < LEAST:
         return "it has no loops over rows"
     if any(_rows(loop) > ROWS for loop in _loops(kernel)):
-        return f"a turn of its loops reads more than {ROWS} rows"
+        return f"an iteration of its loops reads more than {ROWS} rows"
     values = sum(_iterations(loop) * _rows(loop) for loop in _loops(kernel))
     reason = refused_doubles(kernel) or refused_joining(kernel, values / MANY) or obstacle(kernel.body)
     reason = reason or LanePositions(kernel).obstacle() or _refusal(kernel)

@@ -199,7 +199,7 @@ class _Lanes(LaneAnalysis):
                 case ir.Write() if part.lanes > 1 and stmt not in body:
                     return "its threads write side by side, in turns or under conditions"
                 case ir.For() if loop_values(stmt) is None and not (self.open and all(map(self.same, values(stmt)))):
-                    return "the turns of its loops differ between threads"
+                    return "the iterations of its loops differ between threads"
                 case ir.Store(memory=ir.Array(space="private")):
                     pass
                 case ir.Store(index=index) if part.lanes > 1 and (stmt not in body or self.same(index[-1])):
