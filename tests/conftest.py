@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from unittest import mock
 from zlib import crc32
@@ -131,6 +131,14 @@ def pytest_configure(config: pytest.Config) -> None:
     rotation.configure()
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Items are made and kept: there is no garbage among them."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 def pytest_report_header() -> list[str]:
     forms = "all" if nightly.is_nightly() else f"those of the day (GPUOP_TEST_DAY={os.environ[rotation.DAY]})"
     return [f"cases and forms of devices: {forms}", f"random programs: --seed {nightly.first_seed()}"]
@@ -213,12 +221,19 @@ def pytest_unconfigure() -> None:
         shutil.rmtree(os.environ["GPUOP_CACHE"], ignore_errors=True)
 
 
+@cache
+def all_forms() -> tuple[list[str], list[str]]:
+    """The names of devices and interpreters, and of drivers that plan as for a GPU."""
+    drivers = [d.name for d in gp.devices()]
+    as_gpus = [f"{name}{AS_A_GPU}" for name in drivers if name.startswith("opencl")] + [ON_HOST] * bool(COMPILER)
+    return [*reversed(drivers), *INTERPRETERS], as_gpus
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
-        drivers = [d.name for d in gp.devices()]
-        as_gpus = [f"{name}{AS_A_GPU}" for name in drivers if name.startswith("opencl")] + [ON_HOST] * bool(COMPILER)
-        as_gpus = as_gpus if metafunc.module.__name__.startswith(PLANNED) else []
-        metafunc.parametrize("device", [*reversed(drivers), *INTERPRETERS, *as_gpus], indirect=True)
+        names, as_gpus = all_forms()
+        more = as_gpus if metafunc.module.__name__.startswith(PLANNED) else []
+        metafunc.parametrize("device", [*names, *more], indirect=True)
 
 
 @pytest.fixture(autouse=True, scope="module")
