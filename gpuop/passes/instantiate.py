@@ -85,6 +85,11 @@ def own_point(axes: int) -> tuple[Expr, ...]:
     return tuple(Index("global", axis) for axis in GRID_AXES[3 - axes :])
 
 
+def point_at(kernel: Kernel, at: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    """The point of the grid with these coordinates along some axes, and those of the thread along the others."""
+    return tuple(at.get(axis, Index("global", axis)) for axis in kernel.domain.axes)
+
+
 def without_tables(kernel: Kernel) -> Block:
     return tuple(stmt for stmt in kernel.body if not (isinstance(stmt, Declare) and stmt.array.space == "constant"))
 

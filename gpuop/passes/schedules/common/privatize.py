@@ -22,9 +22,8 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Barrier, Declare, Print
 from gpuop.ir.visit import walk
 from gpuop.passes.coarsening_factor import tells_groups
-from gpuop.passes.schedules.common.deferred_updates import computes
 from gpuop.passes.schedules.common.method import Method, Parameters
-from gpuop.passes.schedules.common.private_outputs import updates
+from gpuop.passes.schedules.common.private_outputs import computes, updates
 from gpuop.passes.schedules.common.strips import GroupStrips, ThreadStrips
 
 MOST_BYTES = 1 << 18  # bytes of a copy, which lies on the stack of a thread

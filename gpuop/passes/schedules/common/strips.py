@@ -17,12 +17,11 @@ from gpuop.ir.types import HALF, INT, Shape, Type
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.coarsening_factor import ACCESS, Place, elements, is_own, is_plain, places
 from gpuop.passes.flat_grid import flat
-from gpuop.passes.instantiate import Instance, of_threads
+from gpuop.passes.instantiate import Instance, of_threads, point_at
 from gpuop.passes.loops import counted, counter, numbered
-from gpuop.passes.schedules.common.deferred_updates import DeferredUpdates
 from gpuop.passes.schedules.common.grid_walk import array_of
 from gpuop.passes.schedules.common.lane_positions import LanePositions
-from gpuop.passes.schedules.common.private_outputs import PrivateOutputs
+from gpuop.passes.schedules.common.private_outputs import DeferredUpdates, PrivateOutputs
 
 GROUP = 256  # threads of a work-group on GPUs
 TURN = "turn"
@@ -130,7 +129,7 @@ class GroupStrips(Strips):
             super().points(axes, at, out)
             return
         first = collector(out, hint="first", temporary=False).apply("mul", at["column"], self.lanes)
-        point = tuple({**at, "column": first}[axis] for axis in self.source.domain.axes)
+        point = point_at(self.source, {**at, "column": first})
         arrays = {place: array_of(place, "lanes", self.lanes) for place in self.wide}
         for (field, element), array in arrays.items():
             out += [ir.Declare(array), ir.Wide(field, array, True, point, element)]

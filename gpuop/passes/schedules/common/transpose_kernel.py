@@ -14,7 +14,7 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, UINT, Shape, Type
 from gpuop.ir.visit import blocks, expressions
 from gpuop.passes.coarsening_factor import Place, elements, is_own, places, streams
-from gpuop.passes.instantiate import Instance
+from gpuop.passes.instantiate import Instance, point_at
 from gpuop.passes.loops import numbered
 from gpuop.passes.schedules.common.grid_walk import array_of
 from gpuop.passes.schedules.common.transposed_reads import Axes, involved, is_mirrored, is_own_point, transposed
@@ -261,7 +261,7 @@ class TransposeKernel:
         b = collector(out)
         column = b.apply("mul", piece, count)
         where = {"column": self.at("column", column, out), axis: self.at(axis, row, out)}
-        point = tuple(where.get(each, ir.Index("global", each)) for each in self.source.domain.axes)
+        point = point_at(self.source, where)
         out += map(ir.Declare, (*self.loaded.values(), *self.stored.values()))
         out += [ir.Wide(field, array, True, point, e, self.left) for (field, e), array in self.loaded.items()]
 
@@ -332,15 +332,12 @@ class TransposedPoint(Instance):
                 values.append(b.bind(ir.Load(array, (self.lane,), array.type)))
             else:
                 kind = Type(read.field.type.storage)
-                values.append(b.bind(ir.Read(read.field, kind, self.point(), place[1], "unchecked")))
+                values.append(b.bind(ir.Read(read.field, kind, point_at(self.kernel, self.at), place[1], "unchecked")))
         return values[0] if len(values) == 1 else ir.Pack(tuple(values), read.type)
-
-    def point(self) -> tuple[ir.Expr, ...]:
-        return tuple(self.at.get(axis, ir.Index("global", axis)) for axis in self.transposing.source.domain.axes)
 
     def written(self, write: ir.Write) -> ir.Block:
         if not self.transposing.stored:
-            return (replace(write, value=self.expr(write.value), point=self.point()),)
+            return (replace(write, value=self.expr(write.value), point=point_at(self.kernel, self.at)),)
         arrays = [self.transposing.stored[write.field, e] for e in elements(write.field, write.element)]
         lanes = collector(out := list[ir.Stmt](), write.loc).lanes(self.expr(write.value))
         stores = [ir.Store(array, (self.lane,), v, write.loc) for array, v in zip(arrays, lanes, strict=True)]
@@ -422,11 +419,11 @@ class TransposeWords(TransposeKernel):
         def one(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out)
             for (field, _), array in self.stored.items():
-                there = tuple({axis: at, "column": b.apply("add", column, k)}[a] for a in domain.axes)
+                there = point_at(self.source, {axis: at, "column": b.apply("add", column, k)})
                 out.append(ir.Write(field, b.bind(ir.Load(array, (k,), array.type)), there))
 
         body += self.each_lane(lane)
-        point = tuple({axis: at, "column": column}[a] for a in domain.axes)
+        point = point_at(self.source, {axis: at, "column": column})
         whole = tuple(ir.Wide(field, array, False, point, element) for (field, element), array in self.stored.items())
         test = collector(body)
         inside = test.apply("and", test.apply("ge", column, 0), test.apply("le", column, columns - count))

@@ -16,12 +16,11 @@ from gpuop.ir.extents import extent
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Const, Expr, FieldParam, Ref, Var
 from gpuop.ir.types import INT, Type
+from gpuop.passes.schedules.common.register_windows import MIRRORED, Span
 from gpuop.passes.schedules.cpu.vector_lengths import vector_length
 
 FAR = 1 << 30
-MIRRORED = ("reflect", "symmetric")
 Border = tuple[str, Const | None]
-Span = tuple[int, int]
 
 
 @dataclass

@@ -18,7 +18,6 @@ Span = tuple[int, int]  # the least and the greatest offset, the own point inclu
 Rule = tuple[str, Const | None]  # a border, and its fill value
 NEAREST: Rule = ("clamp", None)
 WRAP: Rule = ("wrap", None)
-MIRRORS = {"reflect", "symmetric"}
 LARGE = 25  # points of a window from which on the input is first copied to local memory
 
 

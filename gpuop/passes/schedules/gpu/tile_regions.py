@@ -11,9 +11,11 @@ from gpuop.ir.analysis.footprints import Surrounding
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Expr, FieldParam, Index
+from gpuop.ir.nodes import Array, Expr, FieldParam
 from gpuop.ir.types import INT, Type
-from gpuop.passes.schedules.gpu.tile_chain import MIRRORS, TileChain, TilePart, loaded
+from gpuop.passes.instantiate import point_at
+from gpuop.passes.schedules.common.register_windows import MIRRORED
+from gpuop.passes.schedules.gpu.tile_chain import TileChain, TilePart, loaded
 
 Span = tuple[int, int]  # numbers of points before and behind the tile
 THREADS = 256  # of a work-group
@@ -111,7 +113,7 @@ class Tiles:
 
     def _region(self, part: TilePart, needed: list[Halo], computed: list[Halo], aligned: bool) -> Region:
         need, covered = (reduce(Halo.joined, halos, Halo()) for halos in (needed, computed))
-        if part.rule is not None and part.rule[0] in MIRRORS:
+        if part.rule is not None and part.rule[0] in MIRRORED:
             need = need.mirrored
         covered = covered.joined(need)
         rows, columns = self.strip(part)
@@ -277,7 +279,7 @@ class Frame:
         test = inside(b, coordinate) if border == "fill" else None
         tests += [] if test is None else [test]
         at = place(b, coordinate, border)
-        mirrored = border in MIRRORS and (before or behind)
+        mirrored = border in MIRRORED and (before or behind)
         return place(b, Coordinate(at, constant(n, INT), n, -1, n), "clamp") if mirrored else at  # shows its range
 
     def last(self, region: Region, axis: str) -> int:
@@ -287,4 +289,4 @@ class Frame:
 
     def point(self, at: Coordinates) -> tuple[Expr, ...]:
         """The coordinates of a point of the grid."""
-        return tuple(at.get(axis, Index("global", axis)) for axis in self.source.domain.axes)
+        return point_at(self.source, at)
