@@ -19,11 +19,11 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Array, FieldParam, Read
 from gpuop.ir.visit import operands, values, walk, written_by
 from gpuop.passes.assertions import failed, thread_of
-from gpuop.runtime.reference.array_memory import ArrayMemory, Lanes, Mask, Values
+from gpuop.runtime.reference.array_memory import Lanes, Mask, Values
 from gpuop.runtime.reference.diagnostics import Diagnostics
 from gpuop.runtime.reference.interpreter import Threads
 from gpuop.runtime.reference.positions import Positions, chunks
-from gpuop.runtime.reference.races import History, LocalHistory, MemoryAccess, Race, UnorderedOutput
+from gpuop.runtime.reference.races import History, LocalHistory, OrderedMemory, Race, UnorderedOutput
 from gpuop.runtime.reference.wraparound import is_masked, may_wrap, wraps
 
 Codes = NDArray[Any]  # for each thread the code of a fault, or 0
@@ -31,7 +31,7 @@ FINE = np.zeros((), np.int32)
 Outputs = dict[FieldParam, History]
 
 
-class CheckedMemory(ArrayMemory):
+class CheckedMemory(OrderedMemory):
     """The memory of some threads, which raises a SemanticError for the first thread that misuses it.
 
     Args:
@@ -39,17 +39,8 @@ class CheckedMemory(ArrayMemory):
     """
 
     def __init__(self, where: Positions, fields: dict[FieldParam, Values], outputs: Outputs, say: Diagnostics) -> None:
-        super().__init__(where, fields, say.kernel, lowered=False)
-        self.outputs, self.say = outputs, say
-        self.threads = say.kernel.launched.threads
-        self.number = where.number
-        self.phases = {fence: np.zeros(where.groups, np.int64) for fence in ("local", "global")}
-        self.histories: dict[Array, LocalHistory] = {}
-
-    def first(self, mask: Mask) -> int:
-        """Return the first of some threads, in the order of the grid."""
-        threads = np.flatnonzero(mask)
-        return int(threads[np.argmin(self.number[threads])])
+        super().__init__(where, fields, say.kernel, False, where.number, outputs)
+        self.say = say
 
     def outside(self, index: Values, n: int, active: Mask) -> int | None:
         """Return the first thread whose index is not in 0 … n - 1, if there is one."""
@@ -81,7 +72,7 @@ class CheckedMemory(ArrayMemory):
             return
         for k, value in enumerate(values):
             cells, keep = self.flat(field, point, np.asarray(k) if element is None else element, active)
-            access = self.access(cells, keep, "global")
+            access = self.access(field, cells, keep, self.say.line)
             self.check(field, history.put(access, [self.fields[field].reshape(-1)], [self.all(value)[keep]]))
 
     # --- arrays -------------------------------------------------------------------------------------------------
@@ -89,7 +80,7 @@ class CheckedMemory(ArrayMemory):
     def declare(self, array: Array) -> None:
         super().declare(array)
         if array.space == "local":
-            self.histories[array] = LocalHistory(array.elements * self.where.groups, self.threads)
+            self.histories[array] = LocalHistory(array.elements * self.where.groups, self.say.kernel.launched.threads)
 
     def cells(self, array: Array, index: Lanes, active: Mask, does: str) -> Values:
         """Return the cell of each thread's element in the memory of all groups; a read of local memory needs a written one."""
@@ -110,7 +101,7 @@ class CheckedMemory(ArrayMemory):
         assert isinstance(memory, Array)
         cells = self.cells(memory, index, active, "reads")
         if memory in self.histories:
-            self.check(memory, self.histories[memory].read(self.access(cells, active, "local")))
+            self.check(memory, self.histories[memory].read(self.access(memory, cells, active, self.say.line)))
         return super().load(memory, index, active)
 
     def store(self, memory: Array | FieldParam, index: Lanes, values: Lanes, active: Mask) -> None:
@@ -120,46 +111,33 @@ class CheckedMemory(ArrayMemory):
             super().store(memory, index, values, active)
             return
         lanes = [lane.reshape(-1) for lane in self.arrays[memory]]
-        access = self.access(cells, active, "local")
+        access = self.access(memory, cells, active, self.say.line)
         self.check(memory, self.histories[memory].put(access, lanes, [self.all(v)[active] for v in values]))
 
     def atomic(self, stmt: ir.Atomic, index: Lanes, element: Values | None, args: Lanes, active: Mask) -> Values:
         memory = stmt.memory
         if isinstance(memory, FieldParam):
             cells, keep = self.flat(memory, index, element, active)
-            history, access = self.outputs[memory], self.access(cells, keep, "global")
+            history, access = self.outputs[memory], self.access(memory, cells, keep, self.say.line)
             self.check(memory, history.read(access) if stmt.op == "read" else history.update(access))
         else:
             cells = self.cells(memory, index, active, "updates")
             if memory in self.histories:
-                self.check(memory, self.histories[memory].update(self.access(cells, active, "local")))
+                self.check(memory, self.histories[memory].update(self.access(memory, cells, active, self.say.line)))
         return super().atomic(stmt, index, element, args, active)
 
     # --- order --------------------------------------------------------------------------------------------------
 
     def barrier(self, fence: str, active: Mask) -> None:
-        """Record a barrier; a local fence orders local memory only."""
-        member, groups = self.where.member, self.where.groups
-        came = np.bincount(member[active], minlength=groups)
-        torn = (came > 0) & (came < np.bincount(member, minlength=groups))
-        if torn.any():
-            group = member == np.argmax(torn)
-            here, missing = self.first(group & active), self.first(group & ~active)
-            self.say.torn(fence, int(self.number[here]), int(self.number[missing]))
-        for shared in {"local", fence}:
-            self.phases[shared][came > 0] += 1
-        for history in self.histories.values():
-            history.pass_barrier(came > 0)
-
-    def access(self, cells: Values, keep: Mask, fence: str) -> MemoryAccess:
-        member = self.where.member[keep]
-        phase = self.phases[fence][member]
-        return MemoryAccess(cells[keep], self.number[keep], self.where.first + member, phase, self.say.line)
+        torn = self.torn(self.where.member, active)
+        if torn is not None:
+            here, missing = (int(self.number[at]) for at in torn)
+            self.say.torn(fence, here, missing)
+        self.pass_barrier(fence, active)
 
     def check(self, memory: Array | FieldParam, race: Race | None) -> None:
         if race is not None:
-            groups = self.where.groups if isinstance(memory, Array) else 1
-            self.say.race(race, memory, race.cell // groups)
+            self.say.race(race, memory, self.element_of(memory, race.cell))
 
 
 def run_checked(kernel: Kernel, fields: dict[ir.FieldParam, NDArray[Any]]) -> None:

@@ -9,15 +9,15 @@ import numpy as np
 
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, Atomic, FieldParam, Wide
-from gpuop.runtime.reference.array_memory import ArrayMemory, Lanes, Mask, Values
+from gpuop.runtime.reference.array_memory import Lanes, Mask, Values
 from gpuop.runtime.reference.gpu_reports import GpuReports, Memory
 from gpuop.runtime.reference.positions import Positions
-from gpuop.runtime.reference.races import History, LocalHistory, MemoryAccess, Race
+from gpuop.runtime.reference.races import History, LocalHistory, MemoryAccess, OrderedMemory, Race
 
 UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes: an index below 0 becomes a large number
 
 
-class GpuMemory(ArrayMemory):
+class GpuMemory(OrderedMemory):
     """The memory of some work-groups.
 
     Args:
@@ -32,22 +32,13 @@ class GpuMemory(ArrayMemory):
         kernel: Kernel,
         report: GpuReports,
     ) -> None:
-        super().__init__(where, fields, kernel, lowered=True)
-        self.report, self.outputs = report, outputs
-        self.flats = {field: planes.reshape(-1) for field, planes in fields.items()}
         self.size = kernel.work_group.points
-        self.thread = np.arange(self.count) + where.first * self.size
-        self.threads = self.count + where.first * self.size  # above the number of any of them
-        self.phases = {fence: np.zeros(where.groups, np.int64) for fence in ("local", "global")}
-        self.phase = {fence: np.zeros(self.count, np.int64) for fence in self.phases}
-        self.shared: dict[Array, LocalHistory] = {}
+        number = np.arange(where.count) + where.first * self.size
+        super().__init__(where, fields, kernel, True, number, outputs)
+        self.report = report
+        self.flats = {field: planes.reshape(-1) for field, planes in fields.items()}
         self.poison: dict[Array, Values] = {}  # for each element the code of its unwritten origin, or 0
         self.origins: list[Array] = []  # local arrays, by the numbers in these codes
-
-    def first(self, bad: Mask) -> tuple[int, str]:
-        """Return the first of some threads, and its name in messages."""
-        at = int(np.argmax(bad))
-        return at, self.report.thread(self.where, at)
 
     def outside(self, index: Values, n: int, active: Mask) -> Mask | None:
         """Return the threads whose index is not in 0 … n - 1; None if there are none."""
@@ -62,7 +53,7 @@ class GpuMemory(ArrayMemory):
         size = self.flats[field].size
         bad = self.outside(place, size, active)
         if bad is not None:
-            at, thread = self.first(bad)
+            at, thread = self.first_named(bad)
             self.report.outside(does, field, int(self.all(place)[at]), size, thread)
 
     # --- fields -------------------------------------------------------------------------------------------------
@@ -72,9 +63,9 @@ class GpuMemory(ArrayMemory):
             return super().load(memory, index, active)
         cells = self.cells("reads", memory, index, active)
         (lane,) = self.arrays[memory]
-        if memory in self.shared:
-            now = self.touch(memory, cells, active)
-            self.report_race(self.shared[memory].read(now), memory)
+        if memory in self.histories:
+            now = self.access(memory, cells, active)
+            self.report_race(self.histories[memory].read(now), memory)
         return [np.asarray(lane.reshape(-1).take(cells, mode="clip"))]
 
     def loaded(self, field: FieldParam, place: Values, active: Mask) -> Values:
@@ -93,7 +84,7 @@ class GpuMemory(ArrayMemory):
             place = index if len(values) == 1 else [*index[:-1], np.asarray(index[-1] + k)]
             cells = self.cells("writes", memory, place, active)
             (lane,) = self.arrays[memory]
-            self.put(self.shared.get(memory), memory, lane.reshape(-1), cells, value, active)
+            self.put(self.histories.get(memory), memory, lane.reshape(-1), cells, value, active)
 
     def stored(self, field: FieldParam, place: Values, value: Values, active: Mask) -> None:
         self.check("writes", field, place, active)
@@ -101,14 +92,9 @@ class GpuMemory(ArrayMemory):
 
     # --- threads ------------------------------------------------------------------------------------------------
 
-    def touch(self, memory: Memory, cells: Values, active: Mask) -> MemoryAccess:
-        phase = self.phase["local" if isinstance(memory, Array) else "global"]
-        group = self.where.first + self.where.member
-        return MemoryAccess(cells.astype(np.int64), self.thread, group, phase, 0).only(active)
-
     def read_by(self, history: History, field: FieldParam, cells: Values, active: Mask) -> None:
         """Check that elements of an output that active threads read are written, in a defined order."""
-        now = self.touch(field, cells, active)
+        now = self.access(field, cells, active)
         self.report_unwritten(history, field, now)
         self.report_race(history.read(now), field)
 
@@ -126,40 +112,31 @@ class GpuMemory(ArrayMemory):
         if history is None:
             flat[cells[active]] = new
             return
-        self.report_race(history.put(self.touch(memory, cells, active), [flat], [new]), memory)
+        self.report_race(history.put(self.access(memory, cells, active), [flat], [new]), memory)
 
     def report_race(self, race: Race | None, memory: Memory) -> None:
         if race is not None:
             here, other = self.named(race.thread), self.named(race.other)
-            self.report.race(race.does, race.did, memory, self.place_in(memory, race.cell), here, other)
-
-    def place_in(self, memory: Memory, cell: int) -> int:
-        return int(cell) // (self.where.groups if isinstance(memory, Array) else 1)
+            self.report.race(race.does, race.did, memory, self.element_of(memory, race.cell), here, other)
 
     def named(self, thread: int) -> str:
         """Return the name of a thread, from its number in the launch."""
         return self.report.numbered(int(thread))
 
+    def first_named(self, bad: Mask) -> tuple[int, str]:
+        """Return the first of some threads, and its name in messages."""
+        at = self.first(bad)
+        return at, self.named(self.number[at])
+
     def barrier(self, fence: str, active: Mask) -> None:
-        """Record a barrier; a local fence orders local memory only."""
-        member, groups = self.where.member, self.where.groups
-        self.report_torn("a barrier", member, active)
-        came = np.ones(groups, np.bool_) if active.all() else np.bincount(member[active], minlength=groups) > 0
-        for shared in {"local", fence}:
-            self.phases[shared][came] += 1
-            self.phase[shared] = self.phases[shared].take(member)
-        for history in self.shared.values():
-            history.pass_barrier(came)
+        self.report_torn("a barrier", self.where.member, active)
+        self.pass_barrier(fence, active)
 
     def report_torn(self, what: str, member: Values, active: Mask) -> None:
         """Check that all threads of a group (or a part of it) reach this statement together, or none."""
-        if active.all():
-            return
-        came, all_ = (np.bincount(member[mask], minlength=int(member[-1]) + 1) for mask in (active, active | True))
-        torn = (came > 0) & (came < all_)
-        if torn.any():
-            one = member == np.argmax(torn)
-            here, missing = (self.first(one & mask)[1] for mask in (active, ~active))
+        torn = self.torn(member, active)
+        if torn is not None:
+            here, missing = (self.named(self.number[at]) for at in torn)
             self.report.torn(what, here, missing)
 
     # --- arrays -------------------------------------------------------------------------------------------------
@@ -168,7 +145,7 @@ class GpuMemory(ArrayMemory):
         super().declare(array)
         if array.space == "local":
             cells = array.elements * self.where.groups
-            self.shared[array] = LocalHistory(cells, self.threads, initial=True)
+            self.histories[array] = LocalHistory(cells, self.count + self.where.first * self.size, initial=True)
             first = sum(each.elements for each in self.origins) * self.where.groups
             self.poison[array] = np.arange(first + 1, first + cells + 1).reshape(array.elements, -1)
             self.origins.append(array)
@@ -190,7 +167,7 @@ class GpuMemory(ArrayMemory):
         for axis, (i, n) in enumerate(zip(index, array.extents, strict=True)):
             bad = self.outside(i, n, active)
             if bad is not None:
-                at, thread = self.first(bad)
+                at, thread = self.first_named(bad)
                 self.report.outside_axis(does, array, [int(self.all(j)[at]) for j in index], axis, thread)
             place = place * n + i
         if array.space == "constant":
@@ -204,7 +181,7 @@ class GpuMemory(ArrayMemory):
         _, count = self.width(field, stmt.array)
         bad = active & self.unaligned(field, offset, count)
         if bad.any():
-            at, thread = self.first(bad)
+            at, thread = self.first_named(bad)
             self.report.misaligned(does, field, int(offset[at]), count, thread)
         self.check(does, field, offset, active)
         self.check(does, field, offset + (count - 1), active)
@@ -216,13 +193,13 @@ class GpuMemory(ArrayMemory):
             self.check("changes", memory, index[0], active)
             cells, history = self.all(index[0]), self.outputs.get(memory)
         else:
-            cells, history = self.cells("changes", memory, index, active), self.shared.get(memory)
+            cells, history = self.cells("changes", memory, index, active), self.histories.get(memory)
         if history is not None:
-            now = self.touch(memory, cells, active)
+            now = self.access(memory, cells, active)
             if isinstance(memory, FieldParam):
                 self.report_unwritten(history, memory, now)
             elif (bad := self.poison[memory].reshape(-1)[now.cell] > 0).any():
                 at = int(np.argmax(bad))
-                self.report.unwritten(memory, self.place_in(memory, now.cell[at]), self.named(now.thread[at]))
+                self.report.unwritten(memory, self.element_of(memory, now.cell[at]), self.named(now.thread[at]))
             self.report_race(history.update(now), memory)
         return super().atomic(stmt, index, element, args, active)

@@ -8,14 +8,13 @@ import numpy as np
 
 from gpuop.base.errors import DeviceError, Loc, located
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import GRID_AXES, Array, FieldParam
-from gpuop.runtime.reference.positions import Positions
+from gpuop.ir.nodes import Array, FieldParam
 
 Memory = Array | FieldParam
 
 
 class GpuReports:
-    """The messages of a launch. Every method but `thread` raises a DeviceError at the user's line, if there is one.
+    """The messages of a launch. Every method but `numbered` raises a DeviceError at the user's line, if there is one.
 
     Attributes:
         loc: the line of the current statement.
@@ -41,13 +40,6 @@ class GpuReports:
         return (
             f"thread (layer {layer}, row {line}, column {at}) of work-group (layer {deep}, row {row}, column {column})"
         )
-
-    def thread(self, where: Positions, at: int) -> str:
-        """Return the name of a thread, from its position in its work-group and the group's position."""
-        own, group = (
-            ", ".join(f"{axis} {int(place[axis][at])}" for axis in GRID_AXES) for place in (where.local, where.group)
-        )
-        return f"thread ({own}) of work-group ({group})"
 
     def outside(self, does: str, memory: Memory, place: int, extent: int, thread: str) -> NoReturn:
         self.fail(

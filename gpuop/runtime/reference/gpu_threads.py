@@ -196,7 +196,7 @@ class GpuThreads(Threads):
     def report(self, codes: Codes) -> None:
         bad = self.active & (codes > 0)
         if bad.any():
-            at, thread = self.memory.first(bad)
+            at, thread = self.memory.first_named(bad)
             self.memory.report.unwritten(*self.memory.origin(int(codes[at])), thread)
 
     def code(self, expr: ir.Expr) -> Codes:

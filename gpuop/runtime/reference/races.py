@@ -15,6 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.ir.kernel import Kernel
+from gpuop.ir.nodes import Array, FieldParam
+from gpuop.runtime.reference.array_memory import ArrayMemory
+from gpuop.runtime.reference.positions import Positions
+
 Ints = NDArray[Any]
 Mask = NDArray[np.bool_]
 
@@ -220,6 +225,60 @@ class LocalHistory(History):
 
     def _pairs(self, access: MemoryAccess) -> Ints:
         return np.asarray(access.cell * self.threads + access.thread)
+
+
+class OrderedMemory(ArrayMemory):
+    """Memory that records which threads access it, and the barriers between them.
+
+    Args:
+        number: the number of each thread in the launch.
+        outputs: the histories of fields that the launch writes.
+    """
+
+    def __init__(
+        self,
+        where: Positions,
+        fields: dict[FieldParam, Ints],
+        kernel: Kernel,
+        lowered: bool,
+        number: Ints,
+        outputs: dict[FieldParam, History],
+    ) -> None:
+        super().__init__(where, fields, kernel, lowered)
+        self.number, self.outputs = number, outputs
+        self.phases = {fence: np.zeros(where.groups, np.int64) for fence in ("local", "global")}
+        self.histories: dict[Array, LocalHistory] = {}
+
+    def access(self, memory: Array | FieldParam, cells: Ints, keep: Mask, line: int = 0) -> MemoryAccess:
+        member = self.where.member[keep]
+        phase = self.phases["local" if isinstance(memory, Array) else "global"][member]
+        return MemoryAccess(cells[keep].astype(np.int64), self.number[keep], self.where.first + member, phase, line)
+
+    def element_of(self, memory: Array | FieldParam, cell: int) -> int:
+        """Return the number of an element in its field or array, from that of its cell in the memory of all groups."""
+        return int(cell) // (self.where.groups if isinstance(memory, Array) else 1)
+
+    def first(self, mask: Mask) -> int:
+        """Return the first of some threads, in the order of their numbers."""
+        threads = np.flatnonzero(mask)
+        return int(threads[np.argmin(self.number[threads])])
+
+    def torn(self, member: Ints, active: Mask) -> tuple[int, int] | None:
+        """Return the first thread that reaches a statement in a group that does so in part, and the first that does not."""
+        if active.all():
+            return None
+        came, all_ = (np.bincount(member[mask], minlength=int(member.max()) + 1) for mask in (active, active | True))
+        torn = (came > 0) & (came < all_)
+        group = member == np.argmax(torn)
+        return (self.first(group & active), self.first(group & ~active)) if torn.any() else None
+
+    def pass_barrier(self, fence: str, active: Mask) -> None:
+        """Record a barrier; a local fence orders local memory only."""
+        came = np.bincount(self.where.member[active], minlength=self.where.groups) > 0
+        for shared in {"local", fence}:
+            self.phases[shared][came] += 1
+        for history in self.histories.values():
+            history.pass_barrier(came)
 
 
 def _differ(a: Sequence[Ints], b: Sequence[Ints]) -> Mask:
