@@ -29,10 +29,8 @@ from gpuop.passes.lowering_cache import cached_on_disk
 from gpuop.passes.pipeline import lower, lowering, unscheduled
 
 LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide otherwise for smaller ones
-PARTS = (
-    1,
-    2,
-)  # of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that
+# of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that
+PARTS = (1, 2)
 KEPT = 256
 NOWHERE = Domain(Shape())
 
@@ -82,16 +80,12 @@ class _OpenRange:
     lowered: Kernel | None = None
 
 
-def _written(open_range: _OpenRange) -> list[Any]:
-    return [open_range.least, open_range.most, open_range.per_thread]
-
-
 def _read(facts: list[Any]) -> _OpenRange:
     least, most, per_thread = facts
     return _OpenRange(tuple(least), tuple(most), None if per_thread is None else Shape(per_thread))
 
 
-RANGES = DiskMemo("range", _written, _read)
+RANGES = DiskMemo("range", lambda open_range: [open_range.least, open_range.most, open_range.per_thread], _read)
 _ranges: BoundedCache[object, _OpenRange] = BoundedCache(KEPT)
 
 
@@ -110,9 +104,7 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     large = streamed and target.vector_length > 1 and all(map(is_large, kernel.written))
     extents, reason = extents_of(kernel), ""
     values = tuple(extents.values.values())
-    has_buffers = (
-        kernel.intermediates and target.vector_length > 1
-    )  # which no thread computes anew wherever it reads them
+    has_buffers = kernel.intermediates and target.vector_length > 1  # no thread computes them anew wherever it reads
     for pin in (None,) if has_buffers else (None, Pin(schedules.PLAIN)):
         open_ = replace(kernel, pin=pin, large=large)
         greatest = resized(open_, extents, _most(extents))
@@ -123,9 +115,9 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
         elif outside := _outside(open_range, values):
             reason = outside
         else:
-            ends = open_range.least, open_range.most
+            lowered = open_range.kernel, open_range.lowered
             return Opened(
-                key, open_range.kernel, open_range.lowered, values, kernel.domain, open_range.per_thread, *ends
+                key, *lowered, values, kernel.domain, open_range.per_thread, open_range.least, open_range.most
             )
     return Opened(reason=reason)
 

@@ -10,15 +10,8 @@ from gpuop.ir.nodes import Apply, Cast, Expr
 from gpuop.ir.types import FLOAT, HALF, INT, SHORT, Type
 from gpuop.passes.rewrite import rewrite_bindings
 
-EXACT = {
-    "choose",
-    "neg",
-    "fabs",
-    "fmax",
-    "fmin",
-    "copysign",
-    "nan",
-}  # operations whose results on halves are halves: no rounding is needed
+# operations whose results on halves are halves: no rounding is needed
+EXACT = {"choose", "neg", "fabs", "fmax", "fmin", "copysign", "nan"}
 
 
 def half_as_float(kernel: Kernel) -> Kernel:

@@ -15,7 +15,6 @@ from gpuop.ir.nodes import Apply, Array, Block, Declare, FieldParam, For, Let, L
 from gpuop.ir.ops import OPS
 from gpuop.ir.visit import (
     Copier,
-    blocks,
     bound,
     changed,
     effects,
@@ -24,7 +23,6 @@ from gpuop.ir.visit import (
     loop_values,
     map_blocks,
     walk,
-    walk_expr,
     written_by,
 )
 from gpuop.passes.coarsening_factor import MOST_HELD
@@ -42,29 +40,25 @@ def load_ahead(kernel: Kernel) -> Kernel:
 def _block(block: Block) -> Block:
     out: list[Stmt] = []
     for stmt in block:
-        inner = map_blocks(stmt, _block) if blocks(stmt) else stmt
+        inner = map_blocks(stmt, _block)
         out += _in_two(inner) if isinstance(inner, For) and _waits(inner) else (inner,)
     return tuple(out)
 
 
 def _waits(loop: For) -> bool:
-    """Whether the iterations of an unrolled loop branch, and none writes memory that another one loads."""
+    """Return whether the iterations of an unrolled loop branch, and none writes memory that another one loads."""
     iterations = loop_values(loop)
     if (
         iterations is None
-        or iterations.step != 1
-        or iterations.start != 0
-        or loop.unroll != len(iterations)
+        or iterations != range(len(iterations))
         or len(iterations) == 1
+        or loop.unroll != len(iterations)
     ):
         return False
     stores = any(isinstance(written_by(stmt), FieldParam) for stmt in walk(loop.body))
-    return not stores and not effects(loop.body) and not any(leaving(loop.body)) and _branches(loop.body)
-
-
-def _branches(block: Block) -> bool:
-    operations = (e for e in expressions(block) if isinstance(e, Apply) and e.type.kind == "f")
-    return any(e.op in BRANCHING or OPS[e.op].ulp for e in operations)
+    operations = (e for e in expressions(loop.body) if isinstance(e, Apply) and e.type.kind == "f")
+    branches = any(e.op in BRANCHING or OPS[e.op].ulp for e in operations)
+    return not stores and not effects(loop.body) and not any(leaving(loop.body)) and branches
 
 
 def _in_two(loop: For) -> Block:
@@ -81,17 +75,13 @@ def _in_two(loop: For) -> Block:
     for var, array in arrays.items():
         value = collector(first).bind(Apply("loaded", (copier.expr(Ref(var)),), var.type))
         first.append(Store(array, (Ref(counter),), value))
+    values = {var: Load(array, (Ref(loop.var),), var.type) for var, array in arrays.items()}
     body = (
-        replace(stmt, value=Load(arrays[stmt.var], (Ref(loop.var),), stmt.var.type))
-        if isinstance(stmt, Let) and stmt.var in arrays
-        else stmt
+        replace(stmt, value=values[stmt.var]) if isinstance(stmt, Let) and stmt.var in values else stmt
         for stmt in loop.body
     )
-    return (
-        *map(Declare, arrays.values()),
-        replace(loop, var=counter, body=tuple(first)),
-        replace(loop, body=tuple(body)),
-    )
+    loads_first = replace(loop, var=counter, body=tuple(first))
+    return (*map(Declare, arrays.values()), loads_first, replace(loop, body=tuple(body)))
 
 
 def _loads(loop: For) -> tuple[Block, list[Let]]:
@@ -102,7 +92,7 @@ def _loads(loop: For) -> tuple[Block, list[Let]]:
     for stmt in loop.body:
         if not isinstance(stmt, Let) or stmt.var.mutable or stmt.var in changed(loop.body):
             continue
-        parts = list(walk_expr(stmt.value))
+        parts = list(expressions((stmt,)))
         if any(isinstance(e, Load) and isinstance(e.memory, Array) and e.memory.written for e in parts):
             continue
         needed_vars = {e.var for e in parts if isinstance(e, Ref) and e.var in varying}

@@ -26,9 +26,8 @@ class _Joining:
 
     def block(self, block: ir.Block) -> ir.Block:
         out: list[ir.Stmt] = []
-        kinds: dict[
-            Alike, list[tuple[ir.For, set[tuple[ir.FieldParam, object]]]]
-        ] = {}  # the loops of a kind, with what they read
+        # the loops of a kind, with what they read
+        kinds: dict[Alike, list[tuple[ir.For, set[tuple[ir.FieldParam, object]]]]] = {}
         for stmt in block:
             points = {(points.field, place) for points, place, _ in self.places.reads((stmt,))}
             alike = _alike(stmt)

@@ -24,16 +24,8 @@ from gpuop.passes.saturation_bounds import ceilings
 from gpuop.passes.schedules import PLAIN
 
 NARROW = (UCHAR, CHAR, USHORT, SHORT)  # narrowest first
-EXACT = {
-    "add",
-    "sub",
-    "mul",
-    "and",
-    "or",
-    "xor",
-    "min",
-    "max",
-}  # operations that are exact on operands of the type of the result
+# operations that are exact on operands of the type of the result
+EXACT = {"add", "sub", "mul", "and", "or", "xor", "min", "max"}
 MULTIPLIED = 16  # bits: vectors have no products of bytes
 
 

@@ -20,9 +20,8 @@ from gpuop.ir.types import DOUBLE, FLOAT, HALF, INT, LONG, Type
 from gpuop.ir.visit import walk
 from gpuop.passes.rewrite import rewrite_bindings
 
-COMPUTED = (
-    32  # bits of what C computes with; nothing makes a wrong sign of the complements of narrower unsigned integers
-)
+# bits of what C computes with; nothing makes a wrong sign of the complements of narrower unsigned integers
+COMPUTED = 32
 
 
 def hide_negations(kernel: Kernel) -> Kernel:

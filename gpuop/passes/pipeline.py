@@ -70,9 +70,8 @@ PIPELINE: Steps = (
 )
 
 
-_outside: BoundedCache[tuple[Kernel, Lowering], str] = BoundedCache(
-    256
-)  # reasons why schedules are dropped; empty where kept
+# reasons why schedules are dropped; empty where kept
+_outside: BoundedCache[tuple[Kernel, Lowering], str] = BoundedCache(256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +173,8 @@ def _run(steps: Iterable[tuple[Pass, Form]], kernel: Kernel) -> Iterator[AfterPa
     for step, form in steps:
         kernel = step(kernel)
         is_checked = config.verify or config.debug or (step, form) in (PIPELINE[0], PIPELINE[-1])
-        if is_checked and verified != (
-            verified := verifiable(kernel, form)
-        ):  # most passes leave most kernels as they are
+        # most passes leave most kernels as they are
+        if is_checked and verified != (verified := verifiable(kernel, form)):
             verify(kernel, form, step.__name__)
         yield AfterPass(step.__name__, form, kernel)
 

@@ -13,14 +13,8 @@ from gpuop.ir.ops import MIRRORED
 from gpuop.ir.visit import expressions, walk
 from gpuop.passes.ranges import Ranges, fits
 
-ALIKE_FROM = {
-    "lt": 0,
-    "ge": 0,
-    "le": 1,
-    "gt": 1,
-    "eq": 1,
-    "ne": 1,
-}  # distance of the bound from the number of the comparison
+# distance of the bound from the number of the comparison
+ALIKE_FROM = {"lt": 0, "ge": 0, "le": 1, "gt": 1, "eq": 1, "ne": 1}
 
 
 def ceilings(kernel: Kernel) -> dict[Var, int]:
@@ -30,9 +24,7 @@ def ceilings(kernel: Kernel) -> dict[Var, int]:
     """
     lets = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Let)]
     sums = _sums(kernel)
-    unread = Counter(
-        e.var for e in expressions(kernel.body) if isinstance(e, Ref)
-    )  # readers that have not been seen yet
+    unread = Counter(e.var for e in expressions(kernel.body) if isinstance(e, Ref))  # readers that come later
     bounds: dict[Var, int] = {}
     for stmt in reversed(lets):
         atoms, ceiling = _asked(stmt.value)

@@ -22,9 +22,8 @@ class Predication(RegionGuard):
     def __init__(self, kernel: Kernel, test: ir.Expr) -> None:
         super().__init__(test, uses_of(kernel.body))
         self.for_all: set[int] = set()  # ids of the conditions and loops that all threads run, tail threads too
-        self.needed: set[ir.Var | ir.Array] = (
-            set()
-        )  # variables and arrays that decide about barriers: tail threads compute them too
+        # variables and arrays that decide about barriers: tail threads compute them too
+        self.needed: set[ir.Var | ir.Array] = set()
         size = -1
         while size != len(self.for_all) + len(self.needed):
             size = len(self.for_all) + len(self.needed)
