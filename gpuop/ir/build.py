@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -103,6 +103,14 @@ class Builder:
             a if a.type is t else self.cast(a, t, saturate=False) for a, t in zip(operands, wanted, strict=True)
         ]
         return self.bind(Apply(op, tuple(converted), result))
+
+    def all_of(self, tests: Iterable[Expr | None]) -> Expr | None:
+        """The conjunction of the tests that are not None, each bound before the next one is made; None without any."""
+        result: Expr | None = None
+        for test in tests:
+            if test is not None:
+                result = test if result is None else self.apply("and", result, test)
+        return result
 
     def literals(self, alone: Sequence[int], args: Sequence[Expr | Number]) -> list[Expr]:
         """Numbers among operands take the type of the others, those at positions `alone` only of one another."""

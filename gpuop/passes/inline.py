@@ -75,10 +75,8 @@ class _Inlining(Copier):
         value = site.value
         assert value is not None
         if read.border == "fill" and point is not None and read.fill is not None:
-            tests = [t for t in (inside(b, c) for c in site.coordinates) if t is not None]
-            for test in tests[1:]:
-                tests[0] = b.apply("and", tests[0], test)
-            value = b.apply("choose", tests[0], value, read.fill) if tests else value
+            test = b.all_of([inside(b, c) for c in site.coordinates])
+            value = value if test is None else b.apply("choose", test, value, read.fill)
         if isinstance(read.element, Const) and value.type.lanes > 1:
             value = b.lane(value, int(read.element.value))
         return value

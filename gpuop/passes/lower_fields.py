@@ -8,15 +8,16 @@ from dataclasses import replace
 
 from gpuop.base.errors import Loc
 from gpuop.ir import nodes as ir
-from gpuop.ir.borders import inside, place
+from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target_expressions import TargetConst
-from gpuop.ir.types import INT, Type
+from gpuop.ir.types import INT, LONG, Type
 from gpuop.ir.visit import map_values, operands
-from gpuop.passes.addresses import Addresses
+from gpuop.passes.ranges import Ranges
 
 COMPONENTS = "xyzw"
+EXTENTS = {"layer": "layers", "row": "rows", "column": "columns"}
 
 
 def lower_fields(kernel: Kernel) -> Kernel:
@@ -240,7 +241,7 @@ class _Lowering:
             border = "clamp" if read.point is None else read.border
             point = self.at.offset(field, [place(self.b, c, border) for c in coordinates])
             offsets = [self.at.plane(field, point, plane, clamped=True) for plane in planes]
-            outside = self.at.all_of([inside(self.b, c) for c in coordinates]) if border == "fill" else None
+            outside = self.b.all_of([inside(self.b, c) for c in coordinates]) if border == "fill" else None
         loads = [self.bind(ir.Load(field, (offset,), kind)) for offset in offsets]
         if outside is None:
             return loads
@@ -265,3 +266,84 @@ class _Lowering:
             ir.Store(field, (offset,), value, self.loc) for offset, value in zip(offsets, lanes, strict=True)
         )
         self.out += stores if test is None else (ir.If(test, stores, (), self.loc),)
+
+
+class Addresses:
+    """Builds the arithmetic of addresses; operands are scalars.
+
+    Attributes:
+        ranges: the ranges of variables; bindings must be added in order.
+    """
+
+    def __init__(self, kernel: Kernel, b: Builder) -> None:
+        self.kernel = kernel
+        self.b = b
+        self.ranges = Ranges(kernel)
+
+    def planes(self, field: ir.FieldParam, element: ir.Expr | None) -> list[ir.Expr]:
+        return [element] if element is not None else [constant(k, INT) for k in range(field.type.planes)]
+
+    def target(
+        self, field: ir.FieldParam, point: tuple[ir.Expr, ...] | None, element: ir.Expr | None
+    ) -> tuple[ir.Expr | None, list[ir.Expr]]:
+        """The target of a write: a test that it lies inside of the field (None: always), and an offset for each plane."""
+        planes = self.planes(field, element)
+        coordinates = self.coordinates(field, point)
+        tests = [inside(self.b, c) for c in coordinates]
+        if element is not None and not isinstance(element, ir.Const):
+            tests.append(inside(self.b, self.element(field, element)))
+        at = self.offset(field, [c.at for c in coordinates])
+        return self.b.all_of(tests), [self.plane(field, at, plane, clamped=False) for plane in planes]
+
+    def coordinates(self, field: ir.FieldParam, point: tuple[ir.Expr, ...] | None) -> list[Coordinate]:
+        grid = field.type.field_shape
+        axes = ir.GRID_AXES[3 - len(grid) :]
+        indices = point if point is not None else [ir.Index("global", axis) for axis in axes]
+        out = []
+        for axis, at, n in zip(axes, indices, grid, strict=True):
+            low, high = (0, n - 1) if point is None and not self.kernel.whole else self.ranges.range(at)
+            out.append(Coordinate(at, ir.Stride(field, EXTENTS[axis], n, Type(INT)), n, low, high))
+        return out
+
+    def element(self, field: ir.FieldParam, at: ir.Expr) -> Coordinate:
+        low, high = self.ranges.range(at)
+        count = field.type.planes
+        return Coordinate(at, ir.Stride(field, "tensorElements", count, Type(INT)), count, low, high)
+
+    def offset(self, field: ir.FieldParam, point: list[ir.Expr]) -> ir.Expr:
+        """The offset of a point within a plane."""
+        grid, kind, layout = field.type.field_shape, self.index_type(field), self.kernel.layout(field)
+        total: ir.Expr = constant(0, kind.dtype)
+        for n, (at, axis) in enumerate(zip(point, ir.GRID_AXES[3 - len(grid) :], strict=True)):
+            term = self.b.cast(at, kind)
+            step = layout.point[n]
+            if axis != "column" or step != 1:
+                term = self.b.apply("mul", term, self.stride(field, f"{axis}Stride", step))
+            total = term if n == 0 else self.b.apply("add", total, term)
+        return total
+
+    def plane(self, field: ir.FieldParam, point: ir.Expr, plane: ir.Expr, clamped: bool) -> ir.Expr:
+        if field.type.planes == 1 and isinstance(plane, ir.Const):
+            return point
+        if clamped and not isinstance(plane, ir.Const):
+            plane = place(self.b, self.element(field, plane), "clamp")
+        layout = self.kernel.layout(field)
+        if layout.row is not None:
+            columns = field.type.tensor_shape[-1]
+            point = self._along(field, point, self.b.apply("div", plane, columns), "tensorRowStride", layout.row)
+            plane = self.b.apply("mod", plane, columns)
+        return self._along(field, point, plane, "tensorStride", layout.element)
+
+    def _along(self, field: ir.FieldParam, point: ir.Expr, count: ir.Expr, what: str, step: int) -> ir.Expr:
+        """The offset, `count` steps further."""
+        if count == constant(0, INT):
+            return point
+        far = self.b.apply("mul", self.b.cast(count, self.index_type(field)), self.stride(field, what, step))
+        return self.b.apply("add", point, far)
+
+    def stride(self, field: ir.FieldParam, what: str, value: int) -> ir.Stride:
+        return ir.Stride(field, what, value, self.index_type(field))
+
+    def index_type(self, field: ir.FieldParam) -> Type:
+        """The type of offsets: int, or long in fields that extend over 2³¹ elements or more."""
+        return Type(LONG if self.kernel.layout(field).reach(field.type) > 2**31 - 2 else INT)

@@ -1,7 +1,9 @@
 """Narrowing of integers to the smallest types that hold them: vectors have more lanes, and line buffers are smaller.
 
 Users compute pixels of 8 and 16 bits in int. Where the ranges of operands prove that a value fits fewer bits, it is computed in
-these, exactly, since nothing overflows. Only results of narrow values are narrowed, never positions.
+these, exactly, since nothing overflows. Only results of narrow values are narrowed, never positions. Sums that are only compared
+with small numbers are saturated, as all greater values give the same results: whether eight bytes add up to 3 can be read from
+their saturated sum, which is a byte and keeps the lanes of vectors.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from gpuop.ir.nodes import Apply, Block, Cast, Const, Expr, FieldParam, Lane, Le
 from gpuop.ir.ops import MIRRORED
 from gpuop.ir.types import CHAR, SHORT, UCHAR, USHORT, DType, Type
 from gpuop.ir.visit import expressions, map_blocks, map_values, walk, with_operands
-from gpuop.passes.ranges import fits
-from gpuop.passes.saturation_bounds import ceilings
+from gpuop.passes.ranges import Ranges, fits
 from gpuop.passes.schedules import PLAIN
 
 NARROW = (UCHAR, CHAR, USHORT, SHORT)  # narrowest first
 # operations that are exact on operands of the type of the result
 EXACT = {"add", "sub", "mul", "and", "or", "xor", "min", "max"}
+# distance of the bound from the number of the comparison
+ALIKE_FROM = {"lt": 0, "ge": 0, "le": 1, "gt": 1, "eq": 1, "ne": 1}
 MULTIPLIED = 16  # bits: vectors have no products of bytes
 
 
@@ -211,3 +214,49 @@ def common(values: Sequence[Narrow], more: Sequence[Range] = (), least: int = 0)
     ranges = [*(v.range for v in values), *more]
     bits = max([least, *(v.atom.type.dtype.bits for v in values if not isinstance(v.atom, Const))])
     return next((t for t in NARROW if t.bits >= bits and all(fits(r, t) for r in ranges)), None)
+
+
+# --- saturation bounds --------------------------------------------------------------------------------------------------
+
+
+def ceilings(kernel: Kernel) -> dict[Var, int]:
+    """The bound of each integer: all readers give the same result for it and for any greater value.
+
+    A reader is a comparison with a constant, or a sum of values that are never negative and has such a bound itself.
+    """
+    lets = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Let)]
+    sums = _sums(kernel)
+    unread = Counter(e.var for e in expressions(kernel.body) if isinstance(e, Ref))  # readers that come later
+    bounds: dict[Var, int] = {}
+    for stmt in reversed(lets):
+        atoms, ceiling = _asked(stmt.value)
+        if stmt.var in sums and stmt.var in bounds and not unread[stmt.var]:
+            assert isinstance(stmt.value, Apply)
+            atoms, ceiling = stmt.value.args, bounds[stmt.var]
+        for atom in atoms:
+            if isinstance(atom, Ref):
+                unread[atom.var] -= 1
+                bounds[atom.var] = max(bounds.get(atom.var, 0), ceiling)
+    return {var: ceiling for var, ceiling in bounds.items() if var in sums and not unread[var]}
+
+
+def _sums(kernel: Kernel) -> set[Var]:
+    """The sums of values that are never negative, without overflow."""
+    ranges, sums = Ranges(kernel), set()
+    for stmt in walk(kernel.body):
+        match stmt:
+            case Let(var=var, value=Apply(op="add", args=args) as value) if var.type.integer and not var.mutable:
+                if fits(ranges.exact(value), var.type.dtype) and all(ranges.range(a)[0] >= 0 for a in args):
+                    sums.add(var)
+        ranges.meet(stmt)
+    return sums
+
+
+def _asked(expr: Expr) -> tuple[tuple[Expr, ...], int]:
+    """The variables that are compared with a constant, and the values from which on the result is the same."""
+    match expr:
+        case Apply(op=op, args=(Ref() as atom, Const(value=value))) if op in MIRRORED and atom.type.integer:
+            return (atom,), int(value) + ALIKE_FROM[op]
+        case Apply(op=op, args=(Const(value=value), Ref() as atom)) if op in MIRRORED and atom.type.integer:
+            return (atom,), int(value) + ALIKE_FROM[MIRRORED[op]]
+    return (), 0

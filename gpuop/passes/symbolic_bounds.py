@@ -11,7 +11,7 @@ from gpuop.ir.analysis.intervals import LIMITS, Range, interval
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import INT, LONG, UINT, ULONG
 from gpuop.ir.visit import operands, walk
-from gpuop.passes.known_sums import Key, Opaque, Sum, common
+from gpuop.passes.linear_sums import Key, Opaque, Sum, common
 from gpuop.passes.ranges import Ranges, fits
 
 DEEP = 4  # nested selections whose conditions are used, and bounds that one sum is combined with

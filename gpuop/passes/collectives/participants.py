@@ -10,7 +10,7 @@ from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Const, Expr, Index
 from gpuop.ir.target_expressions import Extent
-from gpuop.ir.types import BOOL, INT
+from gpuop.ir.types import INT
 
 WARP = 32  # threads that shuffle values where a target can; the order of operations follows it on all targets
 
@@ -39,12 +39,12 @@ class PartOfGroup:
 
     @property
     def in_warp(self) -> bool:
-        """Whether the part lies in one warp."""
+        """Return whether the part lies in one warp."""
         return self.aligned and self.size <= WARP and (self.parts == 1 or self.size & (self.size - 1) == 0)
 
     @property
     def of_warps(self) -> bool:
-        """Whether the part is longer than a warp, and begins where a warp does."""
+        """Return whether the part is longer than a warp, and begins where a warp does."""
         return self.aligned and self.size > WARP and (self.parts == 1 or self.size % WARP == 0)
 
     @property
@@ -62,7 +62,7 @@ class PartOfGroup:
         return (number,) if self.parts == 1 else (self.which, number)
 
     def has(self, last: int) -> bool:
-        """Whether all parts are known to have more threads than `last`."""
+        """Return whether all parts are proved to have more threads than `last`."""
         return isinstance(self.members, Const) and last < int(self.members.value)
 
 
@@ -73,11 +73,8 @@ def check_threads(over: int, threads: int, loc: Loc | None = None) -> None:
         SemanticError: they do not.
     """
     if over < 1 or threads % over:
-        raise SemanticError(
-            f"`over={over}` makes no equal parts of a work-group of {threads} threads; "
-            f"give a divisor of {threads}, or the name of an axis",
-            loc,
-        )
+        parts = f"`over={over}` makes no equal parts of a work-group of {threads} threads; "
+        raise SemanticError(f"{parts}give a divisor of {threads}, or the name of an axis", loc)
 
 
 def part_of(kernel: Kernel, over: Extent | str, b: Builder, loc: Loc | None) -> PartOfGroup:
@@ -129,12 +126,8 @@ class _Group:
 
     def inside(self) -> Expr | None:
         """The test whether the thread is in the grid, where tail threads run too; else None."""
-        result: Expr | None = None
-        for axis, have in self.have.items():
-            if self.whole and not isinstance(have, Const):
-                test = self.b.apply("lt", self.local(axis), have)
-                result = test if result is None else self.b.apply("and", result, test)
-        return result
+        ends = {axis: have for axis, have in self.have.items() if not isinstance(have, Const)}
+        return self.b.all_of(self.b.apply("lt", self.local(axis), have) for axis, have in ends.items() if self.whole)
 
     def in_a_row(self, size: int, threads: int) -> PartOfGroup:
         """Parts of `size` threads in row-major order. Where the grid ends in the group, only its threads are counted."""
@@ -146,19 +139,19 @@ class _Group:
         first = b.apply("mul", which, size)
         end = b.apply("add", first, size)
         ends = [axis for axis, have in self.have.items() if not isinstance(have, Const)]
-        number, members = b.apply("sub", place, first), constant(size, INT)
         if not ends:
-            return PartOfGroup(size, threads // size, which, number, members, None, True)
+            return PartOfGroup(
+                size, threads // size, which, b.apply("sub", place, first), constant(size, INT), None, True
+            )
         if self.sizes["column"] % size == 0:
             return self.of_a_row(size, threads, which)
-        before = self.counted(first)
-        inside = self.inside()
+        before, inside = self.counted(first), self.inside()
         number = b.apply("sub", self.counted(place), before)
         if inside is not None:
             number = b.apply("choose", inside, number, 0)
-        members_left = b.apply("sub", self.counted(end), before)
+        members = b.apply("sub", self.counted(end), before)
         row = len([axis for axis in GRID_AXES if self.sizes[axis] > 1]) == 1
-        return PartOfGroup(size, threads // size, which, number, members_left, inside, row)
+        return PartOfGroup(size, threads // size, which, number, members, inside, row)
 
     def of_a_row(self, size: int, threads: int, which: Expr) -> PartOfGroup:
         """Parts of `size` threads of a row; the threads of the grid come first."""
@@ -180,12 +173,3 @@ class _Group:
         more = b.apply("choose", b.apply("and", in_layer, in_row), b.apply("min", column, columns), 0)
         before = b.apply("add", b.apply("mul", b.apply("min", layer, layers), rows), whole_rows)
         return b.apply("add", b.apply("mul", before, columns), more)
-
-
-def conjunction(b: Builder, tests: list[Expr | None]) -> Expr:
-    """The conjunction of the conditions that are not None."""
-    result: Expr = constant(True, BOOL)
-    for test in tests:
-        if test is not None:
-            result = test if isinstance(result, Const) else b.apply("and", result, test)
-    return result

@@ -1,4 +1,9 @@
-"""Barrier regions, the statements between two barriers, under a condition; values for later regions move to variables before it."""
+"""Barrier regions, the statements between two barriers, under a condition; values for later regions move to variables before it.
+
+So barriers are hoisted out of conditions: `if (c) { A; barrier; B }` becomes `if (c) { A } barrier; if (c) { B }`. The condition
+is the same for all threads of a work-group, so one barrier more does no harm where it does not hold; and some drivers (PoCL 3.1)
+miscompile barriers in conditions.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gpuop.ir.build import constant
+from gpuop.ir.build import collector, constant
+from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assign, Atomic, Barrier, Block, Comment, Declare, Expr, If, Let, Load, Ref, Stmt, Var
-from gpuop.ir.visit import expressions, map_blocks, map_values, walk, walk_expr, with_operands
+from gpuop.ir.visit import blocks, expressions, leaving, map_blocks, map_values, walk, walk_expr, with_operands
 
 
 class RegionGuard:
@@ -41,7 +47,7 @@ class RegionGuard:
         return tuple(out)
 
     def is_for_all(self, stmt: Stmt) -> bool:
-        """Whether all threads run a statement, so that it stands outside the condition."""
+        """Return whether all threads run a statement, so that it stands outside the condition."""
         return isinstance(stmt, Barrier)
 
     def _note_outside(self, stmt: Stmt) -> None:
@@ -93,13 +99,9 @@ class RegionGuard:
         out.append(Let(outer, constant(0, var.type.dtype)))
         if isinstance(stmt, Let):
             return [Assign(outer, self._expr(stmt.value), stmt.loc)]
-        inner = replace(var)
-        copied = self._copied(stmt)
+        inner, copied = replace(var), self._copied(stmt)
         assert isinstance(copied, Atomic)
-        return [
-            Atomic(copied.op, copied.memory, copied.index, copied.args, inner, None, copied.loc),
-            Assign(outer, Ref(inner)),
-        ]
+        return [replace(copied, var=inner, element=None), Assign(outer, Ref(inner))]
 
     def _copied(self, stmt: Stmt) -> Stmt:
         return map_blocks(map_values(stmt, self._expr), lambda inner: tuple(map(self._copied, inner)))
@@ -114,3 +116,36 @@ def uses_of(block: Iterable[Stmt]) -> Counter[Var]:
     block = tuple(block)
     reads = Counter(e.var for e in expressions(block) if isinstance(e, Ref))
     return reads + Counter(stmt.var for stmt in walk(block) if isinstance(stmt, Assign))
+
+
+def hoist_barriers(kernel: Kernel) -> Kernel:
+    inside = any(isinstance(inner, Barrier) for stmt in kernel.body for b in blocks(stmt) for inner in walk(b))
+    return replace(kernel, body=_block(kernel.body)) if inside else kernel
+
+
+def _block(block: Block) -> Block:
+    out: list[Stmt] = []
+    for stmt in block:
+        stmt = map_blocks(stmt, _block)
+        out += _lifted(stmt) if isinstance(stmt, If) and _waits(stmt) else (stmt,)
+    return tuple(out)
+
+
+def _lifted(stmt: If) -> list[Stmt]:
+    out: list[Stmt] = []
+    b = collector(out, stmt.loc)
+    holds: Expr = stmt.cond
+    if isinstance(holds, Ref) and holds.var.mutable:  # the branch may change it
+        copy = replace(holds.var, mutable=False)
+        out.append(Let(copy, holds, stmt.loc))
+        holds = Ref(copy)
+    fails = b.apply("not", holds) if stmt.orelse else holds
+    for test, branch in ((holds, stmt.then), (fails, stmt.orelse)):
+        out += RegionGuard(test, uses_of(branch)).block(branch)
+    return out
+
+
+def _waits(stmt: If) -> bool:
+    """Return whether a branch itself has a barrier, and no statement of the branches leaves a loop."""
+    own = any(isinstance(inner, Barrier) for branch in blocks(stmt) for inner in branch)
+    return own and not any(stmt for branch in blocks(stmt) for stmt in leaving(branch))
