@@ -1,4 +1,4 @@
-"""Makes gpuop/dsl/__init__.pyi: the vocabulary of kernel bodies for type checkers and editors, which do not run what makes it.
+"""Makes gpuop/dsl/__init__.pyi and gpuop/__init__.pyi: names for type checkers and editors, which do not run what makes them.
 
 python docs/make_stub.py
 """
@@ -15,11 +15,13 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from gpuop import dsl
+import gpuop as gp
+from gpuop.dsl import vocabulary as dsl
 from gpuop.dsl.builtins import atomics, functions
 from gpuop.dsl.recorder.value import Value
 
-STUB = Path(dsl.__file__).with_suffix(".pyi")
+STUB = Path(dsl.__file__).with_name("__init__.pyi")
+PACKAGE_STUB = Path(str(gp.__file__)).with_suffix(".pyi")
 HEAD = '''"""The vocabulary of kernel bodies, for type checkers and editors: made by docs/make_stub.py."""
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def builtin(entry: functions.Entry) -> str:
     if entry.name[1:] in (*functions.SEVERAL, *functions.OF_LISTS):
         parameters = "*values: Operand"
     result = "tuple[Value, Value]" if entry.name in PAIRS else "Value"
-    doc = (getattr(dsl, entry.name).__doc__ or "") + bound(entry)
+    doc = (dsl.NAMES[entry.name].__doc__ or "") + bound(entry)
     return f"def {entry.name}({parameters}) -> {result}:\n    {doc!r}\n"
 
 
@@ -50,7 +52,7 @@ def atomic(name: str) -> str:
     """An atomic function, with as many operands as it takes."""
     arity = atomics.FUNCTIONS[name.removeprefix("_atomic_")][1]
     operands = "".join(f", {operand}: Operand" for operand in ("compare", "x")[2 - arity :])
-    return f"def {name}(pointer: Pointer{operands}, /) -> Value:\n    {inspect.getdoc(getattr(dsl, name))!r}\n"
+    return f"def {name}(pointer: Pointer{operands}, /) -> Value:\n    {inspect.getdoc(dsl.NAMES[name])!r}\n"
 
 
 def generated(name: str, value: Callable[..., Any]) -> str:
@@ -70,7 +72,7 @@ def declarations() -> Iterator[tuple[str, str]]:
     """Every name with its line of import, or its declaration."""
     entries = {entry.name: entry for entry in functions.table()}
     for name in dsl.__all__:
-        value = getattr(dsl, name)
+        value = dsl.NAMES[name]
         if name in dsl.OF_THE_GUIDE:
             yield name, f"from {value.__module__} import {value.__name__} as {name}\n"
             continue
@@ -101,9 +103,20 @@ def stub() -> str:
     return HEAD + "".join(sorted(imports)) + f"\n__all__ = [\n{names}]\n\n" + "".join(own)
 
 
+def package_stub() -> str:
+    """Names and modules of gpuop, which it loads when they are first used."""
+    imports = [f"from gpuop import {name} as {name}\n" for name in gp.MODULES]
+    for name, place in gp.NAMES.items():
+        module, _, own = place.rpartition(".")
+        imports.append(f"from {module} import {own} as {name}\n")
+    names = "".join(f'    "{name}",\n' for name in gp.__all__)
+    facts = "__version__: str\nMODULES: tuple[str, ...]\nNAMES: dict[str, str]\n"
+    return f'"""{inspect.getdoc(gp)}"""\n\n' + "".join(sorted(imports)) + f"\n{facts}__all__ = [\n{names}]\n"
+
+
 def _is_defined(value: Any, name: str) -> bool:
     """Whether a statement of a module of words defines it."""
-    if not isinstance(value, FunctionType | type) or value.__module__ == dsl.__name__:
+    if not isinstance(value, FunctionType | type) or value.__module__ == dsl.__package__:
         return False
     return getattr(sys.modules[value.__module__], name, None) is value
 
@@ -114,3 +127,4 @@ def _defined(module: Any, name: str) -> bool:
 
 if __name__ == "__main__":
     STUB.write_text(stub())
+    PACKAGE_STUB.write_text(package_stub())

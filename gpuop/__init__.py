@@ -1,127 +1,13 @@
 """gpuop: operators on tensor fields, written in Python, fused, and run on any GPU, or on the CPU if there is none.
 
-Names are loaded when they are first used (PEP 562): a program loads what it needs, and `import gpuop` nearly nothing.
+Names are loaded when they are first used (PEP 562): a program loads what it needs, and `import gpuop` nothing of gpuop, which is
+also safe while threads import its modules. Checkers and editors read the stub beside, which docs/make_stub.py makes of `NAMES`.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from gpuop.base.lazy import load
-
-if TYPE_CHECKING:  # for checkers and editors; at run time `NAMES` says the same
-    from gpuop import cog as cog
-    from gpuop import dsl as dsl
-    from gpuop import fft as fft
-    from gpuop import linalg as linalg
-    from gpuop import ndimage as ndimage
-    from gpuop import random as random
-    from gpuop.base.errors import (
-        ArgumentError,
-        CompileError,
-        DeviceError,
-        GpuopError,
-        KernelWarning,
-        SemanticError,
-        UnsupportedError,
-    )
-    from gpuop.dsl.fields.field import Field
-    from gpuop.dsl.fields.field_types import (
-        ColorField,
-        ComplexField,
-        MatrixField,
-        Parameter,
-        ScalarField,
-        VectorField,
-        fromfunction,
-        is_big_tensor,
-    )
-    from gpuop.dsl.operators.decorator import operator
-    from gpuop.dsl.operators.gpu_operator import GPUOperator
-    from gpuop.dsl.operators.host_operator import HostOperator
-    from gpuop.dsl.recorder.precisions import precision
-    from gpuop.engine.async_evaluation import pinned, submit
-    from gpuop.engine.bundles.bundle import Bundle, load_bundle
-    from gpuop.engine.evaluate import evaluate, release
-    from gpuop.engine.graphs.compute_graph import ComputeGraph
-    from gpuop.engine.graphs.sensors import Actuator, Sensor
-    from gpuop.engine.iterate import iterate
-    from gpuop.engine.jit.pipeline import pipeline
-    from gpuop.engine.tune import tune
-    from gpuop.ir.dims import Dims
-    from gpuop.ir.types import FieldType, Shape
-    from gpuop.ops.create.computed_fields import full, ones, zeros
-    from gpuop.ops.create.evenly_spaced import arange, linspace, meshgrid
-    from gpuop.ops.device_operator import DeviceOperator
-    from gpuop.ops.reduce.user_function import reduce
-    from gpuop.ops.scan.scans import scan
-    from gpuop.ops.select.update import updated
-    from gpuop.passes.schedules.pinning import schedule
-    from gpuop.runtime.devices import devices, set_device, use_device
-    from gpuop.runtime.devices import open_device as device
-    from gpuop.runtime.events import Event
-    from gpuop.runtime.profile.timeline import profile
-    from gpuop.runtime.queues import queue
-    from gpuop.runtime.tuning.modes import tuning
-    from gpuop.scaleout.stream.stream import stream
+from typing import Any
 
 __version__ = "0.1.0"
-__all__ = [
-    "Actuator",
-    "ArgumentError",
-    "Bundle",
-    "ColorField",
-    "CompileError",
-    "ComplexField",
-    "ComputeGraph",
-    "DeviceError",
-    "DeviceOperator",
-    "Dims",
-    "Event",
-    "Field",
-    "FieldType",
-    "GPUOperator",
-    "GpuopError",
-    "HostOperator",
-    "KernelWarning",
-    "MatrixField",
-    "Parameter",
-    "ScalarField",
-    "SemanticError",
-    "Sensor",
-    "Shape",
-    "UnsupportedError",
-    "VectorField",
-    "arange",
-    "device",
-    "devices",
-    "evaluate",
-    "fromfunction",
-    "full",
-    "is_big_tensor",
-    "iterate",
-    "linspace",
-    "load_bundle",
-    "meshgrid",
-    "ones",
-    "operator",
-    "pinned",
-    "pipeline",
-    "precision",
-    "profile",
-    "queue",
-    "reduce",
-    "release",
-    "scan",
-    "schedule",
-    "set_device",
-    "stream",
-    "submit",
-    "tune",
-    "tuning",
-    "updated",
-    "use_device",
-    "zeros",
-]  # fmt: skip
 MODULES = ("cog", "dsl", "fft", "linalg", "ndimage", "random")
 NAMES = {  # definition of each name
     "Actuator": "gpuop.engine.graphs.sensors.Actuator",
@@ -180,22 +66,23 @@ NAMES = {  # definition of each name
     "use_device": "gpuop.runtime.devices.use_device",
     "zeros": "gpuop.ops.create.computed_fields.zeros",
 }
+__all__ = [*NAMES]
 
 
 def __dir__() -> list[str]:
     return [*__all__, *MODULES, "__version__"]
 
 
-if not TYPE_CHECKING:  # a checker is to say of a name that there is none
-
-    def __getattr__(name: str) -> Any:
-        if name in MODULES:
-            return import_module(f"{__name__}.{name}")
-        if name in NAMES:
-            return load(__name__, NAMES, name)
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise _missing(name)
+def __getattr__(name: str) -> Any:
+    if name in MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in NAMES:
+        module, _, own = NAMES[name].rpartition(".")
+        value = globals()[name] = getattr(import_module(module), own)
+        return value
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing(name)
 
 
 def _missing(name: str) -> AttributeError:

@@ -3,9 +3,8 @@
 `gpuop/testing/plugin.py` is the pytest plugin, which pytest loads wherever gpuop is installed. Names here load on first use.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from gpuop.base.lazy import load
 
 if TYPE_CHECKING:  # for checkers and editors; `NAMES` serves the run time
     from gpuop.testing.comparison import assert_allclose
@@ -35,5 +34,7 @@ if not TYPE_CHECKING:  # type checkers report unknown names themselves
 
     def __getattr__(name: str) -> Any:
         if name in NAMES:
-            return load(__name__, NAMES, name)
+            module, _, own = NAMES[name].rpartition(".")
+            value = globals()[name] = getattr(import_module(module), own)
+            return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ import pytest
 from skimage import data
 
 import gpuop as gp
-import gpuop.dsl
+from gpuop.dsl.vocabulary import NAMES
 from gpuop.passes.schedules import METHODS, PLAIN
 
 ROOT = Path(__file__).parents[2]
@@ -104,7 +104,7 @@ def test_the_steepness_of_the_tutorial_is_that_of_any_picture(dtype: str) -> Non
     page = (ROOT / "docs" / "tutorials" / "stencil.md").read_text(encoding="utf-8")
     (body,) = (body for kind, body in BLOCK.findall(page) if kind == "python" and "def steepness" in body)
     linecache.cache["steepness.py"] = (len(body), None, body.splitlines(True), "steepness.py")
-    scope = {"gp": gp, **{name: value for name, value in vars(gpuop.dsl).items() if name.startswith("_")}}
+    scope = {"gp": gp, **{name: value for name, value in NAMES.items() if name.startswith("_")}}
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(body, "steepness.py", "exec"), scope)
     picture = data.camera().astype(dtype)

@@ -232,7 +232,7 @@ def test_direct(device):
 def test_nothing_was_imported():
     assert not {"numpy", "pyopencl"} & set(sys.modules)
     of_gpuop = {name for name in sys.modules if name.partition(".")[0] == "gpuop"}
-    assert of_gpuop == {"gpuop", "gpuop.base", "gpuop.base.lazy", "gpuop.testing", "gpuop.testing.plugin"}
+    assert of_gpuop == {"gpuop", "gpuop.testing", "gpuop.testing.plugin"}
 """
 
 

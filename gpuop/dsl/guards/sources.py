@@ -151,7 +151,7 @@ def holds_name(owner: Any, name: str) -> bool:
     """True if an attribute is an entry of the owner's own dictionary, and no descriptor or class overrides it."""
     kind = type(owner)
     if kind is ModuleType:
-        if name not in vars(owner) and owner.__name__ == PACKAGE:
+        if name not in vars(owner) and owner.__name__ in (PACKAGE, f"{PACKAGE}.dsl"):
             getattr(owner, name, None)  # loads it
         return name in vars(owner)
     if isinstance(owner, type):
