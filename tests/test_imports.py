@@ -267,3 +267,48 @@ def test_every_question_is_answered():
     from gpuop.providers import Providers
 
     assert answers(Providers) == answers(Services)
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+TOGETHER = """
+import random, sys, threading
+from importlib import import_module
+import numpy
+
+sys.setswitchinterval(1e-6)
+names, begin, failed = random.Random({seed}).sample({names}, 20), threading.Barrier(20), []
+
+def load(name):
+    begin.wait()
+    try:
+        import_module(name)
+    except BaseException as error:
+        failed.append(f"{{name}}: {{error!r}}")
+
+threads = [threading.Thread(target=load, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not failed, failed
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_import_modules_at_once(seed):
+    modules = [p.relative_to(ROOT).with_suffix("").parts for p in sorted((ROOT / "gpuop").rglob("*.py"))]
+    optional = {"__main__", "__init__", "plugin", "test_conformance", "dask", "mpi", "cuda"}
+    names = [".".join(parts) for parts in modules if not optional & set(parts)]
+    assert len(of_gpuop(after(TOGETHER.format(seed=seed, names=names)))) > 100
+
+
+def test_packages_import_none_of_their_modules():
+    """A thread that imports a module holds its lock while it waits for that of the package, whose own thread would wait for it."""
+    for path in sorted((ROOT / "gpuop").rglob("__init__.py")):
+        loaded = [
+            n for n in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(n, (ast.Import, ast.ImportFrom))
+        ]
+        names = [a.name for n in loaded if isinstance(n, ast.Import) for a in n.names]
+        names += [n.module or "." for n in loaded if isinstance(n, ast.ImportFrom)]
+        assert not [name for name in names if name.split(".")[0] in ("gpuop", "")], path

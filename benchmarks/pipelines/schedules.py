@@ -19,7 +19,7 @@ from gpuop.base.errors import GpuopError
 from gpuop.fusion.kernel_statistics import before
 from gpuop.fusion.schedule_choice import scheduled
 from gpuop.ir.kernel import Kernel
-from gpuop.passes.schedules import METHODS, PLAIN, schedule
+from gpuop.passes.schedules.methods import METHODS, PLAIN, schedule
 from gpuop.runtime.devices import current
 from gpuop.runtime.profile.profiler import KernelTimes
 

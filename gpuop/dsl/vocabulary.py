@@ -1,4 +1,4 @@
-"""Names of kernel bodies, which `from gpuop.dsl import *` brings. They have a leading underscore, except those in `OF_THE_GUIDE`."""
+"""Names of kernel bodies, which `from gpuop.dsl import *` brings. They begin with `_`, except those in `OF_THE_GUIDE`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from gpuop.fusion.variant_selection import Choices, First
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.target_expressions import GENERIC
-from gpuop.passes.schedules import PLAIN
+from gpuop.passes.schedules.methods import PLAIN
 
 GENERAL = First(GENERIC)
 REGISTERS = 240  # a thread of a GPU has 255 or 256, and compilers need some for themselves

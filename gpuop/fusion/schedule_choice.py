@@ -15,9 +15,9 @@ from gpuop.ir.target import Target
 from gpuop.passes.dynamic_extents import opened
 from gpuop.passes.lowering_cache import suited
 from gpuop.passes.pipeline import unscheduled
-from gpuop.passes.schedules import choice, unpinned
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu import line_buffers
+from gpuop.passes.schedules.methods import choice, unpinned
 
 
 def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:

@@ -22,11 +22,11 @@ from gpuop.ir.text import content, identity
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import expressions
-from gpuop.passes import schedules
 from gpuop.passes.coarsening_factor import is_large, others_points
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.lowering_cache import cached_on_disk
 from gpuop.passes.pipeline import lower, lowering, unscheduled
+from gpuop.passes.schedules import methods as schedules
 
 LEAST = (2, 17, 33, 65, 129, 257)  # least extents of ranges: passes decide otherwise for smaller ones
 # of the extents that may be: mirrored rows lie up to twice as far as the last one, and an int is to hold that

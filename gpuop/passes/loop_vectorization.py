@@ -17,8 +17,8 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import FLOAT, INT, Type
 from gpuop.ir.visit import Copier, expressions, loop_values, map_blocks, operands, walk
 from gpuop.passes.loops import counted
-from gpuop.passes.schedules import PLAIN
 from gpuop.passes.schedules.cpu.vector_lengths import is_operator
+from gpuop.passes.schedules.methods import PLAIN
 from gpuop.passes.vectorization_legality import doubles, halves
 
 

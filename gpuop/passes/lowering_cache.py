@@ -11,7 +11,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
 from gpuop.passes.pipeline import PIPELINE, lowering, unscheduled
-from gpuop.passes.schedules import METHODS, choice
+from gpuop.passes.schedules.methods import METHODS, choice
 
 V = TypeVar("V")
 SUITED = DiskMemo[bool]("suited", bool, bool)

@@ -22,7 +22,7 @@ from gpuop.ir.ops import MIRRORED
 from gpuop.ir.types import CHAR, SHORT, UCHAR, USHORT, DType, Type
 from gpuop.ir.visit import expressions, map_blocks, map_values, walk, with_operands
 from gpuop.passes.ranges import Ranges, fits
-from gpuop.passes.schedules import PLAIN
+from gpuop.passes.schedules.methods import PLAIN
 
 NARROW = (UCHAR, CHAR, USHORT, SHORT)  # narrowest first
 # operations that are exact on operands of the type of the result

@@ -15,8 +15,8 @@ from __future__ import annotations
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.nodes import FieldParam
-from gpuop.passes.schedules import choice
 from gpuop.passes.schedules.common.register_windows import refused_reads
+from gpuop.passes.schedules.methods import choice
 from gpuop.passes.swar.packed_lanes import LANES
 from gpuop.passes.swar.word_kernel import WordKernel
 

@@ -14,7 +14,6 @@ from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verifiable, verify
-from gpuop.passes import schedules
 from gpuop.passes.assertions import drop_asserts
 from gpuop.passes.bounds_proof import Unproved, unproved
 from gpuop.passes.coarsen import widen
@@ -31,8 +30,9 @@ from gpuop.passes.pack import pack
 from gpuop.passes.regions.guard_domain import guard_domain
 from gpuop.passes.resolve_target import resolve_target
 from gpuop.passes.safe_division import define_division
-from gpuop.passes.schedules import schedule
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common.method import Method
+from gpuop.passes.schedules.methods import schedule
 from gpuop.passes.simplify import simplify
 from gpuop.passes.temporaries import inline_once
 from gpuop.passes.unroll import drop_hints, unroll

@@ -13,7 +13,7 @@ import pytest
 import gpuop as gp
 from gpuop.fusion.schedule_choice import scheduled
 from gpuop.ir.kernel import Kernel
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.runtime import devices
 from gpuop.runtime.reference.device import Reference
 from tests import rotation

@@ -15,7 +15,7 @@ from skimage import data
 
 import gpuop as gp
 from gpuop.dsl.vocabulary import NAMES
-from gpuop.passes.schedules import METHODS, PLAIN
+from gpuop.passes.schedules.methods import METHODS, PLAIN
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```(python|text|console)\n(.*?)```", re.S)

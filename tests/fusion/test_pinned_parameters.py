@@ -17,7 +17,7 @@ from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.schedule_override import Pin
 from gpuop.passes.pipeline import unscheduled
-from gpuop.passes.schedules import METHODS, parameters_of
+from gpuop.passes.schedules.methods import METHODS, parameters_of
 from gpuop.passes.schedules.pinning import pinned
 
 GPU = target_named("cuda:sm_90")

@@ -20,7 +20,7 @@ from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common.method import Method
 from gpuop.passes.schedules.common.plain import without_intermediates
 from gpuop.passes.schedules.pinning import pinned

@@ -22,9 +22,9 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Const, Let
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.visit import map_blocks
-from gpuop.passes import schedules
 from gpuop.passes.bounds_proof import unproved
 from gpuop.passes.pipeline import PIPELINE, not_inside, pass_by_pass
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.gpu import tile_chain
 from gpuop.passes.vectorize import vectorize
 from gpuop.runtime.reference.gpu_threads import run_as_gpu

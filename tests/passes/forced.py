@@ -19,7 +19,7 @@ import numpy as np
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.ir.kernel import Kernel
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common import privatize, transpose
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.privatize import PRIVATIZE

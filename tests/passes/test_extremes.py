@@ -16,7 +16,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.report.workload import workload
 from gpuop.ir.ops import OPS
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.runtime import devices
 from tests.codegen.nvrtc import ptx_of
 from tests.conftest import Widened

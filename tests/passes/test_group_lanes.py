@@ -17,7 +17,7 @@ from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.cpu.work_item_vectors import WORK_ITEM_VECTORS
 from gpuop.runtime import devices
 from tests.conftest import Vectorized

@@ -20,7 +20,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import layout_of
-from gpuop.passes.schedules import schedule
+from gpuop.passes.schedules.methods import schedule
 from gpuop.runtime import devices
 from gpuop.runtime.reference.device import Reference
 from tests.borders import away

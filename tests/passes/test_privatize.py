@@ -19,7 +19,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.schedule_override import Pin
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common import privatize
 from gpuop.passes.schedules.common.privatize import PRIVATIZE
 from gpuop.passes.schedules.common.strips import own_lanes

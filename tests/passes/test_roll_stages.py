@@ -18,8 +18,8 @@ from gpuop.fusion.program import program
 from gpuop.fusion.splice import splice
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.schedule_override import Pin
-from gpuop.passes import schedules
 from gpuop.passes.pipeline import lower
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common.method import Method
 from gpuop.passes.schedules.gpu.roll import ROLL
 from gpuop.runtime.reference.interpreter import run

@@ -19,7 +19,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import layout_of
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.gpu import tile
 from gpuop.passes.schedules.gpu.tile import TILE
 from gpuop.runtime import devices

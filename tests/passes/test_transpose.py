@@ -21,7 +21,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import layout_of
 from gpuop.ir.nodes import For
 from gpuop.ir.visit import walk
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common.transpose import TRANSPOSE
 from gpuop.runtime import devices
 from tests.as_gpus import AS_A_GPU, used

@@ -18,7 +18,7 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
-from gpuop.passes import schedules
+from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.cpu.vector_rows import VECTOR_ROWS, axis_of
 from gpuop.runtime import devices
 from tests.borders import CHECKED, away

@@ -10,7 +10,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.passes import coarsening_factor, schedules
+from gpuop.passes import coarsening_factor
+from gpuop.passes.schedules import methods as schedules
 
 rng = np.random.default_rng(17)
 SIZES = [(37, 53), (2, 3), (90, 141), (0, 5), (129, 300), (16, 17)]

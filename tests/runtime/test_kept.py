@@ -20,7 +20,8 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.schedule_override import Pin
-from gpuop.passes import lowering_cache, pipeline, schedules
+from gpuop.passes import lowering_cache, pipeline
+from gpuop.passes.schedules import methods as schedules
 from gpuop.runtime.tuning.chooser import limits_for
 from tests.composed import PIPELINES
 from tests.process import python

@@ -13,7 +13,7 @@ from gpuop.dsl.recorder.target_facts import TargetExpression, formula
 from gpuop.dsl.recorder.value import Operand, Value, apply, atom, literal_atom, record, typed
 from gpuop.ir import type_rules
 from gpuop.ir.build import number
-from gpuop.ir.expansions import EXPANSIONS, Function
+from gpuop.ir.expansions.table import EXPANSIONS, Function
 from gpuop.ir.ops import OPS, Row
 from gpuop.ir.type_rules import Rule
 

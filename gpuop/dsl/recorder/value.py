@@ -21,7 +21,7 @@ from gpuop.dsl.recorder.suggestions import ANY, kernel_call, math_call
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
 from gpuop.dsl.recorder.zero_folding import without_zero
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
-from gpuop.ir.expansions import EXPANSIONS
+from gpuop.ir.expansions.table import EXPANSIONS
 from gpuop.ir.nodes import Const, Expr, Ref
 from gpuop.ir.types import BOOL, BY_NUMPY, DOUBLE, INT, LONG, ULONG, DType, Type
 

@@ -22,7 +22,7 @@ from gpuop.ir.analysis.stages import stages
 from gpuop.ir.device_model import BARRIER_WAIT, DEPENDENT_CHAIN, MODELS, SHARED_BY_LANES, DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, Kernel
 from gpuop.ir.target import Target
-from gpuop.passes.schedules import PLAIN
+from gpuop.passes.schedules.methods import PLAIN
 
 ALONE = (NEIGHBOUR, ATOMIC)  # kinds whose measured times need no correction for other operations
 

@@ -18,8 +18,8 @@ from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.resolve_target import resolve_target
-from gpuop.passes.schedules import METHODS, NOTHING, PLAIN, choice, unpinned
 from gpuop.passes.schedules.common.method import Parameters
+from gpuop.passes.schedules.methods import METHODS, NOTHING, PLAIN, choice, unpinned
 
 MOST_UNFUSED = 32  # operators of a plan that is compared with its unfused form
 Prediction = dict[str, Any]

@@ -11,7 +11,7 @@ from gpuop.base.errors import SemanticError
 from gpuop.base.reentrant import context
 from gpuop.ir.schedule_override import Pin
 from gpuop.ir.types import is_integer
-from gpuop.passes.schedules import METHODS, PLAIN
+from gpuop.passes.schedules.methods import METHODS, PLAIN
 
 _pin: ContextVar[Pin | None] = ContextVar("pin", default=None)
 

@@ -17,7 +17,7 @@ from gpuop.ir.target import Target
 from gpuop.ir.text import identity
 from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.resolve_target import for_target
-from gpuop.passes.schedules import METHODS, PLAIN
+from gpuop.passes.schedules.methods import METHODS, PLAIN
 from gpuop.runtime.base.backend import Array, Backend
 from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate
 from gpuop.runtime.tuning.modes import Mode
