@@ -26,12 +26,7 @@ REALS = (9, 1, 2, 6, 8)
 NUMBERS = (-(2**31), -5, 0, 7, 9)
 COLUMN = ir.Index("global", "column")
 WAITING, GROUP = 64, 32  # threads of the barrier test, and threads of a work-group
-WAITS = (
-    "-x behind a barrier",
-    "-x * x behind it",
-    "3 * position of the thread before",
-    "3 * position stored in reverse",
-)
+WAITS = "-x behind a barrier", "-x * x behind it", "3 * position of the thread before", "3 * position stored in reverse"
 
 
 def _narrow(b: Builder, x: ir.Expr, name: str) -> ir.Expr:
@@ -150,7 +145,5 @@ def _waits() -> Kernel:
     last, tripled = b.apply("sub", constant(WAITING - 1, INT), COLUMN), b.cast(b.apply("mul", COLUMN, 3), Type(FLOAT))
     inner.append(ir.Write(results, tripled, (last,), constant(3, INT)))
     out.append(ir.If(few, tuple(inner)))
-    group = (1, 1, GROUP)
-    return Kernel(
-        "self_test_of_waits", (source,), (Output(results, 0.0),), Domain(Shape(WAITING)), tuple(out), group=group
-    )
+    outputs, domain = (Output(results, 0.0),), Domain(Shape(WAITING))
+    return Kernel("self_test_of_waits", (source,), outputs, domain, tuple(out), group=(1, 1, GROUP))

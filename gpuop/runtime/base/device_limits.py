@@ -41,11 +41,8 @@ class GroupLimits:
         fits = all(n <= most for n, most in zip(reversed(group), self.extents, strict=False))
         if math.prod(group) > self.threads or not fits:
             shape = "×".join(map(str, group))
-            raise DeviceError(
-                located(
-                    f"{self.name} runs work-groups of up to {self.threads} threads, and `{name}` asks for {shape}", loc
-                )
-            )
+            message = f"{self.name} runs work-groups of up to {self.threads} threads, and `{name}` asks for {shape}"
+            raise DeviceError(located(message, loc))
 
     def check_types(self, name: str, missing: Set[str]) -> None:
         if missing:

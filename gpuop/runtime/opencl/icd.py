@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuop.base.cache.atomic_files import private_folder
+from gpuop.base.cache.atomic_files import private_folder, replacing
 
 _LINUX = sys.platform.startswith("linux")  # elsewhere the loader has other ways, and is left alone
 _VARIABLES = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH")  # in the loader's order
@@ -128,7 +128,6 @@ def _write(folder: Path, libraries: list[str]) -> Path:
         path = folder / f"{number:02}.icd"
         line = os.fsencode(library)
         if not path.exists() or path.read_bytes() != line:
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            with replacing(path, durable=False) as file:
                 file.write(line)
-            os.replace(file.name, path)
     return folder

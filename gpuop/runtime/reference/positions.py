@@ -113,15 +113,5 @@ def _positions(
     if domain.elements > 1:
         group["layer"] = at["layer"]
     member = np.repeat(np.arange(len(numbers)), kernel.work_group.points)[keep]
-    return Positions(
-        len(row),
-        at,
-        point,
-        inside,
-        number,
-        dict(zip(GRID_AXES, (i.astype(np.int32) for i in locals_), strict=True)),
-        group,
-        len(numbers),
-        member,
-        int(numbers[0]),
-    )
+    local = dict(zip(GRID_AXES, (i.astype(np.int32) for i in locals_), strict=True))
+    return Positions(len(row), at, point, inside, number, local, group, len(numbers), member, int(numbers[0]))

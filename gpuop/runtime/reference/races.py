@@ -182,9 +182,8 @@ class History:
         at = threads[np.argmin(access.thread[threads])]
         cell, k = int(access.cell[at]), others[at]
         one_group = bool(last.group[k, cell] == access.group[at])
-        return Race(
-            cell, int(access.thread[at]), does, int(last.thread[k, cell]), did, int(last.line[k, cell]), one_group
-        )
+        thread, other = int(access.thread[at]), int(last.thread[k, cell])
+        return Race(cell, thread, does, other, did, int(last.line[k, cell]), one_group)
 
 
 class UnorderedOutput(History):
@@ -294,12 +293,5 @@ def _between(access: MemoryAccess, lost: Mask) -> Race | None:
     at = np.flatnonzero(lost)[0]
     last = np.flatnonzero(access.cell == access.cell[at])[-1]
     one_group = bool(access.group[at] == access.group[last])
-    return Race(
-        int(access.cell[at]),
-        int(access.thread[at]),
-        "writes",
-        int(access.thread[last]),
-        "writes",
-        access.line,
-        one_group,
-    )
+    thread, other = int(access.thread[at]), int(access.thread[last])
+    return Race(int(access.cell[at]), thread, "writes", other, "writes", access.line, one_group)
