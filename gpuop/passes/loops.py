@@ -31,11 +31,11 @@ def counted(
     return For(var, first, end, by, tuple(body), unroll, lanes=lanes)
 
 
-def numbered(hint: str, first: int, count: int, body: Body) -> Block:
-    """Statements for consecutive numbers: a loop that compilers unroll, or no loop for one number."""
+def numbered(hint: str, first: int, count: int, body: Body, unroll: int | None = None, lanes: bool = False) -> Block:
+    """Statements for consecutive numbers: a loop, which compilers unroll if nothing else is said; no loop for one number."""
     out, var = list[Stmt](), counter(hint)
     if count == 1:
         body(constant(first, INT), out)
         return tuple(out)
     body(Ref(var), out)
-    return (counted(var, first, first + count, out, unroll=count),) if count else ()
+    return (counted(var, first, first + count, out, 1, unroll or count, lanes),) if count else ()

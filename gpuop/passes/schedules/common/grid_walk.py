@@ -6,6 +6,7 @@ Rows stand for layers too, where a thread walks along layers.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -84,7 +85,13 @@ class Walk:
         return math.lcm(self.turn, self.cycle)
 
     def pieces(self, halo: Span) -> list[tuple[int, int]]:
-        """Columns and their halo as aligned accesses: the first column and the number of columns of each."""
+        """Columns and their halo as aligned accesses: the first column and the number of columns of each.
+
+        Four columns whose halo is (-3, 2), in accesses of four or fewer:
+
+            columns   -4 -3 -2 -1 | 0 1 2 3 | 4 5
+            access         4      |    4    |  2
+        """
         low, high = 0, self.columns
         pieces = [(first, self.access) for first in range(low, high, self.access)]
         while low > halo[0]:
@@ -266,6 +273,13 @@ def name_of(field: ir.FieldParam, element: ir.Expr | None) -> str:
 def array_of(place: Place, what: str, *shape: int, space: str = "private") -> ir.Array:
     """An array for elements of a field."""
     return ir.Array(f"{name_of(*place)}_{what}", Type(place[0].type.storage), shape, space)
+
+
+def accesses(
+    arrays: Mapping[Place, ir.Array], point: tuple[ir.Expr, ...], loads: bool, left: ir.Expr | None = None
+) -> list[ir.Stmt]:
+    """Accesses to neighbours from a point on, all of an array in one."""
+    return [ir.Wide(field, array, loads, point, element, left) for (field, element), array in arrays.items()]
 
 
 def power_of_two(n: int) -> int:

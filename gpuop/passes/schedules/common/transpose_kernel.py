@@ -16,7 +16,7 @@ from gpuop.ir.visit import blocks, expressions
 from gpuop.passes.coarsening_factor import Place, elements, is_own, places, streams
 from gpuop.passes.instantiate import Instance, point_at
 from gpuop.passes.loops import numbered
-from gpuop.passes.schedules.common.grid_walk import array_of
+from gpuop.passes.schedules.common.grid_walk import accesses, array_of
 from gpuop.passes.schedules.common.transposed_reads import Axes, involved, is_mirrored, is_own_point, transposed
 from gpuop.passes.vectorization_legality import demand, obstacle
 
@@ -58,28 +58,6 @@ class Tiling:
     def shared(self) -> bool:
         return self.rows * self.columns > 1
 
-    def filled_from(
-        self,
-        grid: Domain,
-        away: Mapping[str, ir.Expr],
-        first: Mapping[str, ir.Expr],
-        b: Builder,
-        axis: str,
-        mirrored: bool,
-    ) -> ir.Expr:
-        """A coordinate of an input; a mirrored one is counted from the end of its axis of the grid.
-
-        Args:
-            away: the distance from the start of the tile along `self.axis`; the coordinate of the grid along columns.
-            first: the first point of the tile by axis. A mirrored row begins at its last point.
-        """
-        extent = grid.extent(axis)
-        if axis == self.axis:
-            start = b.apply("sub", extent - self.size, first[axis]) if mirrored else first[axis]
-            return b.apply("add", start, away[axis])
-        here = away.get(axis, ir.Index("global", axis))
-        return b.apply("sub", extent - 1, here) if mirrored else here
-
 
 def word(kind: Type) -> int:
     """The number of elements in a word of a bank of local memory."""
@@ -112,9 +90,10 @@ class TransposeKernel:
         self.tiles = {place: self.tile(place) for place in self.views}
         own = [e for e in expressions(kernel.body) if isinstance(e, ir.Read) and is_own_point(e)]
         own_places = dict.fromkeys((e.field, element) for e in own for element in elements(e.field, e.element))
-        self.loaded = {place: self.lanes(place) for place in own_places if tiling.lanes > 1}
-        self.stored = {place: self.lanes(place) for place in places(kernel)[1] if tiling.lanes > 1}
-        self.staged = {place: self.lanes(place, "row") for place in self.views if tiling.lanes > 1}
+        several = tiling.lanes > 1
+        self.loaded = {place: array_of(place, "lanes", tiling.lanes) for place in own_places if several}
+        self.stored = {place: array_of(place, "lanes", tiling.lanes) for place in places(kernel)[1] if several}
+        self.staged = {place: array_of(place, "row", tiling.lanes) for place in self.views if several}
         self.vectors = self.has_vectors()
         self.first: dict[str, ir.Expr] = {}  # the first point of the tile, by axis of the grid
         rest = any(kernel.domain.extent(axis) % tiling.lanes for axis in ("column", tiling.axis))
@@ -152,9 +131,6 @@ class TransposeKernel:
     @property
     def nbytes(self) -> int:
         return sum(tile.nbytes for tile in self.tiles.values())
-
-    def lanes(self, place: Place, what: str = "lanes") -> ir.Array:
-        return array_of(place, what, self.tiling.lanes)
 
     # --- the kernel ---------------------------------------------------------------------------------------------
 
@@ -231,9 +207,8 @@ class TransposeKernel:
             across_b = collector(out, hint="across")
             first = across_b.apply("sub", across, self.tiling.align - 1)
             across = across_b.apply("min", across_b.apply("max", first, 0), self.source.domain.extent("column") - 1)
-        away, at = {"column": across, self.tiling.axis: column}, collector(out, hint="at")
-        filled_from = partial(self.tiling.filled_from, self.source.domain, away, self.first, at)
-        point = tuple(filled_from(*each) for each in self.axes[place])
+        at = collector(out, hint="at")
+        point = tuple(self.along(axis, mirrored, across, column, at) for axis, mirrored in self.axes[place])
         if count == 1:
             value = b.bind(ir.Read(field, tile.type, point, element, "unchecked"))
             out.append(ir.Store(tile, (row, column), value))
@@ -249,9 +224,22 @@ class TransposeKernel:
 
         out += self.each_lane(lane)
 
+    def along(self, axis: str, mirrored: bool, across: ir.Expr, away: ir.Expr, b: Builder) -> ir.Expr:
+        """A coordinate of an input; a mirrored one is counted from the end of its axis of the grid.
+
+        Args:
+            across: the coordinate of the grid along columns.
+            away: the distance from the start of the tile along its axis. A mirrored row begins at its last point.
+        """
+        extent, first = self.source.domain.extent(axis), self.first.get(axis, constant(0, INT))
+        if axis == self.tiling.axis:
+            start = b.apply("sub", extent - self.tiling.size, first) if mirrored else first
+            return b.apply("add", start, away)
+        here = across if axis == "column" else ir.Index("global", axis)
+        return b.apply("sub", extent - 1, here) if mirrored else here
+
     def each_lane(self, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
-        loops = numbered("lane", 0, self.tiling.lanes, body)
-        return tuple(replace(loop, lanes=self.vectors) if isinstance(loop, ir.For) else loop for loop in loops)
+        return numbered("lane", 0, self.tiling.lanes, body, lanes=self.vectors)
 
     # --- points -------------------------------------------------------------------------------------------------
 
@@ -263,7 +251,7 @@ class TransposeKernel:
         where = {"column": self.at("column", column, out), axis: self.at(axis, row, out)}
         point = point_at(self.source, where)
         out += map(ir.Declare, (*self.loaded.values(), *self.stored.values()))
-        out += [ir.Wide(field, array, True, point, e, self.left) for (field, e), array in self.loaded.items()]
+        out += accesses(self.loaded, point, True, self.left)
 
         def lane(k: ir.Expr, out: list[ir.Stmt]) -> None:
             b = collector(out, hint="at")
@@ -271,7 +259,7 @@ class TransposeKernel:
             out += TransposedPoint(self, at, (b.apply("add", column, k), row, piece), k, out).copy()
 
         out += self.each_lane(lane)
-        out += [ir.Wide(field, array, False, point, e, self.left) for (field, e), array in self.stored.items()]
+        out += accesses(self.stored, point, False, self.left)
 
     def aligned(self, row: ir.Expr, piece: ir.Expr, out: list[ir.Stmt]) -> None:
         """Compute a point of a row of the outputs that is shifted back to aligned memory; some points are outside of the grid."""
@@ -424,7 +412,7 @@ class TransposeWords(TransposeKernel):
 
         body += self.each_lane(lane)
         point = point_at(self.source, {axis: at, "column": column})
-        whole = tuple(ir.Wide(field, array, False, point, element) for (field, element), array in self.stored.items())
+        whole = tuple(accesses(self.stored, point, False))
         test = collector(body)
         inside = test.apply("and", test.apply("ge", column, 0), test.apply("le", column, columns - count))
         body.append(ir.If(inside, whole, self.each_lane(one)))

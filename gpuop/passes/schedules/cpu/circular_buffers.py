@@ -1,6 +1,9 @@
 """Circular buffers of intermediates: a thread keeps the newest rows or layers of its block along the axis that it walks.
 
-The row y of an intermediate lies in slot y mod `slots`; the slot after the last takes rows outside of the field.
+The row y of an intermediate lies in slot y mod `slots`; the slot after the last takes rows outside of the field. With three slots:
+
+    row     -1 |  0   1   2   3   4   5  ...        rows 3, 4 and 5 are still read: those before are overwritten
+    slot     3 |  0   1   2   0   1   2  ...
 """
 
 from __future__ import annotations

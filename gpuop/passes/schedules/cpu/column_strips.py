@@ -30,9 +30,7 @@ from gpuop.passes.schedules.cpu.circular_buffers import (
 from gpuop.passes.schedules.cpu.edge_vectors import EdgeLines, EdgeReads, InstanceWithLines
 
 REGISTERS = 32  # vector registers
-Rows = tuple[
-    tuple[ir.Expr, ...], ir.Expr | None
-]  # indices into a buffer without the column, and a test that they lie inside
+Rows = tuple[tuple[ir.Expr, ...], ir.Expr | None]  # indices of a row in a buffer, and a test that it is inside
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,11 @@ def positioned(kernel: Kernel, walk: Walk, windows: Windows) -> tuple[Domain, li
 
 
 class HaloExchange:
-    """The local memory of a group.
+    """The local memory of a group: arrays[layer, lane, row, thread]. With four columns a thread:
+
+        column of the group    0  1  2  3 | 4  5  6  7 | 8  9 10 11
+        thread                     0      |     1      |     2              column shr 2
+        lane                   0  1  2  3 | 0  1  2  3 | 0  1  2  3         column and 3
 
     Attributes:
         views: the shared views, by the thread's own view that it stores for them.

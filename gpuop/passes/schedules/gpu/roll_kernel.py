@@ -16,7 +16,7 @@ from gpuop.ir.types import INT, Shape, Type
 from gpuop.passes.coarsening_factor import Place, elements, places
 from gpuop.passes.instantiate import Instance, of_threads
 from gpuop.passes.loops import counted, numbered
-from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, RowLoads, Walk, array_of
+from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, RowLoads, Walk, accesses, array_of
 from gpuop.passes.schedules.common.register_windows import Span, View, Windows, is_placed, windows_of
 from gpuop.passes.schedules.gpu.ghost_points import GhostPoints
 from gpuop.passes.schedules.gpu.halo_exchange import WRITES, HaloExchange, positioned
@@ -214,8 +214,7 @@ class RollKernel:
         b, axes = collector(head, hint="at"), self.source.domain.axes[:-1]
         point = tuple(row if axis == self.walk.axis else self.loads.across(b, axis) for axis in axes)
         first = b.apply("sub", self.loads.column(b, 0), phase)
-        to = (*point, first)
-        stores: list[ir.Stmt] = [ir.Wide(field, a, False, to, element) for (field, element), a in self.stored.items()]
+        stores = accesses(self.stored, (*point, first), False)
         if 0 < self.walk.slack < self.walk.shift and stores:
             misaligned = self.loads.misaligned(b, None, b.apply("add", self.behind, k), self.walk.access)
             stores = [ir.If(b.apply("le", misaligned, self.walk.slack), tuple(stores), self.in_parts(point, first))]

@@ -30,7 +30,6 @@ from gpuop.passes.coarsen import COLUMN, Coarsening
 from gpuop.passes.coarsening_factor import (
     ACCESS,
     ONE_BY_ONE,
-    Place,
     PointsPerThread,
     is_own,
     is_plain,
@@ -40,6 +39,7 @@ from gpuop.passes.coarsening_factor import (
 )
 from gpuop.passes.instantiate import Instance, indices_at, without_tables
 from gpuop.passes.loops import counted, counter, numbered
+from gpuop.passes.schedules.common.grid_walk import accesses
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.register_windows import Span, refused_reads
@@ -161,7 +161,8 @@ class ShiftedRows(Coarsening):
         return ir.Apply("sub", (b.bind(first), b.apply("and", behind, count - 1)), COLUMN.type)
 
     def computed(self) -> ir.Block:
-        code = (*self.accesses(self.loaded, True), *self.parts_code(), *self.accesses(self.stored, False))
+        own: tuple[ir.Expr, ...] = (*self.rows, ir.Ref(self.first))
+        code = (*accesses(self.loaded, own, True), *self.parts_code(), *accesses(self.stored, own, False))
         if not self.unaligned:
             return code
         out: list[ir.Stmt] = []
@@ -173,11 +174,6 @@ class ShiftedRows(Coarsening):
         b = collector(out)
         last = b.apply("le", ir.Ref(self.first), end - self.thread.count)
         return b.apply("and", b.apply("ge", ir.Ref(self.first), start), last) if start or self.unaligned else last
-
-    def accesses(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
-        """Accesses to the thread's own columns, all in one."""
-        point: tuple[ir.Expr, ...] = (*self.rows, ir.Ref(self.first))
-        return [ir.Wide(field, array, loads, point, element) for (field, element), array in arrays.items()]
 
     def one_by_one(self) -> ir.Block:
         """The loop of a thread at the end of a row, over those of its columns that exist."""
@@ -240,7 +236,7 @@ class ShiftedRows(Coarsening):
             there.shifted[read] = self.load(read, shared, (low, high), out)
         # in a part, reads that wrap around are reads of own points
         own = {place: self.array(place) for place in places(kernel)[0] if place not in self.loaded}
-        out += [*map(ir.Declare, own.values()), *self.accesses(own, True)]
+        out += [*map(ir.Declare, own.values()), *accesses(own, (*self.rows, ir.Ref(self.first)), True)]
         there.loaded = self.loaded | own
         return (*out, there.loop(there.body))
 

@@ -13,6 +13,7 @@ from gpuop.ir.visit import walk
 from gpuop.passes.coarsening_factor import elements, is_own
 from gpuop.passes.instantiate import Instance
 from gpuop.passes.loops import numbered
+from gpuop.passes.schedules.common.grid_walk import accesses
 from gpuop.passes.schedules.gpu.tile_chain import TilePart, distance
 from gpuop.passes.schedules.gpu.tile_regions import THREADS, Coordinates, Frame, Region, TilePoint, Tiles
 from gpuop.passes.schedules.gpu.tile_windows import StripWindow, StripWindows
@@ -131,7 +132,7 @@ class TileKernel:
             if stored:
                 here = {axis: {"row": down, "column": first["column"]}[axis] for axis in self.frame.axes}
                 grid = self.frame.place(part, region, here, True, collector(out, hint="at")).grid
-                out += [ir.Wide(field, a, False, self.frame.point(grid), e) for (field, e), a in stored.items()]
+                out += accesses(stored, self.frame.point(grid), False)
 
         strips = numbered("k", 0, rows, row)
         out += strips if has_arrays else _not_unrolled(strips)
@@ -181,12 +182,12 @@ def _inner_first(b: Builder, strip: ir.Expr, region: Region, inner: int) -> tupl
     return row, b.apply("choose", test, b.apply("add", b.apply("mod", strip, inner), before), outer)
 
 
+Lanes = dict[tuple[ir.FieldParam, ir.Expr], ir.Array]
+
+
 def _not_unrolled(block: ir.Block) -> ir.Block:
     """Mark loops as ones that compilers need not expand."""
     return tuple(replace(stmt, unroll=1) if isinstance(stmt, ir.For) else stmt for stmt in block)
-
-
-Lanes = dict[tuple[ir.FieldParam, ir.Expr], ir.Array]
 
 
 class PointBody(Instance):

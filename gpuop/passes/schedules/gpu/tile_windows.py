@@ -25,6 +25,11 @@ from gpuop.passes.schedules.gpu.tile_regions import MOST_HELD, Coordinates, Fram
 class StripWindow:
     """A private array, and the offsets of the points that it holds, relative to those of the strip.
 
+    A strip of four columns, of which each reads its neighbours, with accesses of four: `columns` is (-4, 4).
+
+        offset    -4 -3 -2 -1 | 0 1 2 3 | 4 5 6 7
+                           r    x x x x   r             x: points of the strip; r: neighbours that are read
+
     Attributes:
         element: the element of the field's tensor; None where it holds whole tensors, from local memory.
         rule: the border outside of the grid.

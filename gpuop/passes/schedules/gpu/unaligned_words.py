@@ -208,9 +208,7 @@ class UnalignedWords(ShiftedRows):
             column = b.apply("max", b.apply("add", ir.Ref(self.first), lane), 0)
             self.at_column(b.apply("min", column, self.columns - 1), out)
 
-        (loop,) = numbered("lane", 0, self.thread.count, one)
-        assert isinstance(loop, ir.For)
-        return (replace(loop, unroll=AT_ONCE),)
+        return numbered("lane", 0, self.thread.count, one, AT_ONCE)
 
     # --- words ------------------------------------------------------------------------------------------------------
 
