@@ -131,14 +131,6 @@ def pytest_configure(config: pytest.Config) -> None:
     rotation.configure()
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """Items are made and kept: there is no garbage among them."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
 def pytest_report_header() -> list[str]:
     forms = "all" if nightly.is_nightly() else f"those of the day (GPUOP_TEST_DAY={os.environ[rotation.DAY]})"
     return [f"cases and forms of devices: {forms}", f"random programs: --seed {nightly.first_seed()}"]

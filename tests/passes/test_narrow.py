@@ -108,6 +108,25 @@ def test_expressions(device, dtype, columns):
             np.testing.assert_array_equal(found.numpy(), want, err_msg=str(node))
 
 
+SHIFTS = 7, 8, 9, 15, 16, 17
+
+
+def test_shifts_by_a_width_and_more(device):
+    """Of an int, in which nothing is left but signs; a narrow type would shift by less."""
+    for dtype in ("int8", "int16"):
+        info = np.iinfo(dtype)
+        x = rng.integers(info.min, info.max + 1, (3, 33)).astype(dtype)
+
+        @gp.operator
+        def shifted(f):
+            return tuple(_convert_int(_readTensor(f, _row, _column + 1)) >> n for n in SHIFTS)
+
+        with vectors():
+            for n, found in zip(SHIFTS, shifted(gp.Field(x)), strict=True):
+                want = away(x, 0, 1, border="clamp").astype(np.int32) >> n
+                np.testing.assert_array_equal(found.numpy(), want, f"{dtype} >> {n}")
+
+
 @pytest.mark.parametrize("fill", [0, -1, 70000])
 def test_stages(device, fill):
     """What stages keep is narrow too, unless what is beyond its edges is not."""
