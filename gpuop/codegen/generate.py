@@ -19,7 +19,7 @@ from gpuop.codegen.cuda.dialect import CUDA
 from gpuop.codegen.opencl.dialect import CPU, OPENCL
 from gpuop.codegen.opencl.vectors import VectorExpressions
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Expr, FieldParam
+from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
 from gpuop.ir.types import DOUBLE, FieldType, Shape
@@ -118,17 +118,14 @@ def _printed(lowered: Kernel, target: Target) -> Source:
 def _refuse_doubles(kernel: Kernel, target: Target) -> None:
     """Raise DeviceError at the user line; the branches that `_codegenIf` excludes are gone already."""
     stored = any(param.type.storage is DOUBLE for param in (*kernel.inputs, *kernel.written))
-    lines = [stmt.loc for stmt in walk(kernel.body) for e in values(stmt) if _has_double(e)]
+    doubles = ((stmt, e) for stmt in walk(kernel.body) for value in values(stmt) for e in walk_expr(value))
+    lines = [stmt.loc for stmt, e in doubles if e.type.dtype is DOUBLE]
     if stored or lines:
         message = (
             f"operator `{kernel.name}` computes with double, which {target} lacks; use float32 fields, or let another branch of "
             "`_codegenIf(_target.has_fp64)` do without"
         )
         raise DeviceError(located(message, kernel.loc if stored else lines[0]))
-
-
-def _has_double(expr: Expr) -> bool:
-    return any(e.type.dtype is DOUBLE for e in walk_expr(expr))
 
 
 def _written(source: Source) -> list[Any]:

@@ -35,7 +35,11 @@ def nbytes_of(plan: Plan) -> int:
 
 def allocation(plan: Plan) -> Allocation:
     """Allocate buffers in the order of launches; values that outlive the launches of a step have buffers of their own."""
-    types, own = plan.program.types, set(plan.program.wanted) | _lasting(plan)
+    types, launches = plan.program.types, plan.launches
+    once = {v for launch in launches if launch.rate is not Rate.EVERY_STEP for v in launch.outputs}
+    later = {v for launch in launches if launch.rate is not Rate.ONCE for v in launch.inputs}
+    before = {v for launch in launches if launch.over for v in launch.inputs}  # when the next step begins
+    own = {*plan.program.wanted, *(once & later), *before}  # they are read after later launches have run again
     over = {value for launch in plan.launches for value, _ in launch.over}
     last = {value: n for n, launch in enumerate(plan.launches) for value in (*launch.inputs, *launch.outputs)}
     of: dict[int, int] = {}
@@ -59,13 +63,6 @@ def allocation(plan: Plan) -> Allocation:
             if value in of and last[value] == n and value not in own and value not in replaced.values():
                 free.setdefault(_layout(types[value]), []).append(of[value])
     return Allocation(of, tuple(kinds))
-
-
-def _lasting(plan: Plan) -> set[int]:
-    """The values that are read after later launches have run again: by more frequent launches, or when the next step begins."""
-    kept = {value for launch in plan.launches if launch.rate is not Rate.EVERY_STEP for value in launch.outputs}
-    found = {v for launch in plan.launches if launch.rate is not Rate.ONCE for v in launch.inputs if v in kept}
-    return found | {v for launch in plan.launches if launch.over for v in launch.inputs}
 
 
 def _layout(kind: FieldType) -> object:

@@ -83,16 +83,12 @@ def needs_other_threads(producer: Op, consumer: Op, value: int) -> str | None:
         param = used.inputs[position]
         if given == value and param in access_of(consumer).gathers:
             line = _line(consumer, access_of(consumer).gathers[param])
-            if used.whole and _reads_own(used, param):
+            own = tuple(Index("global", axis) for axis in used.domain.axes)  # even if it is outside the grid
+            points = (e.point for e in expressions(used.body) if isinstance(e, Read) and e.field is param)
+            if used.whole and all(point == own for point in points):
                 return f"`{used.name}` reads `{param.hint}` in tail threads too ({line}), for which `{made.name}` has no values"
             return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
     return None
-
-
-def _reads_own(kernel: Kernel, param: FieldParam) -> bool:
-    """Return whether a kernel reads a field only at its threads' points, even if these are outside the grid."""
-    own = tuple(Index("global", axis) for axis in kernel.domain.axes)
-    return all(e.point == own for e in expressions(kernel.body) if isinstance(e, Read) and e.field is param)
 
 
 def _line(op: Op, loc: Loc | None) -> str:

@@ -99,7 +99,7 @@ def _ordered(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> 
     order: list[int] = []
     ready = [n for n in waiting if not before[n]]
     while before:
-        chosen = ready.pop() if ready else _of_circle(before)
+        chosen = ready.pop() if ready else _in_cycle(before)
         if not before.pop(chosen):
             order.append(chosen)
         for n in filter(before.__contains__, after[chosen]):
@@ -120,7 +120,7 @@ def _before(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> d
     return before
 
 
-def _of_circle(before: Mapping[int, set[int]]) -> int:
+def _in_cycle(before: Mapping[int, set[int]]) -> int:
     n = next(iter(before))
     for _ in before:
         n = min(before[n])

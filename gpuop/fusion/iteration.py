@@ -57,21 +57,15 @@ class Iteration(Launchable):
         one = self.turn, 1
         if not limits.has_stages or self.times == 1 or self.acts or (self.until is not None and self.every % 2):
             return one
-        if limits.pin is None and self._moves_little(limits):
-            return one
+        if limits.pin is None and limits.target is not None and limits.target.device == "cpu":
+            small = sum(p.type.nbytes for p in self.written) < CACHED_STATES
+            if small or all(p.type.storage.bits <= 8 for p in self.written):
+                return one  # CPUs compute for longer than they move states that fit into caches, or are bytes
         single = self.turn.plan(limits)
         if not all(isinstance(launch.kernel, Kernel) for launch in single.launches):
             return one
         both = self.turn.twice(len(self.outputs))
         return (both, 2) if len(both.plan(limits).launches) <= len(single.launches) else one
-
-    def _moves_little(self, limits: Limits) -> bool:
-        """Return whether CPUs compute for longer than they move states: these fit into caches, or are bytes."""
-        target = limits.target
-        if target is None or target.device != "cpu":
-            return False
-        near = sum(p.type.nbytes for p in self.written) < CACHED_STATES
-        return near or all(p.type.storage.bits <= 8 for p in self.written)
 
 
 @lru_cache(maxsize=256)

@@ -74,14 +74,14 @@ def registers(kernel: Kernel) -> int:
     A double counts twice, a private array whole, and the thread's position is always needed. Drivers' compilers order
     statements anew and may do with fewer, or need more for addresses. Of stages, that which needs most counts.
     """
-    return max(map(_registers, stages(kernel)))
-
-
-def _registers(kernel: Kernel) -> int:
-    lowered = before(kernel, inline_once)
-    arrays = [stmt.array for stmt in walk(lowered.body) if isinstance(stmt, Declare)]
-    private = sum(-(-array.nbytes * 8 // REGISTER) for array in arrays if array.space == "private")
-    return values_kept(lowered) + private + len(lowered.domain.axes) + (lowered.domain.elements > 1)
+    most = 0
+    for stage in stages(kernel):
+        lowered = before(stage, inline_once)
+        arrays = [stmt.array for stmt in walk(lowered.body) if isinstance(stmt, Declare)]
+        private = sum(-(-array.nbytes * 8 // REGISTER) for array in arrays if array.space == "private")
+        axes = len(lowered.domain.axes) + (lowered.domain.elements > 1)
+        most = max(most, values_kept(lowered) + private + axes)
+    return most
 
 
 def values_kept(kernel: Kernel) -> int:

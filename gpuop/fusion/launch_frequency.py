@@ -67,16 +67,14 @@ class Invariant:
         read = made & {v for n, op in ops.items() if n not in self.numbers for v in op.inputs}
         if not read:
             return "one of them would be computed at every step, though its values are always the same"
-        operations = sum(map(self._operations, steady))
+        for op in steady:
+            if op.number not in self.costs:
+                self.costs[op.number] = work(op.fusible) * op.fusible.domain.threads
+        operations = sum(self.costs[op.number] for op in steady)
         saved = sum(self.types[v].nbytes for v in read)
         if operations / BALANCE <= saved:
             return None
         return f"computing at every step what is always the same takes {operations:.3g} operations, and {saving(saved)}"
-
-    def _operations(self, op: Op) -> float:
-        if op.number not in self.costs:
-            self.costs[op.number] = work(op.fusible) * op.fusible.domain.threads
-        return self.costs[op.number]
 
     def _vary(self, group: int) -> bool:
         return any(op.number not in self.numbers for op in self.groups.members[group])

@@ -124,7 +124,7 @@ class Recomputing:
         made = [value for value in dict.fromkeys(op.inputs) if value in self.groups.maker]
         if op.kernel.unfusible or not made or not uses or not self.groups.wanted.isdisjoint(op.outputs):
             return False
-        if any(self.level[user.number] <= self.level[op.number] or self._apart(op, user, v) for user, v in uses):
+        if any(self.level[user.number] <= self.level[op.number] or _is_between(op, user, (v,)) for user, v in uses):
             return False
         read, written = (sum(self.types[v].nbytes for v in values) for values in (dict.fromkeys(op.inputs), op.outputs))
         return read <= 2 * written and all(map(self._in_memory, made))
@@ -134,14 +134,9 @@ class Recomputing:
         maker, users = self.groups.maker[value], self.groups.using[value].values()
         if maker.kernel.unfusible:
             return True
-        apart = [user for user in users if self._apart(maker, user, value)]
+        apart = [user for user in users if _is_between(maker, user, (value,))]
         kept = any(unstaged(self.groups, maker, user, value) is not None for user in apart)
         return kept and not isinstance(self.chain(value), Chain)
-
-    def _apart(self, maker: Op, user: Op, value: int) -> bool:
-        return bool(
-            maker.kernel.unfusible or user.kernel.unfusible or needs_other_threads(maker, user, value) is not None
-        )
 
     def reason(self, value: int) -> str:
         """The reason why a value is not recomputed, if cost, size or a rule forbids it; else empty."""
@@ -174,8 +169,7 @@ class Recomputing:
         if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
             made = by_element(kernel) or kernel
         cost = work(simplify(made))
-        crowded = self._crowded(made, cost, value, apart) or self._endless(made, apart)
-        if crowded:
+        if crowded := _crowded(made, cost, value, apart) or _endless(made, apart):
             return crowded
         alone = len(apart) == len(self.groups.using[value])
         spared = made.domain.threads * (alone and not self.steady.differ(self.groups.maker[value], apart))
@@ -203,25 +197,6 @@ class Recomputing:
         """The bytes that a kernel reads of an input; threads of the elements of a point share an input without elements."""
         kind = self.types[value]
         return kind.nbytes * (kernel.domain.elements if kind.planes == 1 else 1)
-
-    def _crowded(self, kernel: Kernel, cost: float, value: int, readers: list[Op]) -> str:
-        """The reason against giving few threads the work of many; empty if there is none."""
-        for op in readers:
-            operations = cost * taps(_reading([op], value))
-            threads = op.kernel.grid.threads
-            if operations > ONE_THREAD and threads < min(kernel.domain.threads, BUSY_THREADS):
-                return (
-                    f"each of the {threads} threads of `{op.kernel.name}` would do {operations:.3g} operations "
-                    f"of `{kernel.name}`, which many threads do at once"
-                )
-        return ""
-
-    def _endless(self, kernel: Kernel, readers: list[Op]) -> str:
-        """The reason against repeating a loop of unknown length in many threads; empty if there is none."""
-        threads = max((op.kernel.grid.threads for op in readers), default=kernel.domain.threads)
-        if kernel.domain.threads == threads or all(times(stmt) is not None for stmt in walk(kernel.body)):
-            return ""
-        return f"each of {threads} threads would run the loop of `{kernel.name}`, whose iterations are not known"
 
     def _together(self, readers: Sequence[Op]) -> list[list[Op]]:
         """The readers of a value, grouped by the kernels that they can join, in which each point is read once."""
@@ -251,6 +226,27 @@ class Recomputing:
 
         before = (n for _, n in nx.generic_bfs_edges(network, last, inside))
         return [network.nodes[n]["operator"] for n in sorted((last, *islice(before, MAX_CHAIN)))]
+
+
+def _crowded(kernel: Kernel, cost: float, value: int, readers: list[Op]) -> str:
+    """The reason against giving few threads the work of many; empty if there is none."""
+    for op in readers:
+        operations = cost * taps(_reading([op], value))
+        threads = op.kernel.grid.threads
+        if operations > ONE_THREAD and threads < min(kernel.domain.threads, BUSY_THREADS):
+            return (
+                f"each of the {threads} threads of `{op.kernel.name}` would do {operations:.3g} operations "
+                f"of `{kernel.name}`, which many threads do at once"
+            )
+    return ""
+
+
+def _endless(kernel: Kernel, readers: list[Op]) -> str:
+    """The reason against repeating a loop of unknown length in many threads; empty if there is none."""
+    threads = max((op.kernel.grid.threads for op in readers), default=kernel.domain.threads)
+    if kernel.domain.threads == threads or all(times(stmt) is not None for stmt in walk(kernel.body)):
+        return ""
+    return f"each of {threads} threads would run the loop of `{kernel.name}`, whose iterations are not known"
 
 
 def _levels(program: Program) -> dict[int, int]:

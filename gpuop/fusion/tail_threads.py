@@ -27,9 +27,12 @@ def unfit(ops: Iterable[Op]) -> str | None:
     if whole is None:
         return None
     for op in ops:
-        found = None if op.fusible.whole else _hazard(op)
-        if found is not None:
-            hazard, loc = found
+        if op.fusible.whole:
+            continue
+        if op not in _hazards:
+            _hazards[op] = _hazard(op.fusible)
+        if (result := _hazards[op]) is not None:
+            hazard, loc = result
             return (
                 f"`{whole.kernel.name}` runs whole work-groups, and `{op.kernel.name}` {hazard} "
                 f"({op.line(loc) or 'the library'}), which tail threads must not"
@@ -37,13 +40,7 @@ def unfit(ops: Iterable[Op]) -> str | None:
     return None
 
 
-def _hazard(op: Op) -> Hazard | None:
-    if op not in _hazards:
-        _hazards[op] = _first(op.fusible)
-    return _hazards[op]
-
-
-def _first(kernel: Kernel) -> Hazard | None:
+def _hazard(kernel: Kernel) -> Hazard | None:
     """The first statement that tail threads must not run, and its line."""
     for stmt in walk(kernel.body):
         inside = (_expression(e) for value in values(stmt) for e in walk_expr(value))

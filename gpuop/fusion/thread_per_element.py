@@ -41,7 +41,7 @@ def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
         at = waiting.pop()
         for producer, consumer, value in near[at]:
             other = producer if at == consumer else consumer
-            new = None if ops[other].kernel.grid.elements > 1 else _changed(ops[other])
+            new = None if ops[other].kernel.grid.elements > 1 else _on_elements(ops[other])
             if new is not None:
                 pair = (new, ops[at]) if other == producer else (ops[at], new)
                 if needs_other_threads(*pair, value) is None:
@@ -51,7 +51,7 @@ def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
     return (replace(program, ops=tuple(ops.values())) if changed else program), frozenset(changed)
 
 
-def _changed(op: Op) -> Op | None:
+def _on_elements(op: Op) -> Op | None:
     if not isinstance(op.kernel, Kernel):
         return None
     kernel = _known.find(op.identity, partial(on_elements, op.kernel))

@@ -18,7 +18,10 @@ from gpuop.passes.ranges import Ranges, fits
 
 @dataclass(frozen=True)
 class Digits:
-    """A number that is `high` × `base` + `low`, where 0 ≤ low < base, 0 ≤ high, and nothing overflows."""
+    """A number that is `high` × `base` + `low`, where 0 ≤ low < base, 0 ≤ high, and nothing overflows.
+
+    It is no `Affine`, because both parts are expressions that replace the number's quotient and remainder.
+    """
 
     high: Expr
     base: int

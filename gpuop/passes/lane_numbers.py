@@ -13,7 +13,7 @@ from gpuop.passes.simplify import identity
 
 @dataclass(frozen=True)
 class LaneNumbers:
-    """The values of an integer in the lanes of a loop.
+    """The values of an integer in the lanes of a loop; no `Affine`, because `first` and the limits are printed.
 
     Attributes:
         first: the value in the first lane, an expression that is the same in all lanes.

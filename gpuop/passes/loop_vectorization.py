@@ -26,6 +26,8 @@ from gpuop.passes.vectorization_legality import doubles, halves
 class Next:
     """An index that grows by one with each iteration: the loop counter plus a common `base` plus `offset`.
 
+    It is no `Affine`: `base` is any variable that iterations share, and two indices differ by numbers only if it is the same.
+
     Attributes:
         picked: whether an entry of a constant table takes the place of the loop counter.
     """

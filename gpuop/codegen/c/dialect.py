@@ -188,15 +188,11 @@ class Source:
         found = [(arguments[i], self.arguments[i].type, value) for i, value in self.fills.items()]
         return [(buffer, kind, value) for buffer, kind, value in found if kind.nbytes]
 
-    def user_lines(self, log: str) -> list[str]:
-        """User lines of the line numbers in a compiler log."""
-        numbers = {int(n) for n in re.findall(r"[:(](\d+)[:)]", log)}
-        locs = {self.lines[n]: None for n in sorted(numbers) if n in self.lines}
-        return [f"{loc}\n      {loc.text}" for loc in locs]
-
     def refused(self, device: str, log: str) -> CompileError:
         """Error for a text that the device compiler rejects."""
-        users = self.user_lines(log)
+        numbers = {int(n) for n in re.findall(r"[:(](\d+)[:)]", log)}  # of lines
+        locs = {self.lines[n]: None for n in sorted(numbers) if n in self.lines}
+        users = [f"{loc}\n      {loc.text}" for loc in locs]
         behind = "\n  your lines behind it:\n    " + "\n    ".join(users) if users else ""
         return CompileError(
             f"{device} refused the kernel {self.entry}:\n{log}{behind}\n{self.numbered()}", self.numbered()

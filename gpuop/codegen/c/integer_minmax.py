@@ -17,10 +17,13 @@ FORKS = 64
 
 def calls_of(body: Block, dialect: Dialect) -> Mapping[str, str]:
     """The dialect's calls as this kernel is to have them."""
-    extremes = [e for e in expanded(body) if is_extreme(e)]
+    extremes = [e for e in expanded(body) if isinstance(e, Apply) and is_extreme(e)]
     if len(extremes) <= CROWD:
         return dialect.calls
-    return {**dialect.calls, **(dialect.forked if _forks(body, extremes) > FORKS else dialect.crowded)}
+    uses = Counter(e.var for e in expressions(body) if isinstance(e, Ref))
+    own: set[Var] = {s.var for s in walk(body) if isinstance(s, Let) and is_extreme(s.value) and uses[s.var] == 1}
+    forks = sum(all(is_extreme(a) or (isinstance(a, Ref) and a.var in own) for a in e.args) for e in extremes)
+    return {**dialect.calls, **(dialect.forked if forks > FORKS else dialect.crowded)}
 
 
 def expanded(block: Block) -> Iterator[Expr]:
@@ -44,10 +47,3 @@ def is_clamp(expr: Apply) -> bool:
     miscompiled there: the Intel compiler lost the last iterations of unrolled loops with clamped row indices.
     """
     return is_extreme(expr) and any(isinstance(a, Const) for a in expr.args)
-
-
-def _forks(body: Block, extremes: list[Expr]) -> int:
-    """Number of extremes of two extremes that have no other use."""
-    uses = Counter(e.var for e in expressions(body) if isinstance(e, Ref))
-    own: set[Var] = {s.var for s in walk(body) if isinstance(s, Let) and is_extreme(s.value) and uses[s.var] == 1}
-    return sum(all(is_extreme(a) or (isinstance(a, Ref) and a.var in own) for a in e.args) for e in extremes)  # type: ignore[union-attr]

@@ -199,13 +199,10 @@ class VectorExpressions(Expressions):
             x, given = f"{self.text(cast.arg, SHIFT)} & 1", DType("int32", "int", "i", 32)
         if wanted is HALF:
             name = "round_double" if given.c == "double" else self.nearest_half
-            return f"{name}{n}({self.floated(x, given, n)})", CALL
+            return f"{name}{n}({x if given.kind == 'f' else f'convert_float{n}({x})'})", CALL
         if given is HALF and wanted.c == "float":
             return self.render(cast.arg)
         return self.converted(x, given, wanted, n, cast.saturate and cast.arg.type.dtype is not BOOL)
-
-    def floated(self, x: str, given: DType, n: int) -> str:
-        return x if given.kind == "f" else f"convert_float{n}({x})"
 
     def converted(self, x: str, given: DType, wanted: DType, n: int, saturate: bool) -> tuple[str, int]:
         if given.kind == "f" and wanted.kind != "f":

@@ -19,6 +19,8 @@ ANY = (-math.inf, math.inf)
 class OffsetRange:
     """An integer from `low` to `high` more than the thread's position along an axis.
 
+    It is no `Affine`, because minima, maxima and choices of such integers are such integers too.
+
     Attributes:
         of_group: True if it is relative to the first position of the work-group instead.
     """
