@@ -104,7 +104,7 @@ WAIT = {  # packages that only these files may import, and only inside functions
         "fusion/recompute.py",
         "fusion/report/networks.py",
         "fusion/report/plan_report.py",
-        "fusion/fission.py",
+        "fusion/unfuse.py",
         "fusion/register_split.py",
     },
     "PIL": {"engine/show/raster.py"},

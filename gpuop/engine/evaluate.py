@@ -22,9 +22,8 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.program_cache import shape_of
-from gpuop.ir.kernel import DeviceFunction, HostFunction
+from gpuop.ir.kernel import DeviceFunction, HostFunction, Pin
 from gpuop.ir.layout import Layout
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
 from gpuop.ops.elementwise.algebra import copied

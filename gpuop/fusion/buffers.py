@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.launch import Rate
 from gpuop.fusion.plan import Plan
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuop.fusion.cross_thread import AccessPattern, access_pattern
-from gpuop.fusion.launch import PlannedLaunch
-from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.program import Program
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Effect, FieldParam, Write

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gpuop.base.config import config
 from gpuop.fusion.variant_selection import Choices, First
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.target_expressions import GENERIC
 from gpuop.passes.schedules.methods import PLAIN

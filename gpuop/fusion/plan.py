@@ -7,26 +7,22 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from gpuop.fusion.cross_thread import needs_other_threads
-from gpuop.fusion.fission import Severing
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inplace import in_place
 from gpuop.fusion.intermediates import unstaged
 from gpuop.fusion.kernel_limits import LEAST, Limits
-from gpuop.fusion.launch import PlannedLaunch
-from gpuop.fusion.launch_frequency import Invariant, Rates
+from gpuop.fusion.launch import Invariant, PlannedLaunch, Rates
 from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.recompute import Recomputing
 from gpuop.fusion.register_split import Piece, Spliced, Splitting
 from gpuop.fusion.schedule_choice import ill_staged, placed
-from gpuop.fusion.thread_per_element import with_elements
-from gpuop.fusion.thread_per_point import shared_once
-from gpuop.fusion.unfuse import Parting, Severed
+from gpuop.fusion.thread_per_element import shared_once, with_elements
+from gpuop.fusion.unfuse import Parting, Severed, Severing
 from gpuop.fusion.variant_selection import Choices, settled
 from gpuop.ir.device_model import LAUNCH
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.layout import Layout
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.passes.resolve_target import for_target
 

@@ -14,7 +14,7 @@ from gpuop.fusion.cost import saving, taps, work
 from gpuop.fusion.cross_thread import access_of, access_pattern, needs_other_threads
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.intermediates import unstaged
-from gpuop.fusion.launch_frequency import Invariant
+from gpuop.fusion.launch import Invariant
 from gpuop.fusion.legality import refuse
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.splice import splice

@@ -108,8 +108,7 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
         return ops[0].kernel, ops[0].inputs, ops[0].outputs
     inputs: dict[int, FieldParam] = {}
     outputs: dict[int, Output] = {}
-    makers = {v: (op, out.param) for op in ops for v, out in zip(op.outputs, op.kernel.outputs, strict=True)}
-    intermediates = {v: FieldParam(makers[v][0].kernel.name, makers[v][1].type) for v in staged(ops)}
+    intermediates = _intermediates(ops)
     registers: dict[int, Expr] = {}
     ready: dict[int, int] = {}  # the region after which a value is in registers
     regions = _BarrierRegions()
@@ -134,9 +133,14 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
     params, written, kept = tuple(inputs.values()), tuple(outputs.values()), tuple(intermediates.values())
     domain, group = ops[0].fusible.domain, next((op.fusible.group for op in ops if op.fusible.group), None)
     whole = any(op.fusible.whole for op in ops)
-    precision = max((each.precision for op in ops for each in (*op.recomputed, op)), key=PRECISIONS.index)
-    kernel = Kernel(_name(ops), params, written, domain, regions.body(), group, whole=whole, precision=precision)
+    kernel = Kernel(_name(ops), params, written, domain, regions.body(), group, whole=whole, precision=_loosest(ops))
     return replace(kernel, loc=ops[0].fusible.loc, intermediates=kept), tuple(inputs), tuple(outputs)
+
+
+def _intermediates(ops: Sequence[Op]) -> dict[int, FieldParam]:
+    """The values that other threads of the kernel read, named after the operators that make them."""
+    made = {v: (op, out.param) for op in ops for v, out in zip(op.outputs, op.kernel.outputs, strict=True)}
+    return {value: FieldParam(made[value][0].kernel.name, made[value][1].type) for value in staged(ops)}
 
 
 def _kept(
@@ -158,3 +162,7 @@ def _name(ops: Sequence[Op]) -> str:
     names = list(dict.fromkeys(each.kernel.name for op in ops for each in (*op.recomputed, op)))
     more = [f"and_{len(names) - MAX_NAMES}_more"] if len(names) > MAX_NAMES else []
     return "_".join(names[:MAX_NAMES] + more)
+
+
+def _loosest(ops: Sequence[Op]) -> str:
+    return max((each.precision for op in ops for each in (*op.recomputed, op)), key=PRECISIONS.index)

@@ -10,22 +10,28 @@ kernel is left in these parts if they are much faster. Times are predicted for a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations, product
 
+from gpuop.base.finalizers import WeakKeys
+from gpuop.fusion.cost import work
 from gpuop.fusion.cross_thread import access_of, needs_other_threads
 from gpuop.fusion.groups import Groups
+from gpuop.fusion.intermediates import footprints_of, is_plain
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.legality import refuse
-from gpuop.fusion.program import Op, Program
+from gpuop.fusion.program import Op, Program, network_of
 from gpuop.fusion.register_split import Piece, Spliced, Splitting
 from gpuop.fusion.schedule_choice import recompute_ratio
 from gpuop.fusion.typical_devices import least, predicted
-from gpuop.ir.device_model import SLOWER_THAN_PARTS
+from gpuop.ir.device_model import CHEAP, SLOWER_THAN_CUT, SLOWER_THAN_PARTS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.target import Target
+from gpuop.passes.coarsening_factor import is_small
 from gpuop.passes.lowering_cache import suited
 from gpuop.passes.resolve_target import resolve_target
+from gpuop.passes.vectorization_legality import obstacle
 
 Time = Callable[[Kernel, Target], float]
 Severed = dict[tuple[int, int], str]  # a reason, by the numbers of two operators to keep in separate kernels
@@ -190,3 +196,91 @@ def _pairs(ops: Sequence[Op]) -> Iterator[tuple[Op, Op]]:
     pairs = list(combinations(ops, 2))
     yield from ((a, b) for a, b in pairs if not set(a.outputs).isdisjoint(b.inputs))
     yield from ((a, b) for a, b in pairs if not set(a.inputs).isdisjoint(b.inputs))
+
+
+_obstacles: WeakKeys[Op, str] = WeakKeys()
+
+
+def obstacle_of(op: Op) -> str:
+    """The reason why an operator's points are not put in vectors; empty if they are."""
+    if op not in _obstacles:
+        _obstacles[op] = obstacle(op.fusible.body) if is_plain(op) else ""
+    return _obstacles[op]
+
+
+@dataclass(frozen=True)
+class Severing:
+    """Kernel fission: a kernel is cut if one operator would keep the others from vectors.
+
+    An operator whose threads have arrays, or loops of different lengths, runs point by point on a CPU, and so do operators that
+    are fused with it. If these read neighbours, which vectors share, the predicted time of the kernel is compared with those of
+    its two parts.
+
+    Attributes:
+        whole: returns the kernel of some operators.
+    """
+
+    program: Program
+    limits: Limits
+    whole: Callable[[Sequence[Op]], Piece]
+
+    def severed(self, pieces: Iterable[Piece]) -> Severed:
+        """The pairs of operators of these pieces, producer and reader, to be in different kernels, with reasons."""
+        target = self.limits.target
+        if target is None or target.vector_length == 1 or not self.limits.has_stages or self.limits.pin is not None:
+            return {}
+        return {key: reason for piece in pieces for key, reason in self._of(piece, target).items()}
+
+    def _of(self, piece: Piece, target: Target) -> Severed:
+        kernel = piece.kernel
+        if len(piece.ops) < 2 or not isinstance(kernel, Kernel) or not self.program.dynamic.isdisjoint(piece.inputs):
+            return {}
+        odd = [op for op in piece.ops if obstacle_of(op)]
+        if not odd or is_small(replace(kernel, target=target)):
+            return {}
+        before, after = self._parts(piece.ops, odd)
+        if not any(map(_reads_neighbours, before)):
+            return {}
+        parts = [part for ops in (before, after) if isinstance(part := self.whole(ops).kernel, Kernel)]
+        ratio = predicted(kernel, target) / sum(predicted(part, target) for part in parts)
+        if ratio < SLOWER_THAN_CUT:
+            return {}
+        reason = (
+            f"together they would run point by point, as `{odd[0].kernel.name}` does ({obstacle_of(odd[0])}), which is "
+            f"predicted to take {ratio:.2g} times as long as apart"
+        )
+        maker = {value: op.number for op in before for value in op.outputs}
+        return {(maker[value], op.number): reason for op, value in _crossing(before, after)}
+
+    def _parts(self, ops: Sequence[Op], odd: Sequence[Op]) -> tuple[list[Op], list[Op]]:
+        """The operators before those without vectors, and the rest; cut where fewer bytes go through memory."""
+        import networkx as nx
+
+        behind = {number for layer in nx.bfs_layers(network_of(ops), [op.number for op in odd]) for number in layer}
+        after = {op.number: op for op in ops if op.number in behind}
+        before = {op.number: op for op in ops if op.number not in behind}
+        for op in reversed(list(before.values())):
+            fewer = {n: each for n, each in before.items() if n != op.number}
+            if _reads_neighbours(op) or any(set(op.outputs) & set(each.inputs) for each in fewer.values()):
+                continue
+            more = {op.number: op, **after}
+            saved = self._moved(before, after) - self._moved(fewer, more)
+            if saved > 0 or (saved == 0 and work(op.fusible) <= CHEAP):
+                before, after = fewer, more
+        return list(before.values()), [op for op in ops if op.number in after]
+
+    def _moved(self, before: dict[int, Op], after: dict[int, Op]) -> int:
+        values = {value for _, value in _crossing(before.values(), after.values())}
+        return sum(self.program.types[v].nbytes for v in values.difference(self.program.wanted))
+
+
+def _crossing(before: Iterable[Op], after: Iterable[Op]) -> Iterator[tuple[Op, int]]:
+    """Pairs of an operator of the second part and a value of the first that it reads."""
+    made = {value for op in before for value in op.outputs}
+    return ((op, value) for op in after for value in dict.fromkeys(op.inputs) if value in made)
+
+
+def _reads_neighbours(op: Op) -> bool:
+    gathers = access_of(op).gathers
+    near = footprints_of(op) if gathers else {}
+    return any((footprint := near.get(field)) is not None and not footprint.is_own for field in gathers)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpuop.fusion.program import Op, Program, needed_ops
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.target import Target
 from gpuop.ir.values import Node
 from gpuop.ir.variants import Variant, Variants, shown

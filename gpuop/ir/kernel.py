@@ -10,12 +10,23 @@ from typing import Any, ClassVar
 from gpuop.base.errors import Loc
 from gpuop.ir.layout import Layout, own
 from gpuop.ir.nodes import AXES, GRID_AXES, Block, Declare, Effect, FieldParam, Index
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.target_expressions import Extent, numbers
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import Shape
 from gpuop.ir.visit import effects, fields_read
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A method of `passes/schedules/`, by name, and parameters that stand for its own best guess; "plain" is none of them."""
+
+    method: str
+    parameters: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join((self.method, *(f"{name}={value}" for name, value in self.parameters)))
+
 
 MOST_THREADS = 2**20  # threads of a group, on any device
 PRECISIONS = ("exact", "contract", "fast")  # strictest first

@@ -14,9 +14,8 @@ from typing import Any
 from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.lru import BoundedCache
 from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.nodes import GRID_AXES, Index
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import content, identity
 from gpuop.ir.thread_grid import Domain

@@ -9,8 +9,7 @@ from itertools import takewhile
 
 from gpuop.base.config import config
 from gpuop.base.lru import BoundedCache
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import show
 from gpuop.ir.verify import Form, verifiable, verify

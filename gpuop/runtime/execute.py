@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 from gpuop.base.config import config
 from gpuop.codegen.c.dialect import Source
 from gpuop.fusion.iteration import Iteration
-from gpuop.fusion.launch import PlannedLaunch
-from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Plan, plan_for
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable

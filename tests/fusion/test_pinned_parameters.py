@@ -15,7 +15,7 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Pin
 from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.schedules.methods import METHODS, parameters_of
 from gpuop.passes.schedules.pinning import pinned

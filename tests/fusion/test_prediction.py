@@ -18,8 +18,7 @@ from gpuop.fusion.report.explain import explain
 from gpuop.fusion.report.prediction import expected, predictions, totals
 from gpuop.fusion.report.workload import workload
 from gpuop.ir.device_model import MODELS, DeviceFacts
-from gpuop.ir.kernel import DeviceFunction, Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import DeviceFunction, Kernel, Pin
 from gpuop.ir.target import Target
 
 PLAIN = Target("opencl")

@@ -17,8 +17,7 @@ from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
 from gpuop.ir.device_model import DeviceFacts
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.target import Target
 from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common.method import Method

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import gpuop as gp
 from gpuop.fusion import iteration
-from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.launch import Rate
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.plan_report import parts
 from gpuop.ir.values import calls

@@ -18,9 +18,8 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.report.explain import explain
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.nodes import Apply, Block, Const, Let
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.visit import map_blocks
 from gpuop.passes.bounds_proof import unproved
 from gpuop.passes.pipeline import PIPELINE, not_inside, pass_by_pass

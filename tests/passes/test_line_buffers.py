@@ -19,9 +19,8 @@ from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ir.analysis.stages import stages
-from gpuop.ir.kernel import Kernel
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.nodes import Comment, For
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.visit import walk
 from gpuop.passes.schedules.cpu import circular_buffers
 from gpuop.passes.schedules.cpu.line_buffers import LINE_BUFFERS, MOST_BYTES

@@ -14,8 +14,8 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
+from gpuop.ir.kernel import Pin
 from gpuop.ir.nodes import For
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.visit import walk
 from gpuop.passes.loop_vectorization import loop_lanes
 from gpuop.passes.pipeline import unscheduled

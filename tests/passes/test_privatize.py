@@ -17,8 +17,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common import privatize
 from gpuop.passes.schedules.common.privatize import PRIVATIZE

@@ -16,8 +16,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.program import program
 from gpuop.fusion.splice import splice
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.passes.pipeline import lower
 from gpuop.passes.schedules import methods as schedules
 from gpuop.passes.schedules.common.method import Method

@@ -17,9 +17,9 @@ from gpuop.base.lru import BoundedCache
 from gpuop.codegen import generate as generating
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
+from gpuop.ir.kernel import Pin
 from gpuop.ir.layout import planar
 from gpuop.ir.nodes import Ref, Var
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.text import content
 from gpuop.ir.visit import Copier
 from gpuop.passes.pipeline import lower

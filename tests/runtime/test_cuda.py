@@ -18,7 +18,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Pin
 from gpuop.runtime.base.backend import CALL, indivisible, keeping
 from gpuop.runtime.cuda import device, driver
 from gpuop.runtime.execute import Prepared

@@ -18,8 +18,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.passes import lowering_cache, pipeline
 from gpuop.passes.schedules import methods as schedules
 from gpuop.runtime.tuning.chooser import limits_for

@@ -15,8 +15,7 @@ from gpuop.base.config import config
 from gpuop.dsl import *
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import program
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.variants import Variants, identity_of
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.devices import current

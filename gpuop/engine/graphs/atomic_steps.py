@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.launch import Rate
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Argument, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared

@@ -13,7 +13,7 @@ from gpuop.engine.graphs.atomic_steps import BufferSet, Change, Moment, no_op
 from gpuop.engine.graphs.sensors import Frames
 from gpuop.fusion.buffer_rotation import rotation
 from gpuop.fusion.buffers import allocation
-from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.launch import Rate
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Program
 from gpuop.ir.values import Leaf

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.fusion.launch_frequency import Rate, Rates
+from gpuop.fusion.launch import Rate, Rates
 from gpuop.fusion.program import Cycle, Program
 from gpuop.ir.kernel import DeviceFunction
 from gpuop.ir.values import Leaf, Node

@@ -9,8 +9,7 @@ from gpuop.fusion.buffers import allocation
 from gpuop.fusion.intermediates import staged
 from gpuop.fusion.iteration import Iteration, launches
 from gpuop.fusion.kernel_statistics import operations, points_of_thread, registers
-from gpuop.fusion.launch import PlannedLaunch
-from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.program import Op, network_of
 from gpuop.fusion.report.prediction import Prediction, told, totals

@@ -13,8 +13,7 @@ from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.report.kernel_time import duration, of_library
 from gpuop.fusion.schedule_choice import scheduled
 from gpuop.ir.device_model import DeviceFacts
-from gpuop.ir.kernel import DeviceFunction, Kernel, Launchable
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import DeviceFunction, Kernel, Launchable, Pin
 from gpuop.ir.target import Target
 from gpuop.passes.pipeline import unscheduled
 from gpuop.passes.resolve_target import resolve_target

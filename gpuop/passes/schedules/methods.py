@@ -16,8 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuop.base.config import config
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.common.plain import without_intermediates
 from gpuop.passes.schedules.common.privatize import PRIVATIZE

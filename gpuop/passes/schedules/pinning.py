@@ -9,7 +9,7 @@ from typing import SupportsIndex
 
 from gpuop.base.errors import SemanticError
 from gpuop.base.reentrant import context
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Pin
 from gpuop.ir.types import is_integer
 from gpuop.passes.schedules.methods import METHODS, PLAIN
 

@@ -19,10 +19,9 @@ from gpuop.base.errors import GpuopError
 from gpuop.fusion.report.workload import ATOMIC, NEIGHBOUR, OPERATION, VECTOR
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.device_model import DeviceFacts
-from gpuop.ir.kernel import Kernel, Output
+from gpuop.ir.kernel import Kernel, Output, Pin
 from gpuop.ir.nodes import Atomic, Expr, FieldParam, Index, Read, Stmt, Write
 from gpuop.ir.ops import OPS
-from gpuop.ir.schedule_override import Pin
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, FieldType, Shape, Type
 from gpuop.runtime.base.backend import Backend, Buffer, Launch

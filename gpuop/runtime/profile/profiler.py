@@ -12,8 +12,7 @@ from time import perf_counter
 
 from gpuop.base.errors import NearNames, SemanticError
 from gpuop.fusion.kernel_limits import Limits
-from gpuop.fusion.launch import PlannedLaunch
-from gpuop.fusion.launch_frequency import Rate
+from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.report.plan_report import RUNS, moved_bytes, recomputed
 from gpuop.fusion.report.prediction import expected

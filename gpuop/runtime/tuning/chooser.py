@@ -13,8 +13,7 @@ from gpuop.base.errors import DeviceError, GpuopError, SemanticError, warn
 from gpuop.base.lru import BoundedCache
 from gpuop.fusion.kernel_limits import Limits, limits_ahead
 from gpuop.fusion.variant_selection import Choices, First
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.target import Target
 from gpuop.ir.values import Node
 from gpuop.ir.variants import Variant, Variants, identity_of, shown

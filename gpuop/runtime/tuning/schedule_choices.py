@@ -11,8 +11,7 @@ import numpy as np
 from gpuop.fusion.iteration import kernels
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.schedule_choice import scheduled
-from gpuop.ir.kernel import Kernel
-from gpuop.ir.schedule_override import Pin
+from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import identity
 from gpuop.passes.pipeline import unscheduled
