@@ -1,7 +1,7 @@
 """Kernels on points that write big tensors as kernels on elements, to fuse with others that run on elements.
 
 Operators fuse on one grid of threads. A body that computes values and then writes each element, in a loop or one after
-another, has the same meaning with a thread for each element. `fusion/thread_per_point.py` undoes this in the end where
+another, has the same meaning with a thread for each element. `shared_once` undoes this in the end where
 elements share work.
 """
 
