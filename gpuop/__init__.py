@@ -20,7 +20,7 @@ NAMES = {  # definition of each name
     "DeviceError": "gpuop.base.errors.DeviceError",
     "DeviceOperator": "gpuop.ops.device_operator.DeviceOperator",
     "Dims": "gpuop.ir.dims.Dims",
-    "Event": "gpuop.runtime.events.Event",
+    "Event": "gpuop.runtime.queues.Event",
     "Field": "gpuop.dsl.fields.field.Field",
     "FieldType": "gpuop.ir.types.FieldType",
     "GPUOperator": "gpuop.dsl.operators.gpu_operator.GPUOperator",

@@ -19,7 +19,7 @@ from gpuop.runtime.base.current_queue import queue_of
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.base.host_arrays import array_of, stored
 from gpuop.runtime.devices import current
-from gpuop.runtime.events import Event
+from gpuop.runtime.queues import Event
 
 READING = ("results", "high")  # the queue that reads results, concurrently with work that is enqueued after them
 
