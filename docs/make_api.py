@@ -14,7 +14,7 @@ from typing import Any
 
 import gpuop as gp
 from gpuop import testing
-from gpuop.dsl.fields.reduction_methods import Reductions
+from gpuop.dsl.fields.array_methods import Reductions
 from gpuop.dsl.operators.operator import Operator
 from gpuop.engine.graphs.window import GraphWindow
 from gpuop.engine.jit.pipeline import Pipeline

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gpuop.base.errors import MissingError, SemanticError, UnsupportedError, here, meant
+from gpuop.base.errors import ArgumentError, MissingError, SemanticError, UnsupportedError, here, meant
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields import services
-from gpuop.dsl.fields.array_attributes import ArrayFacts
-from gpuop.dsl.fields.conversions import Conversions
+from gpuop.dsl.fields.array_methods import ArrayMethods, Reductions
 from gpuop.dsl.fields.copying import Copying
-from gpuop.dsl.fields.dlpack import Lending
 from gpuop.dsl.fields.from_arrays import (
+    HOST,
     Array,
     ArrayLike,
     Making,
@@ -23,13 +23,11 @@ from gpuop.dsl.fields.from_arrays import (
     is_device_array,
     kind_made,
 )
-from gpuop.dsl.fields.layout_methods import Layouts
 from gpuop.dsl.fields.names import names_given
 from gpuop.dsl.fields.numpy_hints import ATTRIBUTES, WAYS
-from gpuop.dsl.fields.order_methods import Ordered
-from gpuop.dsl.fields.reduction_methods import Reductions
 from gpuop.dsl.fields.sources import Deferred, HostArray
 from gpuop.dsl.recorder.arithmetic import Arithmetic
+from gpuop.dsl.recorder.assignment_targets import is_chained
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.recorder import recording
 from gpuop.dsl.recorder.trace_effects import values_seen
@@ -40,8 +38,11 @@ from gpuop.ir.dtype_names import DTypeName
 from gpuop.ir.types import FieldType, Shape
 from gpuop.ir.values import Leaf, Node, label
 
+UNSAID: Any = object()  # an argument that the consumer does not know
+THE_HOST = (1, 0)
 
-class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Layouts, Conversions, Lending, Copying):
+
+class Field(FieldLike, Arithmetic["Field"], Reductions, ArrayMethods, Copying):
     """A grid of any number of dimensions, of which the last ones are (layers, rows, columns), with a tensor at every point.
 
     Args:
@@ -145,6 +146,54 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
         """The name, which also equals the NumPy dtype: `field.dtype == np.float32`; "unorm8" has none."""
         return self.type.dtype
 
+    @property
+    def shape(self) -> Shape:
+        """The extents of the array that `numpy` gives: `field_shape + tensor_shape`."""
+        return Shape((*self.field_shape, *self.tensor_shape))
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of the array: those of the grid and of the tensor."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of values of the array."""
+        return self.shape.points
+
+    @property
+    def mT(self) -> Field:
+        """The field with its last two axes swapped."""
+        return services.algebra["matrix_transpose"](self)
+
+    @property
+    def device(self) -> str:
+        """The name of the device in use, such as "cuda:0": a field is evaluated there, wherever it comes from."""
+        return services.above.device_in_use()
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Field:
+        """The field itself, as the array API standard has it: `gp.use_device` says where fields are evaluated.
+
+        Args:
+            device: the device in use, by its name.
+            stream: of no meaning: `gp.queue` chooses a queue.
+
+        Returns:
+            The Field.
+
+        Raises:
+            ArgumentError: another device.
+        """
+        if device != self.device:
+            raise ArgumentError(
+                f"fields are evaluated on the device in use, not on {device!r}: `gp.use_device` chooses it"
+            )
+        return self
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """`gpuop.array_namespace`, the functions of the array API standard."""
+        return services.above.array_namespace(api_version)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name + ' ' if self.name else ''}{self.type}>"
 
@@ -222,6 +271,90 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
             "a Field is immutable: `gp.updated(f, index, values)` makes a new one, and `np.where(c, a, b)` chooses between values"
         )
 
+    # --- Python numbers -------------------------------------------------------------------------------------------
+
+    def _scalar(self, what: str) -> Any:
+        if self.type.array_shape.points != 1 or self.type.field_shape:
+            instead = (
+                "`&` and `|` join comparisons, `np.where` chooses" if what == "the truth value" else "use `.numpy()`"
+            )
+            raise SemanticError(f"{what} of a {self.type} Field is ambiguous: only 0D scalars convert; {instead}")
+        return self.numpy().reshape(())[()]
+
+    def __bool__(self) -> bool:
+        if self.type.array_shape.points != 1 and is_chained(sys._getframe(1)):
+            raise SemanticError(
+                f"a chained comparison such as `a < f < b` is an `and` of Python's, which asks a {self.type} Field for one truth "
+                "value; write `(a < f) & (f < b)`"
+            )
+        return bool(self._scalar("the truth value"))
+
+    def __index__(self) -> NoReturn:
+        raise UnsupportedError(
+            "a Field is no Python integer: its value is not known before it runs; `int(f)` evaluates a 0D one"
+        )
+
+    def __float__(self) -> float:
+        return float(self._scalar("float()"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex()"))
+
+    def __format__(self, spec: str) -> str:
+        """The number of a 0D scalar, as in `f"{field.sum():.3f}"`; without a format as `repr`."""
+        return format(self._scalar(f"the format {spec!r}").item(), spec) if spec else repr(self)
+
+    def __round__(self, digits: Any = None) -> NoReturn:
+        raise UnsupportedError("Python's `round` does not take Fields; `np.round(f, decimals)` rounds them")
+
+    def __len__(self) -> int:
+        raise UnsupportedError(
+            "a Field has no len(); its grid is in `.field_shape`, its tensor in `.tensor_shape`, both in `.shape`"
+        )
+
+    # --- other libraries, which read the values where they are ---------------------------------------------------
+
+    def __dlpack__(
+        self, *, stream: Any = UNSAID, max_version: Any = None, dl_device: Any = UNSAID, copy: bool | None = None
+    ) -> Any:
+        """Evaluate, and share: `torch.from_dlpack(field)`. What the consumer's stream gets from then on waits for the values.
+
+        A consumer that asks for the host, as `np.from_dlpack(field, device="cpu")` does, gets a copy of values that are on a GPU.
+
+        Raises:
+            BufferError: another device than theirs, or a copy on a GPU; values on a GPU for NumPy, or without a copy for the host.
+        """
+        values = services.above.export(self)
+        there, wanted = _device(values.__dlpack_device__()), None if dl_device in (UNSAID, None) else _device(dl_device)
+        if there[0] not in HOST:
+            if wanted == THE_HOST:
+                if copy is False:
+                    raise BufferError("the values are on a GPU, and `copy=False` leaves them there")
+                return self.numpy().__dlpack__()
+            if stream is UNSAID and dl_device is not UNSAID:  # a call by NumPy, which could not report the fault
+                raise BufferError(
+                    "the values are on a GPU, where NumPy cannot read them: `field.numpy()`, or "
+                    '`np.from_dlpack(field, device="cpu")`, copies them'
+                )
+        if wanted is not None and wanted != there:
+            raise BufferError(f"the values are on {there}, not on {wanted}")
+        if copy and not hasattr(values, "copy"):
+            raise BufferError("a field's values are shared where they are: copy what is taken")
+        return (values.copy() if copy else values).__dlpack__(stream=None if stream is UNSAID else stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        device: tuple[int, int] = services.above.export(self).__dlpack_device__()
+        return device
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """As `__dlpack__`; AttributeError if the values are not in the memory of a CUDA device."""
+        facts: dict[str, Any] = services.above.export(self).__cuda_array_interface__
+        return facts
+
     # --- host algebra -------------------------------------------------------------------------------------------
 
     def _operate(self, name: str, *operands: Any) -> Field:
@@ -272,3 +405,43 @@ class Field(FieldLike, Arithmetic["Field"], ArrayFacts, Reductions, Ordered, Lay
                 f"numpy.{name} does not take Fields; {WAYS.get(name, 'evaluate first, with `.numpy()`')}"
             )
         return services.array_functions[name](name, args, kwargs)
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Field:
+        """A field of another dtype, converted as kernels write: integers truncate and saturate, bool is `!= 0`.
+
+        Args:
+            dtype: a NumPy dtype or its name, or "unorm8".
+            copy: as of NumPy arrays; fields do not change, so it makes no difference.
+
+        Returns:
+            A Field of the same shapes.
+
+        Raises:
+            SemanticError: a dtype that fields cannot have, or a real one of complex numbers.
+        """
+        return services.algebra["astype"](self, dtype)
+
+    @property
+    def real(self) -> Field:
+        """The real parts, float32 of complex64."""
+        return services.algebra["real"](self)
+
+    @property
+    def imag(self) -> Field:
+        """The imaginary parts, which are 0 of real numbers."""
+        return services.algebra["imag"](self)
+
+    def conj(self) -> Field:
+        """The complex conjugates; real numbers as they are.
+
+        Returns:
+            A Field of the same type.
+        """
+        return services.algebra["conjugate"](self)
+
+    conjugate = conj
+
+
+def _device(place: Any) -> tuple[int, int]:
+    kind, number = map(int, place)
+    return kind, number
