@@ -20,6 +20,9 @@ from gpuop.dsl.builtins.collectives import _shuffleGroup as _shuffleGroup
 from gpuop.dsl.builtins.collectives import _shuffleGroupDown as _shuffleGroupDown
 from gpuop.dsl.builtins.collectives import _shuffleGroupUp as _shuffleGroupUp
 from gpuop.dsl.builtins.collectives import _shuffleGroupXor as _shuffleGroupXor
+from gpuop.dsl.builtins.conditionals import _codegenElse as _codegenElse
+from gpuop.dsl.builtins.conditionals import _codegenElseif as _codegenElseif
+from gpuop.dsl.builtins.conditionals import _codegenIf as _codegenIf
 from gpuop.dsl.builtins.conditionals import _else as _else
 from gpuop.dsl.builtins.conditionals import _elseif as _elseif
 from gpuop.dsl.builtins.conditionals import _if as _if
@@ -50,6 +53,7 @@ from gpuop.dsl.builtins.loops import _for as _for
 from gpuop.dsl.builtins.loops import _forEachTensorElement as _forEachTensorElement
 from gpuop.dsl.builtins.loops import _return as _return
 from gpuop.dsl.builtins.loops import _while as _while
+from gpuop.dsl.builtins.loops import _window as _window
 from gpuop.dsl.builtins.shared_memory import _constantArray as _constantArray
 from gpuop.dsl.builtins.shared_memory import _local as _local
 from gpuop.dsl.builtins.shared_memory import _syncThreadsGlobal as _syncThreadsGlobal
@@ -57,13 +61,9 @@ from gpuop.dsl.builtins.shared_memory import _syncThreadsLocal as _syncThreadsLo
 from gpuop.dsl.builtins.shared_memory import _volatile as _volatile
 from gpuop.dsl.builtins.sorting_networks import _sort as _sort
 from gpuop.dsl.builtins.switch import _switch as _switch
-from gpuop.dsl.builtins.target_conditionals import _codegenElse as _codegenElse
-from gpuop.dsl.builtins.target_conditionals import _codegenElseif as _codegenElseif
-from gpuop.dsl.builtins.target_conditionals import _codegenIf as _codegenIf
 from gpuop.dsl.builtins.threads import _globalThreads as _globalThreads
 from gpuop.dsl.builtins.threads import _localThreads as _localThreads
 from gpuop.dsl.builtins.tiles import _tile as _tile
-from gpuop.dsl.builtins.window_loops import _window as _window
 from gpuop.dsl.fields.field_types import is_big_tensor as isBigTensor
 from gpuop.dsl.recorder.outputs import OutputRef as OutputRef
 from gpuop.dsl.recorder.target_facts import Targets as Targets

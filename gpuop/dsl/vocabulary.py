@@ -23,10 +23,8 @@ from gpuop.dsl.builtins import (
     shared_memory,
     sorting_networks,
     switch,
-    target_conditionals,
     threads,
     tiles,
-    window_loops,
 )
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.recorder import target_facts
@@ -41,7 +39,7 @@ _NAMES: dict[str, Any] = {
     },
     "_sampleTensor": interpolation._sampleTensor,
     **{name: getattr(conditionals, name) for name in ("_if", "_elseif", "_else")},
-    **{name: getattr(target_conditionals, name) for name in ("_codegenIf", "_codegenElseif", "_codegenElse")},
+    **{name: getattr(conditionals, name) for name in ("_codegenIf", "_codegenElseif", "_codegenElse")},
     "_target": target_facts._target,
     **{
         name: getattr(loops, name)
@@ -69,7 +67,7 @@ _NAMES: dict[str, Any] = {
         for name in ("_local", "_volatile", "_constantArray", "_syncThreadsLocal", "_syncThreadsGlobal")
     },
     "_tile": tiles._tile,
-    "_window": window_loops._window,
+    "_window": loops._window,
     "_sort": sorting_networks._sort,
     "_switch": switch._switch,
     **{word.__name__: word for word in collectives.WORDS},

@@ -127,7 +127,10 @@ class Snapshot:
         if kind in (tuple, Shape, frozenset):
             return (kind, *map(self._value, value))
         if kind in CONTAINERS:
-            return self._container(value)
+            members, label = members_of(value), self._label
+            values = self._array(value) if kind is np.ndarray else (kind, *map(self._value, members))
+            self._watch.containers.append((value, values, members, label))
+            return values
         if isinstance(value, ABCMeta):
             self._watch.state(get_cache_token, "a class was registered with an abstract class")
             return self._class_or_object(value), *map(Identity, registered(value))
@@ -167,12 +170,6 @@ class Snapshot:
         if is_owner(value):
             return self._owner(value)
         raise Unknown(described(value))
-
-    def _container(self, value: Any) -> Any:
-        members, label = members_of(value), self._label
-        values = self._array(value) if type(value) is np.ndarray else (type(value), *map(self._value, members))
-        self._watch.containers.append((value, values, members, label))
-        return values
 
     def _array(self, array: Any) -> Any:
         if array.nbytes <= MOST_BYTES and not array.dtype.hasobject:

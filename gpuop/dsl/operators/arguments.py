@@ -145,7 +145,8 @@ def hashed_content(operator: str, name: str, value: Any) -> Any:
     try:
         hash(constant)
     except TypeError:
-        fields = _fields_in(value)
+        attributes = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+        fields = [str(name) for name, member in attributes.items() if isinstance(member, FieldLike)]
         if fields:
             raise SemanticError(
                 f"argument `{name}` of operator `{operator}` is {described(value)} that holds Fields: name them one by one, each "
@@ -156,12 +157,6 @@ def hashed_content(operator: str, name: str, value: Any) -> Any:
             "(also in lists, tuples and arrays), or another constant that Python can hash"
         ) from None
     return constant
-
-
-def _fields_in(value: Any) -> list[str]:
-    """Names of the Fields in a dict or an object."""
-    attributes = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return [str(name) for name, member in attributes.items() if isinstance(member, FieldLike)]
 
 
 def contents(pipeline: str, constants: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -57,9 +57,8 @@ class Recorder:
     ) -> None:
         self.name, self.loc = name, loc
         self.grid, self.names = grid, names  # all dimensions of the grid; `domain` has the axes of the kernel
-        self.unfolded: tuple[Scope, tuple[ir.Expr, ...]] | None = (
-            None  # own positions along dimensions folded into one axis
-        )
+        # own positions along dimensions folded into one axis
+        self.unfolded: tuple[Scope, tuple[ir.Expr, ...]] | None = None
         self.grid_of = ""  # origin of the grid, unless `_globalThreads` set it
         self.tensor = Shape()  # tensor axis of the thread grid: one thread per element
         self.grid_chosen: tuple[int, ...] | None = None  # the grid of this recording, if targets decide on it

@@ -55,10 +55,6 @@ def _block_name(item: ast.withitem) -> str:
     return name if name in BLOCKS else ""
 
 
-def _first_line(function: ast.FunctionDef) -> int:
-    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
-
-
 @lru_cache(maxsize=MOST_FILES)
 def _functions(file: str) -> dict[tuple[str, int], list[ast.FunctionDef]]:
     """The functions of a file by name and first line; none where the source is not available."""
@@ -66,7 +62,8 @@ def _functions(file: str) -> dict[tuple[str, int], list[ast.FunctionDef]]:
     with suppress(SyntaxError), PARSING:
         for node in _statements(ast.parse("".join(linecache.getlines(file)))):
             if isinstance(node, ast.FunctionDef):
-                result.setdefault((node.name, _first_line(node)), []).append(node)
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                result.setdefault((node.name, first), []).append(node)
     return result
 
 

@@ -110,12 +110,9 @@ def misplaced(value: TargetExpression) -> SemanticError:
 def extent(value: TargetExpression, what: str, *kinds: type) -> Extent:
     """Target expression in the place of an integer, or of a value of one of these kinds."""
     if kind_of(value.known) not in (kinds or (int,)):
-        raise SemanticError(f"{what} is an integer, and `{value!r}` is {_article(kind_of(value.known))}")
+        kind = {str: "a text", bool: "a bool"}.get(kind_of(value.known), "a float")
+        raise SemanticError(f"{what} is an integer, and `{value!r}` is {kind}")
     return value.known  # type: ignore[return-value]
-
-
-def _article(kind: type) -> str:
-    return {str: "a text", bool: "a bool"}.get(kind, "a float")
 
 
 class Targets:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 
-from gpuop.base.errors import MissingError, SemanticError, UnsupportedError, article, described
+from gpuop.base.errors import MissingError, SemanticError, UnsupportedError, article, described, here
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.assignment_targets import is_chained, unpacked
 from gpuop.dsl.recorder.components import COMPONENTS, INSTEAD, SWIZZLE, component, lane_of
@@ -16,13 +17,12 @@ from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.kernel_warnings import as_float, note
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.placeholders import COMPLEX, beside_complex, field_value, is_complex, pair
-from gpuop.dsl.recorder.recorder import current
-from gpuop.dsl.recorder.suggestions import ANY, kernel_call, math_call
+from gpuop.dsl.recorder.recorder import Recorder, current
 from gpuop.dsl.recorder.target_facts import TargetExpression, misplaced
-from gpuop.dsl.recorder.zero_folding import without_zero
 from gpuop.ir.build import Number, constant, fold_cast, literal, number
 from gpuop.ir.expansions.table import EXPANSIONS
-from gpuop.ir.nodes import Const, Expr, Ref
+from gpuop.ir.nodes import Cast, Const, Expr, Ref
+from gpuop.ir.ops import OPS
 from gpuop.ir.types import BOOL, BY_NUMPY, DOUBLE, INT, LONG, ULONG, DType, Type
 
 # Table rows by the NumPy name of an operator (see `arithmetic`), where the names differ
@@ -337,3 +337,72 @@ def _shift(op: str, value: Operand, amount: Operand) -> Value:
     if not isinstance(by, (int, np.integer)) or by < 0 or isinstance(shifted, NUMBERS):
         raise SemanticError(f"a shift amount is an integer that is not negative, not {amount!r}")
     return apply(op, value, int(by) % shifted.type.dtype.bits)
+
+
+# --- integer zeros ----------------------------------------------------------------------------------------------------
+# `sum(…)` starts with the Python 0, and windows have weights of 0: 0 + x is x, and 0 · x is 0 whatever x is. Floating zeros mean
+# what IEEE 754 says: 0.0 + -0.0 is 0.0, and 0.0 · NaN is NaN.
+
+
+def without_zero(recorder: Recorder, name: str, atoms: list[Expr | Number]) -> Expr | None:
+    """Result of a sum, difference or product with an integer 0, if it needs no operation; else None."""
+    if name not in ("add", "sub", "mul") or all(isinstance(atom, (bool, int, float)) for atom in atoms):
+        return None
+    first, second = (_is_zero(recorder, atom) for atom in atoms)
+    if not (second or (first and name != "sub")):
+        return None
+    row, operands = OPS[name], recorder.build.literals((), atoms)
+    _, result = row.rule(row.shown, [operand.type for operand in operands])
+    if name == "mul" or (first and second):
+        recorder.idle = True
+        return _zero(recorder, result)
+    operand = operands[0] if second else operands[1]
+    if isinstance(operand, Ref) and operand.var.mutable:  # its current value
+        operand = recorder.bind(operand)
+    return recorder.build.cast(operand, result, saturate=False)
+
+
+def _zero(recorder: Recorder, type_: Type) -> Expr:
+    """Zero of a type. A floating one stays an integer 0, unlike 0.0, so that it costs nothing in sums either."""
+    return recorder.build.cast(Const(0, type_.scalar), type_)
+
+
+def _is_zero(recorder: Recorder, atom: Expr | Number | None) -> bool:
+    if isinstance(atom, Ref):
+        spread = recorder.values.get(atom.var)
+        return isinstance(spread, Cast) and _is_zero(recorder, spread.arg)
+    if isinstance(atom, Const):
+        return atom.type.kind == "f" and type(atom.value) is int and atom.value == 0
+    return type(atom) is int and atom == 0
+
+
+# --- kernel builtins that correspond to functions of Python and NumPy, for messages -----------------------------------
+
+
+OTHERS = {
+    "maximum": "_max(a, b)", "fmax": "_max(a, b)", "minimum": "_min(a, b)", "fmin": "_min(a, b)", "arctan2": "_atan2(a, b)",
+    "gamma": "_tgamma(x)", "matmul": "_dot(a, b)", "deg2rad": "_radians(x)",
+    "rad2deg": "_degrees(x)", "float_power": "_pow(a, b)", "bitwise_count": "_popcount(x)",
+}  # fmt: skip
+TWO = ("atan2", "copysign", "fmod", "hypot", "ldexp", "nextafter", "pow", "remainder")
+ANY = "_sqrt(x)"
+
+
+def kernel_call(name: str) -> str:
+    """Kernel call that corresponds to a NumPy or `math` function; empty if there is none."""
+    if name in OTHERS:
+        return OTHERS[name]
+    builtin = "_" + re.sub("^arc", "a", name)
+    if not hasattr(sys.modules.get("gpuop.dsl"), builtin):
+        return ""
+    return f"{builtin}({'a, b' if builtin[1:] in TWO else 'x'})"
+
+
+def math_call() -> str:
+    """Replacement of the `math` function in the user's line, with its name; an example if there is none."""
+    at = here()
+    called = re.findall(r"\bmath\.(\w+)\(", at.text if at is not None else "")
+    suggestion = next(
+        (f"`{call}` for `math.{name}{call[call.index('(') :]}`" for name in called if (call := kernel_call(name))), ""
+    )
+    return suggestion or "`_sin(x)` for `math.sin(x)`"
