@@ -59,8 +59,8 @@ from gpuop.runtime.devices import devices as devices
 from gpuop.runtime.devices import open_device as device
 from gpuop.runtime.devices import set_device as set_device
 from gpuop.runtime.devices import use_device as use_device
-from gpuop.runtime.queues import Event as Event
 from gpuop.runtime.profile.timeline import profile as profile
+from gpuop.runtime.queues import Event as Event
 from gpuop.runtime.queues import queue as queue
 from gpuop.runtime.tuning.modes import tuning as tuning
 from gpuop.scaleout.stream.stream import stream as stream
