@@ -187,7 +187,7 @@ class History:
 
 
 class UnorderedOutput(History):
-    """Of an output that threads touch in any order: none of it is a race."""
+    """An output that threads touch in any order: none of it is a race."""
 
     def read(self, access: MemoryAccess) -> None:
         return None
