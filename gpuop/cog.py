@@ -9,14 +9,11 @@ from gpuop import linalg
 from gpuop.base import lazy
 
 FUNCTIONS = {
-    "edges": (
-        "backwardDivergence backwardGradient centralGradient domainFilterColumns domainFilterRows "
-        "domainTransformRows forwardGradient"
-    ),
     "filters": (
         "backProjectFrame bilateralFilter convolve convolveFilterAdjoint convolveSeparable crossCorrelate "
         "crossCorrelateFilterAdjoint crossCorrelateSeparable localMax localMaxPosition localMin localMinPosition "
-        "medianFilter nonMaximumSuppression orientedNonMaximumSuppression projectFrame"
+        "medianFilter nonMaximumSuppression orientedNonMaximumSuppression projectFrame backwardDivergence "
+        "backwardGradient centralGradient domainFilterColumns domainFilterRows domainTransformRows forwardGradient"
     ),
     "structure": (
         "BorderClamp BorderCyclic BorderFull BorderValid BorderZero apply downsample expand flip matrixField "

@@ -17,7 +17,7 @@ from gpuop.ops.layout import join, layouts, padding, reorder, roll, shape_functi
 from gpuop.ops.reduce import calculus, counting, functions, row_products
 from gpuop.ops.scan import scans
 from gpuop.ops.select import choices, take
-from gpuop.ops.sort import search, sets, sorts, unique
+from gpuop.ops.sort import search, sets, sorts
 
 Function = Callable[..., Any]
 
@@ -110,7 +110,7 @@ TABLE = {
     "digitize": ArrayFunction(search.digitize, SORTS, "int64; bins that are a Field increase"),
     "histogram": ArrayFunction(counting.histogram, COUNTS, HISTOGRAM),
     "bincount": ArrayFunction(counting.bincount, COUNTS, f"{EVALUATED}, unless `minlength=` holds all values of an unsigned dtype"),
-    "unique": ArrayFunction(unique.unique, COUNTS, f"{EVALUATED}; `axis` is None"),
+    "unique": ArrayFunction(sets.unique, COUNTS, f"{EVALUATED}; `axis` is None"),
     "unique_values": ArrayFunction(sets.unique_values, COUNTS, f"{EVALUATED}; in order"),
     "unique_counts": ArrayFunction(sets.unique_counts, COUNTS, EVALUATED),
     "unique_inverse": ArrayFunction(sets.unique_inverse, COUNTS, EVALUATED),

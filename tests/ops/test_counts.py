@@ -14,7 +14,7 @@ from gpuop.codegen.generate import generate, target_named
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.ops.reduce.bins import known_bins
-from gpuop.ops.sort import unique
+from gpuop.ops.sort import sets
 from tests.codegen.nvrtc import ptx_of
 from tests.conformance.compare import all_same, has_double, same
 from tests.harness import fused, image, same_bits
@@ -240,10 +240,10 @@ ASKED: tuple[dict[str, bool], ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("few", [0, unique.FEW])
+@pytest.mark.parametrize("few", [0, sets.FEW])
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int32", "bool", "float16", "int64"])
 def test_distinct_values(dtype, few, monkeypatch):
-    monkeypatch.setattr(unique, "FEW", few)
+    monkeypatch.setattr(sets, "FEW", few)
     x = rng.integers(0, 2 if dtype == "bool" else 9, (6, 5)).astype(dtype)
     if dtype[0] == "f":
         x[2, 1:4] = np.nan
@@ -256,7 +256,7 @@ def test_distinct_values(dtype, few, monkeypatch):
 
 
 def test_distinct_values_on_devices(device, monkeypatch):
-    monkeypatch.setattr(unique, "FEW", 0)
+    monkeypatch.setattr(sets, "FEW", 0)
     x = rng.integers(0, 9, 30).astype("u1")
     all_same(np.unique(gp.ScalarField(x), return_counts=True), np.unique(x, return_counts=True))
     far = np.concatenate([rng.integers(-2, 3, 9000), [2**31 - 5]]).astype("i4")  # more than a chunk has
@@ -267,7 +267,7 @@ def test_distinct_values_on_devices(device, monkeypatch):
     "ends", [("int8", -128, 127), ("int32", -(2**31), 7 - 2**31), ("uint64", 2**64 - 40, 2**64 - 1)]
 )
 def test_distinct_integers_at_the_ends(ends, monkeypatch):
-    monkeypatch.setattr(unique, "FEW", 0)
+    monkeypatch.setattr(sets, "FEW", 0)
     dtype, low, high = ends
     x = rng.integers(low, high, (40, 2), dtype, endpoint=True)
     x[0] = low, high
@@ -276,9 +276,9 @@ def test_distinct_integers_at_the_ends(ends, monkeypatch):
             all_same(np.unique(gp.ScalarField(x), **asked), np.unique(x, **asked))
 
 
-@pytest.mark.parametrize("few", [0, unique.FEW])
+@pytest.mark.parametrize("few", [0, sets.FEW])
 def test_distinct_values_of_one_point(few, monkeypatch):
-    monkeypatch.setattr(unique, "FEW", few)
+    monkeypatch.setattr(sets, "FEW", few)
     with gp.use_device("reference"):
         for shape in ((1, 3), (1, 1, 3)):
             values, inverse = np.unique(gp.VectorField(np.float32([2, 1, 2]).reshape(shape)), return_inverse=True)

@@ -14,7 +14,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.guards.function_wrapper import bind_of_library
-from gpuop.lib.fft.kernels.host_library import host_library
+from gpuop.lib.fft.kernels.vendor_library import host_library
 from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.runtime.devices import current
 

@@ -19,8 +19,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.ir.types import FieldType
 from gpuop.lib.fft.array_calls import taking_arrays, transforming_alone
 from gpuop.lib.fft.kernels.axes import moved
-from gpuop.lib.fft.kernels.butterflies import Pair, times
-from gpuop.lib.fft.kernels.passes import read, table
+from gpuop.lib.fft.kernels.passes import Pair, read, table, times
 from gpuop.lib.fft.kernels.transform_node import fourier, given, scale_of, taken
 from gpuop.lib.fft.transforms import ONE, SEVERAL, check_lengths, lengths_of, one_length
 

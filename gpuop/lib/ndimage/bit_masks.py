@@ -18,7 +18,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
 from gpuop.ops.layout.layouts import ravel
-from gpuop.ops.sort.tiles import single
+from gpuop.ops.sort.radix_sort import single
 
 BITS = 32
 SEGMENT = 256  # words of a row that one CPU thread processes

@@ -15,7 +15,7 @@ from gpuop.ops.layout.layouts import reshape
 from gpuop.ops.reduce.kernels import Partial, by_groups
 from gpuop.ops.reduce.reducers import Split, reducer_of
 from gpuop.ops.scan.kernels import along_grid
-from gpuop.ops.sort.tiles import single
+from gpuop.ops.sort.radix_sort import single
 
 LANES, SHARE = 256, 32  # threads for a chunk, and the values of each
 

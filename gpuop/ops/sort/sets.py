@@ -9,17 +9,22 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
 from gpuop.ops.create.computed_fields import filled
-from gpuop.ops.elementwise.algebra import apply
-from gpuop.ops.layout.axes import a_field
+from gpuop.ops.data_dependent_shapes import integers, on_device, on_host
+from gpuop.ops.elementwise.algebra import apply, astype
+from gpuop.ops.layout.axes import Axis, a_field, axes_of
 from gpuop.ops.layout.gather import Place, Reading, apart, gathered
 from gpuop.ops.layout.join import stack
-from gpuop.ops.layout.layouts import ravel
+from gpuop.ops.layout.layouts import ravel, reshaped
+from gpuop.ops.layout.reorder import take
+from gpuop.ops.reduce.bins import Bins
+from gpuop.ops.reduce.counting import counted
+from gpuop.ops.scan.scans import cumsum
 from gpuop.ops.select.nonzero import true_places
 from gpuop.ops.sort.search import count_passing, ordered
-from gpuop.ops.sort.sorts import sort
-from gpuop.ops.sort.unique import unique
+from gpuop.ops.sort.sorts import argsort, sort
 
 ADVICE = "`np.where(mask, f, 0)` keeps all places"
 
@@ -118,3 +123,121 @@ def _coordinate(places: Field, field: Field, axis: int) -> Field:
     return gathered(
         "nonzero", places.type, [places], lambda at, read: apart(read.at(places, at), shape)[axis], (shape, axis)
     )
+
+
+# --- numpy.unique: the first of equal values among sorted ones --------------------------------------------------------
+
+
+SORTED = "`np.sort(f)` has as many values as the field"
+FEW = 1 << 15  # values for a sort on the host
+CLOSE = 1 << 16  # range of integers that are counted instead of sorted
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    """numpy.unique."""
+    field = a_field("unique", ar)
+    if axis is not None:
+        raise SemanticError("unique: of a Field values are compared, not what lies along an axis: `axis=` is None")
+    wanted = (True, return_index, return_inverse, return_counts)
+    values = ordered("unique", field)
+    flat = reshaped("unique", values, [Axis(field.type.array_shape.points)])
+    if 0 < flat.field_shape.points <= FEW:
+        found = _of_few(field, values, wanted, equal_nan)
+    elif not flat.field_shape.points:
+        none = filled(FieldType(0, (), "int64"), 0)
+        found = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]
+    else:
+        close = None if return_index else _of_close_integers(field, flat, return_inverse)
+        found = close or _unique_parts(field, flat, return_index or return_inverse, equal_nan)
+    chosen = tuple(part for part, want in zip(found, wanted, strict=True) if want)
+    return chosen if len(chosen) > 1 else chosen[0]
+
+
+def _of_few(field: Field, values: Field, wanted: tuple[bool, ...], equal_nan: bool) -> list[Field]:
+    """Return the result for few values, which the host sorts before a device would begin; the values themselves are not wanted."""
+    of_array: Any = np.unique
+    made = of_array(on_host("unique", SORTED, values), *wanted[1:], equal_nan=equal_nan)
+    given = iter(made if isinstance(made, tuple) else (made,))
+    values = Field(next(given).astype(_dtype(field)))
+    _, index, inverse, counts = (Field(next(given)) if want and n else values for n, want in enumerate(wanted))
+    return [values, index, reshaped("unique", inverse, axes_of(field.type)) if wanted[2] else values, counts]
+
+
+def _dtype(field: Field) -> str:
+    """Return the dtype of a field's values."""
+    return "float32" if field.dtype == "unorm8" else str(field.dtype)
+
+
+def _of_close_integers(field: Field, flat: Field, places: bool) -> list[Field] | None:
+    """Return the result for integers in a small range, which are counted instead of sorted; None for others."""
+    dtype = np.dtype(flat.type.array_dtype)
+    if dtype.kind not in "iu":
+        return None
+    flat = on_device("unique", SORTED, flat)
+    low, high = integers(flat.min(), flat.max())
+    if high - low >= CLOSE:
+        return None
+    held = str(dtype) if dtype.itemsize > 2 else "int32"  # differences are exact, or wrap around
+    above = astype(apply("subtract", astype(flat, held), low), "int32")
+    every = on_device("unique", SORTED, counted("unique", above, Bins(high - low + 1, "own")))
+    there = apply("not_equal", every, 0)
+    found = true_places("unique", SORTED, there, "int32")
+    values = astype(apply("add", astype(found, held), low), _dtype(field))
+    if not places:
+        return [values, found, found, take(every, found, mode="clip")]
+    inverse = take(cumsum(there) - 1, above, mode="clip")
+    return [values, found, reshaped("unique", inverse, axes_of(field.type)), take(every, found, mode="clip")]
+
+
+def _unique_parts(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Field]:
+    """Return the values, their first places, the inverse indices, and the counts."""
+    order = on_device("unique", SORTED, argsort(flat)) if places else flat
+    row = take(flat, order, mode="clip") if places else on_device("unique", SORTED, sort(flat))
+    changes = on_device("unique", SORTED, _changes(row, equal_nan))
+    starts = true_places("unique", SORTED, changes, "int32")
+    values = astype(take(row, starts, mode="clip"), _dtype(field))
+    if not places:
+        return [values, starts, starts, _lengths(starts, row.field_shape.points)]
+    inverse = reshaped("unique", _inverse(order, astype(cumsum(changes), "int32")), axes_of(field.type))
+    return [values, take(order, starts, mode="clip"), inverse, _lengths(starts, row.field_shape.points)]
+
+
+def _changes(row: Field, equal_nan: bool) -> Field:
+    """Return where a value differs from the one before it."""
+
+    def changes(at: Place, read: Reading) -> Any:
+        own, before = read.at(row, at), read.at(row, [at[0] - 1], "clamp")
+        differs = own != before
+        if equal_nan and own.type.kind == "f":
+            differs = differs & ((own == own) | (before == before))
+        return differs | (at[0] == 0)
+
+    return gathered("unique", row.type.replace(dtype="bool"), [row], changes, equal_nan)
+
+
+def _lengths(starts: Field, points: int) -> Field:
+    count = starts.field_shape.points
+
+    def length(at: Place, read: Reading) -> Any:
+        end = k._where(at[0] + 1 < count, read.at(starts, [at[0] + 1], "clamp"), points)
+        return end - read.at(starts, at)
+
+    return gathered("unique", starts.type.replace(dtype="int64"), [starts], length, points)
+
+
+def _inverse(order: Field, numbers: Field) -> Field:
+    """Return the inverse indices."""
+
+    def body() -> None:
+        k._globalThreads(numbers.field_shape)
+        k._writeTensor(k._out0, k._readTensor(numbers) - 1, k._convert_int(k._readTensor(order)))
+
+    return library_call("unique", (order.type,), [numbers, order], body, "inverse", whole=True)[0]

@@ -23,9 +23,8 @@ from gpuop.ops.layout.layouts import ravel, reshaped
 from gpuop.ops.layout.slicing import sliced
 from gpuop.ops.reduce.functions import with_unit_axes
 from gpuop.ops.reduce.reductions import axes_reduced
-from gpuop.ops.sort.radix_sort import by_digits
+from gpuop.ops.sort.radix_sort import PLACES, by_digits
 from gpuop.ops.sort.row_sorts import LONGEST, by_rows
-from gpuop.ops.sort.tiles import PLACES
 
 KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 # A place among n values: n q + first + q (1 - first - last) - 1 (R. Hyndman, Y. Fan, American Statistician 50, 1996)

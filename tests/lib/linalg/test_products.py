@@ -10,7 +10,7 @@ import pytest
 import gpuop as gp
 from gpuop import linalg
 from gpuop.engine.dump import source
-from gpuop.lib.linalg import gemm_cpu, gemm_tiles
+from gpuop.lib.linalg import gemm_tiles
 
 rng = np.random.default_rng(11)
 SHAPES = [
@@ -92,8 +92,8 @@ def test_tiles_of_gpus(monkeypatch: pytest.MonkeyPatch, dtype: str, busy: int) -
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "complex64"])
 def test_panels_of_large_matrices(monkeypatch: pytest.MonkeyPatch, device: str, dtype: str) -> None:
     """Of CPUs, with a last one that begins earlier; the right matrix may be a transposed one, and there may be several."""
-    monkeypatch.setattr(gemm_cpu, "LARGE", 1)
-    monkeypatch.setattr(gemm_cpu, "MANY", 1)
+    monkeypatch.setattr(gemm_tiles, "LARGE_RIGHT", 1)
+    monkeypatch.setattr(gemm_tiles, "MANY", 1)
     a, b = values(dtype, 2, 39, 7), values(dtype, 77, 7)  # of no other test: recorded operators are kept
     f, g = gp.ScalarField(a), gp.ScalarField(b)
     close(f @ g.T, a @ b.T)

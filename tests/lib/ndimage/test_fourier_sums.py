@@ -14,7 +14,7 @@ import scipy.ndimage
 import gpuop as gp
 from gpuop import ndimage
 from gpuop.lib.fft.kernels.transform_node import fourier
-from gpuop.lib.ndimage.filters import fft_correlation
+from gpuop.lib.ndimage.filters import correlation
 
 RANDOM = np.random.default_rng(11)
 MODES = ("reflect", "mirror", "nearest", "wrap", "constant")
@@ -84,7 +84,7 @@ def test_on_devices(device):
 
 def test_by_passes(monkeypatch, device):
     """As on devices without a library."""
-    monkeypatch.setattr(fft_correlation, "fourier", lambda *asked: fourier(*asked[:-1], "passes"))
+    monkeypatch.setattr(correlation, "fourier", lambda *asked: fourier(*asked[:-1], "passes"))
     image, weights = image_of((41, 50), "float32"), RANDOM.standard_normal((9, 12))
     found = ndimage.correlate(gp.ScalarField(image), weights, method="fft").numpy()
     close(found, scipy.ndimage.correlate(image, weights), image, weights)
@@ -127,9 +127,9 @@ def test_some_axes_and_windows_of_one_weight():
 def chosen(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any]:
     """Whether transforms are planned, and the result."""
     seen: list[str] = []
-    made = fft_correlation.by_fft
+    made = correlation.by_fft
     with monkeypatch.context() as patched:
-        patched.setattr(fft_correlation, "by_fft", lambda *told: seen.append(told[0]) or made(*told))
+        patched.setattr(correlation, "by_fft", lambda *told: seen.append(told[0]) or made(*told))
         return bool(call() is not None and seen), call()
 
 
@@ -247,8 +247,8 @@ def test_windows_of_programs_are_refused():
 
 def test_weights_are_transformed_once(monkeypatch):
     seen = []
-    found = fft_correlation.host_library
-    monkeypatch.setattr(fft_correlation, "host_library", lambda: seen.append(1) or found())
+    found = correlation.host_library
+    monkeypatch.setattr(correlation, "host_library", lambda: seen.append(1) or found())
     image, weights = image_of((30, 40), "float32"), RANDOM.random((6, 6))
     with gp.use_device("reference"):
         for n in range(3):

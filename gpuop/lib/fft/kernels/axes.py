@@ -11,8 +11,7 @@ import gpuop.dsl as k
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import FieldType
-from gpuop.lib.fft.kernels.butterflies import Pair, times
-from gpuop.lib.fft.kernels.passes import Pass, factors, read, table
+from gpuop.lib.fft.kernels.passes import Pair, Pass, factors, read, table, times
 from gpuop.ops.layout.gather import own_place
 
 Place = list[Any]

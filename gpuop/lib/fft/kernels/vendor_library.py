@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import math
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +19,6 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.kernel import LibraryCost
 from gpuop.ir.types import FieldType
-from gpuop.lib.fft.kernels.host_library import host_library
 from gpuop.ops.device_operator import apply_library
 from gpuop.ops.layout.gather import own_place
 
@@ -200,3 +201,13 @@ class LibraryTransform:
 
 def _of_doubles(kind: str) -> str:
     return {"c2c": "Z2Z", "r2c": "D2Z", "c2r": "Z2D"}[kind]
+
+
+# --- the Fourier transform library of the host ------------------------------------------------------------------------
+
+
+def host_library() -> tuple[Any, dict[str, Any]]:
+    """The module `scipy.fft`, with all cores, or `numpy.fft` if SciPy is missing."""
+    if importlib.util.find_spec("scipy") is None:
+        return importlib.import_module("numpy.fft"), {}
+    return importlib.import_module("scipy.fft"), {"workers": os.cpu_count()}

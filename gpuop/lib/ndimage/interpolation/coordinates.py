@@ -19,11 +19,11 @@ from gpuop.lib.ndimage.array_arguments import is_of_an_array
 from gpuop.lib.ndimage.filter_arguments import SMALL, checked_cval, each, rank, result_dtype
 from gpuop.lib.ndimage.interpolation.kernels import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
 from gpuop.lib.ndimage.interpolation.periodic_zoom import MOST_COLUMNS, evenly
-from gpuop.lib.ndimage.interpolation.spline_weights import check_mode, check_order
+from gpuop.lib.ndimage.interpolation.spline_filters import check_mode, check_order
 from gpuop.lib.ndimage.scalar_arguments import real
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.layout.gather import Place
-from gpuop.ops.sort.tiles import single
+from gpuop.ops.sort.radix_sort import single
 
 SMALL_EXTENT = 2**20  # up to this extent float32 coordinates are exact enough to be mapped into a field
 

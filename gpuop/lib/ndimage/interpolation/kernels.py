@@ -19,19 +19,19 @@ from gpuop.ir.borders import BORDERS
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.filter_arguments import computed_in, rank
 from gpuop.lib.ndimage.interpolation.periodic_zoom import EvenBlocks, blocks_of
-from gpuop.lib.ndimage.interpolation.spline_filters import coefficients
-from gpuop.lib.ndimage.interpolation.spline_weights import (
+from gpuop.lib.ndimage.interpolation.spline_filters import (
     FREE,
     HOST,
     KERNEL,
     MODES,
     brought_inside,
+    coefficients,
     first_knot,
     weights_at,
 )
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.layout.gather import Place, Reading, gathered
-from gpuop.ops.sort.tiles import single
+from gpuop.ops.sort.radix_sort import single
 
 
 @dataclass(frozen=True)

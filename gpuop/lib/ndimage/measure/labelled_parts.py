@@ -24,7 +24,7 @@ from gpuop.ops.layout.gather import Place, Reading, apart, gathered, own_place
 from gpuop.ops.layout.layouts import ravel, reshape
 from gpuop.ops.layout.reorder import take
 from gpuop.ops.reduce.bins import Bins, known_bins
-from gpuop.ops.reduce.count_kernels import counted
+from gpuop.ops.reduce.counting import counted
 from gpuop.ops.sort.radix_sort import by_digits
 from gpuop.ops.sort.sorts import argsort
 

@@ -15,7 +15,7 @@ from gpuop.ops.elementwise.algebra import apply, astype, clip, where
 from gpuop.ops.layout.join import stack
 from gpuop.ops.layout.layouts import ravel, reshape
 from gpuop.ops.layout.reorder import take
-from gpuop.ops.reduce.count_kernels import counted, weighed
+from gpuop.ops.reduce.counting import counted, weighed
 from gpuop.ops.reduce.functions import called
 from gpuop.ops.sort.sorts import argsort
 
