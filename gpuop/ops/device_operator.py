@@ -61,14 +61,14 @@ def apply_library(
     types = [slot.kind for slot in slots_of(tuple(outputs) if several else (outputs,), None)]
     inputs = [_on_device(f) for f in fields]
     run = Filled(function, name, tuple(f.type for f in fields), tuple(types), here())
-    given = tuple(FieldParam(f.name or f"in{n}", f.node.type) for n, f in enumerate(inputs))
+    params = tuple(FieldParam(f.name or f"in{n}", f.node.type) for n, f in enumerate(inputs))
     written = tuple(Output(slot.param) for slot in slots_of(tuple(map(_flat_type, types)), None))
-    kernel = DeviceFunction(name, given, written, loc=run.loc, run=run, pure=pure, cost=cost)
+    kernel = DeviceFunction(name, params, written, loc=run.loc, run=run, pure=pure, cost=cost)
     shapes = [tuple(f.type.array_shape) for f in fields]
     identity = f"device {id(function)} {name} {types} {shapes} {pure}"  # the cached value keeps the function alive
     flat_types = list(map(_flat_type, types))
-    made = results_of(kernel, identity, tuple(services.above.own(f.node) for f in inputs), run.loc, flat_types)
-    results = tuple(_complex(f, kind) for f, kind in zip(made, types, strict=True))
+    result = results_of(kernel, identity, tuple(services.above.own(f.node) for f in inputs), run.loc, flat_types)
+    results = tuple(_complex(f, kind) for f, kind in zip(result, types, strict=True))
     return results if several else results[0]
 
 

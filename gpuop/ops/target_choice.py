@@ -23,8 +23,8 @@ def by_target(choices: Sequence[tuple[Facts, Field]]) -> Field:
     Args:
         choices: fields of one type, the only results of kernels, each with the facts of its targets.
     """
-    made = together([_variant(field, facts) for facts, field in choices], (choices[0][1].type,))
-    return results_of(made.kernel, made.identity, made.inputs, called_here(), made.kinds)[0]
+    result = together([_variant(field, facts) for facts, field in choices], (choices[0][1].type,))
+    return results_of(result.kernel, result.identity, result.inputs, called_here(), result.kinds)[0]
 
 
 def _variant(field: Field, facts: Facts) -> tuple[Variant, tuple[Node, ...]]:
@@ -32,5 +32,5 @@ def _variant(field: Field, facts: Facts) -> tuple[Variant, tuple[Node, ...]]:
     assert isinstance(node, Result)
     call = node.call
     assert isinstance(call.kernel, Kernel)
-    known = tuple((getattr(k._target, name).known, value) for name, value in facts.items())
-    return Variant(call.kernel, call.identity, (), (), known), call.inputs
+    key = tuple((getattr(k._target, name).known, value) for name, value in facts.items())
+    return Variant(call.kernel, call.identity, (), (), key), call.inputs

@@ -61,8 +61,8 @@ class IntegerInfo:
     dtype: DTypeName
 
 
-def _dtype(given: Any) -> DTypeName:
-    return given.dtype if isinstance(given, Field) else dtype_name(given)
+def _dtype(arg: Any) -> DTypeName:
+    return arg.dtype if isinstance(arg, Field) else dtype_name(arg)
 
 
 def finfo(type: Any, /) -> FloatingInfo:

@@ -126,13 +126,13 @@ def _correlated(field: Any, filter: Any, border: str) -> None:
 
 def crossCorrelateSeparable(field: Any, row_filter: Any, column_filter: Any, border: str) -> Any:
     """`crossCorrelate` with a row of weights, then with a column of weights; both are fields or arrays of one dimension."""
-    row_filter, column_filter = (_weights(field, given, 1) for given in (row_filter, column_filter))
+    row_filter, column_filter = (_weights(field, weights, 1) for weights in (row_filter, column_filter))
     return crossCorrelate(crossCorrelate(field, row_filter[np.newaxis], border), column_filter[:, np.newaxis], border)
 
 
 def convolveSeparable(field: Any, row_filter: Any, column_filter: Any, border: str) -> Any:
     """`convolve` with a row of weights, then with a column of weights; both are fields or arrays of one dimension."""
-    row_filter, column_filter = (_weights(field, given, 1) for given in (row_filter, column_filter))
+    row_filter, column_filter = (_weights(field, weights, 1) for weights in (row_filter, column_filter))
     return convolve(convolve(field, row_filter[np.newaxis], border), column_filter[:, np.newaxis], border)
 
 
@@ -189,8 +189,8 @@ def _paired(
 ) -> Any:
     """The correlation of pairs of planes of both sides."""
     sides = [f if f.tensor_shape else np.stack([f], axis=-1) for f in (field, filter)]
-    taken = (np.take(side, [pair[n] for pair in pairs], axis=-1) for n, side in enumerate(sides))
-    return by(*taken, border, **sampling)
+    planes = (np.take(side, [pair[n] for pair in pairs], axis=-1) for n, side in enumerate(sides))
+    return by(*planes, border, **sampling)
 
 
 # --- neighbours -----------------------------------------------------------------------------------------------------------
@@ -311,8 +311,8 @@ def centralGradient(field: Any) -> Any:
 def backwardDivergence(field: Any) -> Any:
     """The divergence of vectors by backward differences: minus the adjoint of `forwardGradient`, borders included."""
     axes = grid_axes(field)
-    kept = np.pad(field[(slice(None, -1),) * len(axes)], [(0, 1)] * len(axes) + [(0, 0)])
-    return sum(kept[..., k] - shift(kept[..., k], *(int(a == k) for a in axes)) for k in axes)
+    inner = np.pad(field[(slice(None, -1),) * len(axes)], [(0, 1)] * len(axes) + [(0, 0)])
+    return sum(inner[..., k] - shift(inner[..., k], *(int(a == k) for a in axes)) for k in axes)
 
 
 # --- domain transforms --------------------------------------------------------------------------------------------------

@@ -48,9 +48,9 @@ def trim(field: Any, *shape: Any) -> Any:
     return field[tuple(slice(n) for n in _shape(shape))]
 
 
-def _shape(given: Any) -> Shape:
+def _shape(arg: Any) -> Shape:
     """A shape from separate extents, or from one tuple."""
-    return Shape(given[0] if len(given) == 1 else given)
+    return Shape(arg[0] if len(arg) == 1 else arg)
 
 
 def expand(field: Any, border: str, *shape: Any) -> Any:

@@ -68,8 +68,8 @@ def maxPosition(field: Any) -> Any:
     """The position of a scalar field's maximum, the first one: a 0D float32 vector (layer, row, column); a scalar in 1D."""
     place, shape = np.argmax(field), field.field_shape
     behind = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    found = [(place // step % n).astype("float32") for step, n in zip(behind, shape, strict=True)]
-    return found[0] if len(found) == 1 else np.stack(found, axis=-1)
+    result = [(place // step % n).astype("float32") for step, n in zip(behind, shape, strict=True)]
+    return result[0] if len(result) == 1 else np.stack(result, axis=-1)
 
 
 def winnerTakeAll(field: Any) -> Any:

@@ -36,8 +36,8 @@ def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
     def asked(*args: Any, **kwargs: Any) -> Function | None:
         bound = bind_of_library(function.__name__, signature, args, kwargs)
         bound.apply_defaults()
-        given = bound.arguments
-        return alone(**given) if given["method"] is given.get("plan") is None else None
+        fields = bound.arguments
+        return alone(**fields) if fields["method"] is fields.get("plan") is None else None
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:

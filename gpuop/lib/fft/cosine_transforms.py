@@ -79,8 +79,8 @@ class Cosines:
                 value = x(k._max(k._min(k._where(first, at - 1, 2 * count + 1 - at), count - 1), 0))[0]
                 return k._where((at == 0) | (at == count + 1), 0 * value, k._where(first, value, 0 - value)), 0
 
-            made = self._transform(self._moved("order", field, 2 * count + 2, odd), "r2c", count + 2)
-            return self._moved("result", made, count, lambda at, z: (0 - z(at + 1)[1], 0))
+            result = self._transform(self._moved("order", field, 2 * count + 2, odd), "r2c", count + 2)
+            return self._moved("result", result, count, lambda at, z: (0 - z(at + 1)[1], 0))
         if count < 2:
             raise ArgumentError("Type 1 DCT requires at least two data points: DCT-I is not defined for size < 2")
 
@@ -88,8 +88,8 @@ class Cosines:
             place = k._where(at < count, at, 2 * count - 2 - at)
             return self._ends(x(place)[0], place, count, math.sqrt(2)), 0
 
-        made = self._transform(self._moved("order", field, 2 * count - 2, even), "r2c", count)
-        return self._moved("result", made, count, lambda at, z: (self._ends(z(at)[0], at, count, math.sqrt(0.5)), 0))
+        result = self._transform(self._moved("order", field, 2 * count - 2, even), "r2c", count)
+        return self._moved("result", result, count, lambda at, z: (self._ends(z(at)[0], at, count, math.sqrt(0.5)), 0))
 
     def _second(self, field: Field) -> Field:
         count = field.field_shape[self.axis]

@@ -75,8 +75,8 @@ class Kind:
         asked = taken(x, given_counts, self.numbers == "r2c", self.conjugate)
         sign = {"c2c": 1 if self.inverse else -1, "r2c": -1, "c2r": 1}[self.numbers]
         wanted = half if self.numbers == "r2c" else counts[-1]
-        made = fourier(asked, self.numbers, [a + lead for a in numbers], sign, wanted, method)
-        return given(made, x.type, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
+        result = fourier(asked, self.numbers, [a + lead for a in numbers], sign, wanted, method)
+        return given(result, x.type, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
 
     def of_array(self, x: Any, lengths: Lengths, axes: Any, norm: Any) -> Any:
         """The library function for such an array; None if the device has none."""

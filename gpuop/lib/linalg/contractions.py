@@ -45,26 +45,26 @@ def contracted(name: str, fields: Sequence[Field], what: Contraction, dtype: str
     Raises:
         ArgumentError: axes of one label have different extents.
     """
-    given = dtype or common_dtype(fields)
+    wanted = dtype or common_dtype(fields)
     known = labelled_axes(name, fields, what)
-    out = type_of(name, [known[one] for one in what.output], given)
+    out = type_of(name, [known[one] for one in what.output], wanted)
     extents = {one: axis.extent for one, axis in known.items()}
     with exactly():
-        body = _Sums(fields, what, extents, out, Products(given)).body
+        body = _Sums(fields, what, extents, out, Products(wanted)).body
         return library_call(name, (out,), fields, body, what)[0]
 
 
 def labelled_axes(name: str, fields: Sequence[Field], what: Contraction) -> dict[Label, Axis]:
     """The axis of each label: a tensor axis if it is one in all fields that have the label, else an axis of the grid."""
-    found: dict[Label, Axis] = {}
+    result: dict[Label, Axis] = {}
     for field, labels in zip(fields, what.inputs, strict=True):
         for label, axis in zip(labels, axes_of(field.type), strict=True):
-            before = found.get(label, Axis(1, True))
+            before = result.get(label, Axis(1, True))
             if 1 not in (before.extent, axis.extent) and before.extent != axis.extent:
                 raise ArgumentError(f"{name}: axes that go together have extents {before.extent} and {axis.extent}")
             extent = axis.extent if before.extent == 1 else before.extent
-            found[label] = Axis(extent, axis.tensor and before.tensor, axis.name)
-    return found
+            result[label] = Axis(extent, axis.tensor and before.tensor, axis.name)
+    return result
 
 
 class _Sums:

@@ -44,8 +44,8 @@ def _summed(a: Any, b: Any = None, c: Any = None, d: Any = None, *, subscripts: 
     fields, what = summed_alone(fields, what)
     if are_long_sums(fields, what):
         return aligned_sums(fields, what)
-    made = by_matrices(fields, what, matmul)
-    return contracted("einsum", fields, what) if made is None else made
+    result = by_matrices(fields, what, matmul)
+    return contracted("einsum", fields, what) if result is None else result
 
 
 def _is_matmul(what: Contraction, fields: Sequence[Field]) -> bool:
@@ -67,14 +67,14 @@ def parsed(subscripts: str, fields: Sequence[Field]) -> Contraction:
     if len(terms) != len(fields):
         raise ArgumentError(f"einsum: {subscripts!r} has letters of {len(terms)} operands, and there are {len(fields)}")
     inputs = [_labels(subscripts, term, len(f.type.array_shape)) for term, f in zip(terms, fields, strict=True)]
-    given = [one for labels in inputs for one in labels]
+    flat = [one for labels in inputs for one in labels]
     dots = max(([one for one in labels if len(one) > 1] for labels in inputs), key=len)
     if arrow:
         before, ellipsis, behind = result.partition("...")
         output = [*before, *(dots if ellipsis else []), *behind]
     else:
-        output = [*dots, *sorted(one for one in set(given) if len(one) == 1 and given.count(one) == 1)]
-    if len(set(output)) < len(output) or not set(output) <= set(given):
+        output = [*dots, *sorted(one for one in set(flat) if len(one) == 1 and flat.count(one) == 1)]
+    if len(set(output)) < len(output) or not set(output) <= set(flat):
         raise ArgumentError(f"einsum: the result's letters in {subscripts!r} are some of the operands', each once")
     return Contraction(tuple(map(tuple, inputs)), tuple(output))
 

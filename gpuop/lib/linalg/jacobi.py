@@ -56,21 +56,21 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
 def _eigh(a: Any, triangle: str, vectors: bool) -> Any:
     if triangle not in ("L", "U"):
         raise ArgumentError(f"eigh: UPLO is 'L' or 'U', not {triangle!r}")
-    given = Given("eigh", a)
-    size = given.rows
+    matrices = Given("eigh", a)
+    size = matrices.rows
 
     def body() -> None:
-        matrix, made = given.read(), given.identity(size)
+        matrix, made = matrices.read(), matrices.identity(size)
         _symmetric(matrix, size, triangle)
-        power = given.scaled(matrix, size, size)
-        _diagonalised(given, matrix, made if vectors else None)
-        given.multiply(matrix, size, size, power)
+        power = matrices.scaled(matrix, size, size)
+        _diagonalised(matrices, matrix, made if vectors else None)
+        matrices.multiply(matrix, size, size, power)
         in_order(size, lambda i, j: matrix[j, j] < matrix[i, i], lambda i, j: _exchange(matrix, made, size, i, j))
         loop(0, size, lambda n: k._writeTensorElement(k._out0, matrix[n, n], n), size)
         if vectors:
-            given.write(k._out1, size, size, lambda i, j: made[i, j])
+            matrices.write(k._out1, size, size, lambda i, j: made[i, j])
 
-    made = given.call(body, [(size,), (size, size)] if vectors else [(size,)], (triangle, vectors))
+    made = matrices.call(body, [(size,), (size, size)] if vectors else [(size,)], (triangle, vectors))
     return tuple(made) if vectors else made[0]
 
 
@@ -118,9 +118,9 @@ def rotate(array: Any, one: Any, other: Any, cosine: Any, sine: Any) -> None:
     array[other] = sine * x + cosine * y
 
 
-def _diagonalised(given: Given, matrix: Any, vectors: Any) -> None:
+def _diagonalised(matrices: Given, matrix: Any, vectors: Any) -> None:
     """Rotate until the elements off the diagonal are negligible."""
-    size, least = given.rows, given.epsilon() ** 2
+    size, least = matrices.rows, matrices.epsilon() ** 2
 
     def pair(p: Any, q: Any) -> None:
         beside = k._var(matrix[p, q])
@@ -134,7 +134,7 @@ def _diagonalised(given: Given, matrix: Any, vectors: Any) -> None:
                 loop(0, size, lambda r: rotate(vectors, (r, p), (r, q), cosine, sine), size)
 
     with k._for(SWEEPS):
-        outside, inside = (k._var(k._convert(0, given.dtype)) for _ in range(2))
+        outside, inside = (k._var(k._convert(0, matrices.dtype)) for _ in range(2))
         pairs(size, lambda p, q: outside.assign(k._fma(matrix[p, q], matrix[p, q], outside)))
         loop(0, size, lambda n: inside.assign(k._fma(matrix[n, n], matrix[n, n], inside)), size)
         with k._if(outside <= least * least * inside):
@@ -163,70 +163,72 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         LinAlgError, UnsupportedError: as of `det`.
         ArgumentError: another mode; a ValueError.
     """
-    made = _qr(a, mode)
-    return made if mode == "r" else QRResult(*made)
+    result = _qr(a, mode)
+    return result if mode == "r" else QRResult(*result)
 
 
 @takes_arrays("a")
 def _qr(a: Any, mode: str) -> Any:
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(f"qr: `mode` is 'reduced', 'complete' or 'r', not {mode!r}")
-    given = Given("qr", a, square=False, complex_=True)
-    rows, columns = given.rows, given.columns
-    turned = min(rows if given.products.complex else rows - 1, columns)  # one complex number is rotated to be real
-    kept = rows if mode == "complete" else min(rows, columns)
+    matrices = Given("qr", a, square=False, complex_=True)
+    rows, columns = matrices.rows, matrices.columns
+    turned = min(rows if matrices.products.complex else rows - 1, columns)  # one complex number is rotated to be real
+    count = rows if mode == "complete" else min(rows, columns)
 
     def body() -> None:
-        matrix, made, vector = given.read(), given.identity(rows), given.array(rows)
-        power = given.scaled(matrix, rows, columns)
-        loop(0, turned, lambda n: _reflected(given, matrix, made, vector, n), max(rows, columns))
-        given.multiply(matrix, kept, columns, power)
+        matrix, made, vector = matrices.read(), matrices.identity(rows), matrices.array(rows)
+        power = matrices.scaled(matrix, rows, columns)
+        loop(0, turned, lambda n: _reflected(matrices, matrix, made, vector, n), max(rows, columns))
+        matrices.multiply(matrix, count, columns, power)
         first, second = (None, k._out0) if mode == "r" else (k._out0, k._out1)
         if first is not None:
-            given.write(first, rows, kept, lambda i, j: made[i, j])
-        given.write(second, kept, columns, lambda i, j: matrix[i, j])
+            matrices.write(first, rows, count, lambda i, j: made[i, j])
+        matrices.write(second, count, columns, lambda i, j: matrix[i, j])
 
-    made = given.call(body, [(kept, columns)] if mode == "r" else [(rows, kept), (kept, columns)], mode)
+    made = matrices.call(body, [(count, columns)] if mode == "r" else [(rows, count), (count, columns)], mode)
     return made[0] if mode == "r" else tuple(made)
 
 
-def _reflected(given: Given, matrix: Any, made: Any, vector: Any, n: Any) -> None:
+def _reflected(matrices: Given, matrix: Any, result: Any, vector: Any, n: Any) -> None:
     """Annihilate a column below the diagonal by a reflection, as LAPACK does."""
-    rows, columns, size = given.rows, given.columns, max(given.rows, given.columns)
-    below = k._var(k._convert(0, given.products.summed))
-    loop(n + 1, rows, lambda r: _add_square(given, below, matrix[r, n]), size)
+    rows, columns, size = matrices.rows, matrices.columns, max(matrices.rows, matrices.columns)
+    below = k._var(k._convert(0, matrices.products.summed))
+    loop(n + 1, rows, lambda r: _add_square(matrices, below, matrix[r, n]), size)
     own = k._var(matrix[n, n])
-    with k._if((below > 0) | (own.y != 0) if given.products.complex else below > 0):
+    with k._if((below > 0) | (own.y != 0) if matrices.products.complex else below > 0):
         before = k._var(below)
-        _add_square(given, before, own)
+        _add_square(matrices, before, own)
         length = k._sqrt(before)
-        diagonal = k._var(k._where(given.real(own) < 0, length, -length))
-        share = k._var((given.number(diagonal) - own) / diagonal)
+        diagonal = k._var(k._where(matrices.real(own) < 0, length, -length))
+        share = k._var((matrices.number(diagonal) - own) / diagonal)
         loop(
             n + 1,
             rows,
-            lambda r: vector.__setitem__(r, given.over(matrix[r, n], own - given.number(diagonal))),
+            lambda r: vector.__setitem__(r, matrices.over(matrix[r, n], own - matrices.number(diagonal))),
             size,
         )
-        vector[n] = given.one()
+        vector[n] = matrices.one()
 
         def mirrored(array: Any, at: Callable[[Any, Any], Any], line: Any, left: bool) -> None:
             """Apply the reflection; from the left it is the conjugate of that from the right."""
-            one, other = (given.conjugate, _itself) if left else (_itself, given.conjugate)
-            total = k._var(given.number(0))
-            loop(n, rows, lambda r: total.assign(given.products.more(total, one(vector[r]), array[at(r, line)])), size)
-            scaled = k._var(given.times(one(share), total))
-            loop(n, rows, lambda r: given.minus(array, at(r, line), scaled, other(vector[r])), size)
+            one, other = (matrices.conjugate, _itself) if left else (_itself, matrices.conjugate)
+            total = k._var(matrices.number(0))
+            loop(
+                n, rows, lambda r: total.assign(matrices.products.more(total, one(vector[r]), array[at(r, line)])), size
+            )
+            scaled = k._var(matrices.times(one(share), total))
+            loop(n, rows, lambda r: matrices.minus(array, at(r, line), scaled, other(vector[r])), size)
 
         loop(n, columns, lambda c: mirrored(matrix, lambda r, line: (r, line), c, True), size)
-        loop(0, rows, lambda c: mirrored(made, lambda r, line: (line, r), c, False), size)
-        loop(n + 1, rows, lambda r: matrix.__setitem__((r, n), given.number(0)), size)
+        loop(0, rows, lambda c: mirrored(result, lambda r, line: (line, r), c, False), size)
+        loop(n + 1, rows, lambda r: matrix.__setitem__((r, n), matrices.number(0)), size)
 
 
 def _itself(x: Any) -> Any:
     return x
 
 
-def _add_square(given: Given, total: Any, value: Any) -> None:
-    for part in (value.x, value.y) if given.products.complex else (value,):
+def _add_square(matrices: Given, total: Any, value: Any) -> None:
+    for part in (value.x, value.y) if matrices.products.complex else (value,):
         total.assign(k._fma(part, part, total))

@@ -38,33 +38,33 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
 def _lstsq(a: Any, b: Any, rcond: Any) -> Any:
     right = as_field(b)
     vectors = right.ndim == 1 or len(right.tensor_shape) == 1
-    given = Given("lstsq", a, b, vectors=vectors, square=False)
-    rows, columns = given.rows, given.columns
-    if given.fields[1].tensor_shape[0] != rows:
+    matrices = Given("lstsq", a, b, vectors=vectors, square=False)
+    rows, columns = matrices.rows, matrices.columns
+    if matrices.fields[1].tensor_shape[0] != rows:
         raise LinAlgError(
-            f"lstsq: matrices of {rows} rows, and what they are to give has {given.fields[1].tensor_shape[0]}"
+            f"lstsq: matrices of {rows} rows, and what they are to give has {matrices.fields[1].tensor_shape[0]}"
         )
-    share = max(rows, columns) * given.epsilon() if rcond is None else rcond
+    share = max(rows, columns) * matrices.epsilon() if rcond is None else rcond
     if not isinstance(share, NUMBERS):
         raise UnsupportedError("linalg.lstsq: `rcond` is a number")
-    several = 1 if vectors else given.fields[1].tensor_shape[1]
+    several = 1 if vectors else matrices.fields[1].tensor_shape[1]
     solution = (columns,) if vectors else (columns, several)
     tensors = [solution, (several,), (), (min(rows, columns),)]
-    body = _Nearest(given, several, float(share)).body
-    x, rest, rank, values = given.call(body, tensors, (share, vectors))
-    return x, rest if rows > columns else _none(given), rank.astype("int32"), values
+    body = _Nearest(matrices, several, float(share)).body
+    x, rest, rank, values = matrices.call(body, tensors, (share, vectors))
+    return x, rest if rows > columns else _none(matrices), rank.astype("int32"), values
 
 
-def _none(given: Given) -> Field:
-    return filled(FieldType(0, (), given.dtype), 0)
+def _none(matrices: Given) -> Field:
+    return filled(FieldType(0, (), matrices.dtype), 0)
 
 
 class _Nearest:
-    def __init__(self, given: Given, several: int, share: Any) -> None:
-        self.given, self.several, self.share = given, several, share
+    def __init__(self, matrices: Given, several: int, share: Any) -> None:
+        self.given, self.several, self.share = matrices, several, share
 
     def body(self) -> None:
-        given, columns = self.given, RotatedColumns(self.given)
+        matrices, columns = self.given, RotatedColumns(self.given)
         count = columns.count
         least, rank = columns.values[0] * self.share, k._var(self._zero())
         loop(0, count, lambda n: rank.assign(rank + k._where(columns.values[n] > least, 1, 0)), count)
@@ -73,20 +73,20 @@ class _Nearest:
         values = columns.lengths()
         loop(0, count, lambda n: k._writeTensorElement(k._out3, values[n], n), count)
         one, other = (columns.long, columns.turned) if columns.wide else (columns.turned, columns.long)
-        matrix, beside, shares = given.read(), given.read(1), given.array(count, self.several)
+        matrix, beside, shares = matrices.read(), matrices.read(1), matrices.array(count, self.several)
 
         def share(n: Any, j: Any) -> None:
-            shares[n, j] = self._sum(given.rows, lambda r: (other[r, n], beside[r, j]))
+            shares[n, j] = self._sum(matrices.rows, lambda r: (other[r, n], beside[r, j]))
 
         def solved(i: Any, j: Any) -> None:
             total = self._sum(count, lambda n: (one[i, n], shares[n, j]))
-            made[i, j] = given.shifted(total, -columns.power)
+            result[i, j] = matrices.shifted(total, -columns.power)
 
-        made = given.array(given.columns, self.several)
+        result = matrices.array(matrices.columns, self.several)
         for_each(count, self.several, share)
-        for_each(given.columns, self.several, solved)
-        given.write(k._out0, given.columns, self.several, lambda i, j: made[i, j])
-        loop(0, self.several, lambda j: self._rest(matrix, beside, made, j), self.several)
+        for_each(matrices.columns, self.several, solved)
+        matrices.write(k._out0, matrices.columns, self.several, lambda i, j: result[i, j])
+        loop(0, self.several, lambda j: self._rest(matrix, beside, result, j), self.several)
 
     def _zero(self) -> Any:
         return k._convert(0, self.given.dtype)
@@ -102,14 +102,17 @@ class _Nearest:
         loop(0, count, more, self.given.rows + self.given.columns)
         return total
 
-    def _rest(self, matrix: Any, beside: Any, made: Any, j: Any) -> None:
+    def _rest(self, matrix: Any, beside: Any, result: Any, j: Any) -> None:
         """The squared residual of a solution."""
         total = k._var(self._zero())
 
         def row(r: Any) -> None:
             apart = k._var(beside[r, j])
             loop(
-                0, self.given.columns, lambda i: apart.assign(k._fma(-matrix[r, i], made[i, j], apart)), self.given.rows
+                0,
+                self.given.columns,
+                lambda i: apart.assign(k._fma(-matrix[r, i], result[i, j], apart)),
+                self.given.rows,
             )
             total.assign(k._fma(apart, apart, total))
 

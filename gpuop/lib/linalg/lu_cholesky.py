@@ -30,21 +30,21 @@ def det(a: Any) -> Any:
         LinAlgError: the matrices are not square; a ValueError and a numpy.linalg.LinAlgError.
         UnsupportedError: the matrices are larger than 32×32.
     """
-    given = Given("det", a, complex_=True)
+    matrices = Given("det", a, complex_=True)
 
     def body() -> None:
-        matrix = given.read()
-        sign, power = eliminated(given, matrix), k._var(0)
+        matrix = matrices.read()
+        sign, power = eliminated(matrices, matrix), k._var(0)
 
         def more(n: Any) -> None:  # multiplies mantissas from 1 to 2, so products stay in range
-            own = given.exponent(given.size(matrix[n, n]))
-            sign.assign(given.times(sign, given.shifted(matrix[n, n], -own)))
+            own = matrices.exponent(matrices.size(matrix[n, n]))
+            sign.assign(matrices.times(sign, matrices.shifted(matrix[n, n], -own)))
             power.assign(power + own)
 
-        loop(0, given.rows, more, given.rows)
-        k._writeTensor(k._out0, given.shifted(sign, power))
+        loop(0, matrices.rows, more, matrices.rows)
+        k._writeTensor(k._out0, matrices.shifted(sign, power))
 
-    return given.call(body, [()])[0]
+    return matrices.call(body, [()])[0]
 
 
 def slogdet(a: Any) -> SlogdetResult:
@@ -64,25 +64,25 @@ def slogdet(a: Any) -> SlogdetResult:
 
 @takes_arrays("a")
 def _slogdet(a: Any) -> Any:
-    given = Given("slogdet", a, complex_=True)
+    matrices = Given("slogdet", a, complex_=True)
 
     def body() -> None:
-        matrix = given.read()
-        sign = eliminated(given, matrix)
-        total = k._var(0 * given.real(sign))
+        matrix = matrices.read()
+        sign = eliminated(matrices, matrix)
+        total = k._var(0 * matrices.real(sign))
 
         def more(n: Any) -> None:
             value = k._var(matrix[n, n])
-            size = k._complexAbs(value) if given.products.complex else abs(value)
-            side = value / k._where(size == 0, 1, size) if given.products.complex else k._sign(value)
-            sign.assign(given.times(sign, side))
+            size = k._complexAbs(value) if matrices.products.complex else abs(value)
+            side = value / k._where(size == 0, 1, size) if matrices.products.complex else k._sign(value)
+            sign.assign(matrices.times(sign, side))
             total.assign(total + k._log(size))
 
-        loop(0, given.rows, more, given.rows)
+        loop(0, matrices.rows, more, matrices.rows)
         k._writeTensor(k._out0, sign)
         k._writeTensor(k._out1, total)
 
-    return tuple(given.call(body, [(), ()], real=(1,)))
+    return tuple(matrices.call(body, [(), ()], real=(1,)))
 
 
 @takes_arrays("a")
@@ -98,16 +98,16 @@ def inv(a: Any) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`.
     """
-    given = Given("inv", a, complex_=True)
-    size = given.rows
+    matrices = Given("inv", a, complex_=True)
+    size = matrices.rows
 
     def body() -> None:
-        matrix, made = given.read(), given.identity(size)
-        eliminated(given, matrix, made, size)
-        substituted(given, matrix, made, size)
-        given.write(k._out0, size, size, lambda i, j: made[i, j])
+        matrix, made = matrices.read(), matrices.identity(size)
+        eliminated(matrices, matrix, made, size)
+        substituted(matrices, matrix, made, size)
+        matrices.write(k._out0, size, size, lambda i, j: made[i, j])
 
-    return given.call(body, [(size, size)])[0]
+    return matrices.call(body, [(size, size)])[0]
 
 
 @takes_arrays("a", "b")
@@ -127,41 +127,41 @@ def solve(a: Any, b: Any) -> Any:
     """
     right = as_field(b)
     vectors = right.ndim == 1 or len(right.tensor_shape) == 1
-    given = Given("solve", a, b, vectors=vectors, complex_=True)
-    size, shape = given.rows, given.fields[1].tensor_shape
+    matrices = Given("solve", a, b, vectors=vectors, complex_=True)
+    size, shape = matrices.rows, matrices.fields[1].tensor_shape
     if shape[0] != size:
         raise LinAlgError(f"solve: matrices of {size} rows, and what they are to give has {shape[0]}")
     columns = 1 if vectors else shape[1]
 
     def body() -> None:
-        matrix, made = given.read(), given.read(1)
-        eliminated(given, matrix, made, columns)
-        substituted(given, matrix, made, columns)
-        given.write(k._out0, size, columns, lambda i, j: made[i, j])
+        matrix, made = matrices.read(), matrices.read(1)
+        eliminated(matrices, matrix, made, columns)
+        substituted(matrices, matrix, made, columns)
+        matrices.write(k._out0, size, columns, lambda i, j: made[i, j])
 
-    return given.call(body, [tuple(shape)])[0]
+    return matrices.call(body, [tuple(shape)])[0]
 
 
-def eliminated(given: Given, matrix: Any, beside: Any = None, columns: int = 0) -> Any:
+def eliminated(matrices: Given, matrix: Any, beside: Any = None, columns: int = 0) -> Any:
     """Reduce a matrix to an upper triangle with partial pivoting, and apply the same steps to the right-hand sides.
 
     Returns:
         A variable: the sign of the permutation of rows, -1 or 1.
     """
-    size, sign = given.rows, k._var(given.number(1))
+    size, sign = matrices.rows, k._var(matrices.number(1))
 
     def column(c: Any) -> None:
         def ordered(r: Any) -> None:
-            with k._if(given.size(matrix[r, c]) > given.size(matrix[c, c])):
+            with k._if(matrices.size(matrix[r, c]) > matrices.size(matrix[c, c])):
                 loop(c, size, lambda j: swap(matrix, (r, j), (c, j)), size)
                 loop(0, columns, lambda j: swap(beside, (r, j), (c, j)), max(size, columns))
                 sign.assign(-sign)
 
         def cleared(r: Any) -> None:
             pivot = matrix[c, c]
-            factor = k._where(given.size(pivot) == 0, given.number(0), given.over(matrix[r, c], pivot))
-            loop(c, size, lambda j: given.minus(matrix, (r, j), factor, matrix[c, j]), size)
-            loop(0, columns, lambda j: given.minus(beside, (r, j), factor, beside[c, j]), max(size, columns))
+            factor = k._where(matrices.size(pivot) == 0, matrices.number(0), matrices.over(matrix[r, c], pivot))
+            loop(c, size, lambda j: matrices.minus(matrix, (r, j), factor, matrix[c, j]), size)
+            loop(0, columns, lambda j: matrices.minus(beside, (r, j), factor, beside[c, j]), max(size, columns))
 
         loop(c + 1, size, ordered, size)
         loop(c + 1, size, cleared, size)
@@ -170,16 +170,16 @@ def eliminated(given: Given, matrix: Any, beside: Any = None, columns: int = 0) 
     return sign
 
 
-def substituted(given: Given, triangle: Any, beside: Any, columns: int) -> None:
+def substituted(matrices: Given, triangle: Any, beside: Any, columns: int) -> None:
     """Solve an upper triangle by back substitution, in place of the right-hand sides."""
-    size = given.rows
+    size = matrices.rows
 
     def row(n: Any) -> None:
         own = size - 1 - n
 
         def solved(j: Any) -> None:
-            loop(own + 1, size, lambda c: given.minus(beside, (own, j), triangle[own, c], beside[c, j]), size)
-            beside[own, j] = given.over(beside[own, j], triangle[own, own])
+            loop(own + 1, size, lambda c: matrices.minus(beside, (own, j), triangle[own, c], beside[c, j]), size)
+            beside[own, j] = matrices.over(beside[own, j], triangle[own, own])
 
         loop(0, columns, solved, max(size, columns))
 
@@ -200,11 +200,11 @@ def cholesky(a: Any, upper: bool = False) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`.
     """
-    given = Given("cholesky", a, complex_=True)
-    size = given.rows
+    matrices = Given("cholesky", a, complex_=True)
+    size = matrices.rows
 
     def body() -> None:
-        matrix = given.read()
+        matrix = matrices.read()
 
         def at(i: Any, j: Any) -> Any:
             return (j, i) if upper else (i, j)
@@ -214,25 +214,25 @@ def cholesky(a: Any, upper: bool = False) -> Any:
                 loop(0, j, lambda c: less(i, j, c), size)
 
             loop(j, size, below, size)
-            matrix[j, j] = given.number(k._sqrt(given.real(matrix[j, j])))
-            loop(j + 1, size, lambda i: divide(matrix, at(i, j), given.real(matrix[j, j])), size)
+            matrix[j, j] = matrices.number(k._sqrt(matrices.real(matrix[j, j])))
+            loop(j + 1, size, lambda i: divide(matrix, at(i, j), matrices.real(matrix[j, j])), size)
 
         def less(i: Any, j: Any, c: Any) -> None:
-            given.minus(matrix, at(i, j), matrix[at(i, c)], given.conjugate(matrix[at(j, c)]))
+            matrices.minus(matrix, at(i, j), matrix[at(i, c)], matrices.conjugate(matrix[at(j, c)]))
 
         loop(0, size, column, size)
-        given.write(k._out0, size, size, lambda i, j: triangular(given, matrix, i, j, upper))
+        matrices.write(k._out0, size, size, lambda i, j: triangular(matrices, matrix, i, j, upper))
 
-    return given.call(body, [(size, size)], upper)[0]
+    return matrices.call(body, [(size, size)], upper)[0]
 
 
 def divide(array: Any, place: Any, by: Any) -> None:
     array[place] = array[place] / by
 
 
-def triangular(given: Given, matrix: Any, row: Any, column: Any, upper: bool) -> Any:
+def triangular(matrices: Given, matrix: Any, row: Any, column: Any, upper: bool) -> Any:
     """The value of a triangle at an index."""
     inside = row <= column if upper else column <= row
     if isinstance(inside, bool):
-        return matrix[row, column] if inside else given.number(0)
-    return k._where(inside, matrix[row, column], given.number(0))
+        return matrix[row, column] if inside else matrices.number(0)
+    return k._where(inside, matrix[row, column], matrices.number(0))

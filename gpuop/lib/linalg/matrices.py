@@ -65,9 +65,9 @@ class Given:
                 f"`numpy.linalg.{name}` takes `f.numpy()`"
             )
 
-    def _of_tensors(self, given: Any, order: int) -> Field:
+    def _of_tensors(self, arg: Any, order: int) -> Field:
         """The field with its last axes as tensor axes."""
-        field = given if isinstance(given, Field) else as_field(given)
+        field = arg if isinstance(arg, Field) else as_field(arg)
         axes = axes_of(field.type)
         if len(axes) < order:
             raise LinAlgError(
@@ -87,8 +87,8 @@ class Given:
         dtypes = ["float32" if self.products.complex and n in real else self.dtype for n in range(len(tensors))]
         types = tuple(FieldType(grid, shape, dtype) for shape, dtype in zip(tensors, dtypes, strict=True))
         with exactly():
-            made = library_call(self.name, types, self.fields, body, told, whole=True)
-        return [self._of_grid(f) if self.grid else f for f in made]
+            result = library_call(self.name, types, self.fields, body, told, whole=True)
+        return [self._of_grid(f) if self.grid else f for f in result]
 
     def _of_grid(self, field: Field) -> Field:
         return reshaped(self.name, field, [Axis(axis.extent) for axis in axes_of(field.type)])
@@ -101,9 +101,9 @@ class Given:
         """A thread-private copy of a matrix; a vector becomes a column."""
         field = self.fields[number]
         rows, columns = (*field.tensor_shape, 1)[:2]
-        made = self.array(rows, columns)
-        for_each(rows, columns, lambda i, j: made.__setitem__((i, j), self._element(field, i * columns + j)))
-        return made
+        result = self.array(rows, columns)
+        for_each(rows, columns, lambda i, j: result.__setitem__((i, j), self._element(field, i * columns + j)))
+        return result
 
     def _element(self, field: Field, number: Any) -> Any:
         if not self.products.complex:
@@ -122,9 +122,9 @@ class Given:
         for_each(rows, columns, place)
 
     def identity(self, count: int) -> Any:
-        made = self.array(count, count)
-        loop(0, count, lambda i: made.__setitem__((i, i), self.one()), count)
-        return made
+        result = self.array(count, count)
+        loop(0, count, lambda i: result.__setitem__((i, i), self.one()), count)
+        return result
 
     def number(self, value: Any) -> Any:
         """A real number in the matrices' dtype."""

@@ -70,5 +70,5 @@ def _of_matrices(size: Field, order: Any, axes: list[int], keepdims: bool) -> Fi
         )
     summed, other = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = size.sum(axis=summed, keepdims=True)
-    made = sums.max(axis=other, keepdims=True) if order > 0 else sums.min(axis=other, keepdims=True)
-    return made if keepdims else made.sum(axis=(rows, columns))
+    result = sums.max(axis=other, keepdims=True) if order > 0 else sums.min(axis=other, keepdims=True)
+    return result if keepdims else result.sum(axis=(rows, columns))

@@ -27,8 +27,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if axis is not None:
         return products.cross(a, b, axis=axis)
     one, two = (x if n == -1 else moveaxis(x, n, -1) for x, n in ((a, axisa), (b, axisb)))
-    made = products.cross(one, two)
-    return made if axisc == -1 else moveaxis(made, -1, axisc)
+    result = products.cross(one, two)
+    return result if axisc == -1 else moveaxis(result, -1, axisc)
 
 
 PRODUCTS, MATRICES = "Products", "Matrices"

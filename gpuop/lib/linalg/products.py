@@ -158,7 +158,7 @@ def vecmat(x1: Any, x2: Any) -> Any:
     return _of_vectors("vecmat", _conjugate(as_field(x1)), as_field(x2), ("k",), ("k", "m"))
 
 
-def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, made: Labels = ("m",)) -> Field:
+def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, result: Labels = ("m",)) -> Field:
     """A contraction of the last axes, which have these labels; the other axes are broadcast."""
     batches: list[Labels] = []
     for field, own in ((a, one), (b, two)):
@@ -170,7 +170,7 @@ def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, made: L
     if first != second:  # extents of 1 are not broadcast here
         raise ArgumentError(f"{name}: axes that go together have extents {first} and {second}")
     longest = batches[0] if len(batches[0]) >= len(batches[1]) else batches[1]
-    return contracted(name, [a, b], Contraction(((*batches[0], *one), (*batches[1], *two)), (*longest, *made)))
+    return contracted(name, [a, b], Contraction(((*batches[0], *one), (*batches[1], *two)), (*longest, *result)))
 
 
 @takes_arrays("x1", "x2")
@@ -225,8 +225,8 @@ def cross(x1: Any, x2: Any, axis: int = -1) -> Any:
         if tuple(field.type.array_shape[-1:]) != (3,):
             shape = tuple(field.type.array_shape)
             raise ArgumentError(f"cross: vectors have three components along an axis, and the shape is {shape}")
-    made = crossed(a, b)
-    return moveaxis(made, -1, axis) if axis != -1 else made
+    result = crossed(a, b)
+    return moveaxis(result, -1, axis) if axis != -1 else result
 
 
 @takes_arrays("x")

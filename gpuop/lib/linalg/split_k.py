@@ -31,11 +31,11 @@ def long_sums(a: Field, b: Field) -> Field:
     dtype = common_dtype((a, b))
     left, ranks = _held(a, dtype), (len(a.field_shape), len(b.field_shape))
     if ranks[1] == 1 or (ranks[0] > 1 and b.field_shape[-1] == 1):
-        made = along_rows(a, b if ranks[1] == 1 else swapaxes(b, -1, -2))
-        return made if ranks[1] == 1 else expand_dims(made, -1)
+        result = along_rows(a, b if ranks[1] == 1 else swapaxes(b, -1, -2))
+        return result if ranks[1] == 1 else expand_dims(result, -1)
     column = expand_dims(left, -1) if ranks[0] == 1 else swapaxes(left, -1, -2)
-    made = astype(apply("multiply", column, b).sum(axis=-2), dtype)
-    return made if ranks[0] == 1 else expand_dims(made, -2)
+    result = astype(apply("multiply", column, b).sum(axis=-2), dtype)
+    return result if ranks[0] == 1 else expand_dims(result, -2)
 
 
 def are_long_rows(a: Field, b: Field) -> bool:
@@ -66,24 +66,24 @@ def _held(factor: Field, dtype: str) -> Field:
 def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
     """Return whether all fields have the same axes, in any order, and many elementwise products of floats are added."""
     labels = set(what.inputs[0])
-    known = dict(zip(what.inputs[0], fields[0].type.array_shape, strict=True))
+    extents = dict(zip(what.inputs[0], fields[0].type.array_shape, strict=True))
     for field, each in zip(fields, what.inputs, strict=True):
         same = len(set(each)) == len(each) and set(each) == labels
         if not same or field.tensor_shape or field.type.names or common_dtype(fields) not in FLOATS:
             return False
-        if tuple(known[one] for one in each) != tuple(field.type.array_shape):
+        if tuple(extents[one] for one in each) != tuple(field.type.array_shape):
             return False
-    return math.prod(known[one] for one in what.summed()) >= LONG
+    return math.prod(extents[one] for one in what.summed()) >= LONG
 
 
 def aligned_sums(fields: Sequence[Field], what: Contraction) -> Field:
     """The elementwise products, then their reduction by `sum`."""
     dtype, order = common_dtype(fields), what.inputs[0]
-    found = _held(fields[0], dtype)
+    result = _held(fields[0], dtype)
     for field, labels in zip(fields[1:], what.inputs[1:], strict=True):
-        found = apply("multiply", found, _in_order(field, labels, order))
-    found = found.sum(axis=tuple(order.index(one) for one in what.summed()))
-    return _in_order(astype(found, dtype), [one for one in order if one in what.output], what.output)
+        result = apply("multiply", result, _in_order(field, labels, order))
+    result = result.sum(axis=tuple(order.index(one) for one in what.summed()))
+    return _in_order(astype(result, dtype), [one for one in order if one in what.output], what.output)
 
 
 def _in_order(field: Field, labels: Sequence[str], wanted: Sequence[str]) -> Field:
@@ -107,8 +107,8 @@ def by_parts(a: Field, b: Field, multiplied: Callable[[Field, Field], Field]) ->
     count = inner // PART
     whole = count * PART
     left = swapaxes(reshape(a[:, :whole], (m, count, PART)), 0, 1)
-    made = multiplied(left, reshape(b[:whole], (count, PART, n))).sum(axis=0)
-    return made if whole == inner else made + multiplied(a[:, whole:], b[whole:])
+    result = multiplied(left, reshape(b[:whole], (count, PART, n))).sum(axis=0)
+    return result if whole == inner else result + multiplied(a[:, whole:], b[whole:])
 
 
 def by_matrices(
@@ -128,21 +128,21 @@ def by_matrices(
         return None
     left = reshape(_in_order(fields[0], what.inputs[0], [*m, *summed]), (-1, inner))
     right = reshape(_in_order(fields[1], what.inputs[1], [*summed, *n]), (inner, -1))
-    made = reshape(multiplied(left, right), (*(one[x] for x in m), *(two[x] for x in n)))
-    return _in_order(made, [*m, *n], what.output)
+    result = reshape(multiplied(left, right), (*(one[x] for x in m), *(two[x] for x in n)))
+    return _in_order(result, [*m, *n], what.output)
 
 
 def summed_alone(fields: Sequence[Field], what: Contraction) -> tuple[list[Field], Contraction]:
     """Sum first over axes that only one operand, and not the result, has."""
-    made, inputs = list(fields), list(what.inputs)
-    known = labelled_axes("einsum", fields, what)
-    if math.prod(known[one].extent for one in what.summed()) < LONG:
-        return made, what
+    result, inputs = list(fields), list(what.inputs)
+    extents = labelled_axes("einsum", fields, what)
+    if math.prod(extents[one].extent for one in what.summed()) < LONG:
+        return result, what
     for k, (field, labels) in enumerate(zip(fields, what.inputs, strict=True)):
         others = {*what.output, *itertools.chain(*(each for j, each in enumerate(what.inputs) if j != k))}
         alone = [n for n, one in enumerate(labels) if one not in others]
         floats = field.dtype in FLOATS[1:] and not field.tensor_shape and len(set(labels)) == len(labels)
         if floats and alone:
-            made[k] = field.sum(axis=tuple(alone))
+            result[k] = field.sum(axis=tuple(alone))
             inputs[k] = tuple(one for n, one in enumerate(labels) if n not in alone)
-    return made, Contraction(tuple(inputs), what.output)
+    return result, Contraction(tuple(inputs), what.output)

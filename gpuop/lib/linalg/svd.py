@@ -52,33 +52,33 @@ def svdvals(x: Any) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices.
     """
-    given = Given("svdvals", x, square=False)
-    count = min(given.rows, given.columns)
+    matrices = Given("svdvals", x, square=False)
+    count = min(matrices.rows, matrices.columns)
 
     def body() -> None:
-        values = RotatedColumns(given).lengths()
+        values = RotatedColumns(matrices).lengths()
         loop(0, count, lambda n: k._writeTensorElement(k._out0, values[n], n), count)
 
-    return given.call(body, [(count,)])[0]
+    return matrices.call(body, [(count,)])[0]
 
 
 @takes_arrays("a")
 def _svd(a: Any, full: bool) -> Any:
-    given = Given("svd", a, square=False)
-    rows, columns = given.rows, given.columns
+    matrices = Given("svd", a, square=False)
+    rows, columns = matrices.rows, matrices.columns
     count = min(rows, columns)
     left, right = (rows, columns) if full else (count, count)
 
     def body() -> None:
-        made = RotatedColumns(given)
+        made = RotatedColumns(matrices)
         made.complete(max(left, right))
         one, other = (made.turned, made.long) if made.wide else (made.long, made.turned)
-        given.write(k._out0, rows, left, lambda i, j: one[i, j])
+        matrices.write(k._out0, rows, left, lambda i, j: one[i, j])
         values = made.lengths()
         loop(0, count, lambda n: k._writeTensorElement(k._out1, values[n], n), count)
-        given.write(k._out2, right, columns, lambda i, j: other[j, i])
+        matrices.write(k._out2, right, columns, lambda i, j: other[j, i])
 
-    return tuple(given.call(body, [(rows, left), (count,), (right, columns)], full))
+    return tuple(matrices.call(body, [(rows, left), (count,), (right, columns)], full))
 
 
 class RotatedColumns:
@@ -92,19 +92,19 @@ class RotatedColumns:
         power: the exponent of that power.
     """
 
-    def __init__(self, given: Given) -> None:
-        self.given, self.wide = given, given.rows < given.columns
-        self.height, self.count = max(given.rows, given.columns), min(given.rows, given.columns)
-        self.long, self.turned = given.array(self.height, self.height), given.identity(self.count)
-        self.values = given.array(self.count)
-        field = given.fields[0]
+    def __init__(self, matrices: Given) -> None:
+        self.given, self.wide = matrices, matrices.rows < matrices.columns
+        self.height, self.count = max(matrices.rows, matrices.columns), min(matrices.rows, matrices.columns)
+        self.long, self.turned = matrices.array(self.height, self.height), matrices.identity(self.count)
+        self.values = matrices.array(self.count)
+        field = matrices.fields[0]
 
         def put(i: Any, j: Any) -> None:
             place = (j, i) if self.wide else (i, j)
-            self.long[place] = k._readTensorElement(field, i * given.columns + j)
+            self.long[place] = k._readTensorElement(field, i * matrices.columns + j)
 
-        for_each(given.rows, given.columns, put)
-        self.power = given.scaled(self.long, self.height, self.count)
+        for_each(matrices.rows, matrices.columns, put)
+        self.power = matrices.scaled(self.long, self.height, self.count)
         with k._for(SWEEPS):
             self.changed = k._boolVar()
             pairs(self.count, self._turn)
@@ -207,25 +207,25 @@ def pinv(a: Any, rcond: Any = None) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices and for a Field as `rcond`.
     """
-    given = Given("pinv", a, square=False)
-    rows, columns = given.rows, given.columns
-    share = max(rows, columns) * given.epsilon() if rcond is None else rcond
+    matrices = Given("pinv", a, square=False)
+    rows, columns = matrices.rows, matrices.columns
+    share = max(rows, columns) * matrices.epsilon() if rcond is None else rcond
     if not isinstance(share, NUMBERS):
         raise UnsupportedError("linalg.pinv: `rcond` is a number")
 
     def body() -> None:
-        made = RotatedColumns(given)
+        made = RotatedColumns(matrices)
         made.invert(made.values[0] * share)
         one, other = (made.long, made.turned) if made.wide else (made.turned, made.long)
 
         def at(i: Any, j: Any) -> Any:
-            total = k._var(k._convert(0, given.dtype))
+            total = k._var(k._convert(0, matrices.dtype))
             loop(0, made.count, lambda n: total.assign(k._fma(one[i, n], other[j, n], total)), made.height)
-            return given.shifted(total, -made.power)
+            return matrices.shifted(total, -made.power)
 
-        given.write(k._out0, columns, rows, at)
+        matrices.write(k._out0, columns, rows, at)
 
-    return given.call(body, [(columns, rows)], share)[0]
+    return matrices.call(body, [(columns, rows)], share)[0]
 
 
 def times(array: Any, place: Any, factor: Any) -> None:
@@ -246,19 +246,19 @@ def matrix_rank(A: Any, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
     Raises:
         LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices.
     """
-    given = Given("matrix_rank", A, square=False)
+    matrices = Given("matrix_rank", A, square=False)
     if tol is not None and not isinstance(tol, NUMBERS):
         raise UnsupportedError("linalg.matrix_rank: `tol` is a number")
 
     def body() -> None:
-        made, total = RotatedColumns(given), k._var(k._convert(0, given.dtype))
+        made, total = RotatedColumns(matrices), k._var(k._convert(0, matrices.dtype))
         values = made.values if tol is None else made.lengths()
-        least = values[0] * (max(given.rows, given.columns) * given.epsilon()) if tol is None else tol
-        count = min(given.rows, given.columns)
+        least = values[0] * (max(matrices.rows, matrices.columns) * matrices.epsilon()) if tol is None else tol
+        count = min(matrices.rows, matrices.columns)
         loop(0, count, lambda n: total.assign(total + k._where(values[n] > least, 1, 0)), count)
         k._writeTensor(k._out0, total)
 
-    return given.call(body, [()], tol)[0].astype("int64")
+    return matrices.call(body, [()], tol)[0].astype("int64")
 
 
 @takes_arrays("x")
@@ -286,11 +286,11 @@ def cond(x: Any, p: Any = None) -> Any:
 
 def _scaled(matrix: Any) -> Any:
     """The matrices times powers of two, so that squares of values, also of inverses, are in range; condition numbers stay."""
-    given = Given("cond", matrix, complex_=True)
+    matrices = Given("cond", matrix, complex_=True)
 
     def body() -> None:
-        values = given.read()
-        given.scaled(values, given.rows, given.columns)
-        given.write(k._out0, given.rows, given.columns, lambda i, j: values[i, j])
+        values = matrices.read()
+        matrices.scaled(values, matrices.rows, matrices.columns)
+        matrices.write(k._out0, matrices.rows, matrices.columns, lambda i, j: values[i, j])
 
-    return given.call(body, [(given.rows, given.columns)])[0]
+    return matrices.call(body, [(matrices.rows, matrices.columns)])[0]

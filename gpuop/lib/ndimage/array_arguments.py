@@ -46,25 +46,25 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
         usual = signature.parameters["output"].default if "output" in signature.parameters else _NO_OUTPUT
 
         def field_of(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
-            given = {also: _other_field(other)} if also else {}
+            fields = {also: _other_field(other)} if also else {}
             options = {n: DTypeOfArray(v) if into and n == "output" else v for n, v in rest}
-            return function(as_field(array), **given, **options)  # type: ignore[no-any-return]
+            return function(as_field(array), **fields, **options)  # type: ignore[no-any-return]
 
         run = pipeline(_named(_told(field_of), name))
         before = CallCache(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
 
         def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
-            given = dict(bind_of_library(name, signature, args, kwargs).arguments)
-            array, other, output = given.pop(first), given.pop(also, None), given.pop("output", usual)
+            fields = dict(bind_of_library(name, signature, args, kwargs).arguments)
+            array, other, output = fields.pop(first), fields.pop(also, None), fields.pop("output", usual)
             into = output if output is not None and is_array(output) else None
-            rest = {n: frozen(ManyNumbers.of(v)) for n, v in given.items()}
+            rest = {n: frozen(ManyNumbers.of(v)) for n, v in fields.items()}
             if isinstance(array, (Field, Placeholder)):
                 if into is not None:
                     raise UnsupportedError(f"ndimage.{name}: of a Field `output=` is a dtype; its result is a Field")
                 refuse_swapped(name, output)
                 return field_of(array, other, _with_output(rest, output), False), None, ()
-            told = _with_output(rest, _name_of(output, into))
-            arguments = _array(array, narrow), _array(other), told, into is not None
+            names = _with_output(rest, _name_of(output, into))
+            arguments = _array(array, narrow), _array(other), names, into is not None
             return _swapped(name, run(*arguments), output) if is_swapped(output) else _run(run, arguments, into)
 
         return before.calling(function, anew)
@@ -109,11 +109,11 @@ def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> Anew:
     return run.anew(arguments, {"out": into})
 
 
-def _swapped(name: str, made: Any, output: Any) -> Anew:
+def _swapped(name: str, result: Any, output: Any) -> Anew:
     """Return a NumPy result in the other byte order."""
-    if not isinstance(made, np.ndarray):
+    if not isinstance(result, np.ndarray):
         refuse_swapped(name, output)
-    return made.astype(made.dtype.newbyteorder()), None, ()
+    return result.astype(result.dtype.newbyteorder()), None, ()
 
 
 def _other_field(other: Any) -> Any:
@@ -123,8 +123,8 @@ def _other_field(other: Any) -> Any:
     return None if other is None else as_field(other)
 
 
-def _array(given: Any, narrow: bool = False) -> Any:
-    array = given if given is None or is_array(given) else an_array(given)
+def _array(fields: Any, narrow: bool = False) -> Any:
+    array = fields if fields is None or is_array(fields) else an_array(fields)
     return array.astype(np.complex64) if narrow and getattr(array, "dtype", None) == np.complex128 else array
 
 

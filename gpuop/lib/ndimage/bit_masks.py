@@ -230,16 +230,16 @@ def joints(own: WordRow, word: Any, other: WordRow, steps: Sequence[int]) -> dic
     here, left, right = (own.at(word, step) for step in (0, -1, 1))
     there, left_there, right_there = (other.at(word, step) for step in (0, -1, 1))
     before = {0: there, -1: there << 1 | left_there >> 31, 1: there >> 1 | right_there << 31}
-    made = {step: here & before[step] for step in steps}
+    result = {step: here & before[step] for step in steps}
     if not own.links.in_row:
-        return made
+        return result
     if 0 in steps:  # diagonal links are needed only where they touch at a corner
         if -1 in steps:
-            made[-1] &= ~(before[0] | here << 1 | left >> 31)
+            result[-1] &= ~(before[0] | here << 1 | left >> 31)
         if 1 in steps:
-            made[1] &= ~(before[0] | here >> 1 | right << 31)
+            result[1] &= ~(before[0] | here >> 1 | right << 31)
     of_left = {0: left & left_there, -1: left & left_there << 1, 1: left & (left_there >> 1 | there << 31)}
-    return {step: bits & ~(bits << 1 | of_left[step] >> 31) for step, bits in made.items()}
+    return {step: bits & ~(bits << 1 | of_left[step] >> 31) for step, bits in result.items()}
 
 
 def pack(field: Field, word: OwnWord) -> Any:
@@ -252,12 +252,12 @@ def pack(field: Field, word: OwnWord) -> Any:
 
 def packed(field: Field, links: Links) -> Field:
     """Return the words of the points that are not 0, row after row."""
-    held = ravel(field)
+    row = ravel(field)
 
     def body() -> None:
         threads_of_words(links)
-        for_words(links, lambda word: pack(held, word))
+        for_words(links, lambda word: pack(row, word))
 
-    return library_call("words", (FieldType(links.rows * links.words, (), "uint32"),), [held], body, links, whole=True)[
+    return library_call("words", (FieldType(links.rows * links.words, (), "uint32"),), [row], body, links, whole=True)[
         0
     ]

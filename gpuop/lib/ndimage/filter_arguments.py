@@ -104,13 +104,13 @@ def axes_of(axes: Any, count: int) -> tuple[int, ...]:
     """Return the indices of the axes that are filtered, without repeats; None stands for all of them."""
     if axes is None:
         return tuple(range(count))
-    given = axes if isinstance(axes, (tuple, list, range)) else (axes,)
-    if not all(is_integer(a) for a in given):
+    several = axes if isinstance(axes, (tuple, list, range)) else (axes,)
+    if not all(is_integer(a) for a in several):
         message = (
             f"axes must be an integer, iterable of integers, or None; {axes!r} cannot be interpreted as an integer"
         )
-        raise UnsupportedError(message) if given is axes or np.isscalar(axes) else ArgumentError(message)
-    numbers = tuple(axis_of(a, count) for a in given)
+        raise UnsupportedError(message) if several is axes or np.isscalar(axes) else ArgumentError(message)
+    numbers = tuple(axis_of(a, count) for a in several)
     if len(set(numbers)) != len(numbers):
         raise ArgumentError(f"axes must be unique, and these are {axes}")
     return numbers
@@ -203,10 +203,10 @@ def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: Image
     if any(kind.kind not in "iu" for kind in types) or field.dtype == "unorm8":
         return computed_in(field, dtype)
     whole = bool(np.all(np.abs(weights) < EXACT) and np.all(weights == np.rint(weights)))
-    held = at.border != "constant" or (not isinstance(at.cval, complex) and field.type.element.holds(at.cval))
-    held = held and float(np.real(at.cval)).is_integer()
+    fits = at.border != "constant" or (not isinstance(at.cval, complex) and field.type.element.holds(at.cval))
+    fits = fits and float(np.real(at.cval)).is_integer()
     far = float(2 ** (8 * types[0].itemsize) * np.abs(weights).sum()) > EXACT
-    return "int64" if whole and held and far else computed_in(field, dtype)
+    return "int64" if whole and fits and far else computed_in(field, dtype)
 
 
 def method_of(method: Any, known: Sequence[str]) -> Any:
@@ -221,9 +221,9 @@ def method_of(method: Any, known: Sequence[str]) -> Any:
     return method
 
 
-def as_output(made: Field, output: Any) -> Field:
+def as_output(result: Field, output: Any) -> Field:
     """Return the field in the dtype of `output=`, if there is one."""
-    return made if output is None else made.astype(output)
+    return result if output is None else result.astype(output)
 
 
 def windows(size: Any, count: int, name: str = "size") -> list[int]:

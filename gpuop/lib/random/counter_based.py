@@ -56,7 +56,7 @@ Value = Callable[[Words, list[Any]], Any]  # takes a value's words, and the valu
 
 
 def drawn(
-    name: str, key: Any, kind: FieldType, count: int, value: Value, told: Any = (), fields: Sequence[Field] = ()
+    name: str, key: Any, kind: FieldType, count: int, value: Value, key_parts: Any = (), fields: Sequence[Field] = ()
 ) -> Field:
     """A field of random values.
 
@@ -66,10 +66,10 @@ def drawn(
         told: the constants that `value` depends on, for the cache key.
         fields: fields that `value` reads at each point, of this type or 0D.
     """
-    given = a_key(f"random.{name}", key)
+    source = a_key(f"random.{name}", key)
     with exactly():  # numbers do not depend on the precision that users choose
-        body = _body(given, kind, count, value, fields)
-        return library_call(name, (kind,), [given, *fields], body, (count, told))[0]
+        body = _body(source, kind, count, value, fields)
+        return library_call(name, (kind,), [source, *fields], body, (count, key_parts))[0]
 
 
 def _body(key: Field, kind: FieldType, count: int, value: Value, fields: Sequence[Field]) -> Callable[[], None]:

@@ -39,8 +39,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, loc: Any = 0.0, scale: 
     """
     kind = declared("normal", shape, dtype, "float32", "f")
     of = FLOATS["float64" if kind.dtype == "float64" else "float32"]
-    made = drawn("normal", key, kind, of.bits // 32, lambda words, _: normal_of(words.of_turn(), of))
-    return scaled(made, scale, loc)
+    result = drawn("normal", key, kind, of.bits // 32, lambda words, _: normal_of(words.of_turn(), of))
+    return scaled(result, scale, loc)
 
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) -> Field:
@@ -65,8 +65,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) 
         rest = middle_share(given[0], "float32") if of.bits == 32 else 1.0 - share(given, "float64")
         return 0.0 - log(rest, of)  # -log(1) would be -0.0
 
-    made = drawn("exponential", key, kind, of.bits // 32, value)
-    return scaled(made, scale)
+    result = drawn("exponential", key, kind, of.bits // 32, value)
+    return scaled(result, scale)
 
 
 def poisson(key: Any, lam: Any = 1.0, shape: Any = None, dtype: Any = None) -> Field:
@@ -89,10 +89,10 @@ def poisson(key: Any, lam: Any = 1.0, shape: Any = None, dtype: Any = None) -> F
         SemanticError: as of `uniform`.
         DeviceError: the device has no float64, and the mean is 10 or more, or a Field.
     """
-    given = shape if shape is not None else lam.type if isinstance(lam, Field) else ()
-    if isinstance(given, FieldType) and given.element.kind not in "iu":
-        given = given.replace(dtype="int32")
-    kind = declared("poisson", given, dtype, "int32", "iu")
+    of = shape if shape is not None else lam.type if isinstance(lam, Field) else ()
+    if isinstance(of, FieldType) and of.element.kind not in "iu":
+        of = of.replace(dtype="int32")
+    kind = declared("poisson", of, dtype, "int32", "iu")
     few, many, mean = _mean(lam, kind)
 
     def value(words: Words, means: list[Any]) -> Any:

@@ -44,9 +44,9 @@ class Key(Parameter):
 
 
 def _restored(low: int, high: int, name: str) -> Key:
-    made = Key(low, high)
-    made.name = name
-    return made
+    result = Key(low, high)
+    result.name = name
+    return result
 
 
 def key(seed: Any) -> Field:
@@ -102,34 +102,34 @@ def fold_in(key: Field, data: Any) -> Field:
     return _derived("fold_in", key, data, FOLDED)
 
 
-def a_key(name: str, given: Any) -> Field:
+def a_key(name: str, arg: Any) -> Field:
     """A key, checked."""
     if recording() is not None:
         raise SemanticError(
             f"{name}: gp.random makes fields, which operators get as arguments; in a body `_random(key, counter)` makes numbers"
         )
-    if isinstance(given, Field) and given.type == KEY:
-        return given
-    if isinstance(given, (Placeholder, np.ndarray)):
+    if isinstance(arg, Field) and arg.type == KEY:
+        return arg
+    if isinstance(arg, (Placeholder, np.ndarray)):
         raise SemanticError(f"{name}: a key is made by `gp.random.key(seed)`, and is given as it is, not as an array")
-    what = f"a {given.type} field" if isinstance(given, Field) else described(given)
+    what = f"a {arg.type} field" if isinstance(arg, Field) else described(arg)
     raise SemanticError(f"{name}: the first argument is a key, made by `gp.random.key(seed)`; {what} is none")
 
 
 def _derived(name: str, key: Field, data: Any, kind: int) -> Field:
-    given = a_key(name, key)
+    arg = a_key(name, key)
     if isinstance(data, Field):
         number = _integer_field(name, data)
-        return _made(name, [given, number], lambda: _hashed(given, _words(k._readTensor(number)), kind))
+        return _made(name, [arg, number], lambda: _hashed(arg, _words(k._readTensor(number)), kind))
     count = _integer(name, data)
     words = (count & WORD, count >> 32 & WORD)
-    if isinstance(given, Key):
-        return Key(*philox(given.words, (*words, 0, kind))[:2])
-    return _made(name, [given], lambda: _hashed(given, k._uint2(*words), kind), words)
+    if isinstance(arg, Key):
+        return Key(*philox(arg.words, (*words, 0, kind))[:2])
+    return _made(name, [arg], lambda: _hashed(arg, k._uint2(*words), kind), words)
 
 
-def _made(name: str, fields: list[Field], value: Any, told: Any = ()) -> Field:
-    return library_call(name, (KEY,), fields, lambda: k._writeTensor(k._out0, value()), told)[0]
+def _made(name: str, fields: list[Field], value: Any, key: Any = ()) -> Field:
+    return library_call(name, (KEY,), fields, lambda: k._writeTensor(k._out0, value()), key)[0]
 
 
 def _words(number: Any) -> Any:
@@ -142,16 +142,16 @@ def _hashed(key: Field, words: Any, kind: int) -> Any:
     return k._random(k._readTensor(key), k._uint4(words, 0, kind)).xy
 
 
-def _integer(name: str, given: Any) -> int:
-    if not is_integer(given):
-        raise SemanticError(f"{name} takes an integer here, or a 0D Field of integers, not {described(given)}")
-    return int(given)
+def _integer(name: str, arg: Any) -> int:
+    if not is_integer(arg):
+        raise SemanticError(f"{name} takes an integer here, or a 0D Field of integers, not {described(arg)}")
+    return int(arg)
 
 
-def _integer_field(name: str, given: Field) -> Field:
-    if given.type.array_shape or given.type.element.kind not in "iu":
-        raise SemanticError(f"{name} takes a 0D Field of integers here, not a {given.type} field")
-    return given
+def _integer_field(name: str, arg: Field) -> Field:
+    if arg.type.array_shape or arg.type.element.kind not in "iu":
+        raise SemanticError(f"{name} takes a 0D Field of integers here, not a {arg.type} field")
+    return arg
 
 
 def philox(key: tuple[int, ...], counter: tuple[int, ...]) -> list[int]:

@@ -54,8 +54,8 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, low: Any = 0.0, high: 
     """
     kind = declared("uniform", shape, dtype, "float32", "f")
     count = 2 if kind.dtype == "float64" else 1
-    made = drawn("uniform", key, kind, count, lambda words, _: share(words.of_turn(), str(kind.dtype)))
-    return scaled(made, high - low, low)
+    result = drawn("uniform", key, kind, count, lambda words, _: share(words.of_turn(), str(kind.dtype)))
+    return scaled(result, high - low, low)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Field:

@@ -88,10 +88,10 @@ def _declared(shape: Any, dtype: Any, otherwise: Any) -> FieldType:
 def filled(kind: FieldType, value: Any) -> Field:
     """Return a field of one number; SemanticError if the dtype cannot represent it."""
     fill_of(kind, value, "fill_value")
-    held = number(value)
-    given = complex(value) if held is None else held
-    key = (type(given).__name__, repr(given))
-    return gathered("full", kind, [], lambda _, read: read.number(given, kind), key, kind.dtype != "complex64")
+    exact = number(value)
+    constant = complex(value) if exact is None else exact
+    key = (type(constant).__name__, repr(constant))
+    return gathered("full", kind, [], lambda _, read: read.number(constant, kind), key, kind.dtype != "complex64")
 
 
 def empty_like(prototype: Any, dtype: Any = None) -> Field:

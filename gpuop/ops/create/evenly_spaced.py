@@ -35,11 +35,11 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Fi
         SemanticError: a step of 0, a dtype that fields cannot have or that is not one of numbers in order.
     """
     start, stop = (0, start) if stop is None else (start, stop)
-    given = [_real("arange", value) for value in (start, stop, step)]
-    first, last, step = given
-    if step == 0 or not all(map(math.isfinite, given)):
+    numbers = [_real("arange", value) for value in (start, stop, step)]
+    first, last, step = numbers
+    if step == 0 or not all(map(math.isfinite, numbers)):
         raise SemanticError(f"arange: from {first} to {last} by {step} are no evenly spaced numbers")
-    whole = all(isinstance(value, int) for value in given)
+    whole = all(isinstance(value, int) for value in numbers)
     kind = _ordered(
         "arange",
         max(0, _count(first, last, step, whole)),
@@ -76,12 +76,12 @@ def _integers(kind: FieldType, first: Any, step: Any) -> Field:
 
 def _floats(kind: FieldType, first: Any, step: Any) -> Field:
     """Return floats as NumPy fills arrays: from the first two numbers in the dtype, by their difference."""
-    held = "float32" if kind.dtype == "float16" else str(kind.dtype)
-    two = np.array([first, first + step]).astype(kind.array_dtype).astype(held)
+    computed = "float32" if kind.dtype == "float16" else str(kind.dtype)
+    two = np.array([first, first + step]).astype(kind.array_dtype).astype(computed)
     begin, by = two[0].item(), (two[1] - two[0]).item()
 
     def value(at: Any, _: Any) -> Any:
-        return begin + k._convert(at[0], held) * by
+        return begin + k._convert(at[0], computed) * by
 
     return gathered("arange", kind, [], value, (repr(begin), repr(by)), True)
 
@@ -106,32 +106,32 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
     if count < 0:
         raise SemanticError(f"linspace: a number of points is 0 or more, not {count}")
     kind = _ordered("linspace", count, "float32" if dtype is None else dtype)
-    held = "float32" if kind.dtype in ("float16", "float32") else "float64"
+    computed = "float32" if kind.dtype in ("float16", "float32") else "float64"
     parts = count - 1 if endpoint else count
-    wide = abs(last / 2 - first / 2) > float(np.finfo(held).max) / 2  # the difference overflows
+    wide = abs(last / 2 - first / 2) > float(np.finfo(computed).max) / 2  # the difference overflows
     step = (last - first) / parts if parts > 0 and not wide else 0.0
 
     def value(at: Any, _: Any) -> Any:
-        share = k._convert(at[0], held) / max(parts, 1)
+        share = k._convert(at[0], computed) / max(parts, 1)
         own = (
             share * float(last) + (1 - share) * float(first)
             if wide
-            else k._convert(at[0], held) * k._convert(step, held) + k._convert(float(first), held)
+            else k._convert(at[0], computed) * k._convert(step, computed) + k._convert(float(first), computed)
         )
         if endpoint and count > 1:
-            own = k._where(at[0] == count - 1, k._convert(float(last), held), own)
+            own = k._where(at[0] == count - 1, k._convert(float(last), computed), own)
         return own if kind.element.kind == "f" else k._floor(own)
 
     return gathered("linspace", kind, [], value, (first, last, count, endpoint), True)
 
 
 def _real(name: str, value: Any) -> Any:
-    held = number(value)
-    if held is None or not isinstance(value, NUMBERS):
+    computed = number(value)
+    if computed is None or not isinstance(value, NUMBERS):
         raise SemanticError(
             f"{name}: {described(value)} is no number; what devices have computed comes with `int(f)` or `float(f)`"
         )
-    return held
+    return computed
 
 
 # --- coordinates ----------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def apply(name: str, *operands: Operand) -> Field:
 def _applied(name: str, *operands: Operand) -> Field:
     rule_name, function = numpy_functions.EVERY[name]
     rule = RULES[rule_name]
-    given, operands = operands, beside(name, operands)
+    originals, operands = operands, beside(name, operands)
     common = common_dtype(operands)
     if common == "complex64":
         return complex_algebra.apply(
@@ -103,8 +103,8 @@ def _applied(name: str, *operands: Operand) -> Field:
         )
         raise SemanticError(f"{name} does not take {common} fields{bits}")
     computed = rule.compute(common)
-    if name == "power" and np.dtype(computed).kind in "iu" and not isinstance(given[1], Field):
-        refuse_negative(given[1])
+    if name == "power" and np.dtype(computed).kind in "iu" and not isinstance(originals[1], Field):
+        refuse_negative(originals[1])
     if rule in (COMPARISON, EQUALITY) and (beyond := _beyond(name, operands, computed)) is not None:
         return _elementwise(name, lambda same: same, [beyond], ["bool"], _result_type(name, operands, "bool"))
     values = [_checked(name, o, computed) for o in operands]
@@ -241,16 +241,16 @@ def _checked(name: str, operand: Operand, dtype: str) -> Any:
     """Return the operand; a number must fit the dtype."""
     if isinstance(operand, Field):
         return operand
-    given = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
-    if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(given):
-        floats = np.dtype(dtype).kind == "f" or isinstance(given, float)  # integers would lose the fraction
+    number = operand if isinstance(operand, int) else np.asarray(operand)[()].item()
+    if dtype != "complex64" and dtype != "bool" and not BY_NUMPY[dtype].holds(number):
+        floats = np.dtype(dtype).kind == "f" or isinstance(number, float)  # integers would lose the fraction
         wide = [each for each in WIDER if BY_NUMPY[each].kind == "f"] if floats else WIDER
-        wider = next((each for each in wide if BY_NUMPY[each].holds(given)), None)
-        bits = bits_of(given, dtype) if name.startswith("bitwise") else ""
+        wider = next((each for each in wide if BY_NUMPY[each].holds(number)), None)
+        bits = bits_of(number, dtype) if name.startswith("bitwise") else ""
         advice = f"; convert the Field first, as in `f.astype({wider!r})`" if wider else ""
         advice = f"; write {bits} for its bits" if bits else advice
-        raise SemanticError(f"{name}: the number {written_out(given)} does not fit {dtype}{advice}")
-    return given
+        raise SemanticError(f"{name}: the number {written_out(number)} does not fit {dtype}{advice}")
+    return number
 
 
 def _result_type(name: str, operands: Sequence[Operand], dtype: str) -> FieldType:

@@ -21,9 +21,9 @@ Operand = Any  # a Field or a number
 def beside(name: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
     """Return the operands on one grid; arrays, lists and tuples with the shape of a field or of its tensors become Fields."""
     fields = [o for o in operands if isinstance(o, Field)]
-    given = [_as_operand(o, fields) if isinstance(o, (np.ndarray, list, tuple)) else o for o in operands]
-    _check(name, given)
-    return tuple(grids_spread(name, given))
+    sides = [_as_operand(o, fields) if isinstance(o, (np.ndarray, list, tuple)) else o for o in operands]
+    _check(name, sides)
+    return tuple(grids_spread(name, sides))
 
 
 def _as_operand(value: Operand, fields: Sequence[Field]) -> Operand:

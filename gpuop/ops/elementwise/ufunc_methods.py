@@ -33,10 +33,10 @@ def _reduce(
     field = a_field(f"{name}.reduce", array)
     if out is not None:
         raise SemanticError(f"{name}.reduce: there is no `out`, a Field's values do not change")
-    found = called(
+    result = called(
         REDUCTIONS[name], field if dtype is None else astype(field, dtype), axis, keepdims=bool(keepdims), **options
     )
-    return found if dtype is None else astype(found, dtype)
+    return result if dtype is None else astype(result, dtype)
 
 
 def _accumulate(name: str, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Field:

@@ -41,20 +41,20 @@ def type_of(name: str, axes: Sequence[Axis], dtype: Any) -> FieldType:
     return FieldType(grid, tensor, dtype).labelled([n if names.index(n) == a else "" for a, n in enumerate(names)])
 
 
-def a_field(name: str, given: Any) -> Field:
+def a_field(name: str, arg: Any) -> Field:
     """Return an argument of a NumPy function, if it is a Field."""
-    if not isinstance(given, Field):
+    if not isinstance(arg, Field):
         raise UnsupportedError(
-            f"numpy.{name} takes Fields here, not {described(given)}; wrap arrays, as in `gp.ScalarField(a)`"
+            f"numpy.{name} takes Fields here, not {described(arg)}; wrap arrays, as in `gp.ScalarField(a)`"
         )
-    return given
+    return arg
 
 
-def whole_number(given: Any, what: str) -> int:
+def whole_number(arg: Any, what: str) -> int:
     """Return a Python or NumPy integer; the SemanticError names its purpose."""
-    if not is_integer(given):
-        raise SemanticError(f"{what} is an integer, not {described(given)}")
-    return int(given)
+    if not is_integer(arg):
+        raise SemanticError(f"{what} is an integer, not {described(arg)}")
+    return int(arg)
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ def numbered(axis: Any, count: int, of: Whose) -> int:
 
 def several(axes: Any, count: int, of: Whose) -> list[int]:
     """Return the numbers of one axis or several, each once, in the user's order."""
-    found = [numbered(axis, count, of) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
-    if len(set(found)) < len(found):
+    result = [numbered(axis, count, of) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
+    if len(set(result)) < len(result):
         raise SemanticError(f"an axis is given twice: {axes}")
-    return found
+    return result
 
 
 def of_field(field: Field) -> tuple[int, Whose]:

@@ -80,11 +80,11 @@ def at_least(field: Field, count: int) -> Field:
     return _with_axes(field, new.get((axes, count), []), 2 if count == 3 else 3)
 
 
-def _alike(name: str, given: Any, dtype: Any) -> list[Field]:
+def _alike(name: str, arg: Any, dtype: Any) -> list[Field]:
     """Return the fields in their common dtype."""
-    if isinstance(given, Field) or not isinstance(given, Sequence):
-        raise SemanticError(f"{name} takes a list or a tuple of Fields, not {described(given)}")
-    fields = [a_field(name, f) for f in given]
+    if isinstance(arg, Field) or not isinstance(arg, Sequence):
+        raise SemanticError(f"{name} takes a list or a tuple of Fields, not {described(arg)}")
+    fields = [a_field(name, f) for f in arg]
     kinds = {f.dtype for f in fields}
     common = dtype if dtype is not None else kinds.pop() if len(kinds) == 1 else common_dtype(fields)
     return [f.astype(common) for f in fields]
@@ -114,10 +114,10 @@ def _together(name: str, fields: list[Field], axis: int) -> Field:
     fields = [f for f in fields if f.type.array_shape[axis]] or fields[:1]
     if len(fields) == 1:
         return fields[0]
-    given = [axes_of(f.type) for f in fields]
-    ends = list(accumulate(axes[axis].extent for axes in given))
-    tensor, names = given[0][axis].tensor, names_of_all(name, fields)
-    kind = type_of(name, [*given[0][:axis], Axis(ends[-1], tensor), *given[0][axis + 1 :]], fields[0].dtype)
+    all_axes = [axes_of(f.type) for f in fields]
+    ends = list(accumulate(axes[axis].extent for axes in all_axes))
+    tensor, names = all_axes[0][axis].tensor, names_of_all(name, fields)
+    kind = type_of(name, [*all_axes[0][:axis], Axis(ends[-1], tensor), *all_axes[0][axis + 1 :]], fields[0].dtype)
     out = kind.labelled(names)
 
     def value(at: Place, read: Reading) -> Any:
@@ -134,12 +134,12 @@ def parts_of(at: Any, ends: Sequence[int], value: Callable[[int], Any], like: Fi
     """Return the value of the part that a coordinate lies in; only this one is computed."""
     if isinstance(at, int):
         return value(next(n for n, end in enumerate(ends) if at < end))
-    found = read.variable(like)
+    result = read.variable(like)
     for n, end in enumerate(ends):
         block = k._else() if n == len(ends) - 1 else (k._elseif if n else k._if)(at < end)
         with block:
-            found.assign(value(n))
-    return found
+            result.assign(value(n))
+    return result
 
 
 # --- taken apart ------------------------------------------------------------------------------------------------------
@@ -190,14 +190,14 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return field
 
 
-def _end(field: Field, given: Any, axis: int) -> Field:
+def _end(field: Field, arg: Any, axis: int) -> Field:
     """Return the values before or after a field: a field, or a number along the whole edge."""
-    if not isinstance(given, NUMBERS):
-        return a_field("diff", given)
+    if not isinstance(arg, NUMBERS):
+        return a_field("diff", arg)
     axes = axes_of(field.type)
     axes[axis] = Axis(1, axes[axis].tensor, axes[axis].name)
-    if isinstance(given, np.generic):
-        dtype: Any = given.dtype
+    if isinstance(arg, np.generic):
+        dtype: Any = arg.dtype
     else:
-        dtype = "float32" if isinstance(given, float) and field.type.array_dtype.kind not in "fc" else field.dtype
-    return filled(type_of("diff", axes, dtype), given)
+        dtype = "float32" if isinstance(arg, float) and field.type.array_dtype.kind not in "fc" else field.dtype
+    return filled(type_of("diff", axes, dtype), arg)

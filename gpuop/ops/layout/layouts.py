@@ -28,14 +28,14 @@ def permuted(name: str, field: Field, order: Sequence[int]) -> Field:
     """Return the field with its axes in this order."""
     if list(order) == list(range(len(order))):
         return field
-    grid, given = len(field.field_shape), axes_of(field.type)
+    grid, sizes = len(field.field_shape), axes_of(field.type)
     whole = list(order[grid:]) == list(range(grid, len(order)))
 
     def value(at: Place, read: Reading) -> Any:
         place = dict(zip(order, at, strict=False))
         return read.at(field, [place[axis] for axis in range(len(at))])
 
-    out = type_of(name, [given[axis] for axis in order], field.dtype)
+    out = type_of(name, [sizes[axis] for axis in order], field.dtype)
     return gathered(name, out, [field], value, tuple(order), whole)
 
 
@@ -72,8 +72,8 @@ def reshape(a: Any, shape: Any, order: str = "C") -> Field:
         raise SemanticError(
             f'reshape: fields are in row-major order, `order="C"`, not {order!r}; transpose before and after'
         )
-    given = list(shape) if isinstance(shape, (tuple, list)) else [shape]
-    extents = _completed(field, [whole_number(n, "an extent") for n in given])
+    sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    extents = _completed(field, [whole_number(n, "an extent") for n in sizes])
     first = _split(field, extents)
     names = _staying(axes_of(field.type), extents)
     return reshaped("reshape", field, [Axis(n, axis >= first, names[axis]) for axis, n in enumerate(extents)])
@@ -183,8 +183,8 @@ def squeeze(a: Any, axis: Any = None) -> Field:
 def broadcast_to(array: Any, shape: Any) -> Field:
     """numpy.broadcast_to: axes of extent 1 repeat, new ones come first."""
     field = a_field("broadcast_to", array)
-    given = list(shape) if isinstance(shape, (tuple, list)) else [shape]
-    return spread("broadcast_to", field, [whole_number(n, "an extent") for n in given])
+    sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    return spread("broadcast_to", field, [whole_number(n, "an extent") for n in sizes])
 
 
 def spread(name: str, field: Field, shape: Sequence[int]) -> Field:

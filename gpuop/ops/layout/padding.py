@@ -27,10 +27,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Fi
             f"pad: of a Field the modes are constant, {', '.join(BORDERS)}, not {mode!r}; an operator with a larger "
             "`outputs=` writes what it likes there"
         )
-    taken = {"constant": {"constant_values"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}}.get(
+    allowed = {"constant": {"constant_values"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}}.get(
         mode, set()
     )
-    if (unknown := set(kwargs) - taken) or kwargs.get("reflect_type", "even") != "even":
+    if (unknown := set(kwargs) - allowed) or kwargs.get("reflect_type", "even") != "even":
         what = ", ".join(sorted(unknown)) or f"reflect_type={kwargs['reflect_type']!r}"
         raise SemanticError(f"pad: mode {mode!r} of a Field does not take {what}")
     widths = [(int(low), int(high)) for low, high in _pairs(field, pad_width, "pad_width")]
@@ -46,16 +46,16 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Fi
     return _padded(field, widths, BORDERS[mode], mode)
 
 
-def _pairs(field: Field, given: Any, what: str) -> list[Pair]:
+def _pairs(field: Field, arg: Any, what: str) -> list[Pair]:
     """Return the padding before and after each axis: from one number, a pair, or a pair for each."""
     count = len(field.type.array_shape)
-    if isinstance(given, (dict, Field)):
-        raise SemanticError(f"pad: `{what}` is a number, a pair, or a pair for each axis, not {described(given)}")
+    if isinstance(arg, (dict, Field)):
+        raise SemanticError(f"pad: `{what}` is a number, a pair, or a pair for each axis, not {described(arg)}")
     try:
-        pairs = np.broadcast_to(np.asarray(given), (count, 2)).tolist()
+        pairs = np.broadcast_to(np.asarray(arg), (count, 2)).tolist()
     except ValueError:
         raise SemanticError(
-            f"pad: `{what}` is a number, a pair, or a pair for each of the {count} axes, not {given!r}"
+            f"pad: `{what}` is a number, a pair, or a pair for each of the {count} axes, not {arg!r}"
         ) from None
     if what == "pad_width":
         pairs = [[whole_number(width, "a width") for width in pair] for pair in pairs]
@@ -74,9 +74,9 @@ def _padded(field: Field, widths: Sequence[Pair], border: Any, mode: Any) -> Fie
     return along("pad", field, rows, (tuple(widths), type(border).__name__, repr(border)), border)
 
 
-def _with_constants(field: Field, widths: list[Pair], given: list[Pair]) -> Field:
+def _with_constants(field: Field, widths: list[Pair], numbers: list[Pair]) -> Field:
     """Return the field padded with numbers: one number for all sides is a border of reads."""
-    values = [tuple(_held_number(field, v) for v in pair) for pair in given]
+    values = [tuple(_held_number(field, v) for v in pair) for pair in numbers]
     used = [v for pair, width in zip(values, widths, strict=True) for v, w in zip(pair, width, strict=True) if w]
     alike = all(repr(v) == repr(used[0]) for v in used)
     if alike and not any(map(any, widths[len(field.field_shape) :])) and 0 not in field.field_shape:

@@ -50,15 +50,15 @@ def along(
     tables: Sequence[Field] = (),
 ) -> Field:
     """Return a field that is read elsewhere along some axes; the others are read at own coordinates."""
-    given, grid = axes_of(field.type), len(field.field_shape)
+    own, grid = axes_of(field.type), len(field.field_shape)
     out = type_of(
-        name, [Axis(axes[n].count, at.tensor, at.name) if n in axes else at for n, at in enumerate(given)], field.dtype
+        name, [Axis(axes[n].count, at.tensor, at.name) if n in axes else at for n, at in enumerate(own)], field.dtype
     )
 
     def value(at: Place, read: Reading) -> Any:
         place = list(at)
         for n, axis in axes.items():
-            place[n] = axis.tensor_place(at[n], given[n].extent) if n >= grid else axis.place(at[n])
+            place[n] = axis.tensor_place(at[n], own[n].extent) if n >= grid else axis.place(at[n])
         return read.at(field, place, border)
 
     return gathered(name, out, [field, *tables], value, key, all(n < grid for n in axes))
@@ -138,19 +138,19 @@ def _counts(repeats: Any) -> Numbers:
 def tile(A: Any, reps: Any) -> Field:
     """numpy.tile."""
     field = a_field("tile", A)
-    given = [whole_number(n, "a number of tiles") for n in (reps if isinstance(reps, (tuple, list)) else (reps,))]
-    if min(given, default=1) < 0:
+    counts = [whole_number(n, "a number of tiles") for n in (reps if isinstance(reps, (tuple, list)) else (reps,))]
+    if min(counts, default=1) < 0:
         raise SemanticError(f"tile: numbers of tiles are 0 or more, not {reps!r}")
     axes = axes_of(field.type)
-    field = reshaped("tile", field, [*[Axis(1)] * (len(given) - len(axes)), *axes])
+    field = reshaped("tile", field, [*[Axis(1)] * (len(counts) - len(axes)), *axes])
     shape = field.type.array_shape
-    given = [1] * (len(shape) - len(given)) + given
+    counts = [1] * (len(shape) - len(counts)) + counts
 
     def tiled(extent: int, times: int) -> AlongAxis:
         return AlongAxis(extent * times, lambda at: at % extent, lambda numbers: np.tile(numbers, times))
 
-    rows = {n: tiled(shape[n], times) for n, times in enumerate(given) if times != 1}
-    return along("tile", field, rows, tuple(given)) if rows else field
+    rows = {n: tiled(shape[n], times) for n, times in enumerate(counts) if times != 1}
+    return along("tile", field, rows, tuple(counts)) if rows else field
 
 
 # --- chosen -----------------------------------------------------------------------------------------------------------
@@ -250,8 +250,8 @@ def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
         indices, mode = _within(indices, axis, extent), "wrap"
     if mode == "wrap" and extent and indices.dtype in ("uint32", "int64", "uint64"):  # coordinates are int
         indices = (indices % extent).astype("int32")
-    found = _by_table("take", field, axis, reshape(indices, -1), "clamp" if mode == "clip" else "wrap")
-    return _axis_split(found, axis, indices.field_shape)
+    result = _by_table("take", field, axis, reshape(indices, -1), "clamp" if mode == "clip" else "wrap")
+    return _axis_split(result, axis, indices.field_shape)
 
 
 def _check_indices(indices: Field) -> None:
@@ -269,9 +269,9 @@ def _within(indices: Field, axis: int, extent: int) -> Field:
     indices = on_device(
         "take", 'say `mode="clip"` or `mode="wrap"`', indices, "whether a Field's indices are within bounds"
     )
-    for found in integers(indices.min(), indices.max()):
-        if not -extent <= found < extent:
-            raise BoundsError(f"take: index {found} is out of bounds for axis {axis} with size {extent}")
+    for result in integers(indices.min(), indices.max()):
+        if not -extent <= result < extent:
+            raise BoundsError(f"take: index {result} is out of bounds for axis {axis} with size {extent}")
     return indices
 
 

@@ -45,9 +45,9 @@ def copy(a: Any, order: Any = "K", subok: bool = False) -> Field:
 def result_type(*arrays_and_dtypes: Any) -> DTypeName:
     """numpy.result_type: the common dtype of host algebra."""
     operands = []
-    for given in arrays_and_dtypes:
-        numeric = isinstance(given, (Field, bool, int, float, complex, np.generic))
-        operands.append(given if numeric else Field(np.zeros((), dtype_name(given))))
+    for arg in arrays_and_dtypes:
+        numeric = isinstance(arg, (Field, bool, int, float, complex, np.generic))
+        operands.append(arg if numeric else Field(np.zeros((), dtype_name(arg))))
     return dtype_name(common_dtype(operands))
 
 

@@ -57,30 +57,30 @@ class FieldIndex:
 
     def axes(self, kind: FieldType) -> list[Axis]:
         """The axes of the result: a new one is a grid axis, unless it comes after a tensor axis."""
-        axes, given = list[Axis](), axes_of(kind)
-        for n in range(len(given) + 1):
+        axes, items = list[Axis](), axes_of(kind)
+        for n in range(len(items) + 1):
             axes += [Axis(1, any(axis.tensor for axis in axes))] * self.new.count(n)
-            if n < len(given) and (count := self.cuts[n].count) is not None:
-                axes.append(Axis(count, given[n].tensor, given[n].name))
+            if n < len(items) and (count := self.cuts[n].count) is not None:
+                axes.append(Axis(count, items[n].tensor, items[n].name))
         return axes
 
     def place(self, own: Place) -> list[Any]:
         """Return the place in the field for a place in the result."""
-        kept, found = iter(own), list[Any]()
+        axes, result = iter(own), list[Any]()
         for n, cut in enumerate(self.cuts):
             for _ in range(self.new.count(n)):
-                next(kept)
-            found.append(cut.start if cut.count is None else cut.place(next(kept)))
-        return found
+                next(axes)
+            result.append(cut.start if cut.count is None else cut.place(next(axes)))
+        return result
 
     def among(self, at: Place) -> list[Any]:
         """Return the place in the result for a place in the slice."""
-        found = list[Any]()
+        result = list[Any]()
         for n, cut in enumerate(self.cuts[: len(at)]):
-            found += [0] * self.new.count(n)
+            result += [0] * self.new.count(n)
             if cut.count is not None:
-                found.append(cut.among(at[n]))
-        return found + [0] * self.new.count(len(at))
+                result.append(cut.among(at[n]))
+        return result + [0] * self.new.count(len(at))
 
     def whole(self, kind: FieldType) -> bool:
         """Whether tensors stay as they are."""
@@ -102,22 +102,22 @@ def sliced(field: Field, index: Any) -> Field:
     Raises:
         SemanticError: other indices, one outside, more of them than axes, or a slice that keeps no tensor element.
     """
-    found = index_of(field, index)
+    result = index_of(field, index)
     kind = field.type
-    if found == FieldIndex(tuple(Cut(0, 1, n) for n in kind.array_shape)):
+    if result == FieldIndex(tuple(Cut(0, 1, n) for n in kind.array_shape)):
         return field
-    if 0 in (cut.count for cut in found.cuts[len(kind.field_shape) :]):
+    if 0 in (cut.count for cut in result.cuts[len(kind.field_shape) :]):
         raise SemanticError(f"this slice keeps no tensor element of a {kind} field; a tensor has at least one")
-    out, whole = type_of("this index", found.axes(kind), kind.dtype), found.whole(kind)
+    out, whole = type_of("this index", result.axes(kind), kind.dtype), result.whole(kind)
     first = len(kind.field_shape)
     return gathered(
         "slice",
         out,
         [field],
         lambda at, read: read.at(
-            field, found.place(at) if not whole else FieldIndex(found.cuts[:first], found.new).place(at)
+            field, result.place(at) if not whole else FieldIndex(result.cuts[:first], result.new).place(at)
         ),
-        found,
+        result,
         whole,
     )
 
@@ -143,22 +143,22 @@ def sliced_from(field: Field, firsts: Mapping[int, Field], grid: Sequence[int]) 
 def index_of(field: Field, index: Any) -> FieldIndex:
     """Parse an index as NumPy does."""
     shape = field.type.array_shape
-    given = list(index) if isinstance(index, tuple) else [index]
-    for i in given:
+    items = list(index) if isinstance(index, tuple) else [index]
+    for i in items:
         _check_kind(i)
-    dots = [n for n, i in enumerate(given) if i is Ellipsis]
+    dots = [n for n, i in enumerate(items) if i is Ellipsis]
     if len(dots) > 1:
         raise SemanticError("an index has at most one ellipsis (`...`)")
-    count = sum(i is not None and i is not Ellipsis for i in given)
+    count = sum(i is not None and i is not Ellipsis for i in items)
     if count > len(shape):
         raise SemanticError(
             f"{count} indices for a {field.type} field, which has {len(shape)} axes "
             f"({len(field.field_shape)} of the grid, {len(field.tensor_shape)} of the tensor)"
         )
-    at = dots[0] if dots else len(given)
-    given[at : at + 1] = [slice(None)] * (len(shape) - count)
+    at = dots[0] if dots else len(items)
+    items[at : at + 1] = [slice(None)] * (len(shape) - count)
     cuts, new = list[Cut](), list[int]()
-    for i in given:
+    for i in items:
         if i is None:
             new.append(len(cuts))
         else:

@@ -145,9 +145,9 @@ def _is_right(starts: Numbers, units: Any) -> bool:
     whole = starts.dtype.kind != "f"
     before = starts[1:] - 1 if whole else np.nextafter(starts[1:], starts.dtype.type(-np.inf))
     with np.errstate(over="ignore", invalid="ignore"):
-        found, less = (np.trunc((n - starts[0]).astype(units.dtype) * units) for n in (starts, before))
+        result, less = (np.trunc((n - starts[0]).astype(units.dtype) * units) for n in (starts, before))
     numbers = np.arange(starts.size)
-    return np.array_equal(found, numbers) and bool(np.all(less < numbers[1:]))
+    return np.array_equal(result, numbers) and bool(np.all(less < numbers[1:]))
 
 
 def _precise(dtype: np.dtype[Any]) -> str:
@@ -169,10 +169,10 @@ def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Fi
     dtype = np.dtype(kind.array_dtype)
     common = np.result_type(str(low.dtype), str(high.dtype), dtype)
     precise = common.name if common.kind == "f" else "float64"
-    held = precise if dtype.kind == "f" else _wide(dtype)
-    line = SCALED if dtype.kind == "f" else 2, (), _precise(np.dtype(held))
-    types = [FieldType(*of) for of in ((count + 1, (), precise), (2, (), held), line)]
-    types += [FieldType(count + 1, (), held)] * (dtype.kind != "f")
+    computed = precise if dtype.kind == "f" else _wide(dtype)
+    line = SCALED if dtype.kind == "f" else 2, (), _precise(np.dtype(computed))
+    types = [FieldType(*of) for of in ((count + 1, (), precise), (2, (), computed), line)]
+    types += [FieldType(count + 1, (), computed)] * (dtype.kind != "f")
 
     def body() -> None:
         _write_edges(low, high, count, types)
@@ -180,7 +180,7 @@ def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Fi
     edges, *others = library_call("edges", tuple(types), [low, high], body, (), whole=True)
     if dtype.kind != "f" and count <= GUESSED:
         return edges, Bins(count, "guess", tuple(others), count)
-    if held == "float16" or count > GUESSED:
+    if computed == "float16" or count > GUESSED:
         return edges, bins_among(others[-1] if dtype.kind != "f" else edges, kind)
     return edges, Bins(count, "scaled", tuple(others), count)
 

@@ -50,8 +50,8 @@ def _slope(field: Field, axis: int, spacing: Any, order: int) -> Field:
     steps = _steps(field, axis, spacing)
     in_grid = axis < len(field.field_shape)  # otherwise the tensor axes become grid axes meanwhile
     flat = field if in_grid else reshaped("gradient", field, [Axis(at.extent) for at in axes_of(field.type)])
-    made = _even(flat, axis, float(steps[0]), order) if np.ptp(steps) == 0 else _uneven(flat, axis, steps, order)
-    return reshaped("gradient", made, axes_of(field.type))
+    result = _even(flat, axis, float(steps[0]), order) if np.ptp(steps) == 0 else _uneven(flat, axis, steps, order)
+    return reshaped("gradient", result, axes_of(field.type))
 
 
 def _steps(field: Field, axis: int, spacing: Any) -> Numbers:
@@ -191,13 +191,13 @@ def _cumulative(
             f"{name}: a field of one dimension, or an `axis`, and no `out`: a Field's values do not change"
         )
     n = numbered(0 if axis is None else axis, *of_field(field))
-    found = scan(field if dtype is None else astype(field, dtype), n)
-    found = found if dtype is None else astype(found, dtype)
+    result = scan(field if dtype is None else astype(field, dtype), n)
+    result = result if dtype is None else astype(result, dtype)
     if not include_initial:
-        return found
-    axes = axes_of(found.type)
+        return result
+    axes = axes_of(result.type)
     axes[n] = Axis(1, axes[n].tensor, axes[n].name)
-    return concatenate([filled(type_of(name, axes, found.dtype), first), found], n)
+    return concatenate([filled(type_of(name, axes, result.dtype), first), result], n)
 
 
 def cumulative_sum(

@@ -37,13 +37,13 @@ def histogram(
     values = ordered("histogram", a_field("histogram", a))
     if values.dtype in ("int64", "uint64") and _are_floats(bins, values):
         values = astype(values, "float64")  # as NumPy compares them with such edges
-    edges, found = _bins(values, bins, range)
+    edges, result = _bins(values, bins, range)
     values = astype(values, "float32") if values.dtype == "float16" else values
     if weights is None:
-        counts = counted("histogram", values, found)
+        counts = counted("histogram", values, result)
     else:
-        given = _weights("histogram", weights, values)
-        counts = _wrapped(weighed("histogram", values, given, found, _summed(given)), given.dtype)
+        factors = _weights("histogram", weights, values)
+        counts = _wrapped(weighed("histogram", values, factors, result, _summed(factors)), factors.dtype)
     if not density:
         return counts, edges
     widths = astype(diff(edges), "float64")
@@ -138,10 +138,10 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Field:
     _check_room(least, f"`minlength={least}`")
     values = ordered("bincount", field)
     values, count = _all_counted(values, least)
-    found = Bins(count, "own")
+    result = Bins(count, "own")
     if weights is None:
-        return counted("bincount", values, found)
-    return weighed("bincount", values, _weights("bincount", weights, values), found, "float64")
+        return counted("bincount", values, result)
+    return weighed("bincount", values, _weights("bincount", weights, values), result, "float64")
 
 
 def _all_counted(values: Field, least: int) -> tuple[Field, int]:
@@ -167,15 +167,15 @@ def _check_room(count: int, cause: str) -> None:
 
 
 def _weights(name: str, weights: Any, values: Field) -> Field:
-    given = a_field(name, weights)
-    if given.type.array_shape != values.type.array_shape:
+    field = a_field(name, weights)
+    if field.type.array_shape != values.type.array_shape:
         raise SemanticError(
             f"{name}: weights have the shape of what is counted, {tuple(values.type.array_shape)}, not "
-            f"{tuple(given.type.array_shape)}"
+            f"{tuple(field.type.array_shape)}"
         )
-    if given.dtype == "complex64":
+    if field.dtype == "complex64":
         raise SemanticError(f"{name}: weights are real; `.real` and `.imag` are weighed by themselves")
-    return astype(given, "float32") if given.dtype == "unorm8" else given
+    return astype(field, "float32") if field.dtype == "unorm8" else field
 
 
 def _summed(weights: Field) -> str:
@@ -211,15 +211,15 @@ def counted(name: str, values: Field, bins: Bins) -> Field:
     out = FieldType(bins.count, (), "int32" if points < 2**31 else "int64")
     if not points or bins.how == "none":
         return filled(out.replace(dtype="int64"), 0)
-    given = values if values.field_shape else reshape(values, (1, *values.tensor_shape))
-    planes = planes_of(given.type)
+    source = values if values.field_shape else reshape(values, (1, *values.tensor_shape))
+    planes = planes_of(source.type)
 
     def body() -> None:
-        k._globalThreads(given.field_shape, planes)
-        value = k._readTensorElement(given, k._tensorElement) if planes else k._readTensor(given)
+        k._globalThreads(source.field_shape, planes)
+        value = k._readTensorElement(source, k._tensorElement) if planes else k._readTensor(source)
         k._atomic_inc(k._pointerTo(k._out0, bins.place(value)))
 
-    return astype(library_call(name, (out,), [given, *bins.fields], body, bins.key)[0], "int64")
+    return astype(library_call(name, (out,), [source, *bins.fields], body, bins.key)[0], "int64")
 
 
 def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, runs: bool = False) -> Field:

@@ -78,8 +78,8 @@ def mask_of(name: str, field: Field, chosen: Any) -> Mask:
         chosen = Field(np.asarray(chosen), 0)
         chosen.name = ""  # it is no variable of the user
     if not isinstance(chosen, Field) or chosen.dtype != "bool":
-        given = f"one of {chosen.dtype}" if isinstance(chosen, Field) else described(chosen)
-        raise SemanticError(f"{name}: `where=` is a Field or an array of bools, not {given}")
+        what = f"one of {chosen.dtype}" if isinstance(chosen, Field) else described(chosen)
+        raise SemanticError(f"{name}: `where=` is a Field or an array of bools, not {what}")
     whole = apply("logical_and", filled(field.type.replace(dtype="bool"), True), chosen)
     if whole.type.array_shape != field.type.array_shape:
         raise SemanticError(f"{name}: `where=`, a {chosen.type} field, does not broadcast to a {field.type} field")
@@ -102,10 +102,10 @@ def _accumulated(operation: str, name: str, a: Field, axis: Any, mask: Mask, ini
     return result if initial is None else _same_dtype(name, apply(operation, result, initial), result)
 
 
-def _same_dtype(name: str, made: Field, like: Field) -> Field:
-    if made.dtype != like.dtype:
-        raise SemanticError(f"{name}: `initial=` makes {made.dtype} of {like.dtype}; convert first, with `.astype`")
-    return made
+def _same_dtype(name: str, result: Field, like: Field) -> Field:
+    if result.dtype != like.dtype:
+        raise SemanticError(f"{name}: `initial=` makes {result.dtype} of {like.dtype}; convert first, with `.astype`")
+    return result
 
 
 def _extreme(joined: str, name: str, a: Field, axis: Any, mask: Mask, initial: Any = None) -> Field:

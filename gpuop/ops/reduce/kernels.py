@@ -74,7 +74,7 @@ class Partial:
 
 def a_step(
     reducer: Reducer,
-    given: Partial,
+    source: Partial,
     kind: FieldType,
     last: bool,
     key: Any,
@@ -86,21 +86,21 @@ def a_step(
     Args:
         numbers: numbers that follow from extents, for the body.
     """
-    held = "complex64" if given.type.dtype == "complex64" else reducer.held
-    types = [kind.replace(dtype=reducer.result if last else held)]
+    dtype = "complex64" if source.type.dtype == "complex64" else reducer.held
+    types = [kind.replace(dtype=reducer.result if last else dtype)]
     if reducer.places and not last:
         types.append(kind.replace(dtype=reducer.places))
 
-    divisors = passed(reducer.divisor) if given.open and last and reducer.divisor else ()
+    divisors = passed(reducer.divisor) if source.open and last and reducer.divisor else ()
 
     def write(item: Item, *place: Any) -> None:
         divisor = k._convert(read(divisors, [(1, MOST)])[0], reducer.divided) if divisors else reducer.divisor
         for out, part in zip((k._out0, k._out1), (reducer.finished(item, divisor),) if last else item, strict=False):
             k._writeTensorElement(out, part, *place)
 
-    fields = [given.values] + ([given.places] if given.places is not None else [])
-    fields += (*numbers, *divisors, *(given.steps if reducer.places else ()))
-    outputs = library_call(reducer.name, tuple(types), fields, lambda: body(write), (reducer, given.step, last, *key))
+    fields = [source.values] + ([source.places] if source.places is not None else [])
+    fields += (*numbers, *divisors, *(source.steps if reducer.places else ()))
+    outputs = library_call(reducer.name, tuple(types), fields, lambda: body(write), (reducer, source.step, last, *key))
     return Partial(outputs[0], outputs[1] if len(outputs) > 1 else None)
 
 
@@ -109,59 +109,59 @@ def planes_of(kind: FieldType) -> Shape:
     return Shape(kind.planes) if kind.planes > 1 else Shape()
 
 
-def by_threads(reducer: Reducer, given: Partial, axis: int, last: bool) -> Partial:
+def by_threads(reducer: Reducer, source: Partial, axis: int, last: bool) -> Partial:
     """Reduce a grid axis by up to 64: each thread reads along it, for one point of the result.
 
     If it is not the last axis, neighbouring threads read neighbouring points. Longer axes stay in part.
     """
-    grid = given.type.field_shape
+    grid = source.type.field_shape
     parts = split(grid[axis], 1, LONG, TURN)
     out = Shape((*grid[:axis], *([parts.chunks] if parts.chunks > 1 else []), *grid[axis + 1 :]))
-    numbers = passed(*parts.numbers) if given.open else ()
+    numbers = passed(*parts.numbers) if source.open else ()
 
     def body(write: Callable[..., None]) -> None:
         own = list(own_place(len(out)))
         chunk: Any = own.pop(axis) if parts.chunks > 1 else 0
-        with k._forEachTensorElement(planes_of(given.type)):
+        with k._forEachTensorElement(planes_of(source.type)):
             item = share(
-                given.read_by(reducer),
-                lambda at: given.load(reducer, (*own[:axis], at, *own[axis:]), k._tensorElement, at),
+                source.read_by(reducer),
+                lambda at: source.load(reducer, (*own[:axis], at, *own[axis:]), k._tensorElement, at),
                 parts,
                 chunk,
-                numbers=read(numbers, parts.bounds(given.most)) if numbers else (),
+                numbers=read(numbers, parts.bounds(source.most)) if numbers else (),
             )
             write(item, k._tensorElement)
 
     done = last and parts.chunks == 1
-    return a_step(reducer, given, given.type.replace(field_shape=out), done, ("threads", axis), body, numbers)
+    return a_step(reducer, source, source.type.replace(field_shape=out), done, ("threads", axis), body, numbers)
 
 
-def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Split | None = None) -> Partial:
+def by_groups(reducer: Reducer, source: Partial, axes: int, last: bool, parts: Split | None = None) -> Partial:
     """Reduce the last grid axes together: threads side by side read a row of values, and a tree in local memory combines them.
 
     A row has up to 8,192 values; longer rows leave an axis of chunks. As few threads share a row as keep a device
     busy, so that trees are low; a work-group takes several rows. `parts` gives another chunking.
     """
-    grid = given.type.field_shape
+    grid = source.type.field_shape
     kept, reduced = Shape(grid[: len(grid) - axes]), Shape(grid[len(grid) - axes :])
     parts = parts or chunks_of(reduced.points, kept.points)
     width = parts.width
     out = Shape((*kept, *([parts.chunks] if parts.chunks > 1 else [])))
-    apart = not kept or (given.open and len(kept) == 1 and parts.chunks > 1)  # whether chunks have a grid axis
+    apart = not kept or (source.open and len(kept) == 1 and parts.chunks > 1)  # whether chunks have a grid axis
     threads = (*kept, parts.chunks, width) if apart else (*kept, parts.chunks * width)
-    numbers = passed(*parts.numbers, *reduced[1:]) if given.open else ()
+    numbers = passed(*parts.numbers, *reduced[1:]) if source.open else ()
 
     def body(write: Callable[..., None]) -> None:
-        k._globalThreads(threads, planes_of(given.type))
+        k._globalThreads(threads, planes_of(source.type))
         k._localThreads(min(WIDE // width, 1 << max(threads[-2] - 1, 0).bit_length()), width)
         own = own_place(len(threads))[: len(kept)]
         chunk = k._row if apart else k._groupColumn
-        bounds = parts.bounds(given.most if axes == 1 else max(given.most, AT_ONCE))
+        bounds = parts.bounds(source.most if axes == 1 else max(source.most, AT_ONCE))
         known = read(numbers, (*bounds, *((1, AT_ONCE) for _ in reduced[1:]))) if numbers else []
         extents = known[len(bounds) :] if numbers else reduced[1:]
         item = share(
-            given.read_by(reducer),
-            lambda at: given.load(reducer, (*own, *_unravelled(at, extents)), k._tensorElement, at),
+            source.read_by(reducer),
+            lambda at: source.load(reducer, (*own, *_unravelled(at, extents)), k._tensorElement, at),
             parts,
             chunk,
             k._localColumn,
@@ -172,7 +172,7 @@ def by_groups(reducer: Reducer, given: Partial, axes: int, last: bool, parts: Sp
             write(joined, *own, *([chunk] if parts.chunks > 1 else []), k._tensorElement)
 
     done = last and parts.chunks == 1
-    return a_step(reducer, given, given.type.replace(field_shape=out), done, ("groups", axes, parts), body, numbers)
+    return a_step(reducer, source, source.type.replace(field_shape=out), done, ("groups", axes, parts), body, numbers)
 
 
 def chunks_of(count: int, rows: int) -> Split:
@@ -192,11 +192,11 @@ def _width(count: int, rows: int) -> int:
 
 def _unravelled(at: Any, extents: Sequence[Any]) -> list[Any]:
     """Return the coordinates of a position in row-major order; `extents` lacks that of the first axis, which no one needs."""
-    found: list[Any] = []
+    result: list[Any] = []
     for extent in reversed(extents):
-        found.append(at % extent)
+        result.append(at % extent)
         at = at / extent
-    return [at, *reversed(found)]
+    return [at, *reversed(result)]
 
 
 def _joined(reducer: Reducer, mine: Item, width: int) -> Item:
@@ -225,7 +225,7 @@ def _put(arrays: Sequence[Any], place: tuple[Any, ...], item: Sequence[Any]) -> 
 
 
 def by_elements(
-    reducer: Reducer, given: Partial, tensor: Shape, count: int, strides: tuple[int, int, int], last: bool
+    reducer: Reducer, source: Partial, tensor: Shape, count: int, strides: tuple[int, int, int], last: bool
 ) -> Partial:
     """Reduce tensor axes at each thread's own point: no other thread's values are needed, so this fuses.
 
@@ -235,12 +235,12 @@ def by_elements(
         strides: between elements of the result, between values, and between the parts of an element.
     """
     outer, inner, parts_of_one = strides
-    left = given.type.planes // count
+    left = source.type.planes // count
     parts = Split(count, 1, count, 1)
 
     def element(number: Any) -> Item:
         first = number * outer if parts_of_one == 1 else number // parts_of_one * outer + number % parts_of_one
-        return share(reducer, lambda at: given.load(reducer, (), first + at * inner, at), parts, 0)
+        return share(reducer, lambda at: source.load(reducer, (), first + at * inner, at), parts, 0)
 
     def body(write: Callable[..., None]) -> None:
         if left > SMALL_TENSOR:
@@ -251,5 +251,5 @@ def by_elements(
                 write(element(number), number)
 
     return a_step(
-        reducer, given, given.type.replace(tensor_shape=tensor), last, ("elements", tensor, count, strides), body
+        reducer, source, source.type.replace(tensor_shape=tensor), last, ("elements", tensor, count, strides), body
     )

@@ -78,59 +78,59 @@ def _steps(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field
     if len(kind.tensor_shape) > MOST_TENSOR and axes and axes[-1] >= dimensions:
         return _in_two_axes(reducer, field, axes, flat)
     grid, tensor = [a for a in axes if a < dimensions], [a - dimensions for a in axes if a >= dimensions]
-    given = Partial(field, step=kind.tensor_points if flat else 1)
+    source = Partial(field, step=kind.tensor_points if flat else 1)
     if grid:
-        given = _over_grid(reducer, given, grid, not tensor)
+        source = _over_grid(reducer, source, grid, not tensor)
     if tensor or not grid:
-        given = _over_tensor(reducer, given, tensor)
-    return given.values
+        source = _over_tensor(reducer, source, tensor)
+    return source.values
 
 
 def _in_two_axes(reducer: Reducer, field: Field, axes: list[int], flat: bool) -> Field:
     """Merge tensor axes into two: those that stay, and those that are reduced."""
-    given, grid = axes_of(field.type), len(field.field_shape)
-    parts = [[a for a in range(grid, len(given)) if (a in axes) == gone] for gone in (False, True)]
+    source, grid = axes_of(field.type), len(field.field_shape)
+    parts = [[a for a in range(grid, len(source)) if (a in axes) == gone] for gone in (False, True)]
     field = permuted("transpose", field, [*range(grid), *parts[0], *parts[1]])
-    merged = [Axis(math.prod(given[a].extent for a in part), True) for part in parts if part]
+    merged = [Axis(math.prod(source[a].extent for a in part), True) for part in parts if part]
     field = reshaped("reshape", field, [*axes_of(field.type)[:grid], *merged])
     result = _steps(reducer, field, [*(a for a in axes if a < grid), grid + len(merged) - 1], flat)
     left = axes_of(result.type)[: len(result.field_shape)]
-    return reshaped("reshape", result, [*left, *(given[a] for a in parts[0])])
+    return reshaped("reshape", result, [*left, *(source[a] for a in parts[0])])
 
 
-def _over_grid(reducer: Reducer, given: Partial, axes: list[int], last: bool) -> Partial:
+def _over_grid(reducer: Reducer, source: Partial, axes: list[int], last: bool) -> Partial:
     """Reduce grid axes, the last one first; all together if a work-group takes them at once."""
-    pending, block, chunked = list(axes), given.step, False
+    pending, block, chunked = list(axes), source.step, False
     while pending:
-        grid = given.type.field_shape
+        grid = source.type.field_shape
         together = math.prod(grid[a] for a in pending)
         trailing = pending == list(range(len(grid)))[-len(pending) :]
         fits = SHORT < together <= AT_ONCE and not (chunked and reducer.places)
         taken = pending if trailing and fits else pending[-1:]
         extent = math.prod(grid[a] for a in taken)
         ends = last and taken == pending
-        given = replace(given, step=0 if chunked else block)
-        if taken == [len(grid) - 1] and extent > SHORT and are_stored(reducer, given):
-            given = rows_of_truths(reducer, given, ends)
+        source = replace(source, step=0 if chunked else block)
+        if taken == [len(grid) - 1] and extent > SHORT and are_stored(reducer, source):
+            source = rows_of_truths(reducer, source, ends)
         elif taken[-1] == len(grid) - 1 and extent > SHORT:
-            given = by_groups(reducer, given, len(taken), ends)
+            source = by_groups(reducer, source, len(taken), ends)
         else:
-            given = by_threads(reducer, given, taken[0], ends)
+            source = by_threads(reducer, source, taken[0], ends)
         block *= 1 if chunked else extent
-        chunked = len(given.type.field_shape) == len(grid)
+        chunked = len(source.type.field_shape) == len(grid)
         if not chunked:
             del pending[-len(taken) :]
-    return given
+    return source
 
 
-def _over_tensor(reducer: Reducer, given: Partial, axes: list[int]) -> Partial:
-    shape = given.type.tensor_shape
+def _over_tensor(reducer: Reducer, source: Partial, axes: list[int]) -> Partial:
+    shape = source.type.tensor_shape
     kept = Shape(n for a, n in enumerate(shape) if a not in axes)
     count = math.prod(shape[a] for a in axes)
     strides = {(0,): (1, shape[-1]) if len(shape) == 2 else (0, 1), (1,): (count, 1), (0, 1): (0, 1), (): (1, 0)}
-    parts = given.type.planes // shape.points
+    parts = source.type.planes // shape.points
     outer, inner = (parts * stride for stride in strides[tuple(axes)])
-    return by_elements(reducer, replace(given, step=1), kept, count, (outer, inner, parts), True)
+    return by_elements(reducer, replace(source, step=1), kept, count, (outer, inner, parts), True)
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------
@@ -185,17 +185,17 @@ LEAST, MANY = 4 * BLOCK, 1 << 16  # values of a row, and in all
 HIGHEST, GROUPS = 32, 256  # rows of a thread at most, and threads at least if they have several rows
 
 
-def are_stored(reducer: Reducer, given: Partial) -> bool:
+def are_stored(reducer: Reducer, source: Partial) -> bool:
     """Return whether the values are truths in memory; then one may decide for many."""
-    kind, node = given.type, given.values.node
-    stored = isinstance(node, Leaf) and not node.by_value and not given.open
+    kind, node = source.type, source.values.node
+    stored = isinstance(node, Leaf) and not node.by_value and not source.open
     many = kind.field_shape.points >= MANY and kind.field_shape[-1] >= LEAST
     return stored and kind.dtype == reducer.result == "bool" and kind.planes == 1 and many
 
 
-def rows_of_truths(reducer: Reducer, given: Partial, last: bool) -> Partial:
+def rows_of_truths(reducer: Reducer, source: Partial, last: bool) -> Partial:
     """Return the result of `by_groups` for the last axis."""
-    *kept, count = given.type.field_shape
+    *kept, count = source.type.field_shape
     parts = chunks_of(count, Shape(kept).points)
     chunked = parts.chunks > 1
     out = Shape((*kept, parts.chunks) if chunked else kept)
@@ -206,24 +206,24 @@ def rows_of_truths(reducer: Reducer, given: Partial, last: bool) -> Partial:
         k._localThreads(1)
         *point, own = own_place(len(out))
         if chunked:
-            write(_until_known(reducer, given, parts, point, own), *point, own, 0)
+            write(_until_known(reducer, source, parts, point, own), *point, own, 0)
         else:
             with k._for(own * high, k._min(own * high + high, out[-1])) as row:
-                write(_until_known(reducer, given, parts, [*point, row], 0), *point, row, 0)
+                write(_until_known(reducer, source, parts, [*point, row], 0), *point, row, 0)
 
     done = last and not chunked
-    alone = a_step(reducer, given, given.type.replace(field_shape=out), done, ("rows", parts), body)
-    return Partial(either(single(), alone.values, by_groups(reducer, given, 1, last, parts).values))
+    alone = a_step(reducer, source, source.type.replace(field_shape=out), done, ("rows", parts), body)
+    return Partial(either(single(), alone.values, by_groups(reducer, source, 1, last, parts).values))
 
 
-def _until_known(reducer: Reducer, given: Partial, parts: Split, point: list[Any], chunk: Any) -> Item:
+def _until_known(reducer: Reducer, source: Partial, parts: Split, point: list[Any], chunk: Any) -> Item:
     """Return whether all or any values of a chunk are true: block after block until one decides; blocks may exceed the chunk."""
     every, first = reducer.name == "min", chunk * parts.size
     found = k._var(k._convert(every, reducer.held))
     with k._for(first, k._min(first + parts.size, parts.count), BLOCK) as begin:
         start, count = k._min(begin, parts.count - BLOCK), k._var(k._convert(0, reducer.held))
         with k._for(BLOCK) as j:
-            count.assign(count + given.load(reducer, (*point, start + j), 0, start + j)[0])
+            count.assign(count + source.load(reducer, (*point, start + j), 0, start + j)[0])
         with k._if(count < BLOCK if every else count > 0):
             found.assign(k._convert(not every, reducer.held))
             k._break()

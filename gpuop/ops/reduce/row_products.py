@@ -44,12 +44,12 @@ def _summed(a: Field, b: Field, axes: tuple[int, ...]) -> Field:
     dtype = a.dtype
     if dtype == "bool":
         return reduced("max", _times(a, b), axes)
-    found = reduced("sum", _times(a, b), axes)
+    result = reduced("sum", _times(a, b), axes)
     bits = np.dtype(dtype).itemsize * 8
     if np.dtype(dtype).kind in "iu" and bits < 64:
         half = 1 << bits - 1 if np.dtype(dtype).kind == "i" else 0
-        found = apply("subtract", apply("bitwise_and", apply("add", found, half), (1 << bits) - 1), half)
-    return astype(found, dtype)
+        result = apply("subtract", apply("bitwise_and", apply("add", result, half), (1 << bits) - 1), half)
+    return astype(result, dtype)
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Field:

@@ -130,10 +130,10 @@ def _two_values(dtype: str) -> tuple[Field, Field]:
     return Field(np.zeros((), dtype)), Field(np.ones((), dtype))
 
 
-def _check(name: str, made: Any, dtype: str) -> None:
-    if isinstance(made, NUMBERS):
+def _check(name: str, result: Any, dtype: str) -> None:
+    if isinstance(result, NUMBERS):
         return
-    if not isinstance(made, Value):
-        raise SemanticError(f"gp.{name}: the function gives a value, not {described(made)}")
-    if made.type.lanes > 1 + (dtype == "complex64") or (made.type.kind == "f" and np.dtype(dtype).kind not in "fc"):
-        raise SemanticError(f"gp.{name}: the function gives a {made.type}, and values are {dtype}; convert it")
+    if not isinstance(result, Value):
+        raise SemanticError(f"gp.{name}: the function gives a value, not {described(result)}")
+    if result.type.lanes > 1 + (dtype == "complex64") or (result.type.kind == "f" and np.dtype(dtype).kind not in "fc"):
+        raise SemanticError(f"gp.{name}: the function gives a {result.type}, and values are {dtype}; convert it")

@@ -31,10 +31,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Field:
             raise SemanticError("select: conditions are bool fields, as comparisons give them")
     beside("select", [*condlist, *choicelist, default])  # refuses other operands
     dtype = _dtype_of_all([*choicelist, default])
-    found = default
+    result = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        found = where(condition, choice, found)
-    return astype(found, dtype)
+        result = where(condition, choice, result)
+    return astype(result, dtype)
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Field:
@@ -46,14 +46,14 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Field:
         )
     if np.dtype(index.type.array_dtype).kind not in "iub" or index.dtype == "unorm8":
         raise SemanticError(f"choose: indices are integers, not a {index.type} field")
-    given = list(choices)
-    if not given:
+    arg = list(choices)
+    if not arg:
         raise SemanticError("choose: there is at least one choice")
-    place = index % len(given) if mode == "wrap" and len(given) > 1 else index
-    dtype, found = _dtype_of_all(given), where(place == place, given[-1], given[-1])
-    for n in reversed(range(len(given) - 1)):
-        found = where(place <= n, given[n], found)
-    return astype(found, dtype)
+    place = index % len(arg) if mode == "wrap" and len(arg) > 1 else index
+    dtype, result = _dtype_of_all(arg), where(place == place, arg[-1], arg[-1])
+    for n in reversed(range(len(arg) - 1)):
+        result = where(place <= n, arg[n], result)
+    return astype(result, dtype)
 
 
 def _dtype_of_all(operands: Sequence[Operand]) -> Any:
@@ -111,10 +111,10 @@ def isclose(a: Operand, b: Operand, rtol: Any = 1e-05, atol: Any = 1e-08, equal_
     size = apply("multiply", rtol, apply("absolute", y)) if isinstance(y, Field) else rtol * abs(y)
     limit = apply("add", atol, size) if isinstance(size, Field) else atol + size
     near = apply("less_equal", apply("absolute", apply("subtract", x, y)), limit)
-    found = apply("logical_or", same, apply("logical_and", near, _finite(y)))
+    result = apply("logical_or", same, apply("logical_and", near, _finite(y)))
     if equal_nan:
-        found = apply("logical_or", found, apply("logical_and", _nan(x), _nan(y)))
-    return found
+        result = apply("logical_or", result, apply("logical_and", _nan(x), _nan(y)))
+    return result
 
 
 def _finite(y: Operand) -> Operand:
@@ -161,8 +161,8 @@ def array_equiv(a1: Any, a2: Any) -> Field:
     return _everywhere_equal(one, other, False)
 
 
-def _as_field(name: str, given: Any) -> Field:
-    return given if isinstance(given, Field) else Field(given)
+def _as_field(name: str, arg: Any) -> Field:
+    return arg if isinstance(arg, Field) else Field(arg)
 
 
 def _false(like: Field) -> Field:
@@ -218,9 +218,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     ends = np.finfo(field.type.array_dtype)
     high, low = (float(ends.max) if posinf is None else posinf), (float(ends.min) if neginf is None else neginf)
     _, nan, high, low = beside("nan_to_num", (field, nan, high, low))
-    found = where(apply("equal", field, float("inf")), high, field)
-    found = where(apply("equal", field, float("-inf")), low, found)
-    return where(apply("isnan", field), nan, found)
+    result = where(apply("equal", field, float("inf")), high, field)
+    result = where(apply("equal", field, float("-inf")), low, result)
+    return where(apply("isnan", field), nan, result)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Field:
@@ -230,10 +230,10 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Fi
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise SemanticError(f"piecewise: {len(conditions)} conditions take as many functions, or one more")
     values = [each(field, *args, **kw) if callable(each) else each for each in funclist]
-    found: Any = values[len(conditions)] if len(values) > len(conditions) else 0
+    result: Any = values[len(conditions)] if len(values) > len(conditions) else 0
     for condition, value in zip(conditions, values, strict=False):
-        found = where(condition, value, found)
-    return astype(found, field.dtype)
+        result = where(condition, value, result)
+    return astype(result, field.dtype)
 
 
 def sinc(x: Any) -> Field:

@@ -38,19 +38,19 @@ def indexed(field: Field, index: Any) -> Field:
     if len(parts) > (rank := len(field.field_shape)):
         raise SemanticError(f"{len(parts)} indices of Fields for a {field.type} field, whose grid has {rank} axes")
     starts = [cut.start for cut in index_of(field, tuple(0 if isinstance(i, Field) else i for i in parts)).cuts]
-    given = broadcast_arrays(*(i for i in parts if isinstance(i, Field)))
-    count, extents = len(given[0].field_shape), field.field_shape
-    axes = [*axes_of(given[0].type), *axes_of(field.type)[len(parts) :]]
+    fields = broadcast_arrays(*(i for i in parts if isinstance(i, Field)))
+    count, extents = len(fields[0].field_shape), field.field_shape
+    axes = [*axes_of(fields[0].type), *axes_of(field.type)[len(parts) :]]
     named = tuple(n for n, i in enumerate(parts) if isinstance(i, Field))
 
     def value(at: Place, read: Reading) -> Any:
         place = [*starts[: len(parts)], *at[count:]]
-        for n, each in zip(named, given, strict=True):
+        for n, each in zip(named, fields, strict=True):
             place[n] = _inside(Reading().at(each, at[:count]), extents[n])
         return read.at(field, place)
 
     out = type_of("this index", axes, field.dtype)
-    return gathered("index", out, [field, *given], value, (named, tuple(starts[: len(parts)])))
+    return gathered("index", out, [field, *fields], value, (named, tuple(starts[: len(parts)])))
 
 
 def _inside(index: Any, extent: int) -> Any:
@@ -71,53 +71,53 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Field:
         field, axis = ravel(field), 0
     n = numbered(axis, *of_field(field))
     extent = field.type.array_shape[n]
-    given = _indices(field, indices, n, extent)
-    axes = _shared(field, given, n)
-    out, shape, theirs = type_of("take_along_axis", axes, field.dtype), field.type.array_shape, given.type.array_shape
+    places = _indices(field, indices, n, extent)
+    axes = _shared(field, places, n)
+    out, shape, theirs = type_of("take_along_axis", axes, field.dtype), field.type.array_shape, places.type.array_shape
 
     def value(at: Place, read: Reading) -> Any:
-        index = Reading().at(given, [0 if m == 1 else c for m, c in zip(theirs, at, strict=True)])
+        index = Reading().at(places, [0 if m == 1 else c for m, c in zip(theirs, at, strict=True)])
         place = [0 if m == 1 else c for m, c in zip(shape, at, strict=True)]
         place[n] = _inside(index, extent)
         return read.at(field, place)
 
-    return gathered("take_along_axis", out, [field, given], value, n)
+    return gathered("take_along_axis", out, [field, places], value, n)
 
 
 def _indices(field: Field, indices: Any, axis: int, extent: int) -> Field:
     """Return indices with as many axes as the field; known ones are checked."""
     if isinstance(indices, Field):
-        given = indices
+        fields = indices
     else:
-        known = np.asarray(indices)
-        outside = known[(known < -extent) | (known >= extent)] if known.dtype.kind in "iu" else known[:0]
+        numbers = np.asarray(indices)
+        outside = numbers[(numbers < -extent) | (numbers >= extent)] if numbers.dtype.kind in "iu" else numbers[:0]
         if outside.size:
             raise BoundsError(
                 f"take_along_axis: index {outside[0]} is out of bounds for axis {axis} with size {extent}"
             )
-        given = Field(known)
-    if np.dtype(given.type.array_dtype).kind not in "iu" or given.dtype == "unorm8":
-        raise SemanticError(f"take_along_axis: indices are integers, not a {given.type} field")
-    if len(given.type.array_shape) != len(field.type.array_shape):
+        fields = Field(numbers)
+    if np.dtype(fields.type.array_dtype).kind not in "iu" or fields.dtype == "unorm8":
+        raise SemanticError(f"take_along_axis: indices are integers, not a {fields.type} field")
+    if len(fields.type.array_shape) != len(field.type.array_shape):
         raise SemanticError(
-            f"take_along_axis: indices have the axes of a {field.type} field, not those of a {given.type} one"
+            f"take_along_axis: indices have the axes of a {field.type} field, not those of a {fields.type} one"
         )
-    if not extent and given.type.array_shape.points:
+    if not extent and fields.type.array_shape.points:
         raise SemanticError(f"take_along_axis: axis {axis} of a {field.type} field is empty")
-    return given
+    return fields
 
 
-def _shared(field: Field, given: Field, axis: int) -> list[Axis]:
+def _shared(field: Field, fields: Field, axis: int) -> list[Axis]:
     """Return the axes of the result: the indices' one along `axis`; others broadcast."""
-    made = list[Axis]()
-    for n, (own, other) in enumerate(zip(axes_of(field.type), given.type.array_shape, strict=True)):
+    result = list[Axis]()
+    for n, (own, other) in enumerate(zip(axes_of(field.type), fields.type.array_shape, strict=True)):
         if n != axis and own.extent != other and 1 not in (own.extent, other):
             raise SemanticError(
                 f"take_along_axis: the extents of axis {n} differ, {own.extent} and {other}, and none is 1"
             )
         length = other if n == axis or own.extent == 1 else own.extent
-        made.append(Axis(length, own.tensor, own.name))
-    return made
+        result.append(Axis(length, own.tensor, own.name))
+    return result
 
 
 services.algebra["getitem"] = indexed

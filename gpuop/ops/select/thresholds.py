@@ -24,12 +24,12 @@ def least(edges: Numbers, dtype: np.dtype[Any], above: bool = False) -> Numbers:
     exact = edges.astype(np.float64)
     exact = exact[~np.isnan(exact)] if above else exact
     with np.errstate(over="ignore"):
-        found = exact.astype(dtype)
-    found = np.where(found < exact, np.nextafter(found, dtype.type(np.inf)), found)
+        result = exact.astype(dtype)
+    result = np.where(result < exact, np.nextafter(result, dtype.type(np.inf)), result)
     if above:
-        higher = np.nextafter(found, dtype.type(np.inf))
-        found = np.where(exact == np.inf, dtype.type(np.nan), np.where(found <= exact, higher, found))
-    return found.astype(dtype)
+        higher = np.nextafter(result, dtype.type(np.inf))
+        result = np.where(exact == np.inf, dtype.type(np.nan), np.where(result <= exact, higher, result))
+    return result.astype(dtype)
 
 
 def greatest(edge: Any, dtype: np.dtype[Any]) -> Numbers:
@@ -39,8 +39,8 @@ def greatest(edge: Any, dtype: np.dtype[Any]) -> Numbers:
         whole = min(math.floor(edge), int(ends.max)) if math.isfinite(edge) else int(ends.max) if edge > 0 else None
         return np.array([] if whole is None or whole < ends.min else [whole], dtype)
     with np.errstate(over="ignore"):
-        found = np.asarray(edge, np.float64).astype(dtype)
-    return np.atleast_1d(np.nextafter(found, dtype.type(-np.inf)) if float(found) > float(edge) else found)
+        result = np.asarray(edge, np.float64).astype(dtype)
+    return np.atleast_1d(np.nextafter(result, dtype.type(-np.inf)) if float(result) > float(edge) else result)
 
 
 def first_at(edge: float, dtype: str, above: bool = False) -> int:

@@ -32,25 +32,25 @@ def updated(field: Any, index: Any, values: Any) -> Field:
         SemanticError: an index that `field[index]` refuses, a number that the dtype does not hold, or values of another shape.
     """
     target = a_field("updated", field)
-    found = index_of(target, index)
+    result = index_of(target, index)
     kind = target.type
-    given = None if numeric(values) else _beside(target, found, values)
-    if given is None:
+    source = None if numeric(values) else _beside(target, result, values)
+    if source is None:
         fill_of(kind, values, "values")
-    if 0 in (cut.count for cut in found.cuts):
+    if 0 in (cut.count for cut in result.cuts):
         return target
-    whole = found.whole(kind) and (given is None or given.tensor_shape == kind.tensor_shape)
-    key = (found, None if given is not None else (type(values).__name__, repr(values)))
+    whole = result.whole(kind) and (source is None or source.tensor_shape == kind.tensor_shape)
+    key = (result, None if source is not None else (type(values).__name__, repr(values)))
 
     def new(at: Place, read: Reading) -> Any:
-        if given is None:
+        if source is None:
             return read.number(values, kind)
-        there, shape = found.among(at), given.field_shape if whole else given.type.array_shape
+        there, shape = result.among(at), source.field_shape if whole else source.type.array_shape
         aligned = [*[0] * len(shape), *there][len(there) :]
-        return read.at(given, [0 if n == 1 else c for c, n in zip(aligned, shape, strict=True)])
+        return read.at(source, [0 if n == 1 else c for c, n in zip(aligned, shape, strict=True)])
 
-    value = _either(target, found, new)
-    return gathered("updated", kind, [target] if given is None else [target, given], value, key, whole)
+    value = _either(target, result, new)
+    return gathered("updated", kind, [target] if source is None else [target, source], value, key, whole)
 
 
 def _either(target: Field, index: FieldIndex, new: Callable[[Place, Reading], Any]) -> Callable[[Place, Reading], Any]:
@@ -85,8 +85,8 @@ def _beside(target: Field, index: FieldIndex, values: Any) -> Field:
         1
     ) < len(surplus):
         raise SemanticError(f"updated: values of shape {shape} do not broadcast to {part}, the shape of this part")
-    given: Field = values.astype(target.dtype)
-    return given
+    source: Field = values.astype(target.dtype)
+    return source
 
 
 def _tests(cut: Cut, at: Any, extent: int) -> list[Any]:

@@ -50,8 +50,8 @@ def _passes(how: type[_Pass], field: Field, places: bool, flat: bool, used: int 
     bits, count = digits_of(field.type, how.constants()[0], used)
     for n in range(count):
         last = n == count - 1
-        made = how(field, order, n * bits, bits, not (places and last), places, flat and last).moved()
-        field, order = made[0], made[-1]
+        result = how(field, order, n * bits, bits, not (places and last), places, flat and last).moved()
+        field, order = result[0], result[-1]
     return field
 
 
@@ -101,8 +101,8 @@ class _Pass(ABC):
         self.starts = self._starts()
         kind = self.field.type.replace(field_shape=self.field.field_shape[self.flat :])
         places = kind.replace(dtype="int32" if self.values else PLACES)
-        given = [self.field, self.shift, self.starts, *([] if self.order is None else [self.order])]
-        return self._called([kind] * self.values + [places] * self.places, given, self.move)
+        fields = [self.field, self.shift, self.starts, *([] if self.order is None else [self.order])]
+        return self._called([kind] * self.values + [places] * self.places, fields, self.move)
 
     def _starts(self) -> Field:
         """Return the first place of each digit's values from each chunk in a row; chunks of a digit follow one another."""
@@ -111,17 +111,17 @@ class _Pass(ABC):
         adder = replace(reducer_of("sum", counts.type, 1), held="int32", result="int32")
         return along_grid(adder, counts, 1, False)
 
-    def _called(self, types: list[FieldType], given: list[Field], told: Callable[[], None]) -> tuple[Field, ...]:
+    def _called(self, types: list[FieldType], fields: list[Field], write: Callable[[], None]) -> tuple[Field, ...]:
         def body() -> None:
             k._globalThreads(self.rows, self.chunks * self.lanes)
             k._localThreads(1, self.lanes)
             self.first = k._groupColumn * self.size
             self.length = k._min(self.size, self.count - self.first)
             self.from_bit = k._readTensor(self.shift)
-            told()
+            write()
 
-        key = type(self), told.__name__, self.bits, self.values, self.places, self.order is None, self.flat
-        return library_call("sort", tuple(types), given, body, key, whole=True)
+        key = type(self), write.__name__, self.bits, self.values, self.places, self.order is None, self.flat
+        return library_call("sort", tuple(types), fields, body, key, whole=True)
 
     def value(self, at: Any) -> Any:
         """Return a value of the chunk."""
@@ -219,8 +219,8 @@ class _Together(_Pass):
 
     def move(self) -> None:
         """Move tile after tile: neighbours in a sorted tile are neighbours in the row if their digits are equal."""
-        held = np.dtype(self.field.type.array_dtype).itemsize + 4 * self.places
-        tile = RankedTile(LANES, EACH if held <= MOST_HELD else EACH // 2, self.bits)
+        nbytes = np.dtype(self.field.type.array_dtype).itemsize + 4 * self.places
+        tile = RankedTile(LANES, EACH if nbytes <= MOST_HELD else EACH // 2, self.bits)
         starts = [k._var(self.start(k._min(digit, self.radix - 1))) for digit in tile.own_digits()]
         values = k._local(k._tensorElementArray(self.field, tile.size))
         places = k._local(k._intArray(tile.size)) if self.places else None

@@ -295,8 +295,8 @@ def _halves(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def _parts(steps: int) -> list[int]:
     """Split steps into groups of a few."""
-    found = []
+    result = []
     while steps:
-        found.append(STEPS if steps == STEPS or steps > STEPS + 1 else min(2, steps))
-        steps -= found[-1]
-    return found
+        result.append(STEPS if steps == STEPS or steps > STEPS + 1 else min(2, steps))
+        steps -= result[-1]
+    return result

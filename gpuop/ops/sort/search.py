@@ -55,18 +55,18 @@ def _check_row(name: str, shape: tuple[int, ...], tensor: tuple[int, ...] = ()) 
         raise SemanticError(f"{name}: the values in order are a row, not {'×'.join(map(str, shape)) or 'a number'}")
 
 
-def edges_of(name: str, given: Any) -> Numbers:
+def edges_of(name: str, arg: Any) -> Numbers:
     """Return known edges as a row of numbers."""
-    edges = np.asarray(given)
+    edges = np.asarray(arg)
     if edges.dtype.kind not in "biuf":
         raise SemanticError(f"{name}: the values in order are real numbers, not {edges.dtype}")
     _check_row(name, edges.shape)
     return edges
 
 
-def ordered(name: str, given: Any) -> Field:
+def ordered(name: str, arg: Any) -> Field:
     """Return a field in an ordered dtype, as kernels compare it; bools become bytes."""
-    field = given if isinstance(given, Field) else Field(given)
+    field = arg if isinstance(arg, Field) else Field(arg)
     if field.dtype == "complex64":
         raise SemanticError(f"{name} does not take complex64 fields: complex numbers have no order")
     return astype(field, {"bool": "uint8", "unorm8": "float32"}.get(str(field.dtype), field.dtype))

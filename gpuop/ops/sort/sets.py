@@ -76,9 +76,9 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Field:
     """numpy.isin: by a search in the sorted values."""
-    given = [v if isinstance(v, Field) else Field(v) for v in (element, test_elements)]
-    dtype = np.result_type(*(str(ordered("isin", v).dtype) for v in given))  # holds the values of both
-    values, among = (ordered("isin", v.astype(dtype)) for v in given)
+    fields = [v if isinstance(v, Field) else Field(v) for v in (element, test_elements)]
+    dtype = np.result_type(*(str(ordered("isin", v).dtype) for v in fields))  # holds the values of both
+    values, among = (ordered("isin", v.astype(dtype)) for v in fields)
     row, out = sort(ravel(among)), values.type.replace(dtype="bool")
     count = row.size
     if not count or not values.size:
@@ -150,24 +150,24 @@ def unique(
     values = ordered("unique", field)
     flat = reshaped("unique", values, [Axis(field.type.array_shape.points)])
     if 0 < flat.field_shape.points <= FEW:
-        found = _of_few(field, values, wanted, equal_nan)
+        result = _of_few(field, values, wanted, equal_nan)
     elif not flat.field_shape.points:
         none = filled(FieldType(0, (), "int64"), 0)
-        found = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]
+        result = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]
     else:
         close = None if return_index else _of_close_integers(field, flat, return_inverse)
-        found = close or _unique_parts(field, flat, return_index or return_inverse, equal_nan)
-    chosen = tuple(part for part, want in zip(found, wanted, strict=True) if want)
+        result = close or _unique_parts(field, flat, return_index or return_inverse, equal_nan)
+    chosen = tuple(part for part, want in zip(result, wanted, strict=True) if want)
     return chosen if len(chosen) > 1 else chosen[0]
 
 
 def _of_few(field: Field, values: Field, wanted: tuple[bool, ...], equal_nan: bool) -> list[Field]:
     """Return the result for few values, which the host sorts before a device would begin; the values themselves are not wanted."""
     of_array: Any = np.unique
-    made = of_array(on_host("unique", SORTED, values), *wanted[1:], equal_nan=equal_nan)
-    given = iter(made if isinstance(made, tuple) else (made,))
-    values = Field(next(given).astype(_dtype(field)))
-    _, index, inverse, counts = (Field(next(given)) if want and n else values for n, want in enumerate(wanted))
+    result = of_array(on_host("unique", SORTED, values), *wanted[1:], equal_nan=equal_nan)
+    arrays = iter(result if isinstance(result, tuple) else (result,))
+    values = Field(next(arrays).astype(_dtype(field)))
+    _, index, inverse, counts = (Field(next(arrays)) if want and n else values for n, want in enumerate(wanted))
     return [values, index, reshaped("unique", inverse, axes_of(field.type)) if wanted[2] else values, counts]
 
 
@@ -185,16 +185,16 @@ def _of_close_integers(field: Field, flat: Field, places: bool) -> list[Field] |
     low, high = integers(flat.min(), flat.max())
     if high - low >= CLOSE:
         return None
-    held = str(dtype) if dtype.itemsize > 2 else "int32"  # differences are exact, or wrap around
-    above = astype(apply("subtract", astype(flat, held), low), "int32")
+    computed = str(dtype) if dtype.itemsize > 2 else "int32"  # differences are exact, or wrap around
+    above = astype(apply("subtract", astype(flat, computed), low), "int32")
     every = on_device("unique", SORTED, counted("unique", above, Bins(high - low + 1, "own")))
     there = apply("not_equal", every, 0)
-    found = true_places("unique", SORTED, there, "int32")
-    values = astype(apply("add", astype(found, held), low), _dtype(field))
+    result = true_places("unique", SORTED, there, "int32")
+    values = astype(apply("add", astype(result, computed), low), _dtype(field))
     if not places:
-        return [values, found, found, take(every, found, mode="clip")]
+        return [values, result, result, take(every, result, mode="clip")]
     inverse = take(cumsum(there) - 1, above, mode="clip")
-    return [values, found, reshaped("unique", inverse, axes_of(field.type)), take(every, found, mode="clip")]
+    return [values, result, reshaped("unique", inverse, axes_of(field.type)), take(every, result, mode="clip")]
 
 
 def _unique_parts(field: Field, flat: Field, places: bool, equal_nan: bool) -> list[Field]:

@@ -125,8 +125,8 @@ def _in_order(name: str, a: Any, axis: Any, kind: Any, places: bool) -> Field:
     dtype = PLACES if places else field.dtype
     if not field.field_shape.points:
         return filled(field.type.replace(dtype=dtype), 0)
-    made = _sorted(_rows(values, [number]), places, len(field.type.array_shape) == 1)
-    return astype(_unrows(made, field.type, number), dtype)
+    result = _sorted(_rows(values, [number]), places, len(field.type.array_shape) == 1)
+    return astype(_unrows(result, field.type, number), dtype)
 
 
 # --- places in the order ----------------------------------------------------------------------------------------------
@@ -174,10 +174,10 @@ def _statistics(
     rows = _sorted(_rows(values, axes))
     if not of_values:
         rows = widened(rows)
-    given = axes_of(field.type)
+    own_axes = axes_of(field.type)
 
     def result(made: Field) -> Field:
-        made = reshaped(name, made, [given[n] for n in _others(field.type, axes)])
+        made = reshaped(name, made, [own_axes[n] for n in _others(field.type, axes)])
         made = astype(made, "float16") if field.dtype == "float16" else made if of_values else narrowed(made, field)
         return with_unit_axes(name, made, field, axis) if keepdims else made
 
@@ -188,12 +188,12 @@ def _at(rows: Field, place: int) -> Field:
     return sliced(rows, (slice(None), place))
 
 
-def _unless_nan(rows: Field, made: Field) -> Field:
+def _unless_nan(rows: Field, result: Field) -> Field:
     """Return NaN for rows with a NaN: it is the last value then."""
     if np.dtype(rows.type.array_dtype).kind != "f":
-        return made
+        return result
     last = _at(rows, -1)
-    return where(apply("isnan", last), last, made)
+    return where(apply("isnan", last), last, result)
 
 
 def _middle(rows: Field) -> Field:
@@ -234,11 +234,11 @@ def _quantiles(
             return lambda rows: _between_numbers(rows, share, method)
         return lambda rows: _between(rows, share, method)
 
-    made = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in VALUES)
-    made = [field if dtype is None else astype(field, dtype) for field in made]
+    result = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in VALUES)
+    result = [field if dtype is None else astype(field, dtype) for field in result]
     if not several:
-        return made[0]
-    stacked = stack(made, 0)
+        return result[0]
+    stacked = stack(result, 0)
     return stacked if shares.ndim < 2 else stacked.reshape((*shares.shape, *stacked.shape[1:]))
 
 

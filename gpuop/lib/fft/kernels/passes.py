@@ -31,12 +31,12 @@ _tables: BoundedCache[Any, Field] = BoundedCache(64)
 
 def table(key: tuple[Any, ...], dtype: str, numbers: Callable[[], np.ndarray[Any, Any]]) -> Field:
     """A field of complex numbers from a cache."""
-    found = _tables.get((key, dtype))
-    if found is None:
+    result = _tables.get((key, dtype))
+    if result is None:
         values = numbers()
         parts = np.stack([values.real, values.imag], -1).astype(dtype)
-        found = _tables[key, dtype] = VectorField(parts)
-    return found
+        result = _tables[key, dtype] = VectorField(parts)
+    return result
 
 
 def roots(count: int, dtype: str) -> Field:
@@ -62,11 +62,11 @@ def factors(count: int) -> list[int]:
 
 
 def _together(count: int) -> list[int]:
-    found = []
+    result = []
     while count > 1:
-        found.append(next(r for r in range(IN_REGISTERS, 1, -1) if count % r == 0))
-        count //= found[-1]
-    return found
+        result.append(next(r for r in range(IN_REGISTERS, 1, -1) if count % r == 0))
+        count //= result[-1]
+    return result
 
 
 def read(field: Field, place: Sequence[Any]) -> Pair:

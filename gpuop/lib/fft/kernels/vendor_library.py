@@ -37,10 +37,10 @@ def by_library(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: 
     function = _functions.get(key)
     if function is None:
         function = _functions[key] = key
-    given = interleaved(field) if field.tensor_shape else field
+    source = interleaved(field) if field.tensor_shape else field
     if kind == "c2r":
-        return _own(apply_library(function, [given], FieldType(shape, (), field.dtype), True, function.cost))
-    rows = apply_library(function, [given], row_type(shape, field.dtype), True, function.cost)
+        return _own(apply_library(function, [source], FieldType(shape, (), field.dtype), True, function.cost))
+    rows = apply_library(function, [source], row_type(shape, field.dtype), True, function.cost)
     return taken_apart(rows, shape, field.dtype)
 
 
@@ -123,18 +123,18 @@ class LibraryTransform:
         lengths = math.prod(max(self.shape[axis], self.into[axis]) for axis in self.axes)
         return LibraryCost(each * points * math.log2(max(lengths, 2)), len(self.axes))
 
-    def __call__(self, given: Any, filled: Any) -> None:
+    def __call__(self, source: Any, result: Any) -> None:
         both = "complex64" if self.dtype == "float32" else "complex128"
-        given = (given if self.kind == "r2c" else given.view(both)).reshape(self.shape)
-        filled = (filled if self.kind == "c2r" else filled.view(both)).reshape(self.into)
-        if type(given).__module__.startswith("cupy"):
-            self._by_cufft(given, filled)
+        source = (source if self.kind == "r2c" else source.view(both)).reshape(self.shape)
+        result = (result if self.kind == "c2r" else result.view(both)).reshape(self.into)
+        if type(source).__module__.startswith("cupy"):
+            self._by_cufft(source, result)
         else:
-            self._by_pocketfft(given, filled)
+            self._by_pocketfft(source, result)
 
     # --- on CPUs ------------------------------------------------------------------------------------------------
 
-    def _by_pocketfft(self, given: Any, filled: Any) -> None:
+    def _by_pocketfft(self, source: Any, filled: Any) -> None:
         library, options = host_library()
         options |= {"axes": self.axes, "norm": "backward" if self.sign < 0 else "forward"}
         if self.kind == "c2r":
@@ -142,25 +142,25 @@ class LibraryTransform:
         if library.__name__ == "numpy.fft":
             options["out"] = filled
         elif self.kind == "c2c":  # SciPy computes in place where it may overwrite, and allocates nothing
-            np.copyto(filled, given)
-            given, options["overwrite_x"] = filled, True
+            np.copyto(filled, source)
+            source, options["overwrite_x"] = filled, True
         name = {"c2c": "fftn" if self.sign < 0 else "ifftn", "r2c": "rfftn", "c2r": "irfftn"}[self.kind]
-        result = getattr(library, name)(given, **options)
+        result = getattr(library, name)(source, **options)
         if not np.may_share_memory(result, filled):
             filled[...] = result
 
     # --- on CUDA ------------------------------------------------------------------------------------------------
 
-    def _by_cufft(self, given: Any, filled: Any) -> None:
+    def _by_cufft(self, source: Any, result: Any) -> None:
         runs = self._runs()
         if self.kind == "c2r":
-            given = given.copy()  # cuFFT overwrites the input of transforms to real numbers
+            source = source.copy()  # cuFFT overwrites the input of transforms to real numbers
             for run in runs[:-1]:
-                self._transform("c2c", run, given, given)
-            self._transform("c2r", runs[-1], given, filled)
+                self._transform("c2c", run, source, source)
+            self._transform("c2r", runs[-1], source, result)
             return
         for n, run in enumerate(reversed(runs)):
-            self._transform(self.kind if n == 0 else "c2c", run, given if n == 0 else filled, filled)
+            self._transform(self.kind if n == 0 else "c2c", run, source if n == 0 else result, result)
 
     def _runs(self) -> list[tuple[int, ...]]:
         """The axes in groups of adjacent axes; for real transforms the last axis ends the last group."""
@@ -173,28 +173,28 @@ class LibraryTransform:
                 runs.append([axis])
         return [tuple(run) for run in sorted(runs, key=lambda run: last in run)]
 
-    def _transform(self, kind: str, run: Sequence[int], given: Any, filled: Any) -> None:
+    def _transform(self, kind: str, run: Sequence[int], source: Any, result: Any) -> None:
         """Transform adjacent axes: the arrays are batches of interleaved lines."""
         begin, end = run[0], run[-1] + 1
-        outer, inner = math.prod(given.shape[:begin]), math.prod(given.shape[end:])
-        if not given.size:
+        outer, inner = math.prod(source.shape[:begin]), math.prod(source.shape[end:])
+        if not source.size:
             return
-        inside, outside = given.shape[begin:end], filled.shape[begin:end]
+        inside, outside = source.shape[begin:end], result.shape[begin:end]
         cupy, cufft = importlib.import_module("cupy"), importlib.import_module("cupy.cuda.cufft")
         number = getattr(cufft, f"CUFFT_{kind.upper() if self.dtype == 'float32' else _of_doubles(kind)}")
         blocks = 1 if inner == 1 else outer
         distances = (math.prod(inside), math.prod(outside)) if inner == 1 else (1, 1)
-        told = (
+        args = (
             outside if kind == "c2r" else inside, inside, inner, distances[0], outside, inner, distances[1], number,
             outer if inner == 1 else inner, "C", len(run) - 1, None,
         )  # fmt: skip
-        key = told, given.device.id, cupy.cuda.get_current_stream().ptr
+        key = args, source.device.id, cupy.cuda.get_current_stream().ptr
         plan = _plans.get(key)
         if plan is None:
             with warnings.catch_warnings():  # the first CuPy plan loads cuFFT, with a warning of another package
                 warnings.simplefilter("ignore", DeprecationWarning)
-                plan = _plans[key] = cufft.PlanNd(*told)
-        read_from, write_to = given.reshape(blocks, -1), filled.reshape(blocks, -1)
+                plan = _plans[key] = cufft.PlanNd(*args)
+        read_from, write_to = source.reshape(blocks, -1), result.reshape(blocks, -1)
         for n in range(blocks):
             plan.fft(read_from[n], write_to[n], cufft.CUFFT_FORWARD if self.sign < 0 else cufft.CUFFT_INVERSE)
 

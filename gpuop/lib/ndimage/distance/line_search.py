@@ -48,10 +48,10 @@ def searched(mask: Field, metric: Metric) -> Field:
     """Compute `nearest` on GPUs."""
     shape, metric = longer_axes(mask, metric)
     costs = _Costs(metric, shape)
-    found = _along_rows(mask, shape, costs)
+    result = _along_rows(mask, shape, costs)
     for axis in range(len(shape) - 1):
-        found = _SearchedLines(shape, axis, costs).searched(*found)
-    return found[0]
+        result = _SearchedLines(shape, axis, costs).searched(*result)
+    return result[0]
 
 
 def _along_rows(mask: Field, shape: tuple[int, ...], costs: _Costs) -> tuple[Field, ...]:
@@ -147,20 +147,20 @@ class _SearchedLines:
 
     def searched(self, found: Field, costs: Field) -> tuple[Field, ...]:
         """Return the nearest points along one more axis, and their distances unless this is the last one."""
-        given = [found, costs]
+        fields = [found, costs]
         for level in range(len(self.sizes)):
-            given.append(self._least(given[-1], self.blocks(level - 1) if level else self.count, self.blocks(level)))
+            fields.append(self._least(fields[-1], self.blocks(level - 1) if level else self.count, self.blocks(level)))
 
         def body() -> None:
             self._threads(self.count)
-            search = _PointSearch(self, found, costs, given[2:])
+            search = _PointSearch(self, found, costs, fields[2:])
             search.step_by_step()
             if self.sizes:
                 search.in_blocks()
             search.write()
 
         kinds = (found.type,) if self.last else (found.type, costs.type)
-        return library_call("nearest", kinds, given, body, (self.shape, self.axis, self.costs.metric), whole=True)
+        return library_call("nearest", kinds, fields, body, (self.shape, self.axis, self.costs.metric), whole=True)
 
     def _least(self, values: Field, count: int, blocks: int) -> Field:
         """Return the minimum of each block of lines that have `count` values."""

@@ -82,10 +82,10 @@ def longer_axes(mask: Field, metric: Metric) -> tuple[tuple[int, ...], Metric]:
 def nearest(mask: Field, metric: Metric) -> Field:
     """Return the row-major index of the nearest zero for each point, in row-major order; NONE if there is none."""
     shape, metric = longer_axes(mask, metric)
-    found = _along_first(ravel(mask), shape)
+    result = _along_first(ravel(mask), shape)
     for axis in range(1, len(shape)):
-        found = _along(found, shape, axis, metric)
-    return found
+        result = _along(result, shape, axis, metric)
+    return result
 
 
 def cost(metric: Metric, shape: Sequence[int], axes: Sequence[int], place: Sequence[Any], number: Any) -> Any:
@@ -153,19 +153,19 @@ def _along_first(mask: Field, shape: tuple[int, ...]) -> Field:
     return library_call("nearest", (out,), [mask], body, shape, whole=True)[0]
 
 
-def _along(found: Field, shape: tuple[int, ...], axis: int, metric: Metric) -> Field:
+def _along(result: Field, shape: tuple[int, ...], axis: int, metric: Metric) -> Field:
     """Return the nearest points along one more axis."""
-    kept = FieldType(found.field_shape, (), "int16" if max(shape) < 1 << 15 else "int32")
+    narrow = FieldType(result.field_shape, (), "int16" if max(shape) < 1 << 15 else "int32")
     line = _LinePoints(shape, axis)
 
     def body() -> None:
         line.threads()
-        stack = _Stack(line, found, metric)
+        stack = _Stack(line, result, metric)
         with k._for(line.count) as at:
             stack.add(at)
         stack.write()
 
-    return library_call("nearest", (found.type, kept, kept), [found], body, (shape, axis, metric), whole=True)[0]
+    return library_call("nearest", (result.type, narrow, narrow), [result], body, (shape, axis, metric), whole=True)[0]
 
 
 class _Stack:

@@ -125,11 +125,11 @@ def _steps(metric: Any, rank: int) -> str:
                 f"invalid metric provided: {metric!r} is not chessboard, taxicab, cityblock or manhattan"
             )
         return NAMES[metric]
-    held = np.asarray(metric) != 0
-    if any(n != 3 for n in held.shape) or held.ndim != rank:
-        raise ArgumentError(f"metric sizes must be equal to 3 along each of {rank} axes, not {held.shape}")
+    neighbours = np.asarray(metric) != 0
+    if any(n != 3 for n in neighbours.shape) or neighbours.ndim != rank:
+        raise ArgumentError(f"metric sizes must be equal to 3 along each of {rank} axes, not {neighbours.shape}")
     for name, connectivity in (("taxicab", 1), ("chessboard", rank)):
-        if np.array_equal(held, generate_binary_structure(rank, connectivity)):
+        if np.array_equal(neighbours, generate_binary_structure(rank, connectivity)):
             return name
     raise UnsupportedError("a metric's structure is that of all neighbours, or of those along the axes")
 
@@ -147,8 +147,8 @@ class _Wanted:
     def __init__(self, name: str, dtype: str, lengths: bool, places: bool, distances: Any, indices: Any) -> None:
         if not (lengths or places):
             raise ArgumentError("at least one of return_distances/return_indices must be True")
-        for want, given, what in ((lengths, distances, "distances"), (places, indices, "indices")):
-            if given is not None and not want:
+        for want, array, what in ((lengths, distances, "distances"), (places, indices, "indices")):
+            if array is not None and not want:
                 raise ArgumentError(f"return_{what} must be True if {what} is supplied")
         self.name, self.dtype, self.want = name, dtype, (lengths, places)
         self.into = distances, indices
@@ -156,19 +156,19 @@ class _Wanted:
     def of(self, input: Any, metric: Metric, nowhere: str) -> Any:
         input, lazy = as_array(input), is_lazy(input)
         shape = shape_of(input)
-        for given, kind, what in zip(
+        for array, kind, what in zip(
             self.into, ((shape, self.dtype), ((len(shape), *shape), "int32")), ("distances", "indices"), strict=True
         ):
-            dtype = wanted_dtype(self.name, given, kind[0], lazy, what)
+            dtype = wanted_dtype(self.name, array, kind[0], lazy, what)
             if dtype is not None and dtype != kind[1]:
                 raise ArgumentError(f"{what} array must be {kind[1]}, not {dtype}")
-        made = measured(_distances, input, None, metric, self.dtype, self.want, nowhere)
+        result = measured(_distances, input, None, metric, self.dtype, self.want, nowhere)
         results = []
-        for given, part in zip([i for i, w in zip(self.into, self.want, strict=True) if w], made, strict=True):
-            if given is None:
+        for array, part in zip([i for i, w in zip(self.into, self.want, strict=True) if w], result, strict=True):
+            if array is None:
                 results.append(np.asarray(part) if isinstance(part, np.generic) else part)
             else:
-                given[...] = part
+                array[...] = part
         return None if not results else results[0] if len(results) == 1 else tuple(results)
 
 
@@ -190,17 +190,17 @@ def _distances(
         parts = astype(input, dtype), astype(stack([input] * len(shape)), "int32")
         return tuple(part for part, w in zip(parts, want, strict=True) if w)
     ways = nearest(input, metric), searched(input, metric)  # on CPUs, and on GPUs
-    made = []
+    result = []
     if want[0]:
         far, elsewhere = (reshape(_lengths(points, shape, metric, nowhere), shape) for points in ways)
         if metric.name != "euclidean" and not want[1] and sweeps(shape):
             far = swept(input, metric.name == "chessboard")
         far = either(single(), far, elsewhere)
-        made.append(far if str(far.dtype) == dtype else _as_unsigned(far, dtype))
+        result.append(far if str(far.dtype) == dtype else _as_unsigned(far, dtype))
     if want[1]:
         along = [[_coordinate(points, shape, axis, nowhere) for points in ways] for axis in range(len(shape))]
-        made.append(stack([reshape(either(single(), *each_way), shape) for each_way in along]))
-    return tuple(made)
+        result.append(stack([reshape(either(single(), *each_way), shape) for each_way in along]))
+    return tuple(result)
 
 
 def _lengths(points: Field, shape: tuple[int, ...], metric: Metric, nowhere: str) -> Field:
@@ -223,11 +223,11 @@ def _lengths(points: Field, shape: tuple[int, ...], metric: Metric, nowhere: str
     return gathered("distance", out, [points], length, (shape, metric, nowhere))
 
 
-def _as_unsigned(made: Field, dtype: str) -> Field:
+def _as_unsigned(result: Field, dtype: str) -> Field:
     def value(at: Place, read: Reading) -> Any:
-        return k._as_uint(read.at(made, at))
+        return k._as_uint(read.at(result, at))
 
-    return gathered("distance", made.type.replace(dtype=dtype), [made], value, ())
+    return gathered("distance", result.type.replace(dtype=dtype), [result], value, ())
 
 
 def _coordinate(points: Field, shape: tuple[int, ...], axis: int, nowhere: str) -> Field:
@@ -292,8 +292,8 @@ def _from_ends(mask: Field, aslant: bool) -> Field:
                 last[c + 1] = line[c + 1]
                 k._writeTensor(k._out0, line[c + 1], k._column, row, c)
 
-    kept = FieldType((2, rows, columns), (), "int16")
-    return library_call("swept_rows", (kept,), [mask], body, aslant, whole=True)[0]
+    places = FieldType((2, rows, columns), (), "int16")
+    return library_call("swept_rows", (places,), [mask], body, aslant, whole=True)[0]
 
 
 def _along_rows(both: Field) -> Field:

@@ -179,8 +179,8 @@ def by_parts(field: Field, weights: Numbers, output: Any, filtered: Callable[[Fi
         )
     kind = result_dtype(output, field, real=False)
     both = field if field.dtype == kind else field.astype(kind)
-    made: Any = filtered(both, weights.real.astype(np.float64), kind)
-    return made - 1j * filtered(both, weights.imag.astype(np.float64), kind)  # type: ignore[no-any-return]
+    result: Any = filtered(both, weights.real.astype(np.float64), kind)
+    return result - 1j * filtered(both, weights.imag.astype(np.float64), kind)  # type: ignore[no-any-return]
 
 
 def _along_line(
@@ -274,10 +274,10 @@ def _summed(
     name: str, field: Field, window: Numbers, shifts: Sequence[int], at: ImageEdge, dtype: str, method: Any
 ) -> Field:
     """Return the sums of a window with real weights."""
-    told = name, field, window, shifts, at, dtype
+    args = name, field, window, shifts, at, dtype
     if method == "fft" and has_transform(field, window):
         check_exact(field, window, at, dtype)
-        return by_fft(*told, "`method='fft'` asks for it")
+        return by_fft(*args, "`method='fft'` asks for it")
     whole = dtype not in ("float16", "float32", "float64", "complex64")
     wanted = method == "separable" or (method is None and window.size >= WORTH)
     parts = factors_of(window, whole and method is None) if wanted else None
@@ -285,7 +285,7 @@ def _summed(
         return one_by_one(field, parts, shifts, at, dtype, along)
     if method == "separable" and window.any() and sum(n > 1 for n in window.shape) > 1:
         raise ArgumentError("`method='separable'` is of weights that are products of weights along each axis")
-    return by_size(*told) if method is None and has_transform(field, window) else added(*told)
+    return by_size(*args) if method is None and has_transform(field, window) else added(*args)
 
 
 # --- correlation by Fourier transforms --------------------------------------------------------------------------------
@@ -311,20 +311,20 @@ def by_size(name: str, field: Field, window: Numbers, shifts: Sequence[int], at:
 
     For a Field this is the direct one, because out-of-core programs may ask for windows of it.
     """
-    told = name, field, window, shifts, at, dtype
+    args = name, field, window, shifts, at, dtype
     lengths = lengths_of(field, window)
     times_less = np.count_nonzero(window) * field.field_shape.points / (MANY * math.prod(lengths))
     if times_less < 1:
-        return added(*told)
+        return added(*args)
     why = _why_direct(field, window, at, dtype, TENTH if times_less >= DEAR else "does less")
     if why:
         if TENTH in why:
             warn(f"ndimage.{name} adds {window.size} weights one after the other at every point: {why}")
-        return added(*told, f"one after the other: {why}")
-    transformed = by_fft(*told, f"as {window.size} weights are many, and the sums are exact")
+        return added(*args, f"one after the other: {why}")
+    transformed = by_fft(*args, f"as {window.size} weights are many, and the sums are exact")
     if not has_table(field, window, at, computed_in(field, dtype)):
         return transformed
-    direct = added(*told)
+    direct = added(*args)
     return by_target(
         [
             ({"has_arrays": True, "device": "cpu"}, transformed),

@@ -41,11 +41,11 @@ def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect",
 
 def _differences(field: Field, axis: Any, output: Any, mode: Any, cval: Any, across: tuple[float, ...]) -> Field:
     main, modes, dtype = axis_of(axis, rank(field)), each(mode, rank(field), "mode"), result_dtype(output, field)
-    made = along(field, (-1.0, 0.0, 1.0), main, dtype, edge(modes[main], cval))
+    result = along(field, (-1.0, 0.0, 1.0), main, dtype, edge(modes[main], cval))
     for a in range(rank(field)):
         if a != main:
-            made = along(made, across, a, dtype, edge(modes[a], cval))
-    return made
+            result = along(result, across, a, dtype, edge(modes[a], cval))
+    return result
 
 
 @of_arrays()
@@ -92,8 +92,8 @@ def _summed(
     chosen = axes_of(axes, rank(field))
     total: Any = None
     for axis, outside in zip(chosen, each(mode, len(chosen), "mode"), strict=True):
-        found = of(derivative(field, axis, dtype, outside, cval, *extra, **dict(keywords or {})))
-        total = found if total is None else total + found
+        result = of(derivative(field, axis, dtype, outside, cval, *extra, **dict(keywords or {})))
+        total = result if total is None else total + result
     return in_dtype(field, dtype) if total is None else total.astype(dtype)
 
 

@@ -81,12 +81,12 @@ class LineWindow:
         extent, half = field.field_shape[self.axis], self.size // 2
         low = half + self.origin
         wide = padded_along(field, self.axis, (low, self.size - 1 - low), self.at, self.computed)
-        found = replace(self, at=MIRRORED, origin=0).nested(wide, dtype)
-        return found[(slice(None),) * self.axis + (slice(half, half + extent),)]
+        result = replace(self, at=MIRRORED, origin=0).nested(wide, dtype)
+        return result[(slice(None),) * self.axis + (slice(half, half + extent),)]
 
     def _steps(self, field: Field) -> dict[int, Field]:
         """Return the field, and its partial results over 3, 9, 27 … points around each point."""
-        made, count = {1: field}, 1
+        result, count = {1: field}, 1
         edge = self.at if self.at.border in KEPT else MIRRORED
         step = steps_along(self.axis, rank(field), 0)
         while 3 * count <= self._largest:
@@ -96,9 +96,9 @@ class LineWindow:
                 return self.operation(first, around(step(far)))
 
             name, held, key = f"{self.name}_of_{3 * count}", self.held(3 * count), (self.axis, count)
-            made[3 * count] = neighbourhood(name, made[count], of_three, edge, self.computed, held, key)
+            result[3 * count] = neighbourhood(name, result[count], of_three, edge, self.computed, held, key)
             count *= 3
-        return made
+        return result
 
     @property
     def _largest(self) -> int:
@@ -108,16 +108,16 @@ class LineWindow:
         powers: list[int] = [3**n for n in range(1 + int(math.log(self.size, 3)))]
         return min(powers, key=lambda count: 2 * math.log(count, 3) + len(_side_by_side(count, _odd(self.size))))
 
-    def _last(self, made: dict[int, Field], dtype: str) -> Field:
+    def _last(self, result: dict[int, Field], dtype: str) -> Field:
         """Combine partial results to the whole window."""
-        odd, largest = _odd(self.size), max(made)
+        odd, largest = _odd(self.size), max(result)
         taps = _overlapping(largest, odd) if self.repeats else _side_by_side(largest, odd)
-        step = steps_along(self.axis, rank(made[1]), self.origin)
+        step = steps_along(self.axis, rank(result[1]), self.origin)
         edge = self.at if self.at.border in KEPT else MIRRORED
         low, high = -(self.size // 2), self.size - 1 - self.size // 2
 
         def found(around: Around) -> Any:
-            values = [around(step(far), made[count], edge) for count, far in taps]
+            values = [around(step(far), result[count], edge) for count, far in taps]
             if odd < self.size or edge is not self.at:
                 values.append(around(step(low)))
             if edge is not self.at:
@@ -127,8 +127,8 @@ class LineWindow:
                 total = self.operation(total, value)
             return self.last(total)
 
-        others = [made[largest]] if largest > 1 else []
-        return neighbourhood(f"{self.name}_nested", made[1], found, self.at, self.computed, dtype, self.key, others)
+        others = [result[largest]] if largest > 1 else []
+        return neighbourhood(f"{self.name}_nested", result[1], found, self.at, self.computed, dtype, self.key, others)
 
 
 def _odd(size: int) -> int:

@@ -147,17 +147,17 @@ def extremum(
 ) -> Field:
     """Return the extremes of windows; with a structure, of values minus (minimum) or plus (maximum) the structure's."""
     chosen, method = axes_of(axes, rank(field)), method_of(method, METHODS)
-    held = footprint_of(size, footprint, len(chosen), structure)
-    if structure is None and held.all():
-        return _box(which, field, list(held.shape), chosen, output, mode, cval, origin, method)
+    window = footprint_of(size, footprint, len(chosen), structure)
+    if structure is None and window.all():
+        return _box(which, field, list(window.shape), chosen, output, mode, cval, origin, method)
     if method == "nested":
         raise ArgumentError("`method='nested'` is of windows that are boxes, without a structure")
     one_mode(mode)
-    heights = np.zeros(held.shape) if structure is None else np.asarray(structure, np.float64)
-    if heights.shape != held.shape:
-        raise ArgumentError(f"structure array has incorrect shape {heights.shape}: the footprint's is {held.shape}")
+    heights = np.zeros(window.shape) if structure is None else np.asarray(structure, np.float64)
+    if heights.shape != window.shape:
+        raise ArgumentError(f"structure array has incorrect shape {heights.shape}: the footprint's is {window.shape}")
     structure = structure if heights.any() else None  # a flat structure adds nothing
-    taps = taps_of(field, held, window_axes(chosen, rank(field)), origin, heights)
+    taps = taps_of(field, window, window_axes(chosen, rank(field)), origin, heights)
     dtype, at = result_dtype(output, field), edge(mode, cval)
     sign, join = (-1.0 if which == "minimum" else 1.0), OPERATIONS[which]
     computed = compared_in(field, at) if structure is None else "float64" if field.dtype != "float32" else "float32"
@@ -191,10 +191,10 @@ def footprint_of(size: Any, footprint: Any, count: int, structure: Any = None) -
         return np.ones(sizes, bool)
     if size is not None:
         advise("ignoring size because footprint is set", 4)
-    held = np.asarray(footprint, bool)
-    if not held.any():
+    window = np.asarray(footprint, bool)
+    if not window.any():
         raise ArgumentError("All-zero footprint is not supported: a window has a point or more")
-    return held
+    return window
 
 
 def one_mode(mode: Any) -> None:
@@ -204,11 +204,11 @@ def one_mode(mode: Any) -> None:
 
 
 def taps_of(
-    field: Field, held: np.ndarray[Any, Any], axes: tuple[int, ...], origin: Any, heights: np.ndarray[Any, Any]
+    field: Field, window: np.ndarray[Any, Any], axes: tuple[int, ...], origin: Any, heights: np.ndarray[Any, Any]
 ) -> list[tuple[tuple[int, ...], float]]:
     """Return the offsets of a window's points, each with its height, in row-major order."""
     count = rank(field)
-    whole, tall = spread(held, axes, count, "footprint"), spread(heights, axes, count, "structure")
+    whole, tall = spread(window, axes, count, "footprint"), spread(heights, axes, count, "structure")
     shifts = dict(zip(axes, each(origin, len(axes), "origin"), strict=True))
     for a, shift in shifts.items():
         check_origin(shift, whole.shape[a])
@@ -234,13 +234,13 @@ def _box(
 ) -> Field:
     count, dtype = len(axes), result_dtype(output, field)
     sizes = each(sizes, count, "footprint.shape")
-    made = field
+    result = field
     for axis, n, outside, shift in zip(
         axes, sizes, each(mode, count, "mode"), each(origin, count, "origin"), strict=True
     ):
         if n > 1:
-            made = line(which, made, n, axis, dtype, edge(outside, cval), shift, method)
-    return in_dtype(made, dtype)
+            result = line(which, result, n, axis, dtype, edge(outside, cval), shift, method)
+    return in_dtype(result, dtype)
 
 
 def line(

@@ -61,10 +61,10 @@ def fourier_gaussian(input: Any, sigma: Any, n: int = -1, axis: int = -1, output
     Raises:
         ArgumentError: wrong axes, dtypes, or numbers of values; a ValueError and a RuntimeError.
     """
-    made = _spectrum(input, output)
+    result = _spectrum(input, output)
     for at, frequencies, deviation in _axes(input, sigma, n, axis, "sigma"):
-        made = made * _table(np.exp(-2 * (math.pi * deviation * frequencies) ** 2), at, made)
-    return made
+        result = result * _table(np.exp(-2 * (math.pi * deviation * frequencies) ** 2), at, result)
+    return result
 
 
 @of_arrays(narrow=True)
@@ -81,10 +81,10 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
     Raises:
         ArgumentError: wrong axes, dtypes, or numbers of values; a ValueError and a RuntimeError.
     """
-    made = _spectrum(input, output)
+    result = _spectrum(input, output)
     for at, frequencies, extent in _axes(input, size, n, axis, "size"):
-        made = made * _table(np.sinc(extent * frequencies), at, made)
-    return made
+        result = result * _table(np.sinc(extent * frequencies), at, result)
+    return result
 
 
 @of_arrays(narrow=True)
@@ -103,10 +103,12 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
     """
     if output is not None and str(output) != "complex64":
         raise ArgumentError(f"output type not supported: it is complex64, not {output}")
-    made = input.astype("complex64")
+    result = input.astype("complex64")
     for at, frequencies, distance in _axes(input, shift, n, axis, "shift"):
-        made = made * ComplexField(_along(np.exp(-2j * math.pi * distance * frequencies).astype("complex64"), at, made))
-    return made
+        result = result * ComplexField(
+            _along(np.exp(-2j * math.pi * distance * frequencies).astype("complex64"), at, result)
+        )
+    return result
 
 
 @of_arrays(narrow=True)
@@ -125,12 +127,12 @@ def fourier_ellipsoid(input: Any, size: Any, n: int = -1, axis: int = -1, output
     """
     if not 1 <= rank(input) <= 3:
         raise ArgumentError(f"Only 1d, 2d and 3d inputs are supported, and this one has {rank(input)} axes")
-    made = _spectrum(input, output)
+    result = _spectrum(input, output)
     squares: Any = None
     for at, frequencies, extent in _axes(input, size, n, axis, "size"):
-        square = _table((math.pi * extent * frequencies) ** 2, at, made)
+        square = _table((math.pi * extent * frequencies) ** 2, at, result)
         squares = square if squares is None else squares + square
-    return made * _ball(squares, rank(input))
+    return result * _ball(squares, rank(input))
 
 
 def _spectrum(field: Field, output: Any) -> Field:

@@ -78,8 +78,8 @@ def generic_filter(
 
 def _given_in(field: Field, function: Any, at: ImageEdge) -> str:
     """Return the dtype of a window's values: double, as in SciPy; int64 and uint64 for functions that only select a value."""
-    held = at.border != "constant" or field.type.element.holds(at.cval)
-    return str(field.dtype) if function in CHOOSING and field.dtype in ("int64", "uint64") and held else "float64"
+    window = at.border != "constant" or field.type.element.holds(at.cval)
+    return str(field.dtype) if function in CHOOSING and field.dtype in ("int64", "uint64") and window else "float64"
 
 
 @of_arrays()
@@ -169,9 +169,9 @@ def _by_lines(
     return _on_host("generic_filter1d", field, filtered, dtype)
 
 
-def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: ImageEdge, kept: str) -> Numbers:
+def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: ImageEdge, result_dtype: str) -> Numbers:
     """Apply a function to each line; lines are batched in buffers that are reused."""
-    count, made = lines.shape[1], np.empty(lines.shape, kept)
+    count, made = lines.shape[1], np.empty(lines.shape, result_dtype)
     middle = slice(before, before + count)
     given, results = np.full((AT_ONCE, count + size - 1), at.cval), np.empty((AT_ONCE, count))
     places = padded(np.arange(count), [before], [size], at)
@@ -211,19 +211,19 @@ def _on_host(name: str, field: Field, filtered: Callable[[Numbers], Numbers], dt
     """Return a filter of arrays as a host operator with double results; it is applied to each element of tensors by itself."""
     if not field.field_shape.points:
         return field.astype(dtype)
-    grid, kept = rank(field), _kept(dtype)
+    grid, result_dtype = rank(field), _kept(dtype)
 
     def run(array: Numbers) -> Numbers:
         made = np.empty(array.shape) if array.ndim > grid else filtered(array)
         for element in np.ndindex(array.shape[grid:]) if array.ndim > grid else ():
             made[(..., *element)] = filtered(array[(..., *element)])
         with np.errstate(over="ignore"):
-            return made.astype(kept, copy=False)
+            return made.astype(result_dtype, copy=False)
 
     run.__name__ = name
-    given = field.astype("float64") if field.dtype == "unorm8" else field
-    made = HostOperator(run, given, outputs=field.type.replace(dtype=kept))
-    if kept == dtype:
+    source = field.astype("float64") if field.dtype == "unorm8" else field
+    made = HostOperator(run, source, outputs=field.type.replace(dtype=result_dtype))
+    if result_dtype == dtype:
         return made  # type: ignore[no-any-return]
     return neighbourhood(name, made, lambda around: around((0,) * grid), ImageEdge("clamp"), "float64", dtype, dtype)
 
@@ -262,16 +262,16 @@ class LineValues(NDArrayOperatorsMixin):
         (into,) = options.pop("out", (None,))
         if method != "__call__" or options:
             return NotImplemented
-        made = _elementwise(lambda *values: of_values(ufunc, values), inputs)
+        result = _elementwise(lambda *values: of_values(ufunc, values), inputs)
         if into is None:
-            return made
-        into[...] = made
+            return result
+        into[...] = result
         return into
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         if function is np.copyto and not options:
-            into, made = args
-            into[...] = made
+            into, result = args
+            into[...] = result
             return None
         if function in (np.convolve, np.correlate) and (args[2:] or tuple(options.values())) == ("valid",):
             return _weighted(args[0], np.asarray(args[1], np.float64)[:: -1 if function is np.convolve else 1])
@@ -288,9 +288,9 @@ class ResultLine(LineValues):
         self._check(part)
         return self
 
-    def __setitem__(self, part: Any, made: Any) -> None:
+    def __setitem__(self, part: Any, result: Any) -> None:
         self._check(part)
-        self.at = _elementwise(lambda value, _: value, (made, self)).at
+        self.at = _elementwise(lambda value, _: value, (result, self)).at
 
     def _check(self, part: Any) -> None:
         if _range(part, len(self)) != (0, len(self), 1):

@@ -113,17 +113,17 @@ def _ranked(
     method: Any,
 ) -> Field:
     chosen, method = window_axes(axes, rank(field)), method_of(method, METHODS)
-    held = footprint_of(size, footprint, len(chosen))
-    count = int(held.sum())
+    window = footprint_of(size, footprint, len(chosen))
+    count = int(window.sum())
     at = rank_of(count)
     at = at + count if at < 0 else at
     if not 0 <= at < count:
         raise ArgumentError(f"rank {at} is not within filter footprint size {count}")
     if at in (0, count - 1):
         which = "maximum" if at else "minimum"
-        return extremum(which, field, None, held, None, output, mode, cval, origin, chosen)
+        return extremum(which, field, None, window, None, output, mode, cval, origin, chosen)
     one_mode(mode)
-    offsets = [offset for offset, _ in taps_of(field, held, chosen, origin, np.zeros(held.shape))]
+    offsets = [offset for offset, _ in taps_of(field, window, chosen, origin, np.zeros(window.shape))]
     outside, dtype = edge(mode, cval), result_dtype(output, field)
     computed = compared_in(field, outside)
     wide = np.dtype(computed).kind in "iu" and np.dtype(computed).itemsize > 2

@@ -107,7 +107,7 @@ def gaussian_filter(
     chosen = axes_of(axes, rank(input))
     rows = zip(
         chosen,
-        *(each(given, len(chosen), name) for name, given in (("sigma", sigma), ("order", order), ("mode", mode))),
+        *(each(arg, len(chosen), name) for name, arg in (("sigma", sigma), ("order", order), ("mode", mode))),
         each(radius, len(chosen), "radius"),
         strict=True,
     )

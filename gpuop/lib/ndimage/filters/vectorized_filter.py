@@ -63,8 +63,8 @@ def vectorized_filter(
     at = edge({"valid": "nearest", "grid-mirror": "mirror"}.get(mode, mode), 0.0 if cval is None else cval)
     if input.field_shape.points and batch_memory < window.least_memory(input):
         raise ArgumentError("`batch_memory` is insufficient for minimum chunk size.")
-    made = window.filtered(input, at, output) if input.field_shape.points else input
-    return made[window.inside(input)] if mode == "valid" and made is not input else made
+    result = window.filtered(input, at, output) if input.field_shape.points else input
+    return result[window.inside(input)] if mode == "valid" and result is not input else result
 
 
 def _check(function: Any, mode: Any, cval: Any, origin: Any) -> None:
@@ -80,16 +80,16 @@ def _window(field: Field, function: Any, size: Any, footprint: Any, origin: Any,
     if (size is None) == (footprint is None):
         raise ArgumentError("Either `size` or `footprint` must be provided, and not both.")
     chosen = axes_of(axes, rank(field))
-    held = np.ones(windows(size, len(chosen)) if footprint is None else (), bool)
-    held = held if footprint is None else np.asarray(footprint, bool)
-    if held.ndim != len(chosen):
+    window = np.ones(windows(size, len(chosen)) if footprint is None else (), bool)
+    window = window if footprint is None else np.asarray(footprint, bool)
+    if window.ndim != len(chosen):
         raise ArgumentError("`axes` must be compatible with the dimensionality of the window, which has as many")
-    if not held.size:
+    if not window.size:
         raise ArgumentError("All elements of `size` must be positive integers.")
     origins = [whole(o, "origin") for o in each(0 if origin is None else origin, len(chosen), "origin")]
-    for shift, n in zip(origins, held.shape, strict=True):
+    for shift, n in zip(origins, window.shape, strict=True):
         check_origin(shift, n)
-    return ReducedWindow(function, held, chosen, tuple(origins), footprint is not None)
+    return ReducedWindow(function, window, chosen, tuple(origins), footprint is not None)
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class ReducedWindow:
 
         def recorded(around: Around) -> Any:
             made = window_values([around(offset) for offset in self._offsets(rank(field))])
-            held = made if self.flat else made.reshape(self.held.shape)
-            reduced = self.function(held, axis=-1 if self.flat else tuple(range(-self.held.ndim, 0)))
+            window = made if self.flat else made.reshape(self.held.shape)
+            reduced = self.function(window, axis=-1 if self.flat else tuple(range(-self.held.ndim, 0)))
             return reduced.item() if isinstance(reduced, np.ndarray) else reduced
 
         exact = found == field.dtype if field.dtype in ("float32", "float64") else self.function in REDUCTIONS
@@ -143,13 +143,13 @@ class ReducedWindow:
         return self.function(views, axis=tuple(range(-self.held.ndim, 0)))
 
     def _offsets(self, count: int) -> list[tuple[int, ...]]:
-        found = []
+        result = []
         for place in np.argwhere(self.held):
             offset = [0] * count
             for i, axis, n, shift in zip(place, self.axes, self.held.shape, self.origins, strict=True):
                 offset[axis] = int(i) - n // 2 - shift
-            found.append(tuple(offset))
-        return found
+            result.append(tuple(offset))
+        return result
 
     def _on_host(self, field: Field, at: ImageEdge, dtype: str) -> Field:
         before, extents = [0] * rank(field), [1] * rank(field)
@@ -161,5 +161,5 @@ class ReducedWindow:
             wide = padded(array, [*before, *[0] * tensor], [*extents, *[1] * tensor], at)
             return np.asarray(self._of(sliding_window_view(wide, self.held.shape, self.axes)))  # type: ignore[call-overload]
 
-        made: Field = HostOperator(vectorized_filter, field, outputs=field.type.replace(dtype=dtype))
-        return made
+        result: Field = HostOperator(vectorized_filter, field, outputs=field.type.replace(dtype=dtype))
+        return result

@@ -96,8 +96,8 @@ def added(
 def has_table(field: Field, window: Numbers, at: ImageEdge, computed: str) -> bool:
     """Return whether the weights fit into constant tables of kernels, with their offsets if zeros are left out."""
     count, each = _count(window), np.dtype(computed).itemsize
-    held = window.size * each if _is_dense(field, window, at) else count * (each + 4 * window.ndim)
-    return count <= MOST or held <= CONSTANT_BYTES
+    nbytes = window.size * each if _is_dense(field, window, at) else count * (each + 4 * window.ndim)
+    return count <= MOST or nbytes <= CONSTANT_BYTES
 
 
 def _count(window: Numbers) -> int:

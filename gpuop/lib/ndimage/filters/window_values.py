@@ -39,14 +39,14 @@ class WindowValues(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         plain = [_plain(each) for each in inputs]
         if method == "reduce" and ufunc in EXTREMES:
-            made = _reduced(OF_VALUES[ufunc], plain[0], options.get("axis", 0))
+            result = _reduced(OF_VALUES[ufunc], plain[0], options.get("axis", 0))
         elif ufunc is np.matmul:
-            made = np.add.reduce(np.multiply(*plain))
+            result = np.add.reduce(np.multiply(*plain))
         elif ufunc in OF_VALUES:
-            made = np.frompyfunc(OF_VALUES[ufunc], ufunc.nin, 1)(*plain)
+            result = np.frompyfunc(OF_VALUES[ufunc], ufunc.nin, 1)(*plain)
         else:
-            made = getattr(ufunc, method)(*plain, **{n: v for n, v in options.items() if n != "out"})
-        return made.view(WindowValues) if isinstance(made, np.ndarray) else made
+            result = getattr(ufunc, method)(*plain, **{n: v for n, v in options.items() if n != "out"})
+        return result.view(WindowValues) if isinstance(result, np.ndarray) else result
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         if function is np.median and len(args) == 1 and _of_all(args[0].ndim, **options):
@@ -56,8 +56,8 @@ class WindowValues(np.ndarray[Any, Any]):
         return super().__array_function__(function, types, args, options)
 
     def std(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, **options: Any) -> Any:
-        found = self.var(axis=axis, ddof=ddof, **options)
-        return np.sqrt(found) if isinstance(found, np.ndarray) else k._sqrt(found)
+        result = self.var(axis=axis, ddof=ddof, **options)
+        return np.sqrt(result) if isinstance(result, np.ndarray) else k._sqrt(result)
 
 
 def of_values(ufunc: Any, values: Sequence[Any]) -> Any:
@@ -67,19 +67,19 @@ def of_values(ufunc: Any, values: Sequence[Any]) -> Any:
 
 def window_values(values: Sequence[Any]) -> WindowValues:
     """Return an array of symbolic values."""
-    made = np.empty(len(values), object)
+    result = np.empty(len(values), object)
     for n, value in enumerate(values):  # `np.array` would look into the values
-        made[n] = value
-    return made.view(WindowValues)
+        result[n] = value
+    return result.view(WindowValues)
 
 
-def _plain(given: Any) -> Any:
+def _plain(arg: Any) -> Any:
     """Return an array of objects of the base class, which NumPy computes with directly."""
-    if isinstance(given, (np.ndarray, int, float, list, tuple)):
-        return np.asarray(given).view(np.ndarray)
-    made = np.empty((), object)
-    made[()] = given
-    return made
+    if isinstance(arg, (np.ndarray, int, float, list, tuple)):
+        return np.asarray(arg).view(np.ndarray)
+    result = np.empty((), object)
+    result[()] = arg
+    return result
 
 
 def _reduced(operation: Callable[..., Any], values: Any, axis: Any) -> Any:

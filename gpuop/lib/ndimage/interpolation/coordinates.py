@@ -150,17 +150,17 @@ def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], o
     tables = [
         table_of(c + made.padding, n, spline, made.computed) for c, n in zip(at, made.held.field_shape, strict=True)
     ]
-    told = tuple((t.outside, t.beyond) for t in tables)
+    borders = tuple((t.outside, t.beyond) for t in tables)
     fields = [f for t in tables for f in (t.at, t.weights)]
     if spline.order < 2:
-        found = made.at(name, lambda point: [t.knots(p) for t, p in zip(tables, point, strict=False)], fields, told)
+        found = made.at(name, lambda point: [t.knots(p) for t, p in zip(tables, point, strict=False)], fields, borders)
         return either(single(), _evenly(made, tables), found) if _is_even(made, tables) else found
-    held = made.held
+    line = made.held
     for axis in axes:
         last = axis == len(at) - 1
-        shape = (*(len(c) for c in at[: axis + 1]), *held.field_shape[axis + 1 :])
+        shape = (*(len(c) for c in at[: axis + 1]), *line.field_shape[axis + 1 :])
         kind = made.out if last else made.out.replace(dtype=_between_passes(made.out.dtype, made.computed))
-        step = replace(made, held=held, axes=(axis,), out=kind.replace(field_shape=shape))
+        step = replace(made, held=line, axes=(axis,), out=kind.replace(field_shape=shape))
 
         def knots(point: Place, axis: int = axis, last: bool = last) -> list[Knots]:
             of_axes = [t.knots(p) for t, p in zip(tables, point, strict=False)] if last else []
@@ -168,24 +168,24 @@ def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], o
             return [replace(tables[axis].knots(point[axis]), beyond=any_of(flags) if flags else None)]
 
         own = fields if last else [tables[axis].at, tables[axis].weights]
-        held = step.at(name, knots, own, (told, last))
-    return held
+        line = step.at(name, knots, own, (borders, last))
+    return line
 
 
-def _is_even(made: Between, tables: Sequence[Table]) -> bool:
+def _is_even(result: Between, tables: Sequence[Table]) -> bool:
     """Return whether a plane is read in blocks that repeat, so that CPUs shuffle vector loads, and nothing is to fuse with it."""
-    plain = made.out.planes == 1 and made.held.type.planes == 1
-    floats = {made.held.dtype, made.out.dtype, made.computed} == {"float32"}
+    plain = result.out.planes == 1 and result.held.type.planes == 1
+    floats = {result.held.dtype, result.out.dtype, result.computed} == {"float32"}
     if len(tables) != 2 or tables[1].blocks is None or not (plain and floats):
         return False
-    told = any(t.outside or t.beyond for t in tables)
-    return is_of_an_array() and not told and made.spline.order == 1 and made.held.field_shape[1] <= MOST_COLUMNS
+    borders = any(t.outside or t.beyond for t in tables)
+    return is_of_an_array() and not borders and result.spline.order == 1 and result.held.field_shape[1] <= MOST_COLUMNS
 
 
-def _evenly(made: Between, tables: Sequence[Table]) -> Field:
+def _evenly(result: Between, tables: Sequence[Table]) -> Field:
     rows, columns = ((t.at, t.weights) for t in tables)
     assert tables[1].blocks is not None
-    return evenly(made.held, rows, columns, tables[1].blocks, made.out)
+    return evenly(result.held, rows, columns, tables[1].blocks, result.out)
 
 
 def _between_passes(dtype: str, computed: str) -> str:
@@ -213,11 +213,11 @@ def plane_of(axes: Any, count: int) -> list[int]:
     """Return the two axes of a plane, in ascending order."""
     if count < 2:
         raise ArgumentError(f"input array should be at least 2D: it has {count} axes")
-    given = list(axes)
-    if len(given) != 2:
+    several = list(axes)
+    if len(several) != 2:
         raise ArgumentError(f"axes should contain exactly two values, not {axes}")
-    if not all(float(axis).is_integer() for axis in given):
+    if not all(float(axis).is_integer() for axis in several):
         raise ArgumentError(f"axes should contain only integer values, not {axes}")
-    if not all(-count <= axis < count for axis in given):
+    if not all(-count <= axis < count for axis in several):
         raise ArgumentError(f"invalid rotation plane specified: the field has {count} axes, not {axes}")
-    return sorted(int(axis) % count for axis in given)
+    return sorted(int(axis) % count for axis in several)

@@ -81,8 +81,8 @@ def _shape_of(fields: list[Field], several: bool, count: int) -> tuple[int, ...]
     if any(f.dtype == "complex64" for f in fields):
         raise UnsupportedError("Complex type not supported: coordinates are real")
     shapes = {tuple(f.field_shape) for f in fields}
-    found = len(fields) if several else (*fields[0].field_shape, 0)[0]
-    if len(shapes) > 1 or found != count or not all(f.type.planes == 1 for f in fields):
+    result = len(fields) if several else (*fields[0].field_shape, 0)[0]
+    if len(shapes) > 1 or result != count or not all(f.type.planes == 1 for f in fields):
         raise ArgumentError(
             f"invalid shape for coordinate array: its first axis has {count} elements, one for each axis of the field; "
             f"these are {', '.join(str(f.type) for f in fields)}"
@@ -351,19 +351,19 @@ def _transformed(
 
 
 def _checked(place: Sequence[Any], count: int) -> list[Any]:
-    found = list(place)
-    if len(found) != count:
-        raise ArgumentError(f"the mapping gives {len(found)} coordinates, and the field has {count} axes")
-    return found
+    result = list(place)
+    if len(result) != count:
+        raise ArgumentError(f"the mapping gives {len(result)} coordinates, and the field has {count} axes")
+    return result
 
 
 def _recorded(mapping: Mapping, shape: tuple[int, ...], count: int) -> Sequence[Field]:
     """Return the places as fields that kernels compute."""
-    with GPUOperator(*[FieldType(shape, (), "float64")] * count) as made:
+    with GPUOperator(*[FieldType(shape, (), "float64")] * count) as result:
         point = tuple(k._convert(at, "float64") for at in own_place(len(shape)))
         for n, at in enumerate(_checked(mapping(point), count)):
             k._writeTensor(getattr(k, f"_out{n}"), k._convert(at, "float64"))
-    return made.outputs
+    return result.outputs
 
 
 def _called(mapping: Mapping, shape: tuple[int, ...], count: int) -> Sequence[Field]:

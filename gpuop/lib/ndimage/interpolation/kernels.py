@@ -136,10 +136,10 @@ def table_of(at: np.ndarray[Any, Any], n: int, spline: Spline, dtype: str) -> Ta
     weights = np.broadcast_to(np.array(weights_at(x, order)).reshape(order + 1, -1), taps.shape)
     border = MODES[spline.mode]
     outside = (taps < 0) | (taps >= n) if spline.mode == "grid-constant" else np.zeros(taps.shape, bool)
-    held = np.where(outside | beyond, -1, BORDERS[border].numpy(taps.astype(np.int64), n))
+    source = np.where(outside | beyond, -1, BORDERS[border].numpy(taps.astype(np.int64), n))
     dtype = "float64" if dtype in ("int64", "uint64") else dtype
     return Table(
-        Field(held.astype(np.int32), 0),
+        Field(source.astype(np.int32), 0),
         Field(np.ascontiguousarray(weights, dtype), 0),
         bool(outside.any()),
         bool(beyond.any()),
@@ -244,8 +244,8 @@ def between(field: Field, spline: Spline, axes: Sequence[int], shape: Sequence[i
     if field.dtype != "complex64" and isinstance(spline.cval, complex):
         raise UnsupportedError(f"`cval` of a real field is a real number, not {spline.cval}")
     computed = _computed_in(field, spline, dtype)
-    held, padding = coefficients(field, spline.order, spline.mode, spline.cval, spline.prefilter, axes, computed)
-    return Between(held, padding, axes, spline, field.type.replace(field_shape=tuple(shape), dtype=dtype), computed)
+    source, padding = coefficients(field, spline.order, spline.mode, spline.cval, spline.prefilter, axes, computed)
+    return Between(source, padding, axes, spline, field.type.replace(field_shape=tuple(shape), dtype=dtype), computed)
 
 
 def rounded(value: Any, out: FieldType) -> Any:

@@ -53,11 +53,13 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
 
 def _filtered(field: Field, order: int, axes: Sequence[int], output: Any, mode: Any) -> Field:
     dtype, at = result_dtype(output, field), ImageEdge(EDGES.get(check_mode(mode), "reflect"))
-    made = field
+    result = field
     for axis in axes:
         if field.field_shape[axis] > 1:
-            made = along(made, filter_weights(order, computed_in(made, dtype)), axis, dtype, at, name="spline_filter1d")
-    return in_dtype(made, dtype)
+            result = along(
+                result, filter_weights(order, computed_in(result, dtype)), axis, dtype, at, name="spline_filter1d"
+            )
+    return in_dtype(result, dtype)
 
 
 def coefficients(
@@ -240,8 +242,8 @@ def filter_weights(order: int, dtype: str) -> tuple[float, ...]:
     least = 2.0 ** -(26 if dtype == "float32" else 55)
     reach = math.ceil(math.log(least) / math.log(abs(POLES[order][0])))
     steps = np.abs(np.arange(-2 * reach, 2 * reach + 1))
-    made = np.ones(1)
+    result = np.ones(1)
     for z in POLES[order]:
-        made = np.convolve(made, (1 - z) / (1 + z) * z**steps)
-    middle = len(made) // 2
-    return tuple(float(w) for w in made[middle - reach : middle + reach + 1])
+        result = np.convolve(result, (1 - z) / (1 + z) * z**steps)
+    middle = len(result) // 2
+    return tuple(float(w) for w in result[middle - reach : middle + reach + 1])

@@ -34,11 +34,11 @@ def measured(measure: Measure, input: Any, beside: Any, *constants: Any) -> Any:
         constants: further arguments; a dataclass is compared by its fields, which are plain values. Results by a `LabelIndex` have
             its shape.
     """
-    made, index = of_groups(measure, input, beside, *constants)
+    result, index = of_groups(measure, input, beside, *constants)
     if is_lazy(input, beside):
-        return made
-    several = isinstance(made, tuple)
-    rows = [_number(each if index is None else rows_of(each, index)) for each in (made if several else (made,))]
+        return result
+    several = isinstance(result, tuple)
+    rows = [_number(each if index is None else rows_of(each, index)) for each in (result if several else (result,))]
     return tuple(rows) if several else rows[0]
 
 
@@ -76,12 +76,12 @@ def _open_numbers(index: LabelIndex, values: Any, labels: Any) -> Any:
     return FROM_HOST[library](sys.modules[library], numbers, labels)
 
 
-def rows_of(made: Any, index: LabelIndex) -> Any:
+def rows_of(result: Any, index: LabelIndex) -> Any:
     """Select the index's results from those of all groups."""
     if index.shape is None:
-        return made
+        return result
     places = np.array(index.places, np.int64) + (index.room - index.count)
-    return made[places].reshape(*index.shape, *made.shape[1:])
+    return result[places].reshape(*index.shape, *result.shape[1:])
 
 
 def _plain(constant: Any) -> Any:
@@ -102,21 +102,21 @@ def _run(measure: Measure) -> Pipeline:
     return pipeline(of_fields)
 
 
-def as_array(given: Any) -> Any:
+def as_array(arg: Any) -> Any:
     """Return a Field or an array of any library unchanged; convert others to NumPy."""
-    return given if given is None or isinstance(given, Field) or is_array(given) else an_array(given)
+    return arg if arg is None or isinstance(arg, Field) or is_array(arg) else an_array(arg)
 
 
 def _number(array: Any) -> Any:
     return array[()] if isinstance(array, np.ndarray) else array
 
 
-def values_of(made: Any) -> Any:
+def values_of(result: Any) -> Any:
     """Return a result's values as a NumPy array."""
-    if isinstance(made, Field):
-        return made.numpy()
-    to_host = next((way for way in TO_HOST if hasattr(made, way)), None)
-    return np.asarray(getattr(made, to_host)() if to_host else made)
+    if isinstance(result, Field):
+        return result.numpy()
+    to_host = next((way for way in TO_HOST if hasattr(result, way)), None)
+    return np.asarray(getattr(result, to_host)() if to_host else result)
 
 
 def parted(row: Any, ends: Sequence[int]) -> list[Any]:
@@ -126,14 +126,14 @@ def parted(row: Any, ends: Sequence[int]) -> list[Any]:
     return [row[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def shape_of(given: Any) -> tuple[int, ...]:
+def shape_of(arg: Any) -> tuple[int, ...]:
     """Return the shape of a Field's grid, or of an array."""
-    return tuple(given.field_shape if isinstance(given, Field) else given.shape)
+    return tuple(arg.field_shape if isinstance(arg, Field) else arg.shape)
 
 
-def is_lazy(*given: Any) -> bool:
+def is_lazy(*arg: Any) -> bool:
     """Return whether any argument is a field, or a placeholder of an array."""
-    return any(isinstance(each, (Field, Placeholder)) for each in given)
+    return any(isinstance(each, (Field, Placeholder)) for each in arg)
 
 
 def wanted_dtype(name: str, output: Any, shape: tuple[int, ...], lazy: bool, argument: str = "output") -> Any:

@@ -89,12 +89,12 @@ class LabelIndex:
         among = Field(numbers.astype(np.result_type(numbers.dtype, kind if kind.kind == "f" else np.int64)))
         return _groups(labels, lambda own: _place_among(among, self.count, own), [among], (False, self.count))
 
-    def cut(self, made: Field) -> Field:
+    def cut(self, result: Field) -> Field:
         """Select the index's results from those of all groups."""
-        places, behind = self.places, made.type.array_shape[1:]
+        places, behind = self.places, result.type.array_shape[1:]
         whole = places == list(range(len(places)))
-        made = made[: len(places)] if whole else take(made, np.array(places, np.int64), 0)
-        return reshape(made, (*(self.shape or ()), *behind))
+        result = result[: len(places)] if whole else take(result, np.array(places, np.int64), 0)
+        return reshape(result, (*(self.shape or ()), *behind))
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ class OpenIndex:
         find = between if self.whole else lambda own: _place_among(numbers, self.room, own)
         return _groups(labels, find, [numbers], (self.whole, self.room))
 
-    def cut(self, made: Field) -> Field:
+    def cut(self, result: Field) -> Field:
         """Return results of all groups unchanged: `rows_of` selects the index's."""
-        return made
+        return result
 
 
 def _groups(labels: Field, find: Callable[[Any], Any], among: list[Field], key: Any) -> Field:
@@ -173,10 +173,10 @@ def index_of(index: Any) -> LabelIndex:
         UnsupportedError: it is a Field, or it has no numbers; a TypeError.
     """
     if isinstance(index, (Field, Placeholder)):
-        known = "take it from around the pipeline, or as an argument that is a tuple"
+        advice = "take it from around the pipeline, or as an argument that is a tuple"
         raise UnsupportedError(
             "`index=` is numbers that are known when it is called, as tuples and NumPy's arrays are, and this is computed later: "
-            f"of a Field outside of pipelines give `f.numpy()`; in a pipeline {known}"
+            f"of a Field outside of pipelines give `f.numpy()`; in a pipeline {advice}"
         )
     if index is None:
         return LabelIndex()
@@ -228,13 +228,13 @@ class LabelGroups:
     def bins(self) -> Bins:
         return Bins(self.count, "own")
 
-    def chosen(self, made: Field, missing: Any = 0, present: Field | None = None) -> Field:
+    def chosen(self, result: Field, missing: Any = 0, present: Field | None = None) -> Field:
         """Select the index's results from those of all groups; absent labels get `missing`."""
         if present is not None:
-            made = where(present, made, missing)
+            result = where(present, result, missing)
         if self.single:
-            return made[0]
-        return self.index.cut(made)
+            return result[0]
+        return self.index.cut(result)
 
 
 def _broadcast(values: Field, labels: Field) -> tuple[Field, Field]:

@@ -46,14 +46,14 @@ def find_objects(input: Any, max_label: int = 0) -> Boxes:
         UnsupportedError: the values are not integers; a TypeError.
         SemanticError: a Field without values yet, as in a pipeline.
     """
-    given = _with_integers("find_objects", input)
-    shape = shape_of(given)
+    array = _with_integers("find_objects", input)
+    shape = shape_of(array)
     max_label = operator.index(max_label)
     if max_label < 1:
-        max_label = int(values_of(measured(_greatest, given, None))) if 0 not in shape else 0
+        max_label = int(values_of(measured(_greatest, array, None))) if 0 not in shape else 0
     if max_label < 1:
         return []
-    ends = values_of(measured(_ends, given, None, room_of(max_label)))[:max_label]
+    ends = values_of(measured(_ends, array, None, room_of(max_label)))[:max_label]
     starts, stops = np.array(shape, np.int32) - ends[..., 0], ends[..., 1]
     along = [map(slice, starts[:, n].tolist(), stops[:, n].tolist()) for n in range(len(shape))]
     boxes = list(zip(*along, strict=True)) if along else [()] * max_label
@@ -76,34 +76,34 @@ def value_indices(arr: Any, *, ignore_value: Any = None) -> dict[int, tuple[Any,
         SemanticError: a Field without values yet, as in a pipeline.
     """
     try:
-        given = _with_integers("value_indices", arr)
+        array = _with_integers("value_indices", arr)
     except UnsupportedError as wrong:
         raise ArgumentError(f"Parameter 'arr' must be an integer array: {wrong}") from None
-    shape = shape_of(given)
+    shape = shape_of(array)
     if 0 in shape:
         return {}
     check_axes(FieldType(math.prod(shape)))  # all points are sorted in a row
-    low, high = (int(values_of(end)) for end in measured(_least_and_greatest, given, None))
+    low, high = (int(values_of(end)) for end in measured(_least_and_greatest, array, None))
     many = not shape or low < 0 or high >= max(MOST_COUNTED, math.prod(shape))
-    made = measured(_in_order, given, None, None if many else max(high.bit_length(), 1))
-    made = services.above.evaluate(*made) if isinstance(given, Field) else made
+    result = measured(_in_order, array, None, None if many else max(high.bit_length(), 1))
+    result = services.above.evaluate(*result) if isinstance(array, Field) else result
     if many:
-        values = values_of(made[-1])
+        values = values_of(result[-1])
         last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)
-        known, ends = values[last], (last + 1).tolist()
+        labels, ends = values[last], (last + 1).tolist()
     else:
-        counts = values_of(measured(_counts, given, None, room_of(high + 1)))
-        known = np.flatnonzero(counts)
-        ends = np.cumsum(counts[known]).tolist()
-    points = zip(*(parted(along, ends) for along in made[: len(shape)]), strict=True) if shape else [()]
-    named = zip(map(int, known), points, strict=True)
+        counts = values_of(measured(_counts, array, None, room_of(high + 1)))
+        labels = np.flatnonzero(counts)
+        ends = np.cumsum(counts[labels]).tolist()
+    points = zip(*(parted(along, ends) for along in result[: len(shape)]), strict=True) if shape else [()]
+    named = zip(map(int, labels), points, strict=True)
     return {value: places for value, places in named if ignore_value is None or value != ignore_value}
 
 
 def _values_and_places(input: Any, labels: Any, chosen: LabelIndex) -> list[tuple[Any, Any]]:
     """Return for each label the values of its points, and their row-major indices."""
     (order, values, counts), _ = of_groups(_by_group, input, labels, chosen)
-    if any(isinstance(given, Field) for given in (input, labels)):
+    if any(isinstance(array, Field) for array in (input, labels)):
         order, values = values_of(order), values_of(values)
     ends = np.cumsum(values_of(counts)).tolist()
     return list(zip(parted(values, ends), parted(order, ends), strict=True))[-chosen.count :]  # spare ones are first
@@ -140,11 +140,11 @@ def labeled_comprehension(
     rows = _values_and_places(input, labels, chosen)
     if chosen.shape is None:
         return func(*rows[0][: 1 + pass_positions])
-    made = [func(*row[: 1 + pass_positions]) if len(row[0]) else default for row in rows]
-    found = np.empty(len(chosen.places), out_dtype)
+    each = [func(*row[: 1 + pass_positions]) if len(row[0]) else default for row in rows]
+    results = np.empty(len(chosen.places), out_dtype)
     for n, place in enumerate(chosen.places):
-        found[n] = made[place]
-    return found.reshape(chosen.shape)
+        results[n] = each[place]
+    return results.reshape(chosen.shape)
 
 
 def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, index: Any = None) -> Any:
@@ -165,31 +165,31 @@ def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, ind
     chosen = _checked_index(index, as_array(labels))
     if int(bins) < 1:
         raise ArgumentError(f"histogram: `bins` is 1 or more, not {bins}")
-    made, points = measured(_histogram, input, labels, chosen, (float(min), float(max), int(bins)))
+    counts, points = measured(_histogram, input, labels, chosen, (float(min), float(max), int(bins)))
     if is_lazy(input, labels) or chosen.values is None:
-        return made
-    rows, there = made.reshape(-1, made.shape[-1]), values_of(points).reshape(-1).tolist()
+        return counts
+    rows, there = counts.reshape(-1, counts.shape[-1]), values_of(points).reshape(-1).tolist()
     if chosen.shape is None:
-        return made if there[0] else None
-    found = np.empty(chosen.shape, object)
+        return counts if there[0] else None
+    results = np.empty(chosen.shape, object)
     for n, at in enumerate(np.ndindex(chosen.shape)):
-        found[at] = rows[n] if there[n] else None
-    return found
+        results[at] = rows[n] if there[n] else None
+    return results
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 
-def _with_values(given: Any) -> Any:
-    return services.above.keep(given) if isinstance(given, Field) else as_array(given)
+def _with_values(array: Any) -> Any:
+    return services.above.keep(array) if isinstance(array, Field) else as_array(array)
 
 
-def _with_integers(name: str, given: Any) -> Any:
-    given = _with_values(given)
-    dtype = given.type.array_dtype if isinstance(given, Field) else numpy_dtype(given)
+def _with_integers(name: str, array: Any) -> Any:
+    array = _with_values(array)
+    dtype = array.type.array_dtype if isinstance(array, Field) else numpy_dtype(array)
     if dtype.kind not in "biu":
         raise UnsupportedError(f"{name} takes integers, not {dtype}")
-    return given
+    return array
 
 
 def _checked_index(index: Any, labels: Any) -> LabelIndex:
@@ -290,5 +290,5 @@ def _histogram(
 
     both = gathered("bin", places.type, [values, places, *bins.fields], place, bins.key)
     counts = counted("histogram", both, Bins(groups.count * bins.count, "own"))
-    made = groups.chosen(reshape(counts, (groups.count, bins.count)))
-    return made, groups.chosen(counted("counts", places, groups.bins))
+    result = groups.chosen(reshape(counts, (groups.count, bins.count)))
+    return result, groups.chosen(counted("counts", places, groups.bins))

@@ -38,27 +38,27 @@ def label(input: Any, structure: Any = None, output: Any = None) -> Any:
     """
     input, lazy = as_array(input), is_lazy(input)
     dtype = wanted_dtype("label", output, shape_of(input), lazy)
-    made, count = measured(_label, input, None, frozen(structure), None if lazy or dtype is None else str(dtype))
+    result, count = measured(_label, input, None, frozen(structure), None if lazy or dtype is None else str(dtype))
     if lazy:
-        return made if dtype is None else astype(made, dtype), count
+        return result if dtype is None else astype(result, dtype), count
     count = int(count)
     if dtype is not None and np.dtype(dtype).kind in "iu" and count > np.iinfo(dtype).max:
         raise ArgumentError(f"insufficient bit-depth in requested output type: {count} labels do not fit {dtype}")
     if isinstance(dtype, DTypeOfArray):
-        output[...] = made
+        output[...] = result
         return count
-    return np.asarray(made) if isinstance(made, np.generic) else made, count
+    return np.asarray(result) if isinstance(result, np.generic) else result, count
 
 
 def _label(input: Field, _: None, structure: Any, dtype: str | None) -> tuple[Field, Field]:
     shape = tuple(input.field_shape)
-    held = connected(input, structure)
+    neighbours = connected(input, structure)
     if not input.field_shape.points:
         return astype(input, dtype or "int32"), astype(input, "int32").sum()
     if not shape:
-        made = astype(input != 0, "int32")
-        return astype(made, dtype or "int32"), made
-    links = links_of(shape, held)
+        result = astype(input != 0, "int32")
+        return astype(result, dtype or "int32"), result
+    links = links_of(shape, neighbours)
     numbers, count = numbered(forest(input, links))
     return astype(numbers, dtype or "int32"), count
 
@@ -74,12 +74,12 @@ def connected(input: Field, structure: Any) -> Numbers:
         raise UnsupportedError("label: Complex type not supported: complex numbers are neither true nor false")
     if input.tensor_shape:
         raise UnsupportedError("label: what is labelled are scalars: take an element of the tensors, as in `f[..., 0]`")
-    held = structure_of("label", input, structure)
-    if not np.array_equal(held, np.flip(held)):
+    neighbours = structure_of("label", input, structure)
+    if not np.array_equal(neighbours, np.flip(neighbours)):
         raise ArgumentError(
             "label: structuring element is not symmetric: a neighbour that is connected is so from both sides"
         )
-    return held
+    return neighbours
 
 
 def structure_of(name: str, input: Field, structure: Any) -> Numbers:
@@ -89,9 +89,9 @@ def structure_of(name: str, input: Field, structure: Any) -> Numbers:
         ArgumentError: it has another shape.
     """
     count = len(input.field_shape)
-    held = generate_binary_structure(count, 1) if structure is None else np.asarray(structure, bool)
-    if held.ndim != count:
-        raise ArgumentError(f"{name}: structure and input must have equal rank, not {held.ndim} and {count}")
-    if any(n != 3 for n in held.shape):
-        raise ArgumentError(f"{name}: structure dimensions must be equal to 3, not {held.shape}")
-    return held
+    neighbours = generate_binary_structure(count, 1) if structure is None else np.asarray(structure, bool)
+    if neighbours.ndim != count:
+        raise ArgumentError(f"{name}: structure and input must have equal rank, not {neighbours.ndim} and {count}")
+    if any(n != 3 for n in neighbours.shape):
+        raise ArgumentError(f"{name}: structure dimensions must be equal to 3, not {neighbours.shape}")
+    return neighbours

@@ -132,11 +132,11 @@ def _center(input: Field, labels: Field | None, index: LabelIndex) -> Field:
     groups = LabelGroups(input, labels, index)
     values, shape = astype(groups.values, "float64"), groups.shape
     weight = _sums(groups, values)
-    found = []
+    result = []
     for axis, n in enumerate(shape):
         along = reshape(arange(n, dtype="float64"), [n if a == axis else 1 for a in range(len(shape))])
-        found.append(_sums(groups, values * along) / weight)
-    return groups.chosen(stack(found, 1) if found else reshape(weight, (groups.count, 1))[:, :0])
+        result.append(_sums(groups, values * along) / weight)
+    return groups.chosen(stack(result, 1) if result else reshape(weight, (groups.count, 1))[:, :0])
 
 
 def _median(input: Field, labels: Field | None, index: LabelIndex) -> Field:
@@ -163,11 +163,11 @@ def _median(input: Field, labels: Field | None, index: LabelIndex) -> Field:
     return groups.chosen((low + high) / 2, np.nan, count > 0)
 
 
-def as_tuples(made: Any, lazy: bool) -> Any:
+def as_tuples(result: Any, lazy: bool) -> Any:
     """Return positions as in SciPy: a tuple, or a list of tuples, of host numbers."""
     if lazy:
-        return made
-    places = values_of(made)
+        return result
+    places = values_of(result)
     if places.ndim == 1:
         return tuple(places)
     rows = places.reshape(-1, places.shape[-1])

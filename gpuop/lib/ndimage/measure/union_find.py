@@ -72,8 +72,8 @@ def forest(inside: Field, links: Links) -> Forest:
     """Return the forest of the points that are not 0."""
     points = links.rows * links.columns
     types = FieldType(links.rows * links.words, (), "uint32"), FieldType(points, (), "int32")
-    held = ravel(inside)
-    words, parents = library_call("runs", types, [held], lambda: _runs(held, links), links, whole=True, sparse=(1,))
+    row = ravel(inside)
+    words, parents = library_call("runs", types, [row], lambda: _runs(row, links), links, whole=True, sparse=(1,))
     if links.before or links.in_row:
         parents = _joined(words, parents, links)
     return Forest(words, parents, links)
@@ -130,13 +130,13 @@ def _joined(words: Any, parents: Any, links: Links) -> None:
 def _neighbours(own: WordRow, word: OwnWord, lead: Sequence[Any]) -> list[tuple[int, int, Any]]:
     """Return neighbours as row and column offsets, each with the bits of the word to join with them."""
     links = own.links
-    found = [(0, -1, _of_word_before(own, word))] if links.in_row else []
+    result = [(0, -1, _of_word_before(own, word))] if links.in_row else []
     for offset, along in links.before:
         away = sum(o * math.prod(links.shape[a + 1 : -1]) for a, o in enumerate(offset))
         inside = k._and([True, True, *_within(lead, offset, links.shape)])
         other = WordRow(own.words, links, own.row + away, inside)
-        found += [(away, step, bits) for step, bits in joints(own, word.number, other, along).items()]
-    return found
+        result += [(away, step, bits) for step, bits in joints(own, word.number, other, along).items()]
+    return result
 
 
 def _of_word_before(own: WordRow, word: OwnWord) -> Any:
@@ -198,12 +198,12 @@ def _roots(trees: Forest) -> Field:
     links = trees.links
 
     def find(word: OwnWord) -> None:
-        held = begins(k._readTensor(trees.words, word.place, border="unchecked"), links.in_row)
+        row = begins(k._readTensor(trees.words, word.place, border="unchecked"), links.in_row)
 
         def is_root(bit: Any) -> Any:
             return k._readTensor(trees.parents, word.first + bit, border="unchecked") == word.first + bit
 
-        found = word.bits_where(is_root, held)
+        found = word.bits_where(is_root, row)
         with k._if(word.written_here):
             k._writeTensor(k._out0, found, word.place)
 

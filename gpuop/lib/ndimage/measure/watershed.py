@@ -63,11 +63,11 @@ def watershed_ift(input: Any, markers: Any, structure: Any = None, output: Any =
         raise ArgumentError(f"output should be of integer type, not {dtype}")
     if shape_of(markers) != shape:
         raise ArgumentError(f"input and markers must have equal shape, not {shape} and {shape_of(markers)}")
-    made = measured(_flooded, input, markers, frozen(structure), None if dtype is None else str(dtype))
+    result = measured(_flooded, input, markers, frozen(structure), None if dtype is None else str(dtype))
     if isinstance(dtype, DTypeOfArray):
-        output[...] = made
+        output[...] = result
         return output
-    return np.asarray(made) if isinstance(made, np.generic) else made
+    return np.asarray(result) if isinstance(result, np.generic) else result
 
 
 def _flooded(input: Field, markers: Field, structure: Any, dtype: str | None) -> Field:
@@ -75,16 +75,16 @@ def _flooded(input: Field, markers: Field, structure: Any, dtype: str | None) ->
         raise UnsupportedError(f"only 8 and 16 unsigned inputs are supported, not {input.type}")
     if markers.type.element.kind != "i" or markers.tensor_shape:
         raise ArgumentError(f"marker should be of integer type, with a sign, not {markers.type}")
-    held, shape = structure_of("watershed_ift", input, structure), tuple(input.field_shape)
+    neighbours, shape = structure_of("watershed_ift", input, structure), tuple(input.field_shape)
     if not shape or not input.field_shape.points:
         return astype(markers, dtype or markers.dtype)
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    steps = [sum(int(i - 1) * stride for i, stride in zip(at, strides, strict=True)) for at in np.argwhere(held)]
-    made = _queued(ravel(input), markers, [step for step in steps if step])
-    made = copied(reshape(made, shape))
+    steps = [sum(int(i - 1) * stride for i, stride in zip(at, strides, strict=True)) for at in np.argwhere(neighbours)]
+    result = _queued(ravel(input), markers, [step for step in steps if step])
+    result = copied(reshape(result, shape))
     if importlib.util.find_spec("scipy") is not None:
-        made = either(_far_from_host(), copied(_on_host(input, markers, held)), made)
-    return astype(made, dtype or markers.dtype)
+        result = either(_far_from_host(), copied(_on_host(input, markers, neighbours)), result)
+    return astype(result, dtype or markers.dtype)
 
 
 def _far_from_host() -> Any:
@@ -92,15 +92,15 @@ def _far_from_host() -> Any:
     return (k._target.device == "gpu") & (k._target.backend != "reference")
 
 
-def _on_host(input: Field, markers: Field, held: Numbers) -> Field:
+def _on_host(input: Field, markers: Field, neighbours: Numbers) -> Field:
     """Return the labels of points, by SciPy."""
-    return HostOperator(_by_scipy(held.shape, held.tobytes()), input, markers, outputs=markers.type)  # type: ignore[no-any-return]
+    return HostOperator(_by_scipy(neighbours.shape, neighbours.tobytes()), input, markers, outputs=markers.type)  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=64)
-def _by_scipy(shape: tuple[int, ...], held: bytes) -> Callable[[Numbers, Numbers], Any]:
+def _by_scipy(shape: tuple[int, ...], neighbours: bytes) -> Callable[[Numbers, Numbers], Any]:
     """Return SciPy's function with a structure; it is cached, so that plans are reused."""
-    structure = np.frombuffer(held, bool).reshape(shape)
+    structure = np.frombuffer(neighbours, bool).reshape(shape)
 
     def watershed_ift(values: Numbers, markers: Numbers) -> Any:
         return importlib.import_module("scipy.ndimage").watershed_ift(values, markers, structure)
@@ -112,8 +112,8 @@ def _queued(values: Field, markers: Field, steps: Sequence[int]) -> Field:
     """Return the labels of points; `steps` are the offsets of neighbours in memory."""
     count = values.field_shape[0]
     room = 2 + np.iinfo(str(values.dtype)).max
-    held = "int64" if markers.dtype == "int64" else "int32"
-    types = FieldType(PARTS * count, (), held), *(FieldType(room, (), "int32") for _ in range(2))
+    neighbours = "int64" if markers.dtype == "int64" else "int32"
+    types = FieldType(PARTS * count, (), neighbours), *(FieldType(room, (), "int32") for _ in range(2))
     top = astype(values, "int32").max()
 
     def body() -> None:
@@ -156,8 +156,8 @@ class _Flood:
 
     def _get(self, part: int, point: Any) -> Any:
         """Return a part of a point's record."""
-        held = k._var(_at(self.records, point * PARTS + part))
-        return held if part == LABEL else k._convert_int(held)
+        neighbours = k._var(_at(self.records, point * PARTS + part))
+        return neighbours if part == LABEL else k._convert_int(neighbours)
 
     def _set(self, part: int, point: Any, value: Any) -> None:
         k._writeTensor(self.records, value, point * PARTS + part)

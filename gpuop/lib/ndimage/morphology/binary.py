@@ -53,8 +53,8 @@ def _dilated(once: Numbers, iterations: int) -> Numbers:
     for _ in range(iterations):
         grown = functools.reduce(operator.or_, [grown << step for step in steps], 0)
     count = math.prod(shape)
-    held = np.frombuffer(grown.to_bytes(-(-count // 8), "little"), np.uint8)
-    return np.unpackbits(held, count=count, bitorder="little").astype(bool).reshape(shape)
+    bits = np.frombuffer(grown.to_bytes(-(-count // 8), "little"), np.uint8)
+    return np.unpackbits(bits, count=count, bitorder="little").astype(bool).reshape(shape)
 
 
 def iterate_structure(structure: Any, iterations: int, origin: Any = None) -> Any:
@@ -245,11 +245,11 @@ class BinaryStep:
     @property
     def links(self) -> Links | None:
         """Connected neighbours of a symmetric structure, by which values spread in whole components; else None."""
-        shape, held = self.shape, self.held
-        whole = self.axes == tuple(range(len(shape))) and held.shape == (3,) * len(shape) and not any(self.origin)
-        if not (shape and whole and held[(1,) * len(shape)] and np.array_equal(held, np.flip(held))):
+        shape, bits = self.shape, self.held
+        whole = self.axes == tuple(range(len(shape))) and bits.shape == (3,) * len(shape) and not any(self.origin)
+        if not (shape and whole and bits[(1,) * len(shape)] and np.array_equal(bits, np.flip(bits))):
             return None
-        return links_of(shape, held) if 0 not in shape else None
+        return links_of(shape, bits) if 0 not in shape else None
 
     def __call__(self, field: Field) -> Field:
         which = "maximum" if self.dilating else "minimum"
@@ -258,8 +258,8 @@ class BinaryStep:
         return extremum(which, field, None, self.held, None, None, "constant", self.border, self.origin, self.axes)
 
 
-def _structure(given: Any, count: int) -> Numbers:
-    return generate_binary_structure(count, 1) if given is None else np.asarray(given, bool)
+def _structure(arg: Any, count: int) -> Numbers:
+    return generate_binary_structure(count, 1) if arg is None else np.asarray(arg, bool)
 
 
 def _true(field: Field) -> Field:
@@ -283,8 +283,8 @@ def _repeated(field: Field, step: BinaryStep, iterations: Any, mask: Any, output
         everywhere = first | True if within is None else within
         seeds = turn(first) if step.dilating else ~turn(first)
         reached = flooded(seeds, everywhere, step.links)
-        made = reached if step.dilating else ~reached
-        return as_output(made if within is None else where(within, made, first), output)
+        result = reached if step.dilating else ~reached
+        return as_output(result if within is None else where(within, result, first), output)
     if times < 1:
 
         def both(now: Field, before: Field) -> tuple[Field, Field]:
@@ -292,10 +292,10 @@ def _repeated(field: Field, step: BinaryStep, iterations: Any, mask: Any, output
 
         grown = iterate(both, (turn(first), first), until=lambda now, before: (now == before).all(), every=LOOKS)
         return as_output(grown[0], output)
-    made = first
+    result = first
     for _ in range(times):
-        made = turn(made)
-    return as_output(made, output)
+        result = turn(result)
+    return as_output(result, output)
 
 
 # --- binary propagation within a mask: a component of the mask is filled as a whole if it has a seed ------------------
