@@ -2,26 +2,16 @@
 
 from typing import NoReturn
 
+from gpuop.base import lazy
 from gpuop.base.errors import MissingError
-from gpuop.lib.random.distributions import exponential, normal, poisson
-from gpuop.lib.random.keys import fold_in, key, split
-from gpuop.lib.random.permutations import choice, permutation
-from gpuop.lib.random.uniform import bernoulli, bits, integers, uniform
 
-__all__ = [
-    "bernoulli",
-    "bits",
-    "choice",
-    "exponential",
-    "fold_in",
-    "integers",
-    "key",
-    "normal",
-    "permutation",
-    "poisson",
-    "split",
-    "uniform",
-]
+FUNCTIONS = {
+    "distributions": "bernoulli bits choice exponential integers normal permutation poisson uniform",
+    "keys": "fold_in key split",
+}
+_NAMES = lazy.defined("gpuop.lib.random", FUNCTIONS)
+globals().update(_NAMES)
+__all__ = [*sorted(_NAMES)]
 
 INSTEAD = {
     "rand": "uniform(key, shape)",

@@ -13,7 +13,7 @@ from gpuop.dsl.fields import services
 from gpuop.dsl.recorder.error_hints import with_near_name
 from gpuop.ops.create import computed_fields, evenly_spaced
 from gpuop.ops.elementwise import algebra, ufunc_methods
-from gpuop.ops.layout import join, layouts, padding, reorder, roll, shape_functions
+from gpuop.ops.layout import join, layouts, padding, reorder, shape_functions
 from gpuop.ops.reduce import calculus, counting, functions, row_products
 from gpuop.ops.scan import scans
 from gpuop.ops.select import choices, take
@@ -140,7 +140,7 @@ TABLE = {
     "fliplr": ArrayFunction(reorder.fliplr, ORDER),
     "flipud": ArrayFunction(reorder.flipud, ORDER),
     "rot90": ArrayFunction(reorder.rot90, ORDER),
-    "roll": ArrayFunction(roll.roll, ORDER),
+    "roll": ArrayFunction(reorder.roll, ORDER),
     "matrix_transpose": ArrayFunction(shape_functions.matrix_transpose, ORDER, "also `f.mT`"),
     "rollaxis": ArrayFunction(shape_functions.rollaxis, ORDER),
     "shape": ArrayFunction(shape_functions.shape, SHAPES, "also `f.shape`"),

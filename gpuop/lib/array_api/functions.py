@@ -23,7 +23,6 @@ from gpuop.ops.create import computed_fields, evenly_spaced
 from gpuop.ops.elementwise import algebra
 from gpuop.ops.elementwise.algebra import apply, astype
 from gpuop.ops.layout import join, layouts, reorder, shape_functions
-from gpuop.ops.layout import roll as rolls
 from gpuop.ops.layout.axes import Axis, numbered, of_field, whole_number
 from gpuop.ops.layout.gather import Place, Reading, gathered
 from gpuop.ops.reduce import calculus, row_products
@@ -197,7 +196,7 @@ TABLE: dict[str, tuple[str, Function] | tuple[str, Function, str]] = {
         "; the repeats are evaluated, as the shape depends on them",
     ),
     "reshape": ("x, /, shape, *, copy=None", lambda x, shape, copy: layouts.reshape(x, shape)),
-    "roll": ("x, /, shift, *, axis=None", rolls.roll),
+    "roll": ("x, /, shift, *, axis=None", reorder.roll),
     "squeeze": ("x, /, axis", layouts.squeeze),
     "tile": ("x, repetitions, /", reorder.tile),
     "take": (

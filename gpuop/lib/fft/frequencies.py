@@ -14,7 +14,7 @@ from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.lib.fft.kernels.axes import fast_length
 from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.lib.ndimage.filter_arguments import axes_of, rank
-from gpuop.ops.layout.roll import roll
+from gpuop.ops.layout.reorder import roll
 
 
 def fftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> Numbers:

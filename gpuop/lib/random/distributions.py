@@ -1,4 +1,4 @@
-"""Normal, exponential and Poisson distributions, with the same bits on all devices."""
+"""Uniform, normal, exponential and Poisson distributions, permutations and choices, with the same bits on all devices."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from typing import Any
 import numpy as np
 
 import gpuop.dsl as k
-from gpuop.base.errors import ArgumentError
+from gpuop.base.errors import ArgumentError, SemanticError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.recorder.value import NUMBERS
-from gpuop.ir.types import FieldType
-from gpuop.lib.random.counter_based import Words, declared, drawn, scaled
-from gpuop.lib.random.reproducible_math import FLOATS, log, middle_share, normal_of, polynomial, share
+from gpuop.engine.jit.array_arguments import as_field, takes_arrays
+from gpuop.ir.types import FieldType, is_integer
+from gpuop.lib.random.keys import Words, declared, drawn, scaled
+from gpuop.lib.random.reproducible_math import FLOATS, log, middle_share, normal_of, polynomial, share, whole
+from gpuop.ops.create.evenly_spaced import arange
+from gpuop.ops.layout.axes import numbered, of_field
 from gpuop.ops.layout.layouts import spread
+from gpuop.ops.layout.reorder import take
+from gpuop.ops.sort.search import searchsorted
+from gpuop.ops.sort.sorts import argsort
 
 FEW = 10.0  # a mean below which events are counted one by one
 TURNS = 64  # most iterations of either method: more are needed with a probability below 1e-30
@@ -160,3 +166,194 @@ def _log_factorial(n: Any) -> Any:
     inverse = 1.0 / x
     series = inverse * polynomial(inverse * inverse, STIRLING)
     return (x - 0.5) * log(x, of) - x + float(np.log(2 * np.pi) / 2) + series - log(product, of)
+
+
+# --- random bits, uniform numbers and integers ------------------------------------------------------------------------
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = None) -> Field:
+    """Unsigned integers of random bits.
+
+    Args:
+        key: a key of `gp.random.key`, `split` or `fold_in`; a key always gives the same bits; other functions give related numbers.
+        shape: the grid's shape, an int or a tuple; or a FieldType, each of whose tensor elements has its own number.
+        dtype: uint32 by default, or uint8, uint16, uint64.
+
+    Returns:
+        A lazy Field, which fuses with its consumers; its bits are the same on all devices.
+
+    Raises:
+        SemanticError: no key; an unsupported shape or dtype.
+    """
+    kind = declared("bits", shape, dtype, "uint32", "u")
+    width = kind.element.bits
+
+    def value(words: Any, _: Any) -> Any:
+        drawn_words = words.of_turn()
+        return whole(drawn_words) if width == 64 else k._convert(drawn_words[0] >> (32 - width), str(kind.dtype))
+
+    return drawn("bits", key, kind, 2 if width == 64 else 1, value)
+
+
+def uniform(key: Any, shape: Any = (), dtype: Any = None, low: Any = 0.0, high: Any = 1.0) -> Field:
+    """Uniformly distributed numbers in [low, high), from steps of 2⁻²⁴ in float32, 2⁻⁵³ in float64, 2⁻¹¹ in float16.
+
+    Args:
+        key, shape: as of `bits`.
+        dtype: float32 by default, or float64, float16.
+        low, high: numbers or Fields; a `high` of 1 is never reached, another `high` only by rounding.
+
+    Returns:
+        A lazy Field.
+
+    Raises:
+        SemanticError: as of `bits`; `low` or `high` do not broadcast to the shape.
+    """
+    kind = declared("uniform", shape, dtype, "float32", "f")
+    count = 2 if kind.dtype == "float64" else 1
+    result = drawn("uniform", key, kind, count, lambda words, _: share(words.of_turn(), str(kind.dtype)))
+    return scaled(result, high - low, low)
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Field:
+    """Bernoulli trials: bools that are true with a probability.
+
+    Args:
+        key: as of `bits`.
+        p: the probability, a number or a Field.
+        shape: as of `bits`; by default that of `p`.
+
+    Returns:
+        A lazy Field of bools.
+
+    Raises:
+        SemanticError: as of `uniform`.
+    """
+    if shape is None:
+        shape = p.type.replace(dtype="float32") if isinstance(p, Field) else ()
+    return uniform(key, shape) < p  # type: ignore[no-any-return]
+
+
+def integers(key: Any, low: Any, high: Any = None, shape: Any = (), dtype: Any = None, endpoint: bool = False) -> Field:
+    """Uniformly distributed integers, as numpy.random.Generator.integers: probabilities to 2⁻³² of their values, of 64 bits 2⁻⁶⁴.
+
+    Args:
+        key, shape: as of `bits`.
+        low, high: the range, without `high`; a single number is `high`, and `low` is 0.
+        dtype: int32 by default, or another integer dtype.
+        endpoint: whether `high` is included.
+
+    Returns:
+        A lazy Field.
+
+    Raises:
+        SemanticError: as of `bits`; the range is empty, or exceeds the dtype.
+    """
+    kind = declared("integers", shape, dtype, "int32", "iu")
+    first, last = (0, low) if high is None else (low, high)
+    for end in (first, last):
+        if not is_integer(end):
+            raise SemanticError(f"random.integers: an end is an integer, not {described(end)}")
+    first, last = int(first), int(last) - (not endpoint)
+    if first > last:
+        raise SemanticError(f"random.integers: low >= high: there are no integers from {first} to {last}")
+    if not kind.element.holds(first) or not kind.element.holds(last):
+        raise SemanticError(f"random.integers: {kind.dtype} does not hold all integers from {first} to {last}")
+    count = last - first + 1
+    wide = count > 2**32
+
+    def value(words: Any, _: Any) -> Any:
+        number = _scaled(words.of_turn(), count)
+        return _above(number, first, str(kind.dtype))
+
+    return drawn("integers", key, kind, 4 if wide else 2, value, (first, count))
+
+
+def _scaled(words: Any, count: int) -> Any:
+    """The random words scaled to an integer in [0, count): the integer part of their fraction times `count`."""
+    high = whole(words[-2:])
+    if count == 2**64:
+        return high
+    if len(words) == 2:
+        return k._mul_hi(high, np.uint64(count))
+    low = k._mul_hi(whole(words[:2]), np.uint64(count))
+    product = high * np.uint64(count)
+    carried = k._convert_ulong(product + low < product)
+    return k._mul_hi(high, np.uint64(count)) + carried
+
+
+def _above(number: Any, first: int, dtype: str) -> Any:
+    """The number plus `first`, which may be negative: 64-bit sums wrap, and the result fits the dtype."""
+    total = number + np.uint64(first % 2**64)
+    return total if dtype == "uint64" else k._convert(k._as_long(total), dtype)
+
+
+# --- random permutations and choices ----------------------------------------------------------------------------------
+
+
+@takes_arrays("x")
+def permutation(key: Any, x: Any, axis: int = 0) -> Any:
+    """Integers, or slices along an axis, in random order, as numpy.random.Generator.permutation: 64 random bits each are sorted.
+
+    Args:
+        key: as of `bits`.
+        x: the number of integers, from 0 on; or a Field, or an array.
+        axis: the axis of the Field; its slices are permuted as wholes.
+
+    Returns:
+        A lazy Field; integers are int32. For an array, an array of the same library.
+
+    Raises:
+        SemanticError: no key, or no such axis.
+    """
+    if is_integer(x):
+        return argsort(bits(key, x, "uint64")).astype("int32")
+    field = as_field(x)
+    number = numbered(axis, *of_field(field))
+    order = argsort(bits(key, field.type.array_shape[number], "uint64"))
+    return take(field, order, number, mode="clip")
+
+
+@takes_arrays("a")
+def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Any:
+    """A random sample of integers, or of slices along an axis, as numpy.random.Generator.choice.
+
+    Args:
+        key, shape: as of `bits`; the shape is a tuple or an integer.
+        a: the number of integers, from 0 on; or a Field, or an array, whose slices along an axis are chosen.
+        replace: whether one may be chosen again.
+        p: the probability of each: a list, an array or a Field of one dimension; uniform by default.
+        axis: the axis of the Field.
+
+    Returns:
+        A lazy Field; integers are int32. For an array, an array of the same library.
+
+    Raises:
+        ArgumentError: a sample larger than the population without `replace`, or a wrong number of probabilities; a ValueError.
+        SemanticError: no key, or no such axis.
+    """
+    field = arange(a) if is_integer(a) else as_field(a)
+    number = numbered(axis, *of_field(field))
+    count = field.type.array_shape[number]
+    wanted = (int(shape),) if is_integer(shape) else tuple(shape)
+    if p is not None:
+        if not replace:
+            raise ArgumentError("random.choice: what is chosen once only is equally likely: leave out `p=`")
+        places = _weighed(key, wanted, p, count)
+    elif replace:
+        places = integers(key, count, shape=wanted)
+    else:
+        most = int(np.prod(wanted))
+        if most > count:
+            raise ArgumentError(f"random.choice: of {count} no {most} are chosen without `replace=True`")
+        places = permutation(key, count)[:most].reshape(wanted)
+    return places if is_integer(a) else take(field, places, number, mode="clip")
+
+
+def _weighed(key: Any, shape: tuple[int, ...], p: Any, count: int) -> Field:
+    """Weighted choices: the positions of uniform numbers among the cumulative probabilities."""
+    likely = as_field(p).astype("float64")
+    if tuple(likely.type.array_shape) != (count,):
+        raise ArgumentError(f"random.choice: there are {count} to choose from, and `p=` has {likely.type.array_shape}")
+    sums = likely.cumsum()
+    return searchsorted(sums, uniform(key, shape, "float64") * sums[-1], side="right").astype("int32")

@@ -22,9 +22,8 @@ from gpuop.ir.build import bits_of, number
 from gpuop.ir.types import BY_NUMPY, FieldType, Shape
 from gpuop.ops.call_cache import cached_call
 from gpuop.ops.elementwise import complex_algebra, numpy_functions
-from gpuop.ops.elementwise.operands import Operand, beside
+from gpuop.ops.elementwise.operands import Operand, beside, refuse_negative
 from gpuop.ops.elementwise.precise_dtypes import FLOATS, LONG_INTEGERS, floating, record_steps
-from gpuop.ops.elementwise.unsupported import refuse_negative
 from gpuop.ops.layout.axes import names_of_all
 from gpuop.ops.select.thresholds import first_at
 

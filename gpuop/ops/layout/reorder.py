@@ -13,10 +13,11 @@ from gpuop.base.errors import BoundsError, SemanticError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import ScalarField
 from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.ir.axis_limit import most_points
 from gpuop.ops.data_dependent_shapes import integers, on_device
-from gpuop.ops.flat_indices import is_too_long, take_flat
 from gpuop.ops.layout.axes import Axis, a_field, axes_of, numbered, of_field, several, type_of, whole_number
-from gpuop.ops.layout.gather import Place, Reading, gathered
+from gpuop.ops.layout.gather import Place, Reading, apart, flat, gathered
+from gpuop.ops.layout.join import parts_of
 from gpuop.ops.layout.layouts import ravel, reshape, reshaped, swapaxes
 from gpuop.ops.layout.slicing import sliced
 
@@ -280,3 +281,108 @@ def _axis_split(field: Field, axis: int, shape: Sequence[int]) -> Field:
     axes = axes_of(field.type)
     axes[axis : axis + 1] = [Axis(n, axes[axis].tensor, axes[axis].name) for n in shape]
     return reshaped("take", field, axes)
+
+
+# --- long rows --------------------------------------------------------------------------------------------------------
+# Functions of all values in row-major order, for fields with more values than an axis may have: indices are longs.
+
+
+def is_too_long(field: Field) -> bool:
+    """Return whether a field has more values than an axis may have, so that no grid of one dimension holds them."""
+    return field.type.array_shape.points > most_points()
+
+
+def rolled_in_a_row(field: Field, shift: int) -> Field:
+    """Return the field with each value moved by some places in row-major order, cyclically."""
+    shape, count = field.type.array_shape, field.type.array_shape.points
+    cut = shift % count
+
+    def value(at: Place, read: Reading) -> Any:
+        number = k._convert_long(flat(at, shape))
+        return read.at(field, apart(k._where(number < cut, number + (count - cut), number - cut), shape))
+
+    return gathered("roll", field.type, [field], value, ("flat", cut)) if cut else field
+
+
+def take_flat(field: Field, numbers: Field | np.ndarray[Any, Any]) -> Field:
+    """Return the values at flat indices, which are inside; a field of scalars with the axes of the indices."""
+    places = numbers if isinstance(numbers, Field) else ScalarField(numbers.astype(np.int64))
+    shape = field.type.array_shape
+
+    def value(at: Place, read: Reading) -> Any:
+        number = k._convert_long(k._readTensor(places, *at[: len(places.field_shape)], border="unchecked"))
+        return read.at(field, apart(number, shape))
+
+    out = type_of("take", [Axis(n) for n in places.field_shape], field.dtype)
+    return gathered("take", out, [field, places], value, "flat")
+
+
+# --- numpy.roll: cyclic shifts along axes -----------------------------------------------------------------------------
+
+
+NEAR = 64  # points: for shorter shifts few vectors of a row cross its end
+
+
+def roll(a: Any, shift: Any, axis: Any = None) -> Field:
+    """numpy.roll."""
+    field = a_field("roll", a)
+    if axis is None:
+        if is_too_long(field):
+            return rolled_in_a_row(field, sum(_shifts(shift)))
+        flat = ravel(field)
+        rolled = _rolled(flat, {0: sum(_shifts(shift))})
+        return field if rolled is flat else reshaped("reshape", rolled, axes_of(field.type))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = _shifts(shift)
+    if 1 not in (len(axes), len(shifts)) and len(axes) != len(shifts):
+        raise SemanticError(f"roll: {len(shifts)} shifts along {len(axes)} axes: give as many of both, or one")
+    total: dict[int, int] = {}
+    for n in range(max(len(axes), len(shifts))):
+        at = numbered(axes[n % len(axes)], *of_field(field))
+        total[at] = total.get(at, 0) + shifts[n % len(shifts)]
+    return _rolled(field, total)
+
+
+def _shifts(shift: Any) -> list[int]:
+    return [whole_number(s, "a shift") for s in (shift if isinstance(shift, (tuple, list)) else (shift,))]
+
+
+def _rolled(field: Field, shifts: Mapping[int, int]) -> Field:
+    """Roll in the shorter direction, so that the points read are near."""
+    shape, steps = field.type.array_shape, dict[int, int]()
+    for axis, shift in shifts.items():
+        step = shift % max(shape[axis], 1)
+        if step:
+            steps[axis] = step if step <= shape[axis] // 2 else step - shape[axis]
+    if not steps:
+        return field
+
+    def moved(axis: int, step: int) -> AlongAxis:
+        return AlongAxis(shape[axis], lambda at: at - step, lambda numbers: np.roll(numbers, step))
+
+    rows = {axis: moved(axis, step) for axis, step in steps.items()}
+    if abs(steps.get(len(field.field_shape) - 1, 0)) > NEAR:
+        return _halves_exchanged(field, rows, steps)
+    return along("roll", field, rows, tuple(steps.items()), border="wrap")
+
+
+def _halves_exchanged(field: Field, rows: Mapping[int, AlongAxis], steps: Mapping[int, int]) -> Field:
+    """Roll along the last axis and others: a row is two parts, so that few vectors are assembled from elements."""
+    grid, shape = len(field.field_shape), field.type.array_shape
+    cuts = {n: step % shape[n] for n, step in steps.items()}
+
+    def value(at: Place, read: Reading) -> Any:
+        place = list(at)
+        for n in range(len(at)):
+            if n >= grid and n in rows:
+                place[n] = rows[n].tensor_place(at[n], shape[n])
+            elif n in cuts and n != grid - 1:
+                place[n] = at[n] + k._where(at[n] < cuts[n], shape[n] - cuts[n], -cuts[n])
+
+        def there(part: int) -> Any:
+            place[grid - 1] = at[grid - 1] + (-cuts[grid - 1] if part else shape[grid - 1] - cuts[grid - 1])
+            return read.at(field, place)
+
+        return parts_of(at[grid - 1], (cuts[grid - 1], shape[grid - 1]), there, field, read)
+
+    return gathered("roll", field.type, [field], value, tuple(steps.items()), all(n < grid for n in rows))
