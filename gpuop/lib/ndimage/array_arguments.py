@@ -72,6 +72,13 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
     return decorated
 
 
+def named(function: Callable[..., Any], name: str, about: str, also: str = "") -> Callable[..., Any]:
+    """Return a function of scipy.ndimage, which a factory has made, that takes arrays too as by `of_arrays`."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"scipy.ndimage.{name}: {about}"
+    return of_arrays(also)(function)
+
+
 def _told(field_of: Callable[..., Field]) -> Callable[..., Field]:
     """Return a function in which `is_of_an_array` is true."""
 

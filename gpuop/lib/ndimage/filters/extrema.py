@@ -10,7 +10,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
-from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.lib.ndimage.array_arguments import named
 from gpuop.lib.ndimage.filter_arguments import (
     ImageEdge,
     advise,
@@ -34,19 +34,7 @@ Operation = Callable[[Any, Any], Any]
 OPERATIONS: dict[str, Operation] = {"minimum": lambda a, b: k._min(a, b), "maximum": lambda a, b: k._max(a, b)}
 
 
-@of_arrays()
-def minimum_filter1d(
-    input: Any,
-    size: Any,
-    axis: Any = -1,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-    *,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.minimum_filter1d: the minimum of a window along an axis.
+LINE = """the minimum of a window along an axis.
 
     Args:
         input, axis, output, mode, cval, origin: as in `correlate1d`; no complex numbers.
@@ -61,41 +49,7 @@ def minimum_filter1d(
         ArgumentError: wrong sizes, modes, axes, origins or methods; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers; a TypeError.
     """
-    number, at = axis_of(axis, rank(input)), edge(mode, cval)
-    return line("minimum", input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
-
-
-@of_arrays()
-def maximum_filter1d(
-    input: Any,
-    size: Any,
-    axis: Any = -1,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: int = 0,
-    *,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.maximum_filter1d: the maximum of a window along an axis, as `minimum_filter1d`."""
-    number, at = axis_of(axis, rank(input)), edge(mode, cval)
-    return line("maximum", input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
-
-
-@of_arrays()
-def minimum_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.minimum_filter: the minimum of a window around each point.
+WINDOW = """the minimum of a window around each point.
 
     Args:
         input, output, cval: as in `minimum_filter1d`.
@@ -112,24 +66,48 @@ def minimum_filter(
         ArgumentError: wrong windows, modes, axes, origins or methods; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers; a TypeError.
     """
-    return extremum("minimum", input, size, footprint, None, output, mode, cval, origin, axes, method)
 
 
-@of_arrays()
-def maximum_filter(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.maximum_filter: the maximum of a window around each point, as `minimum_filter`."""
-    return extremum("maximum", input, size, footprint, None, output, mode, cval, origin, axes, method)
+def _filter1d(which: str, about: str) -> Callable[..., Any]:
+    def function(
+        input: Any,
+        size: Any,
+        axis: Any = -1,
+        output: Any = None,
+        mode: Any = "reflect",
+        cval: Any = 0.0,
+        origin: int = 0,
+        *,
+        method: Any = None,
+    ) -> Any:
+        number, at = axis_of(axis, rank(input)), edge(mode, cval)
+        return line(which, input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
+
+    return named(function, f"{which}_filter1d", about)
+
+
+def _filter(which: str, about: str) -> Callable[..., Any]:
+    def function(
+        input: Any,
+        size: Any = None,
+        footprint: Any = None,
+        output: Any = None,
+        mode: Any = "reflect",
+        cval: Any = 0.0,
+        origin: Any = 0,
+        *,
+        axes: Any = None,
+        method: Any = None,
+    ) -> Any:
+        return extremum(which, input, size, footprint, None, output, mode, cval, origin, axes, method)
+
+    return named(function, f"{which}_filter", about)
+
+
+minimum_filter1d = _filter1d("minimum", LINE)
+maximum_filter1d = _filter1d("maximum", "the maximum of a window along an axis, as `minimum_filter1d`.")
+minimum_filter = _filter("minimum", WINDOW)
+maximum_filter = _filter("maximum", "the maximum of a window around each point, as `minimum_filter`.")
 
 
 def extremum(

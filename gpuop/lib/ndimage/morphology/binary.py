@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.iterate import iterate
 from gpuop.ir.types import FieldType
-from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.lib.ndimage.array_arguments import named, of_arrays
 from gpuop.lib.ndimage.bit_masks import (
     Links,
     OwnWord,
@@ -66,20 +67,7 @@ def iterate_structure(structure: Any, iterations: int, origin: Any = None) -> An
     return grown, [iterations * o for o in each(origin, once.ndim, "origin")]
 
 
-@of_arrays("mask")
-def binary_erosion(
-    input: Any,
-    structure: Any = None,
-    iterations: Any = 1,
-    mask: Any = None,
-    output: Any = None,
-    border_value: Any = 0,
-    origin: Any = 0,
-    brute_force: bool = False,
-    *,
-    axes: Any = None,
-) -> Any:
-    """scipy.ndimage.binary_erosion: true where all values of a structure around the point are true.
+EROSION = """true where all values of a structure around the point are true.
 
     Args:
         input: a Field, or an array; values that are not 0 are true.
@@ -99,65 +87,58 @@ def binary_erosion(
         ArgumentError: wrong structures, axes, masks or origins; a ValueError and a RuntimeError.
         UnsupportedError: complex numbers, or iterations that are not an integer; a TypeError.
     """
-    step = BinaryStep(input, structure, border_value, origin, axes)
-    return _repeated(input, step, iterations, mask, output)
 
 
-@of_arrays("mask")
-def binary_dilation(
-    input: Any,
-    structure: Any = None,
-    iterations: Any = 1,
-    mask: Any = None,
-    output: Any = None,
-    border_value: Any = 0,
-    origin: Any = 0,
-    brute_force: bool = False,
-    *,
-    axes: Any = None,
-) -> Any:
-    """scipy.ndimage.binary_dilation: true where any value of the reflected structure is true; as `binary_erosion`."""
-    step = BinaryStep(input, structure, border_value, origin, axes, dilating=True)
-    return _repeated(input, step, iterations, mask, output)
+def _by_one(name: str, dilating: bool, about: str) -> Callable[..., Any]:
+    """Return binary erosion or dilation."""
+
+    def function(
+        input: Any,
+        structure: Any = None,
+        iterations: Any = 1,
+        mask: Any = None,
+        output: Any = None,
+        border_value: Any = 0,
+        origin: Any = 0,
+        brute_force: bool = False,
+        *,
+        axes: Any = None,
+    ) -> Any:
+        step = BinaryStep(input, structure, border_value, origin, axes, dilating)
+        return _repeated(input, step, iterations, mask, output)
+
+    return named(function, name, about, "mask")
 
 
-@of_arrays("mask")
-def binary_opening(
-    input: Any,
-    structure: Any = None,
-    iterations: Any = 1,
-    output: Any = None,
-    origin: Any = 0,
-    mask: Any = None,
-    border_value: Any = 0,
-    brute_force: bool = False,
-    *,
-    axes: Any = None,
-) -> Any:
-    """scipy.ndimage.binary_opening: the dilation of the erosion; as `binary_erosion`."""
-    eroded = _repeated(input, BinaryStep(input, structure, border_value, origin, axes), iterations, mask, None)
-    return _repeated(
-        eroded, BinaryStep(input, structure, border_value, origin, axes, dilating=True), iterations, mask, output
-    )
+def _by_both(name: str, dilating: bool, about: str) -> Callable[..., Any]:
+    """Return binary opening or closing, which begins with an erosion or a dilation."""
+
+    def function(
+        input: Any,
+        structure: Any = None,
+        iterations: Any = 1,
+        output: Any = None,
+        origin: Any = 0,
+        mask: Any = None,
+        border_value: Any = 0,
+        brute_force: bool = False,
+        *,
+        axes: Any = None,
+    ) -> Any:
+        first, second = (
+            BinaryStep(input, structure, border_value, origin, axes, which) for which in (dilating, not dilating)
+        )
+        return _repeated(_repeated(input, first, iterations, mask, None), second, iterations, mask, output)
+
+    return named(function, name, about, "mask")
 
 
-@of_arrays("mask")
-def binary_closing(
-    input: Any,
-    structure: Any = None,
-    iterations: Any = 1,
-    output: Any = None,
-    origin: Any = 0,
-    mask: Any = None,
-    border_value: Any = 0,
-    brute_force: bool = False,
-    *,
-    axes: Any = None,
-) -> Any:
-    """scipy.ndimage.binary_closing: the erosion of the dilation; as `binary_erosion`."""
-    dilating = BinaryStep(input, structure, border_value, origin, axes, dilating=True)
-    dilated = _repeated(input, dilating, iterations, mask, None)
-    return _repeated(dilated, BinaryStep(input, structure, border_value, origin, axes), iterations, mask, output)
+binary_erosion = _by_one("binary_erosion", False, EROSION)
+binary_dilation = _by_one(
+    "binary_dilation", True, "true where any value of the reflected structure is true; as `binary_erosion`."
+)
+binary_opening = _by_both("binary_opening", False, "the dilation of the erosion; as `binary_erosion`.")
+binary_closing = _by_both("binary_closing", True, "the erosion of the dilation; as `binary_erosion`.")
 
 
 @of_arrays()

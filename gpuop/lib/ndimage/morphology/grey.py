@@ -2,177 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
-from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.lib.ndimage.array_arguments import named
 from gpuop.lib.ndimage.filter_arguments import as_output, axes_of, each, rank
 from gpuop.lib.ndimage.filters.extrema import extremum, footprint_of
-
-
-@of_arrays()
-def grey_erosion(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.grey_erosion: the minimum of a window around each point, less the structure's values.
-
-    Args:
-        input, size, footprint, output, mode, cval, origin, axes, method: as in `minimum_filter`.
-        structure: numbers over the axes that are subtracted from the values; by default zeros over the window.
-
-    Returns:
-        A lazy Field; for an array, an array of the same library.
-
-    Raises:
-        ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
-        UnsupportedError: complex numbers; a TypeError.
-    """
-    return _eroded(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes, method), output)
-
-
-@of_arrays()
-def grey_dilation(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.grey_dilation: the maximum of a reflected window, plus the structure's values; as `grey_erosion`."""
-    return _dilated(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes, method), output)
-
-
-@of_arrays()
-def grey_opening(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.grey_opening: the dilation of the erosion; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
-    return _dilated(_eroded(input, window), window, output)
-
-
-@of_arrays()
-def grey_closing(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.grey_closing: the erosion of the dilation; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
-    return _eroded(_dilated(input, window), window, output)
-
-
-@of_arrays()
-def morphological_gradient(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.morphological_gradient: the dilation less the erosion; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
-    return as_output(_dilated(input, window) - _eroded(input, window), output)
-
-
-@of_arrays()
-def morphological_laplace(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.morphological_laplace: the dilation plus the erosion, less twice the field; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
-    return as_output(_dilated(input, window) + _eroded(input, window) - input - input, output)
-
-
-@of_arrays()
-def white_tophat(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.white_tophat: the field less its opening; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
-    return _less(input, _dilated(_eroded(input, window), window, output), output)
-
-
-@of_arrays()
-def black_tophat(
-    input: Any,
-    size: Any = None,
-    footprint: Any = None,
-    structure: Any = None,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
-    *,
-    axes: Any = None,
-    method: Any = None,
-) -> Any:
-    """scipy.ndimage.black_tophat: the closing less the field; as `grey_erosion`."""
-    window = GreyWindow(size, footprint, structure, mode, cval, origin, axes, method)
-    return _less(_eroded(_dilated(input, window), window, output), input, output)
 
 
 class GreyWindow:
@@ -230,3 +69,78 @@ def _dilated(field: Field, window: GreyWindow, output: Any = None) -> Field:
 
 def _less(a: Field, b: Field, output: Any) -> Field:
     return as_output(a ^ b if a.dtype == b.dtype == "bool" else a - b, output)
+
+
+# --- the functions ----------------------------------------------------------------------------------------------------
+
+Run = Callable[[Field, GreyWindow, Any], Field]
+EROSION = """the minimum of a window around each point, less the structure's values.
+
+    Args:
+        input, size, footprint, output, mode, cval, origin, axes, method: as in `minimum_filter`.
+        structure: numbers over the axes that are subtracted from the values; by default zeros over the window.
+
+    Returns:
+        A lazy Field; for an array, an array of the same library.
+
+    Raises:
+        ArgumentError: wrong windows, modes, axes or origins; a ValueError and a RuntimeError.
+        UnsupportedError: complex numbers; a TypeError.
+    """
+
+
+def _grey(name: str, about: str, run: Run) -> Callable[..., Any]:
+    """Return a function with the arguments of grey-value morphology."""
+
+    def function(
+        input: Any,
+        size: Any = None,
+        footprint: Any = None,
+        structure: Any = None,
+        output: Any = None,
+        mode: Any = "reflect",
+        cval: Any = 0.0,
+        origin: Any = 0,
+        *,
+        axes: Any = None,
+        method: Any = None,
+    ) -> Any:
+        return run(input, GreyWindow(size, footprint, structure, mode, cval, origin, axes, method), output)
+
+    return named(function, name, about)
+
+
+grey_erosion = _grey("grey_erosion", EROSION, _eroded)
+grey_dilation = _grey(
+    "grey_dilation", "the maximum of a reflected window, plus the structure's values; as `grey_erosion`.", _dilated
+)
+grey_opening = _grey(
+    "grey_opening",
+    "the dilation of the erosion; as `grey_erosion`.",
+    lambda field, window, output: _dilated(_eroded(field, window), window, output),
+)
+grey_closing = _grey(
+    "grey_closing",
+    "the erosion of the dilation; as `grey_erosion`.",
+    lambda field, window, output: _eroded(_dilated(field, window), window, output),
+)
+morphological_gradient = _grey(
+    "morphological_gradient",
+    "the dilation less the erosion; as `grey_erosion`.",
+    lambda field, window, output: as_output(_dilated(field, window) - _eroded(field, window), output),
+)
+morphological_laplace = _grey(
+    "morphological_laplace",
+    "the dilation plus the erosion, less twice the field; as `grey_erosion`.",
+    lambda field, window, output: as_output(_dilated(field, window) + _eroded(field, window) - field - field, output),
+)
+white_tophat = _grey(
+    "white_tophat",
+    "the field less its opening; as `grey_erosion`.",
+    lambda field, window, output: _less(field, _dilated(_eroded(field, window), window, output), output),
+)
+black_tophat = _grey(
+    "black_tophat",
+    "the closing less the field; as `grey_erosion`.",
+    lambda field, window, output: _less(_eroded(_dilated(field, window), window, output), field, output),
+)
