@@ -108,7 +108,7 @@ class OwnWord:
 
     @property
     def written_here(self) -> Any:
-        """Whether this thread writes the results of the word."""
+        """Return whether this thread writes the results of the word."""
         return True if self.alone else k._localColumn == 0
 
     def for_bits(self, bits: Any, body: Callable[[Any], None]) -> None:

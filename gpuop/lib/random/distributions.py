@@ -23,7 +23,7 @@ from gpuop.ops.sort.search import searchsorted
 from gpuop.ops.sort.sorts import argsort
 
 FEW = 10.0  # a mean below which events are counted one by one
-TURNS = 64  # most iterations of either method: more are needed with a probability below 1e-30
+ITERATIONS = 64  # most iterations of either method: more are needed with a probability below 1e-30
 MOST = 1e9  # the greatest mean: counts stay within int32
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # log Γ(x), by odd powers of 1 / x
 LARGE = 8  # least x for which the series has double precision
@@ -45,7 +45,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, loc: Any = 0.0, scale: 
     """
     kind = declared("normal", shape, dtype, "float32", "f")
     of = FLOATS["float64" if kind.dtype == "float64" else "float32"]
-    result = drawn("normal", key, kind, of.bits // 32, lambda words, _: normal_of(words.of_turn(), of))
+    result = drawn("normal", key, kind, of.bits // 32, lambda words, _: normal_of(words.of_iteration(), of))
     return scaled(result, scale, loc)
 
 
@@ -67,7 +67,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) 
     of = FLOATS["float64" if kind.dtype == "float64" else "float32"]
 
     def value(words: Words, _: Any) -> Any:
-        given = words.of_turn()
+        given = words.of_iteration()
         rest = middle_share(given[0], "float32") if of.bits == 32 else 1.0 - share(given, "float64")
         return 0.0 - log(rest, of)  # -log(1) would be -0.0
 
@@ -129,8 +129,8 @@ def _mean(lam: Any, kind: FieldType) -> tuple[bool, bool, Field]:
 def _one_by_one(words: Words, mean: Any, count: Any) -> None:
     """Count exponential waiting times until their sum exceeds the mean."""
     passed = k._floatVar()
-    with k._for(TURNS) as turn:
-        for word in words.of_turn(turn):
+    with k._for(ITERATIONS) as turn:
+        for word in words.of_iteration(turn):
             passed += -log(middle_share(word, "float32"), FLOATS["float32"])
             count += k._convert_long(passed <= mean)
         with k._if(passed > mean):
@@ -142,8 +142,8 @@ def _proposed(words: Words, mean: Any, count: Any) -> None:
     of = FLOATS["float64"]
     b = 0.931 + 2.53 * k._sqrt(mean)
     a = -0.059 + 0.02483 * b
-    with k._for(TURNS) as turn:
-        one, two, *_ = words.of_turn(turn)
+    with k._for(ITERATIONS) as turn:
+        one, two, *_ = words.of_iteration(turn)
         u, v = middle_share(one, "float64") - 0.5, middle_share(two, "float64")
         rest = 0.5 - abs(u)
         proposed = k._floor((2.0 * a / rest + b) * u + mean + 0.43)
@@ -189,7 +189,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Field:
     width = kind.element.bits
 
     def value(words: Any, _: Any) -> Any:
-        drawn_words = words.of_turn()
+        drawn_words = words.of_iteration()
         return whole(drawn_words) if width == 64 else k._convert(drawn_words[0] >> (32 - width), str(kind.dtype))
 
     return drawn("bits", key, kind, 2 if width == 64 else 1, value)
@@ -211,7 +211,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, low: Any = 0.0, high: 
     """
     kind = declared("uniform", shape, dtype, "float32", "f")
     count = 2 if kind.dtype == "float64" else 1
-    result = drawn("uniform", key, kind, count, lambda words, _: share(words.of_turn(), str(kind.dtype)))
+    result = drawn("uniform", key, kind, count, lambda words, _: share(words.of_iteration(), str(kind.dtype)))
     return scaled(result, high - low, low)
 
 
@@ -263,7 +263,7 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = (), dtype: Any =
     wide = count > 2**32
 
     def value(words: Any, _: Any) -> Any:
-        number = _scaled(words.of_turn(), count)
+        number = _scaled(words.of_iteration(), count)
         return _above(number, first, str(kind.dtype))
 
     return drawn("integers", key, kind, 4 if wide else 2, value, (first, count))

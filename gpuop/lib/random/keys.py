@@ -189,9 +189,9 @@ class Words:
     def __init__(self, key: Any, counter: Sequence[Any], first: Any, count: int) -> None:
         self.key, self.counter, self.first, self.count = key, counter, first, count
 
-    def of_turn(self, turn: Any = 0) -> list[Any]:
+    def of_iteration(self, iteration: Any = 0) -> list[Any]:
         """The words of an iteration of rejection sampling."""
-        words = k._random(self.key, k._uint4(*map(_word, self.counter), _word(turn)))
+        words = k._random(self.key, k._uint4(*map(_word, self.counter), _word(iteration)))
         parts = [words[n] for n in range(BLOCK)]
         if isinstance(self.first, int):
             return parts[self.first : self.first + self.count]

@@ -55,10 +55,6 @@ def _real(dtype: str) -> str:
     return dtype if np.dtype(dtype).kind in "fc" else "float32"
 
 
-def _byte(dtype: str) -> str:
-    return "uint8"
-
-
 def _truth(dtype: str) -> str:
     return "bool"
 
@@ -68,7 +64,7 @@ COMPARISON, TEST = Rule(_same, _truth), Rule(_real, _truth)
 EQUALITY, DIVISION = Rule(_same, _truth), Rule(_real, _same)
 BITS, LOGIC = Rule(_same, _same, "biu"), Rule(_truth, _same)
 ORDER, INTEGRAL, SHIFT = Rule(_same, _same), Rule(_number, _same), Rule(_number, _same, "biu")
-INTEGER, BIT_COUNT = Rule(_same, _same, "iu"), Rule(_number, _byte, "biu")
+INTEGER, BIT_COUNT = Rule(_same, _same, "iu"), Rule(_number, lambda dtype: "uint8", "biu")
 
 WIDER = ("int32", "int64", "uint64", "float32", "float64")  # dtypes in the order of their ranges
 RULES = {
@@ -117,7 +113,8 @@ def _applied(name: str, *operands: Operand) -> Field:
     if computed == "float16" and name != "nextafter":  # NumPy rounds the result of float16, and no step before it
         values = [v if isinstance(v, Field) else float(np.float16(v)) for v in values]
         return _elementwise(name, function, values, ["float32"] * len(values), out)
-    exact = computed == "float32" and (rule in (COMPARISON, EQUALITY) or name in CANCELLING) and _any_long(values)
+    long = any(isinstance(v, Field) and v.dtype in LONG_INTEGERS for v in values)
+    exact = computed == "float32" and (rule in (COMPARISON, EQUALITY) or name in CANCELLING) and long
     return _elementwise(name, function, values, [computed] * len(values), out, exact)
 
 
@@ -181,10 +178,6 @@ def _elementwise(
 # --- integers beside floating numbers ---------------------------------------------------------------------------------
 
 CANCELLING = ("add", "subtract", "remainder", "fmod", "floor_divide", "sin", "cos", "tan")
-
-
-def _any_long(values: Sequence[Any]) -> bool:
-    return any(isinstance(v, Field) and v.dtype in LONG_INTEGERS for v in values)
 
 
 def _threshold(name: str, values: Sequence[Any]) -> tuple[str, Field, Any] | None:

@@ -1,4 +1,4 @@
-"""What NumPy's ufuncs do besides one result for each place: their methods, and those of two results."""
+"""Methods of NumPy ufuncs, and ufuncs of two results."""
 
 from __future__ import annotations
 

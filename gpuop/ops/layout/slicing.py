@@ -83,7 +83,7 @@ class FieldIndex:
         return result + [0] * self.new.count(len(at))
 
     def whole(self, kind: FieldType) -> bool:
-        """Whether tensors stay as they are."""
+        """Return whether tensors stay as they are."""
         first = len(kind.field_shape)
         tensor = kind.tensor_shape
         return self.cuts[first:] == tuple(Cut(0, 1, n) for n in tensor) and not any(n > first for n in self.new)

@@ -22,7 +22,7 @@ from gpuop.ops.layout.join import diff
 from gpuop.ops.layout.layouts import ravel, reshape
 from gpuop.ops.reduce.bins import Bins, bins_among, equal_bins, known_bins
 from gpuop.ops.reduce.kernels import planes_of
-from gpuop.ops.reduce.reducers import TURN
+from gpuop.ops.reduce.reducers import PER_ITERATION
 from gpuop.ops.sort.search import edges_of, ordered
 
 ADVICE = '`np.bincount(f.astype("uint8"), minlength=256)` and `np.histogram(f, n, (0, n - 1))` have as many as they say'
@@ -242,11 +242,11 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, run
         add, write = _sums(bins.count, held, runs)
         first = k._column * size
         stop = k._min(first + size, points)
-        whole = first + (stop - first) / TURN * TURN
-        with k._for(first, whole, TURN) as at:
-            _add_turn(values, weights, bins, add, at, TURN)
+        whole = first + (stop - first) / PER_ITERATION * PER_ITERATION
+        with k._for(first, whole, PER_ITERATION) as at:
+            _add_few(values, weights, bins, add, at, PER_ITERATION)
         with k._for(whole, stop) as at:
-            _add_turn(values, weights, bins, add, at, 1)
+            _add_few(values, weights, bins, add, at, 1)
         write()
 
     kind = FieldType((chunks, bins.count), (), held)
@@ -254,7 +254,7 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, run
     return library_call(name, (kind,), [values, weights, *bins.fields], body, key, whole=True)[0].sum(axis=0)
 
 
-def _add_turn(values: Field, weights: Field, bins: Bins, add: Callable[..., None], at: Any, count: int) -> None:
+def _add_few(values: Field, weights: Field, bins: Bins, add: Callable[..., None], at: Any, count: int) -> None:
     """Read a few values and their weights, then add these in order."""
     places = [bins.place(k._readTensor(values, at + n, border="unchecked")) for n in range(count)]
     given = [k._readTensor(weights, at + n, border="unchecked") for n in range(count)]

@@ -14,7 +14,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape
 from gpuop.ops.layout.gather import own_place
-from gpuop.ops.reduce.reducers import AT_ONCE, LONG, TURN, Item, Reducer, Split, assign, pairwise, share, split
+from gpuop.ops.reduce.reducers import AT_ONCE, LONG, PER_ITERATION, Item, Reducer, Split, assign, pairwise, share, split
 from gpuop.ops.symbolic_numbers import passed, read
 
 NARROW, WIDE = 32, 256  # threads of a row, and of a work-group with short rows
@@ -39,7 +39,7 @@ class Partial:
 
     @property
     def open(self) -> bool:
-        """Whether the kernel must not depend on the extents."""
+        """Return whether the kernel must not depend on the extents."""
         return self.values.node.dynamic and max(self.type.field_shape, default=0) <= self.most
 
     @property
@@ -115,7 +115,7 @@ def by_threads(reducer: Reducer, source: Partial, axis: int, last: bool) -> Part
     If it is not the last axis, neighbouring threads read neighbouring points. Longer axes stay in part.
     """
     grid = source.type.field_shape
-    parts = split(grid[axis], 1, LONG, TURN)
+    parts = split(grid[axis], 1, LONG, PER_ITERATION)
     out = Shape((*grid[:axis], *([parts.chunks] if parts.chunks > 1 else []), *grid[axis + 1 :]))
     numbers = passed(*parts.numbers) if source.open else ()
 
@@ -176,18 +176,11 @@ def by_groups(reducer: Reducer, source: Partial, axes: int, last: bool, parts: S
 
 
 def chunks_of(count: int, rows: int) -> Split:
-    """Return the chunks of rows with this length, and the threads that share them."""
-    width = _width(count, rows)
-    return split(count, width, AT_ONCE // width, TURN)
-
-
-def _width(count: int, rows: int) -> int:
-    """Return the threads for a row of this length: more if there are few rows, but each with enough values."""
-    chunks = rows * -(-count // AT_ONCE)
-    width = NARROW
-    while width < WIDE and width * chunks < BUSY and width * 2 * TURN < count:
+    """Return the chunks of rows with this length, and the threads that share them: more for few rows, each with enough values."""
+    width, chunks = NARROW, rows * -(-count // AT_ONCE)
+    while width < WIDE and width * chunks < BUSY and width * 2 * PER_ITERATION < count:
         width *= 2
-    return width
+    return split(count, width, AT_ONCE // width, PER_ITERATION)
 
 
 def _unravelled(at: Any, extents: Sequence[Any]) -> list[Any]:

@@ -16,8 +16,8 @@ from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.symbolic_numbers import Bounds
 
 Item = tuple[Any, ...]  # a kernel value; for argmin and argmax also its position
-TURN = 8  # values that a thread reads in each iteration of a loop; fewer are read without a loop
-FEW = 2  # values that compilers are asked to unroll, if TURN are too many
+PER_ITERATION = 8  # values that a thread reads in each iteration of a loop; fewer are read without a loop
+FEW = 2  # values that compilers are asked to unroll, if PER_ITERATION are too many
 AT_ONCE = 8192  # values of a row that a work-group reduces
 LONG = 64  # values that a single thread reduces
 FEWEST_BITS = 64  # narrower integers are summed exactly, in integers of so many bits
@@ -53,7 +53,7 @@ class Reducer:
     def in_a_row(self) -> int:
         """Return how many values compilers are asked to unroll: Intel's crashes on seven integer selects, or on two times four."""
         choices = self.name in ("min", "max") or self.key
-        return FEW if choices and np.dtype(self.held).kind != "f" else TURN
+        return FEW if choices and np.dtype(self.held).kind != "f" else PER_ITERATION
 
     @property
     def divided(self) -> str:
@@ -171,23 +171,23 @@ def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0, 
     def guarded(at: Any) -> Item:
         return _guarded(reducer, load, at, numbers[0] if numbers else parts.count)
 
-    if parts.chunks == parts.width == 1 and parts.share <= TURN:
-        few = [guarded(j) for j in range(TURN)] if numbers else [load(j) for j in range(parts.share)]
+    if parts.chunks == parts.width == 1 and parts.share <= PER_ITERATION:
+        few = [guarded(j) for j in range(PER_ITERATION)] if numbers else [load(j) for j in range(parts.share)]
         return pairwise(reducer, few)
     if numbers:
         return _open_share(reducer, load, guarded, parts, chunk, own, numbers)
     first = chunk * parts.size + own if parts.chunks > 1 else own
     total = _started(reducer, load if parts.whole else guarded, first)
-    turns, rest = divmod(parts.share, TURN)
-    safe = parts.whole // TURN
-    _take_turns(reducer, total, load, first, safe, parts.width)
-    _take_turns(reducer, total, guarded, first + safe * TURN * parts.width, turns - safe, parts.width)
+    iterations, rest = divmod(parts.share, PER_ITERATION)
+    safe = parts.whole // PER_ITERATION
+    _iterate(reducer, total, load, first, safe, parts.width)
+    _iterate(reducer, total, guarded, first + safe * PER_ITERATION * parts.width, iterations - safe, parts.width)
     if rest:
-        _take_turn(
+        _one_iteration(
             reducer,
             total,
             load if parts.whole == parts.share else guarded,
-            first + turns * TURN * parts.width,
+            first + iterations * PER_ITERATION * parts.width,
             rest,
             parts.width,
         )
@@ -201,12 +201,14 @@ def _open_share(
     _, given, whole, last = numbers
     first = k._min(chunk, last) * (given * parts.width) + own if parts.chunks > 1 else own
     total = _started(reducer, guarded, first)
-    turns, rest, safe = given / TURN, given % TURN, whole / TURN
-    _take_turns(reducer, total, load, first, safe, parts.width)
-    _take_turns(reducer, total, guarded, first + safe * (TURN * parts.width), turns - safe, parts.width)
+    iterations, rest, safe = given / PER_ITERATION, given % PER_ITERATION, whole / PER_ITERATION
+    _iterate(reducer, total, load, first, safe, parts.width)
+    _iterate(reducer, total, guarded, first + safe * (PER_ITERATION * parts.width), iterations - safe, parts.width)
     if parts.chunks == 1:  # several chunks have full iterations
         with k._if(rest > 0) if reducer.key else nullcontext():  # the identity of a user function may change values
-            _take_turn(reducer, total, guarded, first + turns * (TURN * parts.width), rest, parts.width)
+            _one_iteration(
+                reducer, total, guarded, first + iterations * (PER_ITERATION * parts.width), rest, parts.width
+            )
     return total
 
 
@@ -215,16 +217,16 @@ def _started(reducer: Reducer, load: Load, first: Any) -> Item:
     return tuple(map(k._var, (k._convert(reducer.neutral, reducer.held),) if reducer.operation else load(first)))
 
 
-def _take_turns(reducer: Reducer, total: Item, load: Load, first: Any, turns: Any, width: int) -> None:
+def _iterate(reducer: Reducer, total: Item, load: Load, first: Any, iterations: Any, width: int) -> None:
     """Reduce some iterations, of every `width`-th value from the first on, into the accumulators."""
-    if isinstance(turns, int) and turns == 1:
-        _take_turn(reducer, total, load, first, TURN, width)
-    elif not isinstance(turns, int) or turns:
-        with k._for(turns) as t:
-            _take_turn(reducer, total, load, first + t * (TURN * width), TURN, width)
+    if isinstance(iterations, int) and iterations == 1:
+        _one_iteration(reducer, total, load, first, PER_ITERATION, width)
+    elif not isinstance(iterations, int) or iterations:
+        with k._for(iterations) as t:
+            _one_iteration(reducer, total, load, first + t * (PER_ITERATION * width), PER_ITERATION, width)
 
 
-def _take_turn(reducer: Reducer, total: Item, load: Load, first: Any, count: Any, width: int) -> None:
+def _one_iteration(reducer: Reducer, total: Item, load: Load, first: Any, count: Any, width: int) -> None:
     """Reduce one iteration into the accumulators. Sums have a partial sum of their own: fewer additions in a row round less.
 
     It is a loop, so that the text has the values' expression once, however long that is; compilers unroll short loops.

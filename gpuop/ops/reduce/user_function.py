@@ -37,7 +37,7 @@ def reduce(
     keepdims: bool = False,
     where: Any = True,
 ) -> Field:
-    """What a function makes of the values along axes, two at a time: `gp.reduce(lambda a, b: _maxmag(a, b), f, 0.0)`.
+    """Reduction by a function of two values, along axes: `gp.reduce(lambda a, b: _maxmag(a, b), f, 0.0)`.
 
     The order depends on the shape only, so results are equal on every device and in every run; it is that of trees, so the
     function should be associative and commutative, but for rounding.

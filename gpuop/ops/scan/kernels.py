@@ -19,7 +19,7 @@ from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import SMALL_TENSOR, FieldType, Shape
 from gpuop.ops.layout.gather import own_place
 from gpuop.ops.reduce.kernels import BUSY, NARROW, SHORT, WIDE, Partial, by_groups, by_threads, planes_of
-from gpuop.ops.reduce.reducers import LONG, TURN, Reducer, Split, split
+from gpuop.ops.reduce.reducers import LONG, PER_ITERATION, Reducer, Split, split
 
 Operation = Callable[[Any, Any], Any]
 NAMES = {"sum": "cumsum", "prod": "cumprod"}
@@ -93,7 +93,7 @@ def along_grid(reducer: Reducer, field: Field, axis: int, inclusive: bool, last:
     elif math.prod(grid) >= BUSY * grid[axis]:
         parts = Split(grid[axis], 1, grid[axis], 1)
     else:
-        parts = split(grid[axis], 1, LONG, TURN)
+        parts = split(grid[axis], 1, LONG, PER_ITERATION)
     step = Scanned(reducer, field, axis, parts, inclusive, last)
     before = None
     if parts.chunks > 1:
@@ -154,7 +154,7 @@ def _by_lanes(step: Scanned, before: Field | None, totals: bool = False) -> Fiel
         first = chunk * parts.size
         total = step.start(own, before, chunk, first + k._localColumn)
         with k._for(parts.share // IN_A_ROW) as t:
-            _turn(step, own, first + t * (IN_A_ROW * parts.width), total, not totals)
+            _one_iteration(step, own, first + t * (IN_A_ROW * parts.width), total, not totals)
         if totals:
             with k._if(k._localColumn == 0):
                 k._writeTensorElement(k._out0, total, *own, chunk, k._tensorElement)
@@ -162,7 +162,7 @@ def _by_lanes(step: Scanned, before: Field | None, totals: bool = False) -> Fiel
     return step.call(before, body, step.type.replace(field_shape=out), "lanes", totals)
 
 
-def _turn(step: Scanned, own: list[Any], first: Any, total: Any, write: bool) -> None:
+def _one_iteration(step: Scanned, own: list[Any], first: Any, total: Any, write: bool) -> None:
     """Scan a few values of each thread, then combine them with those of earlier threads."""
     operation, column = step.operation, k._localColumn
     values = [step.load(own, first + column * IN_A_ROW)]

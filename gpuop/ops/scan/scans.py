@@ -23,7 +23,7 @@ FLOATS = ("complex64", "float16", "float32", "float64")
 def scan(
     function: Callable[[Any, Any], Any], field: Field, identity: Any, axis: int | None = None, *, inclusive: bool = True
 ) -> Field:
-    """What a function makes of the values up to each along an axis: `gp.scan(lambda a, b: _max(a, b), f, -np.inf)`.
+    """Scan by a function: its result for the values up to each along an axis: `gp.scan(lambda a, b: _max(a, b), f, -np.inf)`.
 
     Values are combined in their order, so the function need not be commutative; which are combined first depends on the shape
     only, so results are equal on every device and in every run. It should be associative, but for rounding.

@@ -29,7 +29,10 @@ from gpuop.ops.sort.keys import digit_of, digits_of, key_of
 # digits, so there are few.
 CPU_BITS, CPU_CHUNKS, CPU_LEAST = 11, 128, 32768
 GPU_BITS, GPU_CHUNKS, GPU_LEAST = 8, 2048, 4096
-AT_ONCE, TURN = 256, 4  # digits that a CPU thread finds ahead, and in an iteration: compilers make a vector of so few
+AT_ONCE, PER_ITERATION = (
+    256,
+    4,
+)  # digits that a CPU thread finds ahead, and in an iteration: compilers make a vector of so few
 LANES, EACH = 256, 16  # GPU threads of a chunk, and their values in a tile
 MOST_HELD = 8  # bytes of a value in local memory, if there is room for a whole tile
 COPIES, AHEAD = 8, 8  # copies of counts, and values that a GPU thread reads before it counts them
@@ -185,8 +188,8 @@ class _Alone(_Pass):
         digits = k._intArray(AT_ONCE)
         whole = self.length / AT_ONCE * AT_ONCE
         with k._for(0, whole, AT_ONCE) as done:
-            with k._for(0, AT_ONCE, TURN) as j:
-                for n, digit in enumerate([self.digit(self.value(done + j + n)) for n in range(TURN)]):
+            with k._for(0, AT_ONCE, PER_ITERATION) as j:
+                for n, digit in enumerate([self.digit(self.value(done + j + n)) for n in range(PER_ITERATION)]):
                     digits[j + n] = digit
             with k._for(AT_ONCE) as j:
                 each(done + j, digits[j])

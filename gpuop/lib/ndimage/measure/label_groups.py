@@ -64,7 +64,7 @@ class LabelIndex:
 
     @property
     def whole(self) -> bool:
-        """Whether the values are consecutive integers."""
+        """Return whether the values are consecutive integers."""
         values = self.values or [0.0]
         return isinstance(values[0], int) and values[-1] - values[0] == len(values) - 1
 
