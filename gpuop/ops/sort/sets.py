@@ -249,7 +249,7 @@ def _inverse(order: Field, numbers: Field) -> Field:
 
 
 # --- places of true values --------------------------------------------------------------------------------------------
-# The places of true values: each chunk counts its own, then writes after those of the chunks before it.
+# Each chunk counts its own, then writes after those of the chunks before it.
 
 
 LANES, SHARE = 256, 32  # threads for a chunk, and the values of each

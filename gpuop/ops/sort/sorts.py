@@ -36,11 +36,7 @@ NEAR = ("lower", "higher", "midpoint", "nearest")  # places beside (n - 1) q
 STEPS = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation")  # places beside n q - 1
 METHODS = (*CONTINUOUS, *NEAR, *STEPS)
 VALUES = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")  # methods that select one of the values
-WHOLE = (
-    "weibull",
-    "interpolated_inverted_cdf",
-    "averaged_inverted_cdf",
-)  # int64 in NumPy for integers and a list of 0 and 1
+WHOLE = ("weibull", "interpolated_inverted_cdf", "averaged_inverted_cdf")  # int64 for integers and a list of 0 and 1
 HOST = SimpleNamespace(floor=math.floor, ceil=math.ceil, rint=round, where=lambda test, yes, no: yes if test else no)
 KERNEL = SimpleNamespace(floor=k._floor, ceil=k._ceil, rint=k._rint, where=k._where)
 
