@@ -182,6 +182,12 @@ def test_dir_of_the_library_lists_what_it_is_for(name):
     assert not any(inspect.ismodule(getattr(module, entry)) for entry in dir(module))
 
 
+def test_a_device_is_opened_before_anything_else_is_loaded():
+    """Its self-test has the kernel functions that it expands; so have passes."""
+    after('import gpuop as gp\nwith gp.use_device("reference"): pass')
+    after("import gpuop.passes.narrow_integers\nfrom gpuop.ir.expansions.registry import EXPANSIONS\nassert EXPANSIONS")
+
+
 def test_star_imports():
     code = "from gpuop import *\nfrom gpuop.dsl import *\nassert ScalarField and iterate and tune and _readTensor and zeros"
     assert "gpuop.dsl" in after(f"{code}\nimport gpuop\nassert all(n in globals() for n in gpuop.__all__)")

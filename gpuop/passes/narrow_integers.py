@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from gpuop.base.config import config
 from gpuop.ir.analysis.intervals import LIMITS, Range, interval
 from gpuop.ir.build import Builder, collector
-from gpuop.ir.expansions.registry import expand
+from gpuop.ir.expansions.table import expand
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Cast, Const, Expr, FieldParam, Lane, Let, Read, Ref, Stmt, Var, Write
 from gpuop.ir.ops import MIRRORED

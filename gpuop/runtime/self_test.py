@@ -16,7 +16,7 @@ import numpy as np
 from gpuop.base.cache import blob_store
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
-from gpuop.ir.expansions.registry import expand
+from gpuop.ir.expansions.table import expand
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import DTYPES, FLOAT, INT, FieldType, Shape, Type

@@ -16,7 +16,7 @@ from gpuop.dsl.recorder.recorder import Recorder, current
 from gpuop.dsl.recorder.value import Operand, Value, integer, literal_atom
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.dims import Dims
-from gpuop.ir.expansions.registry import expand
+from gpuop.ir.expansions.table import expand
 from gpuop.ir.nodes import Apply, Cast, Const, Expr, Index, Ref, Var
 from gpuop.ir.types import INT, LONG, DType, FieldType, Type
 

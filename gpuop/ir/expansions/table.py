@@ -4,8 +4,8 @@
 """
 
 from gpuop.ir.expansions import common, complex, geometric, integer, math, operators, random, relational
-from gpuop.ir.expansions.registry import EXPANSIONS, Function
+from gpuop.ir.expansions.registry import EXPANSIONS, Function, expand
 
 __all__ = [
-    "EXPANSIONS", "Function", "common", "complex", "geometric", "integer", "math", "operators", "random", "relational",
+    "EXPANSIONS", "Function", "common", "complex", "expand", "geometric", "integer", "math", "operators", "random", "relational",
 ]  # fmt: skip
