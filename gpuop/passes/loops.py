@@ -31,11 +31,17 @@ def counted(
     return For(var, first, end, by, tuple(body), unroll, lanes=lanes)
 
 
+def looped(hint: str, start: Number, stop: Number, body: Body, unroll: Extent = 1, lanes: bool = False) -> For:
+    """A loop over the statements for a value of its counter."""
+    var, out = counter(hint), list[Stmt]()
+    body(Ref(var), out)
+    return counted(var, start, stop, out, 1, unroll, lanes)
+
+
 def numbered(hint: str, first: int, count: int, body: Body, unroll: int | None = None, lanes: bool = False) -> Block:
     """Statements for consecutive numbers: a loop, which compilers unroll if nothing else is said; no loop for one number."""
-    out, var = list[Stmt](), counter(hint)
     if count == 1:
+        out: list[Stmt] = []
         body(constant(first, INT), out)
         return tuple(out)
-    body(Ref(var), out)
-    return (counted(var, first, first + count, out, 1, unroll or count, lanes),) if count else ()
+    return (looped(hint, first, first + count, body, unroll or count, lanes),) if count else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from gpuop.ir.monoids import Monoid, joined_by, output_atomics
 from gpuop.ir.types import INT, UINT, DType, Type
 from gpuop.ir.visit import expressions, map_blocks, walk
 from gpuop.passes.coarsening_factor import refusal_of_thread
-from gpuop.passes.loops import counted, counter
+from gpuop.passes.loops import Body, counted, counter
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.vectorization_legality import obstacle, refused_doubles
 
@@ -63,9 +62,6 @@ class PrivateOutputs:
         dtype: DType = field.type.storage
         return constant(self.fields[field].identity(dtype), dtype)
 
-    def declared(self) -> list[ir.Stmt]:
-        return [ir.Declare(array) for array in self.arrays.values()]
-
     def places(self, i: ir.Expr) -> list[tuple[ir.Expr, ...]]:
         """The indices of an element in all copies."""
         return [(constant(k, INT), i) for k in range(self.copies)] if self.copies else [(i,)]
@@ -75,7 +71,6 @@ class PrivateOutputs:
         nothing, array = self.identity(field), self.arrays[field]
         if self.copies and not nothing.value:
             return []
-
         i = counter("i")
         stores = [ir.Store(array, place, nothing) for place in self.places(ir.Ref(i))]
         return [counted(i, start, array.extents[-1], stores, step)]
@@ -229,7 +224,7 @@ class DeferredUpdates:
         updates = self.updates.values()
         return [ir.Declare(array) for u in updates for array in (u.places, u.values) if array is not None]
 
-    def index_loop(self, stop: ir.Expr, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
+    def index_loop(self, stop: ir.Expr, body: Body) -> ir.For:
         """The loop that computes the indices; its body is that of a lane."""
         column, lane, out = counter("column"), counter("lane"), list[ir.Stmt]()
         body(collector(out, hint="column").apply("add", ir.Ref(column), ir.Ref(lane)), out)

@@ -18,10 +18,11 @@ from gpuop.ir.visit import expressions, walk
 from gpuop.passes.coarsening_factor import ACCESS, Place, elements, is_own, is_plain, places
 from gpuop.passes.flat_grid import flat
 from gpuop.passes.instantiate import Instance, of_threads, point_at
-from gpuop.passes.loops import counted, counter, numbered
+from gpuop.passes.loops import Body, counted, counter, numbered
 from gpuop.passes.schedules.common.grid_walk import array_of
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 from gpuop.passes.schedules.common.private_outputs import DeferredUpdates, PrivateOutputs
+from gpuop.passes.schedules.common.register_windows import Span
 
 GROUP = 256  # threads of a work-group on GPUs
 TURN = "turn"
@@ -41,7 +42,7 @@ class Strips(ABC):
 
     def kernel(self) -> Kernel:
         shape = Shape(map(self.threads, self.source.domain.axes))
-        body = (ir.Comment(self.title()), *self.outputs.declared(), *self.body())
+        body = (ir.Comment(self.title()), *map(ir.Declare, self.outputs.arrays.values()), *self.body())
         return of_threads(self.source, shape, body, group=self.group, points=self.grid)
 
     @abstractmethod
@@ -333,13 +334,7 @@ class ThreadStrips(Strips):
         if behind - first < extent:
             self.rest((first, behind), (start, stop), lambda column, out: inner({**at, "column": column}, out), out)
 
-    def rest(
-        self,
-        within: tuple[int, int],
-        strip: tuple[ir.Expr, ir.Expr],
-        body: Callable[[ir.Expr, list[ir.Stmt]], None],
-        out: list[ir.Stmt],
-    ) -> None:
+    def rest(self, within: Span, strip: tuple[ir.Expr, ir.Expr], body: Body, out: list[ir.Stmt]) -> None:
         """The columns outside of vectors: before the first one, and behind the last one."""
         k, inner, (first, behind) = counter("k"), list[ir.Stmt](), within
         b, column = collector(inner), ir.Ref(k)

@@ -15,7 +15,7 @@ from gpuop.ir.types import INT, UINT, Shape, Type
 from gpuop.ir.visit import blocks, expressions
 from gpuop.passes.coarsening_factor import Place, elements, is_own, places, streams
 from gpuop.passes.instantiate import Instance, point_at
-from gpuop.passes.loops import numbered
+from gpuop.passes.loops import Body, numbered
 from gpuop.passes.schedules.common.grid_walk import accesses, array_of
 from gpuop.passes.schedules.common.transposed_reads import Axes, involved, is_mirrored, is_own_point, transposed
 from gpuop.passes.vectorization_legality import demand, obstacle
@@ -70,7 +70,7 @@ def copies(stmt: ir.Stmt) -> int:
     return sum(map(copies, (inner for block in blocks(stmt) for inner in block))) * turns + 1
 
 
-Body = Callable[[ir.Expr, ir.Expr, list[ir.Stmt]], None]  # appends the statements for a row and a piece of it
+RowBody = Callable[[ir.Expr, ir.Expr, list[ir.Stmt]], None]  # appends the statements for a row and a piece of it
 ALONE = 16  # threads of a group with private tiles: some drivers keep the tiles of a whole group on one stack
 MOST_COPIES = 512  # statements of an unrolled loop over the rows of a tile
 
@@ -169,7 +169,7 @@ class TransposeKernel:
         """The number of the tile along an axis of the threads."""
         return ir.Index("group" if self.tiling.shared else "global", threads)
 
-    def rows(self, count: int, body: Body) -> ir.Block:
+    def rows(self, count: int, body: RowBody) -> ir.Block:
         """The loops of a thread over its rows of a tile, and over its pieces of a row, of `lanes` columns each."""
         tiling = self.tiling
         here = [ir.Index("local", axis) if tiling.shared else constant(0, INT) for axis in (tiling.axis, "column")]
@@ -186,7 +186,7 @@ class TransposeKernel:
 
         return self.repeated("k", count // tiling.rows, row)
 
-    def repeated(self, hint: str, count: int, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
+    def repeated(self, hint: str, count: int, body: Body) -> ir.Block:
         """A loop, unrolled on GPUs, where latency counts, unless its text would be long."""
         turns = numbered(hint, 0, count, body)
         if count == 1 or (self.tiling.shared and sum(map(copies, turns)) <= MOST_COPIES):
@@ -238,7 +238,7 @@ class TransposeKernel:
         here = across if axis == "column" else ir.Index("global", axis)
         return b.apply("sub", extent - 1, here) if mirrored else here
 
-    def each_lane(self, body: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.Block:
+    def each_lane(self, body: Body) -> ir.Block:
         return numbered("lane", 0, self.tiling.lanes, body, lanes=self.vectors)
 
     # --- points -------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.types import Type
 from gpuop.passes.coarsening_factor import elements
 from gpuop.passes.instantiate import Instance
-from gpuop.passes.loops import counted, counter
+from gpuop.passes.loops import counted, counter, looped
 from gpuop.passes.schedules.common.lane_positions import LanePositions
 
 NEAR = 64  # columns: an upper limit of the lanes of a vector
@@ -83,7 +83,7 @@ class EdgeLines:
     def fill(
         self, key: tuple[Line, int], there: Line, parts: list[ir.Expr], out: list[ir.Stmt], is_known: bool
     ) -> None:
-        """Fill the arrays of a line: in a loop before the stage if it is `known`, else among the statements of lanes."""
+        """Fill the arrays of a line: in a loop before the stage if `is_known`, else among the statements of lanes."""
         line, _ = key
         (low, high), kind = self.reads.spans[line], Type(line.field.type.storage)
         if key not in self.arrays:
@@ -104,16 +104,10 @@ class EdgeLines:
         if low <= 0 <= high and line.field.type.field_shape[-1] >= self.reads.columns:
             beside = [(low, 0), (self.lanes, self.lanes + high)]
             if is_known:
-                lane, inner = counter("lane"), list[ir.Stmt]()
-                one(ir.Ref(lane), inner)
-                out.append(counted(lane, 0, self.lanes, inner, lanes=True))
+                out.append(looped("lane", 0, self.lanes, one, lanes=True))
             else:
                 one(self.lane, out)
-        for start, stop in beside:
-            k, inner = counter("k"), list[ir.Stmt]()
-            one(ir.Ref(k), inner)
-            if stop > start:
-                out.append(counted(k, start, stop, inner))
+        out += [looped("k", start, stop, one) for start, stop in beside if stop > start]
 
 
 class InstanceWithLines(Instance):
@@ -163,17 +157,10 @@ class EdgeReads:
         places = LanePositions(stage)
         self.columns, self.interior = stage.domain.extent("column"), places.interior(apart)
         self.spans: dict[Line, tuple[int, int]] = {}
-        self.along = {
-            read: (place.low, place.high)
-            for read, place in places.reads()
-            if read.field not in apart and place is not None and place.varies
-            if place.low is not None and place.high is not None
-        }
-        reads = {
-            read: (low, high)
-            for read, (low, high) in self.along.items()
-            if low < 0 or high > 0 or read.field.type.field_shape[-1] < self.columns
-        }
+        beside = [(read, at) for read, at in places.reads() if at is not None and at.varies and read.field not in apart]
+        self.along = {read: (at.low, at.high) for read, at in beside if at.low is not None and at.high is not None}
+        narrow = {read for read in self.along if read.field.type.field_shape[-1] < self.columns}
+        reads = {read: span for read, span in self.along.items() if span[0] < 0 or span[1] > 0 or read in narrow}
         self.parts = _parts(reads)
         for read, (first, last) in reads.items():
             for line in (line_of(read, row, self.parts[read]) for row in range(rows if shared else 1)):
@@ -185,7 +172,7 @@ class EdgeReads:
         """The statements for a vector whose columns begin at `first`, all of which lie in the row."""
         start, end = self.interior
         if (start, end) == (0, self.columns):
-            return self.inside(first, lanes, copies)
+            return self.one_by_one(first, lanes, copies, True)
         if end - start < lanes:
             return self.at_edge(first, lanes, copies)
         out, within = list[ir.Stmt](), list[ir.Stmt]()
@@ -194,21 +181,18 @@ class EdgeReads:
         tests = [b.apply("ge", first, start)] if start else []
         tests += [b.apply("le", first, last)] if end < self.columns else []
         inside = b.apply("and", *tests) if len(tests) > 1 else tests[0]
-        within += self.inside(c.apply("max", c.apply("min", first, last), start), lanes, copies)
+        within += self.one_by_one(c.apply("max", c.apply("min", first, last), start), lanes, copies, True)
         edge = (ir.Comment("neighbours may lie beyond an edge"), *self.at_edge(first, lanes, copies))
         return (*out, ir.If(inside, tuple(within), edge))
 
-    def inside(self, first: ir.Expr, lanes: int, copies: Copies) -> ir.Block:
-        return self.one_by_one(first, lanes, copies, True)
-
     def one_by_one(self, first: ir.Expr, lanes: int, copies: Copies, vectors: bool = False) -> ir.Block:
         lane, out = counter("lane"), list[ir.Stmt]()
-        _interleave(copies(first, ir.Ref(lane), None, out), out)
+        interleave(copies(first, ir.Ref(lane), None, out), out)
         return (counted(lane, 0, lanes, out, lanes=vectors),)
 
     def at_edge(self, first: ir.Expr, lanes: int, copies: Copies) -> ir.Block:
         lane, out, head = counter("lane"), list[ir.Stmt](), list[ir.Stmt]()
-        _interleave(copies(first, ir.Ref(lane), EdgeLines(self, lanes, first, ir.Ref(lane), head), out), out)
+        interleave(copies(first, ir.Ref(lane), EdgeLines(self, lanes, first, ir.Ref(lane), head), out), out)
         return (*head, counted(lane, 0, lanes, out, lanes=True))
 
 
@@ -229,7 +213,7 @@ def _parts(reads: Mapping[ir.Read, tuple[int, int]]) -> dict[ir.Read, int]:
 Copies = Callable[[ir.Expr, ir.Expr, EdgeLines | None, list[ir.Stmt]], list[list[ir.Block]]]
 
 
-def _interleave(copies: list[list[ir.Block]], out: list[ir.Stmt]) -> None:
+def interleave(copies: list[list[ir.Block]], out: list[ir.Stmt]) -> None:
     """Append the rows statement by statement, so that shared values and loads have short live ranges."""
     for several in zip(*copies, strict=True):
         out += (stmt for block in several for stmt in block)

@@ -33,6 +33,7 @@ from gpuop.passes.instantiate import Instance, indices_at, without_tables
 from gpuop.passes.loops import counted, counter
 from gpuop.passes.schedules.common.lane_positions import KnownPositions
 from gpuop.passes.schedules.common.method import Method, Parameters
+from gpuop.passes.schedules.cpu.edge_vectors import interleave
 from gpuop.passes.schedules.cpu.vector_rows import RowsOfVectors, legalize, most_rows, refused_joining
 from gpuop.passes.vectorization_legality import obstacle, refused_doubles
 
@@ -271,8 +272,7 @@ class _Resampled(RowsOfVectors):
         """The rows of a vector, statement by statement, so that loads have short live ranges."""
         lane, out = counter("lane"), list[ir.Stmt]()
         copies = [self.copy(row, None, ir.Ref(lane), out) for row in range(self.rows)]
-        for several in zip(*copies, strict=True):
-            out += (stmt for block in several for stmt in block)
+        interleave(copies, out)
         return counted(lane, 0, self.lanes, out, lanes=True)
 
     def ends(self, start: int, end: int) -> ir.Block:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
@@ -15,7 +14,7 @@ from gpuop.ir.thread_grid import Domain
 from gpuop.ir.types import INT, Shape, Type
 from gpuop.passes.coarsening_factor import Place, elements, places
 from gpuop.passes.instantiate import Instance, of_threads
-from gpuop.passes.loops import counted, numbered
+from gpuop.passes.loops import Body, counted, numbered
 from gpuop.passes.schedules.common.grid_walk import FIRST, TOP, RowLoads, Walk, accesses, array_of
 from gpuop.passes.schedules.common.register_windows import Span, View, Windows, is_placed, windows_of
 from gpuop.passes.schedules.gpu.ghost_points import GhostPoints
@@ -66,7 +65,7 @@ class RollKernel:
         arrays = (*self.exchange.arrays.values(), *self.stored.values())
         return (*out, *map(ir.Declare, arrays), *self.loads.declared(), *before, loop)
 
-    def loop(self, start: ir.Var, stop: ir.Expr, turns: int, turn: Callable[[ir.Expr, list[ir.Stmt]], None]) -> ir.For:
+    def loop(self, start: ir.Var, stop: ir.Expr, turns: int, turn: Body) -> ir.For:
         """A loop over rows, unrolled to so many iterations of `turn`."""
         self.counter = ir.Var(self.walk.axis, Type(INT))
         body = numbered("k", 0, turns, turn)

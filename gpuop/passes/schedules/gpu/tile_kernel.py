@@ -48,9 +48,9 @@ class TileKernel:
             body += self._part(part, region)
         tables = dict.fromkeys(stmt for part in tiles.chain.parts for stmt in part.kernel.shared("constant"))
         domain = Domain(Shape(*shape), source.domain.elements)
-        all_ = (*tables, *map(ir.Declare, tiles.arrays.values()), *head, *body)
+        statements = (*tables, *map(ir.Declare, tiles.arrays.values()), *head, *body)
         group, points = Shape(1, 1, THREADS), source.domain.shape
-        return replace(source, domain=domain, body=all_, group=group, points=points, intermediates=())
+        return replace(source, domain=domain, body=statements, group=group, points=points, intermediates=())
 
     def _interior(self, out: list[ir.Stmt]) -> ir.Expr | None:
         tests: list[tuple[str, str, int]] = []
@@ -77,10 +77,9 @@ class TileKernel:
         far = dict.fromkeys(self.frame.axes, (0, 0))
         for part, region in zip(self.tiles.chain.parts, self.tiles.regions, strict=True):
             windows = StripWindows(self.frame, part, region, True)
-            halos = {"row": region.computed.rows, "column": region.computed.columns}
             for axis, (least, most) in far.items():
-                low, high = windows.reach(axis)
-                far[axis] = max(least, halos[axis][0] + low), max(most, halos[axis][1] + high)
+                (low, high), (before, behind) = windows.reach(axis), region.computed.along(axis)
+                far[axis] = max(least, before + low), max(most, behind + high)
         return far
 
     # --- parts --------------------------------------------------------------------------------------------------
@@ -222,12 +221,12 @@ class PointBody(Instance):
     def expr(self, expr: ir.Expr) -> ir.Expr:
         match expr:
             case ir.Apply(op="lt" | "ge" as op, args=(ir.Index() as at, ir.Const(value=bound))):
-                return constant(False, BOOL) if self._is_there(op, at, int(bound)) else super().expr(expr)
+                return constant(False, BOOL) if self._is_beyond(op, at, int(bound)) else super().expr(expr)
             case ir.Read(field=field) if is_own(field) and field.type.field_shape == self.frame.source.domain.shape:
                 return self._read(expr)
         return super().expr(expr)
 
-    def _is_there(self, op: str, at: ir.Index, bound: int) -> bool:
+    def _is_beyond(self, op: str, at: ir.Index, bound: int) -> bool:
         """Return whether an edge test is known to be false: a group in the interior reads nothing beyond that edge."""
         if not self.windows.inner or at.kind != "global" or at.axis not in self.at.real:
             return False
@@ -266,13 +265,13 @@ class PointBody(Instance):
     def _from_local(self, read: ir.Read, away: tuple[int, ...] | None) -> ir.Expr:
         """The value in local memory."""
         array, region = self.frame.tiles.arrays[read.field], self.frame.tiles.of[read.field]
-        before = {"row": region.computed.rows[0], "column": region.computed.columns[0]}
         index: dict[str, ir.Expr] = {"row": constant(0, INT)}
         for n, axis in enumerate(self.frame.axes, -len(self.frame.axes)):
+            before, _ = region.computed.along(axis)
             if away is not None:
-                index[axis] = self.b.apply("add", self.at.tile[axis], away[n] + before[axis])
+                index[axis] = self.b.apply("add", self.at.tile[axis], away[n] + before)
             elif read.point is not None:
-                first = self.b.apply("sub", self.frame.first[axis], before[axis])
+                first = self.b.apply("sub", self.frame.first[axis], before)
                 index[axis] = self.b.apply("sub", self.expr(read.point[n]), first)
         return ir.Load(array, (index["row"], index["column"]), array.type)
 

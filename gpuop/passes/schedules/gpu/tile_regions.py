@@ -37,6 +37,9 @@ class Halo:
     rows: Span = (0, 0)
     columns: Span = (0, 0)
 
+    def along(self, axis: str) -> Span:
+        return self.rows if axis == "row" else self.columns
+
     def joined(self, other: Halo) -> Halo:
         return Halo(_join(self.rows, other.rows), _join(self.columns, other.columns))
 
@@ -252,13 +255,12 @@ class Frame:
 
     def place(self, part: TilePart, region: Region, at: Coordinates, inner: bool, b: Builder) -> TilePoint:
         """A point of a region; `inner` for a group in the interior, which has no points outside of the grid."""
-        computed = {"row": region.computed.rows, "column": region.computed.columns}
         tile: Coordinates = {}
         grid: Coordinates = {}
         real: Coordinates = {}
         tests: list[Expr] = []
         for axis in self.axes:
-            before = computed[axis][0]
+            before, _ = region.computed.along(axis)
             tile[axis] = b.apply("sub", at[axis], before)
             grid[axis] = real[axis] = b.apply("add", self.first[axis], tile[axis])
             if not inner:
@@ -284,7 +286,7 @@ class Frame:
 
     def last(self, region: Region, axis: str) -> int:
         """The last point along an axis that any group needs of a region."""
-        halo = {"row": region.needed.rows, "column": region.needed.columns}[axis]
+        halo = region.needed.along(axis)
         return self.source.domain.extent(axis) - 1 + halo[1]
 
     def point(self, at: Coordinates) -> tuple[Expr, ...]:
