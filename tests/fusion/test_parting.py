@@ -11,10 +11,13 @@ import gpuop as gp
 from gpuop import ndimage
 from gpuop.codegen.generate import target_named
 from gpuop.dsl import *
+from gpuop.fusion import typical_devices, unfuse
 from gpuop.fusion.kernel_limits import limits_ahead
 from gpuop.fusion.plan import plan
 from gpuop.fusion.program import program
 from gpuop.fusion.typical_devices import predicted
+from gpuop.ir.kernel import Kernel
+from gpuop.passes import pipeline
 from gpuop.passes.lowering_cache import suited
 from gpuop.runtime.devices import current
 from tests.harness import fused
@@ -151,3 +154,20 @@ def test_stages_in_two_kernels_are_the_same_bits(case: str, device: str) -> None
         pytest.skip("stages of devices without vectors are not parted")
     build, (_, values) = STAGED[case][0], staged(case)
     fused(lambda: {"result": build(gp.ScalarField(values))})
+
+
+def test_kernels_whose_time_was_predicted_are_those_that_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of planning share kernels, and compilation goes on from the form whose work was counted: no pass runs twice."""
+    timed: list[object] = []
+    monkeypatch.setattr(unfuse, "predicted", lambda kernel, target: timed.append(kernel) or predicted(kernel, target))
+    monkeypatch.setattr(typical_devices, "cached_on_disk", lambda memo, kernel, target, make: make())
+    monkeypatch.setattr(unfuse.Parting._more, "__defaults__", (unfuse.predicted,))
+    target = target_named("opencl:cpu")
+    made = plan(program([sharpened(gp.ScalarField(np.zeros((300, 451), np.float32))).node]), True, limits_ahead(target))
+    assert len(made.launches) == 2
+    assert all(any(launch.kernel is kernel for kernel in timed) for launch in made.launches)
+    scheduled = [launch.kernel for launch in made.launches if isinstance(launch.kernel, Kernel)]
+    runs: list[object] = []
+    monkeypatch.setattr(pipeline, "_run", lambda steps, kernel: runs.append(kernel) or ())
+    assert all(pipeline.unguarded(kernel, target).body for kernel in scheduled)
+    assert not runs
