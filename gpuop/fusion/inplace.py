@@ -98,7 +98,12 @@ def _ordered(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> 
     order: list[int] = []
     ready = [n for n in waiting if not before[n]]
     while before:
-        chosen = ready.pop() if ready else _in_cycle(before)
+        if not ready:  # of a cycle: follow it until it must have been entered
+            at = next(iter(before))
+            for _ in before:
+                at = min(before[at])
+            ready.append(at)
+        chosen = ready.pop()
         if not before.pop(chosen):
             order.append(chosen)
         for n in filter(before.__contains__, after[chosen]):
@@ -117,13 +122,6 @@ def _before(launches: Sequence[PlannedLaunch], waiting: Mapping[int, Over]) -> d
             if writer.get(value, n) != n:
                 before[writer[value]].add(n)
     return before
-
-
-def _in_cycle(before: Mapping[int, set[int]]) -> int:
-    n = next(iter(before))
-    for _ in before:
-        n = min(before[n])
-    return n
 
 
 def _written_over(launch: PlannedLaunch, over: Over) -> PlannedLaunch:

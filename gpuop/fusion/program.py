@@ -228,18 +228,15 @@ def needed_ops(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
     needed, kept = set(wanted), []
     for op in reversed(ops):
         positions = frozenset(k for k, value in enumerate(op.outputs) if value in needed)
-        if positions:
-            kept.append(_pruned(op, positions))
-            needed.update(kept[-1].inputs)
+        if not positions:
+            continue
+        less = pruned(op.kernel, op.identity, positions) if isinstance(op.kernel, Kernel) else None
+        if less is not None:
+            inputs, outputs = (tuple(op.inputs[k] for k in less.inputs), tuple(op.outputs[k] for k in less.outputs))
+            op = replace(op, kernel=less.kernel, identity=less.identity, inputs=inputs, outputs=outputs)
+        kept.append(op)
+        needed.update(op.inputs)
     return tuple(reversed(kept))
-
-
-def _pruned(op: Op, positions: frozenset[int]) -> Op:
-    less = pruned(op.kernel, op.identity, positions) if isinstance(op.kernel, Kernel) else None
-    if less is None:
-        return op
-    inputs, outputs = tuple(op.inputs[k] for k in less.inputs), tuple(op.outputs[k] for k in less.outputs)
-    return replace(op, kernel=less.kernel, identity=less.identity, inputs=inputs, outputs=outputs)
 
 
 KEPT = 4096
@@ -265,19 +262,19 @@ def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
         name: identity of the kernel.
         needed: positions of the needed outputs.
     """
-    return _known.find((name, needed), lambda: _prune(kernel, needed))
 
+    def prune() -> Pruned | None:
+        computed = updated(kernel.body)
+        outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in computed)
+        if len(outputs) == len(kernel.outputs) and _taken(kernel).issuperset(kernel.inputs):
+            return None
+        less = restricted(kernel, tuple(kernel.outputs[k] for k in outputs))
+        read = _taken(less)
+        inputs = tuple(k for k, p in enumerate(kernel.inputs) if p in read)
+        less = replace(less, inputs=tuple(kernel.inputs[k] for k in inputs))
+        return Pruned(less, identity(less), inputs, outputs)
 
-def _prune(kernel: Kernel, needed: frozenset[int]) -> Pruned | None:
-    computed = updated(kernel.body)
-    outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in computed)
-    if len(outputs) == len(kernel.outputs) and _taken(kernel).issuperset(kernel.inputs):
-        return None
-    less = restricted(kernel, tuple(kernel.outputs[k] for k in outputs))
-    read = _taken(less)
-    inputs = tuple(k for k, p in enumerate(kernel.inputs) if p in read)
-    less = replace(less, inputs=tuple(kernel.inputs[k] for k in inputs))
-    return Pruned(less, identity(less), inputs, outputs)
+    return _known.find((name, needed), prune)
 
 
 def _taken(kernel: Kernel) -> set[FieldParam]:

@@ -55,12 +55,13 @@ class Parting:
 
     def _of(self, piece: Piece, target: Target, pieces: Sequence[Piece]) -> Severed:
         kernel, numbers, others = piece.kernel, _computed(piece), [each for each in pieces if each is not piece]
-        if not isinstance(kernel, Kernel) or not 2 <= len(numbers) <= MOST_OPERATORS or not self._is_looked_at(piece):
+        if not isinstance(kernel, Kernel) or not self.program.dynamic.isdisjoint(piece.inputs):
             return {}
-        why = self._why(piece, target, others)
-        if not why or (taken := predicted(kernel, target)) <= SLOWER_THAN_PARTS * self._at_least(
-            kernel, numbers, target
-        ):
+        why = self._why(piece, kernel, target, others) if 2 <= len(numbers) <= MOST_OPERATORS else ""
+        if not why:
+            return {}
+        taken, at_least = predicted(kernel, target), self._at_least(kernel, numbers, target)
+        if taken <= SLOWER_THAN_PARTS * at_least:
             return {}
         parts = self._parts(piece, others, target)
         ratio = taken / sum(self._more(part, piece, others, target) for part in parts)
@@ -68,7 +69,7 @@ class Parting:
             return {}
         reason = f"{why}, which is predicted to take {ratio:.2g} times as long as apart"
         pairs = (pair for a, b in combinations(parts, 2) for pair in product(a, b))
-        return {(a.number, b.number): reason for a, b in map(_ordered, pairs)}
+        return {(min(a.number, b.number), max(a.number, b.number)): reason for a, b in pairs}
 
     def _at_least(self, kernel: Kernel, numbers: Iterable[int], target: Target) -> float:
         """A lower bound, without lowering, of the time of a kernel's parts; staged kernels may have as few as two."""
@@ -76,26 +77,20 @@ class Parting:
             return 2 * least(kernel, target)
         return sum(least(self._recorded[n].fusible, target) for n in numbers)
 
-    def _is_looked_at(self, piece: Piece) -> bool:
-        kernel = piece.kernel
-        return isinstance(kernel, Kernel) and self.program.dynamic.isdisjoint(piece.inputs)
-
-    def _why(self, piece: Piece, target: Target, others: Sequence[Piece]) -> str:
+    def _why(self, piece: Piece, kernel: Kernel, target: Target, others: Sequence[Piece]) -> str:
         """The possible cause of a slow fusion, as the start of a reason; empty if there is none."""
-        assert isinstance(piece.kernel, Kernel)
-        if piece.kernel.intermediates:
-            again = target.device == "cpu" and (
-                _recomputes(piece) or recompute_ratio(piece.kernel, target) >= SLOWER_THAN_PARTS
-            )
+        recomputed = [each for op in piece.ops for each in op.recomputed]
+        if kernel.intermediates:
+            again = target.device == "cpu" and (recomputed or recompute_ratio(kernel, target) >= SLOWER_THAN_PARTS)
             return "as stages of one kernel they would compute values again" if again else ""
-        if self._lost(piece, target):
+        if self._lost(kernel, piece.ops, target):
             return "together they would have no schedule"
-        return "what another kernel computes would be computed again" if _computes_again(piece, others) else ""
+        theirs = {op.number for each in others for op in each.ops}
+        again = any(each.number in theirs for each in recomputed)
+        return "what another kernel computes would be computed again" if again else ""
 
-    def _lost(self, piece: Piece, target: Target) -> bool:
+    def _lost(self, kernel: Kernel, ops: Sequence[Op], target: Target) -> bool:
         """Return whether a kernel with neighbourhood reads has no schedule, but parts of it may have one."""
-        kernel, ops = piece.kernel, piece.ops
-        assert isinstance(kernel, Kernel)
         if target.device == "gpu" and kernel.group is not None:
             return False  # work-groups of reductions have schedules of their own on CPUs alone
         reading = [op for op in ops if access_of(op).gathers]
@@ -165,10 +160,6 @@ def _numbers(op: Op) -> Iterator[int]:
     return (each.number for each in (op, *op.recomputed))
 
 
-def _recomputes(piece: Piece) -> bool:
-    return any(op.recomputed for op in piece.ops)
-
-
 def _in_registers(producer: Op, consumer: Op) -> bool:
     """Return whether a consumer reads only its own thread's values of a producer, so that two kernels save nothing."""
     passed = set(producer.outputs) & set(consumer.inputs)
@@ -178,17 +169,6 @@ def _in_registers(producer: Op, consumer: Op) -> bool:
 def _computed(piece: Piece) -> set[int]:
     """The numbers of the operators that a kernel runs, including recomputed ones."""
     return {number for op in piece.ops for number in _numbers(op)}
-
-
-def _computes_again(piece: Piece, others: Iterable[Piece]) -> bool:
-    """Return whether a kernel recomputes an operator that another kernel runs."""
-    theirs = {op.number for each in others for op in each.ops}
-    return any(each.number in theirs for op in piece.ops for each in op.recomputed)
-
-
-def _ordered(pair: tuple[Op, Op]) -> tuple[Op, Op]:
-    a, b = sorted(pair, key=lambda op: op.number)
-    return a, b
 
 
 def _pairs(ops: Sequence[Op]) -> Iterator[tuple[Op, Op]]:

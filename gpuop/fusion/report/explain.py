@@ -96,13 +96,9 @@ def _text(facts: Facts, steps: bool) -> str:
 def _totals(predicted: Facts) -> str:
     """The predicted times of all kernels, and of a kernel for each operator."""
     apart = f"{predicted['unfused_ms']:.3g} ms in {_count(predicted['unfused_kernel_count'], 'kernel')}"
-    less = ", which is less: `optimize=False` is that, and `profile` measures both" if _is_slower(predicted) else ""
+    slower = predicted["ms"] > CLEARLY * predicted["unfused_ms"]  # by more than the error of predictions
+    less = ", which is less: `optimize=False` is that, and `profile` measures both" if slower else ""
     return f"predicted: {predicted['ms']:.3g} ms in all; with a kernel for each operator {apart}{less}"
-
-
-def _is_slower(predicted: Facts) -> bool:
-    """Return whether the fused plan is predicted to take longer, by more than the error of predictions."""
-    return bool(predicted["ms"] > CLEARLY * predicted["unfused_ms"])
 
 
 def _all_kernels(facts: Facts) -> Iterator[Facts]:
@@ -173,17 +169,21 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
         lines.append(f"  in place, when the next step begins: {over}")
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
-    lines += _schedule(kernel["schedule"]) + _refused_pin(kernel["refused_pin"])
-    lines += _not_taken(kernel["not_taken"])
-    lines += _dynamic(kernel["dynamic"])
+    lines += _schedules(kernel) + _dynamic(kernel["dynamic"])
     return lines + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
 
 
-def _schedule(schedule: Facts | None) -> list[str]:
-    if schedule is None:
-        return []
-    given = ", ".join(f"{name} {value}" for name, value in schedule.items() if name != "method")
-    return [f"  schedule: {schedule['method']}" + (f" ({given})" if given else "")]
+def _schedules(kernel: Facts) -> list[str]:
+    """The schedule of a kernel, and those that were pinned or would suit and are not taken."""
+    lines = []
+    if schedule := kernel["schedule"]:
+        given = ", ".join(f"{name} {value}" for name, value in schedule.items() if name != "method")
+        lines.append(f"  schedule: {schedule['method']}" + (f" ({given})" if given else ""))
+    if pin := kernel["refused_pin"]:
+        lines.append(f"  pinned: {pin['method']}, which does not suit: {pin['reason']}")
+    if other := kernel["not_taken"]:
+        lines.append(f"  not taken: {other['method']}, as {other['reason']}")
+    return lines
 
 
 def _dynamic(found: Facts | None) -> list[str]:
@@ -195,14 +195,6 @@ def _dynamic(found: Facts | None) -> list[str]:
     within += [f"{', '.join(map(str, found['constants']))} in it is an extent"] if found["constants"] else []
     unless = f", unless {' or '.join(within)}" if within else ""
     return [f"  compiled for any size: its extents are arguments{unless}"]
-
-
-def _refused_pin(pin: Facts | None) -> list[str]:
-    return [f"  pinned: {pin['method']}, which does not suit: {pin['reason']}"] if pin else []
-
-
-def _not_taken(schedule: Facts | None) -> list[str]:
-    return [f"  not taken: {schedule['method']}, as {schedule['reason']}"] if schedule else []
 
 
 def _predictions(found: list[Facts] | None) -> list[str]:
