@@ -66,7 +66,7 @@ def points_per_thread(kernel: Kernel) -> PointsPerThread:
 
 
 def is_small(kernel: Kernel, each: float = 1.0) -> bool:
-    """Whether a CPU runs a grid sooner than it compiles vectors for it; never where extents are arguments.
+    """Return whether a CPU runs a grid sooner than it compiles vectors for it; never where extents are arguments.
 
     Args:
         each: the number of threads that one counts as.
@@ -75,7 +75,7 @@ def is_small(kernel: Kernel, each: float = 1.0) -> bool:
 
 
 def is_streamed(kernel: Kernel, field: FieldParam) -> bool:
-    """Whether vectors of an output are written past the caches, which saves the fetch of each line, a third of the time."""
+    """Return whether vectors of an output are written past the caches, which saves the fetch of each line, a third of the time."""
     kind, size = field.type, field.type.storage.bits // 8
     aligned = kind.planes == 1 or (not kernel.named and kind.field_shape.points * size % ACCESS == 0)
     return (kernel.large if kernel.named else is_large(field)) and aligned and kind.storage is not HALF
@@ -125,7 +125,7 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
 
 
 def is_own(field: FieldParam) -> bool:
-    """Whether each thread has a point of its own in a field, unlike in one that is passed by value."""
+    """Return whether each thread has a point of its own in a field, unlike in one that is passed by value."""
     return not field.by_value and len(field.type.field_shape) > 0
 
 
@@ -186,7 +186,7 @@ def refused_layouts(kernel: Kernel) -> str:
 
 
 def tells_groups(kernel: Kernel) -> bool:
-    """Whether a kernel has a work-group of the user, or uses the position of a thread in it."""
+    """Return whether a kernel has a work-group of the user, or uses the position of a thread in it."""
     of_group = (isinstance(e, Index) and e.kind not in ("global", "global_size") for e in expressions(kernel.body))
     return kernel.group is not None or any(of_group)
 
@@ -213,14 +213,14 @@ def _read(read: Read, kernel: Kernel) -> str:
 
 
 def is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
-    """Whether the element of an access is known: all, a constant, or the thread's own where the tensor has as many."""
+    """Return whether the element of an access is known: all, a constant, or the thread's own where the tensor has as many."""
     if isinstance(element, Index):
         return element == Index("global", "element") and field.type.planes == kernel.domain.elements
     return element is None or isinstance(element, Const)
 
 
 def _is_row(kernel: Kernel) -> bool:
-    """Whether the points are a row in memory of gpuop, so that groups of neighbours are aligned whatever the extent."""
+    """Return whether the points are a row in memory of gpuop, so that groups of neighbours are aligned whatever the extent."""
     return len(kernel.domain.shape) == kernel.domain.elements == 1 and not kernel.layouts
 
 

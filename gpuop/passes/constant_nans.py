@@ -40,11 +40,11 @@ class _Constants:
 
     def __init__(self, kernel: Kernel) -> None:
         self.known: dict[Var | Array | FieldParam, Magnitude] = {}
-        statements, turn = list(walk(kernel.body)), 0
-        while sum(self.meet(stmt, turn) for stmt in statements):  # all of them, each time
-            turn += 1
+        statements, rounds = list(walk(kernel.body)), 0
+        while sum(self.meet(stmt, rounds) for stmt in statements):  # all of them, each time
+            rounds += 1
 
-    def meet(self, stmt: Stmt, turn: int) -> bool:
+    def meet(self, stmt: Stmt, rounds: int) -> bool:
         """Add a statement; return whether a bound was added or grew."""
         match stmt:
             case Let(var=name, value=value) | Assign(var=name, value=value):
@@ -52,13 +52,13 @@ class _Constants:
             case Store(memory=name, value=value):
                 new = self.magnitude(value)
             case For(var=name):
-                new = _greatest(name)
+                new = float(max(map(abs, LIMITS[name.type.dtype])))
             case _:
                 return False
         old = self.known.get(name)
         if new is None or (old is not None and new <= old):
             return False
-        self.known[name] = new if turn < STEADY else math.inf
+        self.known[name] = new if rounds < STEADY else math.inf
         return True
 
     def magnitude(self, expr: Expr) -> Magnitude:
@@ -113,10 +113,6 @@ class _Constants:
 def _size(value: float) -> float:
     """The bound of a number: a bound itself is never NaN, which compares with nothing."""
     return math.inf if math.isnan(value) else abs(float(value))
-
-
-def _greatest(name: Var) -> float:
-    return float(max(map(abs, LIMITS[name.type.dtype])))
 
 
 def _within(size: Magnitude, expr: Expr) -> Magnitude:

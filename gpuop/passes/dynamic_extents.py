@@ -122,7 +122,7 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
 
 
 def _is_of_points(kernel: Kernel) -> bool:
-    """Whether the kernel is pointwise and uses no positions, so that it may be flattened: grids of as many points share it."""
+    """Return whether a kernel is pointwise without positions, so that it may be flattened: grids of as many points share it."""
     placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
     return bool(kernel.domain.shape) and not placed and not kernel.layouts and not others_points(kernel)
 

@@ -43,7 +43,7 @@ def _block(block: Block) -> Block:
 
 
 def _may_repeat(body: Block) -> bool:
-    """Whether the body of a loop may run twice: it stores to arrays that it does not load, without conditions."""
+    """Return whether the body of a loop may run twice: it stores to arrays that it does not load, without conditions."""
     stored = {written_by(stmt) for stmt in body} - {None}
     kinds = all(isinstance(stmt, (Let, Store, Comment)) for stmt in body)
     return kinds and all(isinstance(memory, Array) for memory in stored) and stored.isdisjoint(loaded(body))

@@ -15,7 +15,9 @@ from gpuop.passes.coarsening_factor import is_own
 
 def flat(kernel: Kernel) -> Kernel:
     """A kernel that uses no positions, on a grid of one axis."""
-    fields = flat_fields(kernel)
+    # fields that are updated at explicit coordinates keep their axes
+    own = [f for f in (*kernel.inputs, *kernel.written) if is_own(f) and f.type.field_shape == kernel.domain.shape]
+    fields = {field: flat_field(field) for field in own if field not in updated(kernel.body)}
     return replace(
         kernel,
         inputs=tuple(fields.get(field, field) for field in kernel.inputs),
@@ -30,13 +32,6 @@ def output_of(output: Output, fields: Mapping[FieldParam, FieldParam]) -> Output
     """An output with its fields replaced."""
     over, begins = (each and fields.get(each, each) for each in (output.over, output.initial))
     return replace(output, param=fields.get(output.param, output.param), over=over, initial=begins)
-
-
-def flat_fields(kernel: Kernel) -> dict[FieldParam, FieldParam]:
-    """Flat fields for those of the kernel's grid; fields that are updated at explicit coordinates keep their axes."""
-    fields = [f for f in (*kernel.inputs, *kernel.written) if is_own(f) and f.type.field_shape == kernel.domain.shape]
-    placed = updated(kernel.body)
-    return {field: flat_field(field) for field in fields if field not in placed}
 
 
 def flat_field(field: FieldParam) -> FieldParam:

@@ -17,7 +17,7 @@ Point = tuple[Expr, ...]
 
 
 def is_pure(kernel: Kernel) -> bool:
-    """Whether any thread may recompute the value of another: one output, written at own points, and no other effect."""
+    """Return whether any thread may recompute the value of another: one output, written at own points, and no other effect."""
     writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write)]
     element = ELEMENT if kernel.domain.elements > 1 else None
     whole = element is None or all(out.type.planes == kernel.domain.elements for out in kernel.written)
@@ -27,7 +27,7 @@ def is_pure(kernel: Kernel) -> bool:
 
 
 def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:
-    """Whether the (pure) producer computes what the consumer reads: a tensor, or any one of its elements."""
+    """Return whether the (pure) producer computes what the consumer reads: a tensor, or any one of its elements."""
     if any(output.initial is param for output in consumer.outputs):
         return False  # it lies in memory before any thread begins
     computed = list(element_reads(consumer, param))

@@ -70,7 +70,7 @@ class IntegerRules:
         if -n < least and most < n:
             return constant(0, x.type.dtype)
         match self.operation(x):
-            case Apply(op="div", args=(inner, by)) if (k := self.positive(by)) and self.holds(x, k * n):
+            case Apply(op="div", args=(inner, by)) if (k := self.positive(by)) and fits((0, k * n), x.type.dtype):
                 return self.apply("div", inner, k * n)
         parts = self.digits(x)
         if parts is not None and n % parts.base == 0:
@@ -98,21 +98,18 @@ class IntegerRules:
 
     def total(self, x: Expr, y: Expr) -> Expr | None:
         """`a / n * n + a % n` is a."""
-        return self.whole(x, y) or self.whole(y, x)
-
-    def whole(self, multiple: Expr, rest: Expr) -> Expr | None:
-        product, remainder = self.multiple(multiple), self.operation(rest)
-        if product is None or remainder is None or remainder.op != "mod":
-            return None
-        (quotient, n), (x, by) = product, remainder.args
-        return x if self.value(by) == n and self.is_quotient(quotient, x, n) else None
+        for multiple, rest in ((x, y), (y, x)):
+            product, remainder = self.multiple(multiple), self.operation(rest)
+            if product is not None and remainder is not None and remainder.op == "mod":
+                (quotient, n), (a, by) = product, remainder.args
+                if self.value(by) == n and self.is_quotient(quotient, a, n):
+                    return a
+        return None
 
     def difference(self, x: Expr, y: Expr) -> Expr | None:
         """`a - a / n * n` is a % n."""
-        product = self.multiple(y)
-        if product is not None and self.is_quotient(product[0], x, product[1]):
-            return self.apply("mod", x, product[1])
-        return None
+        quotient, n = self.multiple(y) or (y, 0)
+        return self.apply("mod", x, n) if n and self.is_quotient(quotient, x, n) else None
 
     def least(self, x: Expr, y: Expr) -> Expr | None:
         (least_x, most_x), (least_y, most_y) = self.ranges.range(x), self.ranges.range(y)
@@ -130,7 +127,7 @@ class IntegerRules:
                 return number
         return None
 
-    # --- what is known ----------------------------------------------------------------------------------------------
+    # --- operands and digits ----------------------------------------------------------------------------------------------
 
     def operation(self, expr: Expr) -> Apply | None:
         return self.operations.get(expr.var) if isinstance(expr, Ref) else None
@@ -144,9 +141,6 @@ class IntegerRules:
         """The constant value of a divisor; 0 where it is unknown or not above 0."""
         return max(self.value(expr) or 0, 0)
 
-    def holds(self, like: Expr, number: int) -> bool:
-        return fits((number, number), like.type.dtype)
-
     def multiple(self, expr: Expr) -> tuple[Expr, int] | None:
         """The factors of a product with a constant above 0; None for other expressions."""
         match self.operation(expr):
@@ -158,15 +152,13 @@ class IntegerRules:
         return None
 
     def is_quotient(self, expr: Expr, x: Expr, n: int) -> bool:
-        """Whether an expression is x / n, possibly as one division of the dividend of x."""
-        divided, inner = self.operation(expr), self.operation(x)
-        if divided is None or divided.op != "div":
-            return False
-        dividend, by = divided.args
-        if dividend == x and self.value(by) == n:
-            return True
-        first = inner is not None and inner.op == "div" and inner.args[0] == dividend and self.positive(inner.args[1])
-        return bool(first) and self.value(by) == first * n
+        """Return whether an expression is x / n, possibly as one division of the dividend of x."""
+        match self.operation(expr), self.operation(x):
+            case Apply(op="div", args=(dividend, by)), _ if dividend == x and self.value(by) == n:
+                return True
+            case Apply(op="div", args=(dividend, by)), Apply(op="div", args=(inner, first)) if inner == dividend:
+                return self.positive(first) > 0 and self.value(by) == self.positive(first) * n
+        return False
 
     def digits(self, expr: Expr) -> Digits | None:
         """A sum or a product as digits; None where it has none."""
@@ -182,11 +174,10 @@ class IntegerRules:
         if factors is None or factors[0].type != product.type:
             return None
         high, base = factors
-        ranges = self.ranges
-        upper, lower = ranges.range(high), ranges.range(low)
+        upper, lower = self.ranges.range(high), self.ranges.range(low)
         most = interval("mul", [upper, (base, base)], product.type.dtype)[1] + lower[1]
         inside = upper[0] >= 0 and lower[0] >= 0 and lower[1] < base
-        return Digits(high, base, low) if inside and self.holds(product, most) else None
+        return Digits(high, base, low) if inside and fits((0, most), product.type.dtype) else None
 
     def apply(self, op: str, x: Expr, n: int) -> Expr:
         """An operation with a constant, simplified."""

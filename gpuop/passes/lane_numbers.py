@@ -36,18 +36,15 @@ class LaneNumbers:
 
     def moved(self, by: Callable[[Expr], Expr]) -> LaneNumbers:
         """The values after an operation that keeps their distances."""
-        least, last = (None if limit is None else by(limit) for limit in (self.least, self.last))
+        least, last = (limit and by(limit) for limit in (self.least, self.last))
         return LaneNumbers(by(self.first), self.ahead, least, last)
 
     def limited(self, op: str, limit: Expr) -> LaneNumbers:
         """The minima, or the maxima, of the values and a limit."""
-
-        def both(value: Expr | None) -> Expr | None:
-            return None if value is None else Apply(op, (value, limit), limit.type)
-
+        least, last = (each and Apply(op, (each, limit), limit.type) for each in (self.least, self.last))
         if op == "min":
-            return replace(self, last=both(self.last) or limit)
-        return replace(self, least=both(self.least) or limit, last=both(self.last))
+            return replace(self, last=last or limit)
+        return replace(self, least=least or limit, last=last)
 
     def in_lane(self, lane: int) -> Expr:
         first, ahead = self.first, self.ahead[lane]
@@ -87,8 +84,8 @@ class LaneAnalysis:
             case Load(memory=Array(space="constant", values=values), index=(at,)):
                 numbers = self.find(at)
                 if numbers is not None and not numbers.are_limited and isinstance(numbers.first, Const):
-                    first, *_ = there = [int(values[int(numbers.first.value) + k]) for k in numbers.ahead]
-                    return LaneNumbers(constant(first, INT), tuple(value - first for value in there))
+                    entries = [int(values[int(numbers.first.value) + k]) for k in numbers.ahead]
+                    return LaneNumbers(constant(entries[0], INT), tuple(entry - entries[0] for entry in entries))
         return None
 
     def plus(self, numbers: LaneNumbers | None, other: Expr) -> LaneNumbers | None:
@@ -103,9 +100,8 @@ class LaneAnalysis:
         return numbers.moved(added)
 
     def limited(self, op: str, numbers: LaneNumbers | None, limit: Expr) -> LaneNumbers | None:
-        one = numbers is not None and numbers.are_neighbours and self.same(limit)
-        return numbers.limited(op, limit) if numbers is not None and one else None
+        return numbers.limited(op, limit) if numbers and numbers.are_neighbours and self.same(limit) else None
 
     def same(self, atom: Expr) -> bool:
-        """Whether an atom is the same in all lanes."""
+        """Return whether an atom is the same in all lanes."""
         return not isinstance(atom, Ref) or (atom.var not in self.vectors and atom.var not in self.of)

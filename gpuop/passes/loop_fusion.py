@@ -72,33 +72,22 @@ def _moved(first: ir.For, between: Sequence[ir.Stmt], second: ir.For) -> list[ir
     moved: list[ir.Stmt] = []
     others: list[ir.Stmt] = []
     for stmt in reversed(between):
+        stores = isinstance(stmt, ir.Store) and isinstance(stmt.memory, ir.Array)  # loops that move load no arrays
         if isinstance(stmt, ir.Let) and stmt.var in needed:
             needed |= _used((stmt,))
             moved.insert(0, stmt)
-        elif isinstance(stmt, (ir.Let, ir.Assign, ir.Write, ir.Declare, ir.If, ir.For, ir.Comment)) or _keeps(stmt):
+        elif isinstance(stmt, (ir.Let, ir.Assign, ir.Write, ir.Declare, ir.If, ir.For, ir.Comment)) or stores:
             others.append(stmt)
         else:
             return None  # a barrier, or another effect that must stay where it is
     assigned = _set((second, *(let for let in moved if isinstance(let, ir.Let) and let.var.mutable)))
-    if (
-        _loads_written(moved)
-        or needed & (_set((first,)) | _set(others))
-        or assigned & (_used((first,)) | _used(others))
-    ):
-        return None
-    return moved
-
-
-def _keeps(stmt: ir.Stmt) -> bool:
-    """Whether a statement only stores to an array; loops that move load none."""
-    return isinstance(stmt, ir.Store) and isinstance(stmt.memory, ir.Array)
+    stay = (first, *others)
+    return None if _loads_written(moved) or needed & _set(stay) or assigned & _used(stay) else moved
 
 
 def _loads_written(block: Iterable[ir.Stmt]) -> bool:
-    return any(
-        isinstance(e, ir.Load) and isinstance(e.memory, ir.Array) and e.memory.written
-        for e in expressions(tuple(block))
-    )
+    loads = (e.memory for e in expressions(tuple(block)) if isinstance(e, ir.Load))
+    return any(isinstance(memory, ir.Array) and memory.written for memory in loads)
 
 
 def _used(block: Iterable[ir.Stmt]) -> set[ir.Var]:

@@ -72,17 +72,17 @@ def _in_vectors(block: ir.Block, lanes: int) -> ir.Block:
 
 def _split(loop: ir.For, lanes: int) -> Iterator[ir.Stmt]:
     """Split a loop into vectors of iterations and a scalar remainder."""
-    turns = loop_values(loop)
-    assert turns is not None
+    values = loop_values(loop)
+    assert values is not None
     first, lane, body = ir.Var("first", Type(INT)), ir.Var("lane", Type(INT)), list[ir.Stmt]()
-    end = turns.start + len(turns) // lanes * lanes
+    end = values.start + len(values) // lanes * lanes
     place = collector(body).apply("add", ir.Ref(first), ir.Ref(lane))
     body += Copier(loop.body, {loop.var: place}).copy()
-    if len(turns) == lanes:
+    if len(values) == lanes:
         yield replace(loop, lanes=True)
         return
-    yield counted(first, turns.start, end, [counted(lane, 0, lanes, body, lanes=True)], lanes)
-    if end < turns.stop:
+    yield counted(first, values.start, end, [counted(lane, 0, lanes, body, lanes=True)], lanes)
+    if end < values.stop:
         yield replace(loop, start=constant(end, INT))
 
 
@@ -92,15 +92,15 @@ def lanes_of(loop: ir.For, length: int) -> int:
     Args:
         length: the lanes of a vector of floats.
     """
-    turns, accesses = loop_values(loop), _LoopAccesses(loop)
-    if turns is None or turns.step != 1 or len(turns) < length or not accesses.is_simple:
+    values, accesses = loop_values(loop), _LoopAccesses(loop)
+    if values is None or values.step != 1 or len(values) < length or not accesses.is_simple:
         return 0
     lanes = length
     if accesses.operators:
         most = length * FLOAT.bits // max(FLOAT.bits // 4, *accesses.bits)
-        while lanes < most and 2 * lanes <= len(turns):
+        while lanes < most and 2 * lanes <= len(values):
             lanes *= 2
-    return lanes if accesses.apart(lanes) and not (accesses.picked and len(turns) > lanes) else 0
+    return lanes if accesses.apart(lanes) and not (accesses.picked and len(values) > lanes) else 0
 
 
 class _LoopAccesses:
@@ -151,7 +151,7 @@ class _LoopAccesses:
         self.bits += [type_.dtype.bits for type_ in types if type_.kind != "b"]
 
     def computes(self, expr: ir.Expr) -> bool:
-        """Whether an expression is computed from common values and consecutive elements."""
+        """Return whether an expression is computed from common values and consecutive elements."""
         match expr:
             case ir.Read(field=field, point=point, element=element, border=border):
                 self.note([Type(field.type.storage)])
@@ -193,7 +193,7 @@ class _LoopAccesses:
         return replace(where, base=by.var) if fits and isinstance(by, ir.Ref) else None
 
     def apart(self, lanes: int) -> bool:
-        """Whether no iteration of a vector uses an element that another one of it stores."""
+        """Return whether no iteration of a vector uses an element that another one of it stores."""
         pairs = (
             (here, there)
             for array, here in self.stores

@@ -26,5 +26,5 @@ def cached_on_disk(memo: DiskMemo[V], kernel: Kernel, target: Target, make: Call
 
 
 def suited(kernel: Kernel, target: Target) -> bool:
-    """Whether a schedule of the target suits a kernel."""
+    """Return whether a schedule of the target suits a kernel."""
     return cached_on_disk(SUITED, kernel, target, lambda: choice(unscheduled(kernel, target)) is not None)

@@ -98,14 +98,13 @@ class _Narrowing:
         return with_operands(expr, lambda e: self.expr(e, b))
 
     def let(self, stmt: Let, out: list[Stmt], b: Builder) -> None:
-        var, found = stmt.var, self.saturated(stmt, b) or self.value(stmt.value, b)
-        if found is None:
-            value = self.expr(stmt.value, b)
-            out.append(replace(stmt, value=value))
+        var, result = stmt.var, self.saturated(stmt, b) or self.value(stmt.value, b)
+        if result is None:
+            out.append(replace(stmt, value=self.expr(stmt.value, b)))
             if var.type.integer and var.type.dtype in NARROW:
                 self.known[var] = Narrow(Ref(var), LIMITS[var.type.dtype])
             return
-        value, range_ = found
+        value, range_ = result
         if isinstance(value, Ref):
             self.known[var] = Narrow(value, range_)
             return
@@ -133,20 +132,19 @@ class _Narrowing:
                 return replace(moved, field=self.fields[field], type=expr.type.of(kind), fill=fill), self.ranges[field]
             case Cast(arg=arg, type=type_) if arg.type.kind == "b" and type_.integer and type_.dtype.bits > UCHAR.bits:
                 return Cast(self.expr(arg, b), type_.of(UCHAR), expr.saturate), (0, 1)
-            case Cast(arg=arg, type=type_) if (given := self.narrowed(arg)) and type_.integer:
-                return self.converted(given, expr)
-            case Lane(arg=arg, lane=lane) if given := self.narrowed(arg):
-                return Lane(given.atom, lane, given.atom.type.scalar), given.range
-            case Apply(op="choose", args=(test, *rest)) if all(found := [self.narrowed(a) for a in rest]):
-                return self.chosen(test, [n for n in found if n is not None], expr, b)
-            case Apply(op=op, args=args) if all(found := [self.narrowed(a) for a in args]):
-                return self.applied(op, [n for n in found if n is not None], expr, b)
-        return None
-
-    def converted(self, value: Narrow, cast: Cast) -> tuple[Expr, Range] | None:
-        """A conversion, the identity on values that its type holds."""
-        if fits(value.range, cast.type.dtype) and cast.arg.type.lanes == cast.type.lanes:
-            return value.atom, value.range
+            case Cast(arg=arg, type=type_) if (narrow := self.narrowed(arg)) and type_.integer:
+                holds = fits(narrow.range, type_.dtype) and arg.type.lanes == type_.lanes
+                return (narrow.atom, narrow.range) if holds else None
+            case Lane(arg=arg, lane=lane) if narrow := self.narrowed(arg):
+                return Lane(narrow.atom, lane, narrow.atom.type.scalar), narrow.range
+            case Apply(op=op, args=args):
+                operands = [n for a in args[op == "choose" :] if (n := self.narrowed(a))]
+                if len(operands) == len(args) - (op == "choose"):
+                    return (
+                        self.chosen(args[0], operands, expr, b)
+                        if op == "choose"
+                        else self.applied(op, operands, expr, b)
+                    )
         return None
 
     def chosen(self, test: Expr, values: list[Narrow], expr: Apply, b: Builder) -> tuple[Expr, Range] | None:

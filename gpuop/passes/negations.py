@@ -67,7 +67,7 @@ def _complemented(expr: Apply) -> Expr | None:
 
 
 def _is_ones(const: Const) -> bool:
-    """Whether all bits are set."""
+    """Return whether all bits are set."""
     return int(const.value) in (-1, 2**const.type.dtype.bits - 1)
 
 
@@ -103,7 +103,7 @@ def _sign(b: Builder, words: Type) -> Expr:
 
 
 def _is_sign(expr: Expr) -> bool:
-    """Whether only the highest bit of 32 or 64 is set."""
+    """Return whether only the highest bit of 32 or 64 is set."""
     if not isinstance(expr, Const) or not expr.type.integer or expr.type.dtype.bits < COMPUTED:
         return False
     return bool(int(expr.value) % 2**expr.type.dtype.bits == 2 ** (expr.type.dtype.bits - 1))

@@ -54,7 +54,7 @@ def refuse(kernel: Kernel) -> str:
 
 
 def are_words(field: FieldParam, layout: Layout, written: bool) -> bool:
-    """Whether four columns of an array are words: one for each plane, or one for each of its interleaved elements."""
+    """Return whether four columns of an array are words: one for each plane, or one for each of its interleaved elements."""
     alternate = (layout.point[-1], layout.element) == (field.type.planes, 1) and not written
     whole = (*layout.point[:-1], *([] if alternate else [layout.element]))
     is_whole = layout.behind is not None and layout.row is None and not any(n % LANES for n in (*whole, layout.behind))

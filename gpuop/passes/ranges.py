@@ -78,6 +78,6 @@ def rising(kernel: Kernel) -> set[Var]:
 
 
 def fits(bounds: Range, dtype: DType) -> bool:
-    """Whether a type holds all of the values."""
+    """Return whether a type holds all of the values."""
     least, most = LIMITS[dtype]
     return least <= bounds[0] and bounds[1] <= most

@@ -51,7 +51,7 @@ def for_target(kernel: Kernel, target: Target) -> Kernel:
 
 
 def is_open(kernel: Kernel) -> bool:
-    """Whether anything in a kernel depends on the target."""
+    """Return whether anything in a kernel depends on the target."""
     symbolic = any(isinstance(n, SYMBOLIC) for n in kernel.group or ())
     return symbolic or any(map(_decides, walk(kernel.body)))
 

@@ -21,7 +21,8 @@ def by_element(kernel: Kernel) -> Kernel | None:
     """
     lanes = kernel.outputs[0].param.type.planes
     takes_apart = any(
-        isinstance(e, (ir.Lane, ir.Pack, ir.Load, TargetConst)) or _reads_one(e) for e in expressions(kernel.body)
+        e.element is not None if isinstance(e, ir.Read) else isinstance(e, (ir.Lane, ir.Pack, ir.Load, TargetConst))
+        for e in expressions(kernel.body)
     )
     odd = any(
         stmt.var.type.lanes not in (1, lanes) for stmt in walk(kernel.body) if isinstance(stmt, (ir.Let, ir.Assign))
@@ -29,11 +30,6 @@ def by_element(kernel: Kernel) -> Kernel | None:
     if kernel.domain.elements > 1 or lanes == 1 or takes_apart or odd:
         return None
     return replace(kernel, body=_Scalars(kernel.body).copy(), domain=Domain(kernel.domain.shape, lanes))
-
-
-def _reads_one(expr: ir.Expr) -> bool:
-    """Whether an expression reads one element of several."""
-    return isinstance(expr, ir.Read) and expr.element is not None
 
 
 class _Scalars(Copier):

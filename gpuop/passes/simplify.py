@@ -43,10 +43,12 @@ class _Numbering:
         self.integers = IntegerRules(kernel, self.bind)
 
     def varies(self, expr: ir.Expr) -> bool:
-        """Whether the value may differ between two statements: it depends on a mutable variable or on a thread's memory."""
+        """Return whether the value may differ between two statements: it depends on a mutable variable or on a thread's memory."""
         if isinstance(expr, ir.Ref):
             return expr.var in self.assigned
-        return _is_mutable(expr) or any(map(self.varies, operands(expr)))
+        if isinstance(expr, ir.Load) and isinstance(expr.memory, ir.Array) and expr.memory.written:
+            return True
+        return any(map(self.varies, operands(expr)))
 
     def block(self, block: ir.Block) -> ir.Block:
         self.tables.append({})
@@ -84,7 +86,8 @@ class _Numbering:
     def operation(self, expr: ir.Apply) -> ir.Expr:
         match expr:
             case ir.Apply(op="choose", args=(ir.Ref(var=var), a, b)) if var in self.orders:
-                expr = extreme(self.orders[var], a, b) or expr
+                if a.type.integer and self.orders[var].type.lanes == 1:  # compilers handle these better
+                    expr = extreme_of(self.orders[var], a, b) or expr
         simpler = self.known_or_same(expr) if expr.op in DECIDED or ir.Const in map(type, expr.args) else expr
         return self.integers.simpler(simpler) if isinstance(simpler, ir.Apply) else simpler
 
@@ -158,11 +161,6 @@ class _Numbering:
         return (stmt,)
 
 
-def _is_mutable(expr: ir.Expr) -> bool:
-    """Whether an expression loads memory that the kernel writes."""
-    return isinstance(expr, ir.Load) and isinstance(expr.memory, ir.Array) and expr.memory.written
-
-
 def entry_of(table: ir.Array, index: tuple[ir.Expr, ...], type_: Type) -> ir.Const | None:
     """The entry of a constant table at a constant index that is inside; else None."""
     at = 0
@@ -174,7 +172,7 @@ def entry_of(table: ir.Array, index: tuple[ir.Expr, ...], type_: Type) -> ir.Con
 
 
 def _undone(cast: ir.Cast | None, type_: Type) -> bool:
-    """Whether a cast to a type undoes another one, between integers of one size."""
+    """Return whether a cast to a type undoes another one, between integers of one size."""
     if cast is None or cast.saturate or cast.arg.type != type_:
         return False
     return cast.type.integer and type_.integer and cast.type.dtype.bits == type_.dtype.bits
@@ -196,11 +194,6 @@ def decided(expr: ir.Apply, ranges: Ranges) -> ir.Const | None:
         case ir.Apply(op="or", args=(x, ir.Const(value=True)) | (ir.Const(value=True), x)) if _bool(x):
             return ir.Const(True, expr.type)
     return None
-
-
-def extreme(order: ir.Apply, a: ir.Expr, b: ir.Expr) -> ir.Apply | None:
-    """The minimum or maximum that a selection between two compared integers is; compilers handle these better."""
-    return extreme_of(order, a, b) if a.type.integer and order.type.lanes == 1 else None
 
 
 def extreme_of(order: ir.Apply, a: ir.Expr, b: ir.Expr) -> ir.Apply | None:

@@ -25,13 +25,6 @@ class _Inliner:
     def block(self, block: Block) -> Block:
         return self.sequence(block, None)[0]
 
-    def nested(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, While):  # the condition is part of the head, so that `while (c)` prints where it can
-            head, cond = self.sequence(stmt.head, stmt.cond)
-            assert cond is not None
-            return replace(stmt, head=head, cond=cond, body=self.block(stmt.body))
-        return map_blocks(stmt, self.block)
-
     def sequence(self, block: Block, tail: Expr | None) -> tuple[Block, Expr | None]:
         """A block, and an expression that is evaluated after it."""
         outer, self.waiting = self.waiting, {}
@@ -45,7 +38,12 @@ class _Inliner:
                     out += self.release({b.var for b in (stmt.stop, stmt.step) if isinstance(b, Ref)}, unstable=True)
                 stmt = stmt if isinstance(stmt, While) else map_values(stmt, self.expr)
                 out += self.release(set(self.waiting), unstable=True)
-                out.append(self.nested(stmt))
+                if isinstance(stmt, While):  # the condition is part of the head, so that `while (c)` prints if possible
+                    head, cond = self.sequence(stmt.head, stmt.cond)
+                    assert cond is not None
+                    out.append(replace(stmt, head=head, cond=cond, body=self.block(stmt.body)))
+                else:
+                    out.append(map_blocks(stmt, self.block))
                 continue
             stmt = map_values(stmt, self.expr)
             if isinstance(stmt, Let) and self.postpone(stmt):
@@ -74,9 +72,9 @@ class _Inliner:
         return [self.waiting.pop(var) for var in now]
 
     def unstable(self, expr: Expr) -> bool:
-        """Whether a statement may change the value of an expression: it depends on a variable, or on memory that is written."""
+        """Return whether a statement may change the value of an expression, by a variable or memory."""
         return any(
-            (isinstance(e, Ref) and e.var.mutable) or (isinstance(e, Load) and self.changes(e.memory))
+            e.var.mutable if isinstance(e, Ref) else isinstance(e, Load) and self.changes(e.memory)
             for e in walk_expr(expr)
         )
 

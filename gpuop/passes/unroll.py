@@ -5,7 +5,6 @@ Unroll hints are passed on to compilers, unless they ask for huge texts, whose c
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from gpuop.ir.analysis.size import MOST_STATEMENTS, size
@@ -26,38 +25,34 @@ def unroll(kernel: Kernel) -> Kernel:
 def _block(block: Block) -> Block:
     out: list[Stmt] = []
     for stmt in block:
-        inner = map_blocks(stmt, _block)
-        values = _values_to_expand(inner) if isinstance(inner, For) and inner.unroll == 0 else None
-        if values is None or not isinstance(inner, For):
-            out.append(inner)
+        loop = map_blocks(stmt, _block)
+        values = loop_values(loop) if isinstance(loop, For) and loop.unroll == 0 else None
+        if not isinstance(loop, For) or values is None or not _is_expanded(loop, len(values)):
+            out.append(loop)
             continue
-        for turn in values:
-            out += Copier(inner.body, {inner.var: constant(turn, INT)}).copy()
+        for value in values:
+            out += Copier(loop.body, {loop.var: constant(value, INT)}).copy()
     return tuple(out)
 
 
-def _values_to_expand(loop: For) -> range | None:
-    """The values of the counter, if they are known, no iteration ends early, and the text is not too long; else None."""
-    values = loop_values(loop)
-    if values is None or len(values) * size(loop.body) > MOST_EXPANDED or any(True for _ in leaving(loop.body)):
-        return None
-    return values
+def _is_expanded(loop: For, count: int) -> bool:
+    """Return whether no iteration ends early, and the text is not too long."""
+    return count * size(loop.body) <= MOST_EXPANDED and not any(leaving(loop.body))
 
 
 def drop_hints(kernel: Kernel) -> Kernel:
     """Drop hints of loops around loops, at which the Intel compiler may crash, and all hints where they ask for too much."""
-    kernel = replace(kernel, body=_unhinted(kernel.body, _is_around_loops))
+    kernel = replace(kernel, body=_unhinted(kernel.body, around=True))
     asked = size(kernel.body, hinted=True) - size(kernel.body)
-    return kernel if asked <= MOST_HINTED else replace(kernel, body=_unhinted(kernel.body, lambda loop: True))
+    return kernel if asked <= MOST_HINTED else replace(kernel, body=_unhinted(kernel.body, around=False))
 
 
-def _is_around_loops(loop: For) -> bool:
-    return any(isinstance(stmt, (For, While)) for stmt in walk(loop.body))
-
-
-def _unhinted(block: Block, without: Callable[[For], bool]) -> Block:
-    return tuple(map_blocks(_plain(stmt, without), lambda inner: _unhinted(inner, without)) for stmt in block)
-
-
-def _plain(stmt: Stmt, without: Callable[[For], bool]) -> Stmt:
-    return replace(stmt, unroll=1) if isinstance(stmt, For) and stmt.unroll != 1 and without(stmt) else stmt
+def _unhinted(block: Block, around: bool) -> Block:
+    """A block without hints, or only without those of loops around loops."""
+    out: list[Stmt] = []
+    for stmt in block:
+        if isinstance(stmt, For) and stmt.unroll != 1:
+            inner = around and not any(isinstance(each, (For, While)) for each in walk(stmt.body))
+            stmt = stmt if inner else replace(stmt, unroll=1)
+        out.append(map_blocks(stmt, lambda body: _unhinted(body, around)))
+    return tuple(out)

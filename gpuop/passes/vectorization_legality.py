@@ -30,8 +30,10 @@ def obstacle(body: ir.Block) -> str:
 
 
 def scatters(kernel: Kernel) -> bool:
-    """Whether threads store to their own arrays at indices that differ between threads, and call no functions. Vectors of threads
-    make such stores one by one, and wait for them."""
+    """Return whether threads call no functions, and store to their own arrays at indices that differ between threads.
+
+    Vectors of threads make such stores one by one, and wait for them.
+    """
     stores = ((s.memory, s.index) for s in walk(kernel.body) if isinstance(s, ir.Store))
     places = [
         i for memory, index in stores if isinstance(memory, ir.Array) and memory.space == "private" for i in index
@@ -42,7 +44,7 @@ def scatters(kernel: Kernel) -> bool:
 
 
 def calls_functions(body: ir.Block) -> bool:
-    """Whether a body calls functions that are slow one by one."""
+    """Return whether a body calls functions that are slow one by one."""
     return any(isinstance(e, ir.Apply) and OPS[e.op].ulp > 0 for e in expressions(body))
 
 

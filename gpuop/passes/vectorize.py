@@ -47,9 +47,6 @@ class _Vectors:
         self.counting = LaneAnalysis(self.vars)
         self.out: list[ir.Stmt] = []
 
-    def wide(self, type_: Type) -> Type:
-        return Type(type_.dtype, self.count)
-
     def bind(self, expr: ir.Expr, like: ir.Var | None = None) -> ir.Expr:
         if isinstance(expr, ir.ATOMS):
             return expr
@@ -75,7 +72,7 @@ class _Vectors:
                     assert turns is not None
                     self.count = len(turns)
                     numbers = tuple(constant(k, INT) for k in turns)
-                    self.lane = ir.Ref(replace(var, type=self.wide(var.type)))
+                    self.lane = ir.Ref(replace(var, type=Type(var.type.dtype, self.count)))
                     self.counting.of[var] = LaneNumbers(numbers[0], tuple(k - turns[0] for k in turns))
                     self.vars[var] = self.lane
                     out.append(ir.Let(self.lane.var, ir.Pack(numbers, self.lane.type)))
@@ -101,7 +98,7 @@ class _Vectors:
             case ir.Let(var=var, value=value):
                 self.let(stmt, var, value)
             case ir.Assign(var=var, value=value):
-                new = self.spread(self.expr(value), self.wide(var.type))
+                new = self.spread(self.expr(value), Type(var.type.dtype, self.count))
                 old = self.vars[var]
                 selected = new if mask is None else ir.Apply("choose", (mask, self.bind(new), old), old.type)
                 self.out.append(ir.Assign(old.var, selected, stmt.loc))
@@ -124,7 +121,7 @@ class _Vectors:
         if value.type.lanes == 1 and all(map(self.counting.same, stmt.index)):
             self.out.append(replace(stmt, value=self.bind(value)))
             return
-        value = self.spread(value, self.wide(value.type.scalar))
+        value = self.spread(value, Type(value.type.dtype, self.count))
         if isinstance(stmt.memory, ir.Array) and stmt.memory in self.vectors:
             self.out.append(ir.Let(self.vectors[stmt.memory].var, value, stmt.loc))
         else:
@@ -139,7 +136,7 @@ class _Vectors:
             return
         value = self.expr(value)
         if var.mutable:
-            value = self.spread(value, self.wide(var.type))
+            value = self.spread(value, Type(var.type.dtype, self.count))
         if value.type.lanes > 1:
             self.vars[var] = ir.Ref(replace(var, type=value.type))
             var = self.vars[var].var
@@ -170,7 +167,7 @@ class _Vectors:
 
     def several(self, load: ir.Load) -> ir.Expr:
         """The elements of all lanes: a vector load of a row, single loads of a column of an array, or a gather of a field."""
-        wide = self.wide(load.type)
+        wide = Type(load.type.dtype, self.count)
         if isinstance(load.memory, ir.FieldParam) and (limits := self.limits(load.index[0])):
             return replace(load, index=limits, type=wide)
         if isinstance(load.memory, ir.FieldParam) and self.counting.find(load.index[-1]) is None:
@@ -179,7 +176,11 @@ class _Vectors:
             index, ahead = self.places(load.index)
             return replace(load, index=index, type=wide, ahead=ahead)
         rows = [self.counting.find(at) for at in load.index]
-        lanes = [self.bind(replace(load, index=self.place(load.index, rows, k))) for k in range(self.count)]
+        lanes = []
+        for k in range(self.count):
+            pairs = zip(load.index, rows, strict=True)
+            place = tuple(at if numbers is None else self.bind(numbers.in_lane(k)) for at, numbers in pairs)
+            lanes.append(self.bind(replace(load, index=place)))
         return ir.Pack(tuple(lanes), wide)
 
     def limits(self, at: ir.Expr) -> tuple[ir.Expr, ...]:
@@ -195,13 +196,6 @@ class _Vectors:
         if numbers.least is None:
             return first, count
         return first, count, self.bind(ir.Apply("sub", (numbers.least, first), type_))
-
-    def place(self, index: tuple[ir.Expr, ...], numbers: list[LaneNumbers | None], lane: int) -> tuple[ir.Expr, ...]:
-        """The index of the element of a lane."""
-        pairs = zip(index, numbers, strict=True)
-        return tuple(
-            at if lane_numbers is None else self.bind(lane_numbers.in_lane(lane)) for at, lane_numbers in pairs
-        )
 
     # --- expressions --------------------------------------------------------------------------------------------
 
@@ -222,7 +216,8 @@ class _Vectors:
                 if all(a.type.lanes == 1 for a in operands):
                     return expr
                 types, result = OPS[op].rule(op, [a.type for a in operands])
-                return ir.Apply(op, tuple(map(self.operand, operands, types)), result)
+                spread = map(self.spread, operands, types)
+                return ir.Apply(op, tuple(map(self.bind, spread)), result)
             case ir.Cast(arg=arg, type=type_) | ir.Bits(arg=arg, type=type_):
                 operand = self.expr(arg)
                 return replace(expr, arg=operand, type=Type(type_.dtype, operand.type.lanes))
@@ -235,7 +230,7 @@ class _Vectors:
 
     def numbers(self, lane_numbers: LaneNumbers) -> ir.Ref:
         """The vector of the values of an integer in all lanes."""
-        first, type_ = lane_numbers.first, self.wide(lane_numbers.first.type)
+        first, type_ = lane_numbers.first, Type(lane_numbers.first.type.dtype, self.count)
         lanes: ir.Expr = self.lane
         if not lane_numbers.are_neighbours:
             lanes = self.bind(ir.Pack(tuple(constant(k, first.type.dtype) for k in lane_numbers.ahead), type_))
@@ -247,9 +242,6 @@ class _Vectors:
                 numbers = self.bind(ir.Apply(op, (numbers, self.bind(self.spread(limit, type_))), type_))
         assert isinstance(numbers, ir.Ref)
         return numbers
-
-    def operand(self, atom: ir.Expr, type_: Type) -> ir.Expr:
-        return self.bind(self.spread(atom, type_))
 
     def spread(self, expr: ir.Expr, type_: Type) -> ir.Expr:
         """A scalar in all lanes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuop.ir.analysis.intervals import LIMITS, Range
+from gpuop.ir.analysis.intervals import LIMITS
 from gpuop.ir.build import Builder, collector
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Block, Cast, Expr, Let, Stmt
@@ -30,25 +30,20 @@ class _Wrapping:
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
         for stmt in block:
-            new = stmt
-            if isinstance(stmt, Let) and stmt.value.type.kind in "iu":
-                new = self.let(stmt, collector(out, stmt.loc))
+            wrapped = stmt
+            if isinstance(stmt, Let) and isinstance(stmt.value, Apply) and self.overflows(stmt.value):
+                wrapped = replace(stmt, value=_wrapped(collector(out, stmt.loc), stmt.value))
             self.ranges.meet(stmt)
-            out.append(map_blocks(new, self.block))
+            out.append(map_blocks(wrapped, self.block))
         return tuple(out)
 
-    def let(self, stmt: Let, b: Builder) -> Let:
-        """The binding, computed in an unsigned type where the signed one could overflow."""
-        expr = stmt.value
-        if isinstance(expr, Apply) and expr.op in OVERFLOWS and _overflows(expr, self.ranges.exact(expr)):
-            return replace(stmt, value=_wrapped(b, expr))
-        return stmt
-
-
-def _overflows(expr: Apply, bounds: Range) -> bool:
-    if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
-        return expr.type.dtype is USHORT and expr.op == "mul" and bounds[1] > LIMITS[INT][1]
-    return not fits(bounds, expr.type.dtype)
+    def overflows(self, expr: Apply) -> bool:
+        if expr.op not in OVERFLOWS or expr.type.kind not in "iu":
+            return False
+        bounds = self.ranges.exact(expr)
+        if expr.type.kind == "u":  # C computes narrow types in int, which only a product of two ushorts leaves
+            return expr.type.dtype is USHORT and expr.op == "mul" and bounds[1] > LIMITS[INT][1]
+        return not fits(bounds, expr.type.dtype)
 
 
 def _wrapped(b: Builder, expr: Apply) -> Expr:

@@ -29,7 +29,7 @@ def _block(block: Block) -> Block:
 
 
 def _goes_on(loop: While) -> bool:
-    """Whether a loop that waits has a `continue`."""
+    """Return whether a loop that waits has a `continue`."""
     waits = any(isinstance(stmt, Barrier) for stmt in walk((loop,)))
     return waits and any(isinstance(stmt, Continue) for stmt in leaving(loop.body))
 
