@@ -78,8 +78,5 @@ def thread_of(kernel: Kernel, entry: int) -> dict[str, int]:
     number, where = entry - 1, {}
     for axis in reversed(("element", *kernel.domain.axes)):
         number, where[axis] = divmod(number, kernel.launched.extent(axis))
-    return {
-        axis: where[axis]
-        for axis in (*kernel.domain.axes, "element")
-        if axis != "element" or kernel.domain.elements > 1
-    }
+    axes = (*kernel.domain.axes, *(["element"] if kernel.domain.elements > 1 else []))
+    return {axis: where[axis] for axis in axes}

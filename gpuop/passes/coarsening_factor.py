@@ -111,14 +111,15 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
                 return PointsPerThread(count, "spaced", False, f"{count} lanes do not divide rows of {columns}")
             count = math.gcd(count, columns)
         return PointsPerThread(count, form if count > 1 else "scalar", False, reason)
-    flat = points <= MOST_COUNTED and not (columns % count == 0 and _knows_positions(kernel))
+    indices = (e for e in expressions(kernel.body) if isinstance(e, Index) and e.kind == "global")
+    has_positions = any(index.axis in GRID_AXES for index in indices)
+    flat = points <= MOST_COUNTED and not (columns % count == 0 and has_positions)
     aligned = math.gcd(count, points if flat else columns)
     if form == "wide" and 1 < aligned >= count // 2:
         return PointsPerThread(aligned, form, flat, reason)
     if not flat and aligned < count:
-        return PointsPerThread(
-            reason=f"its {points} points are too many to count, and lanes do not divide rows of {columns}"
-        )
+        reason = f"its {points} points are too many to count, and lanes do not divide rows of {columns}"
+        return PointsPerThread(reason=reason)
     if form == "wide":
         return PointsPerThread(count, "spaced", True, f"{count} lanes do not divide {points} points")
     return PointsPerThread(count, form, flat, reason)
@@ -154,7 +155,9 @@ def _refusal(kernel: Kernel) -> str:
         return ONE_BY_ONE
     if not config.widen:
         return "GPUOP_WIDEN is 0"
-    if kernel.named and kernel.machine.vector_length == 1 and (kernel.pin or not _is_row(kernel)):
+    # a row in memory of gpuop, whose groups of neighbours are aligned whatever the extent
+    is_row = len(kernel.domain.shape) == kernel.domain.elements == 1 and not kernel.layouts
+    if kernel.named and kernel.machine.vector_length == 1 and (kernel.pin or not is_row):
         return "its extents are arguments"
     if not kernel.domain.shape:
         return "its grid is one point"
@@ -165,15 +168,21 @@ def _refusal(kernel: Kernel) -> str:
 
 def others_points(kernel: Kernel) -> str:
     """Return the reason why a kernel is not pointwise: threads share something, or use points of others; empty where it is."""
-    reasons = [refusal_of_thread(kernel)]
-    reasons += [_read(e, kernel) for e in expressions(kernel.body) if isinstance(e, Read) and is_own(e.field)]
-    return next(filter(None, reasons), "")
+    if reason := refusal_of_thread(kernel):
+        return reason
+    for e in expressions(kernel.body):
+        if isinstance(e, Read) and is_own(e.field):
+            if e.point is not None or e.field.type.field_shape != kernel.domain.shape:
+                return "it reads points that are not the thread's own"
+            if not is_plain(e.field, e.element, kernel):
+                return "it reads computed elements of tensors"
+    return ""
 
 
 def refusal_of_thread(kernel: Kernel) -> str:
     """Return the reason why the statements of a thread cannot be copied for several points, whatever they read; else empty."""
-    if refused := refused_layouts(kernel):
-        return refused
+    if reason := refused_layouts(kernel):
+        return reason
     if tells_groups(kernel):
         return "it can tell its work-groups"
     return next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
@@ -206,26 +215,11 @@ def unrepeatable(stmt: Stmt, kernel: Kernel) -> str:
     return ""
 
 
-def _read(read: Read, kernel: Kernel) -> str:
-    if read.point is not None or read.field.type.field_shape != kernel.domain.shape:
-        return "it reads points that are not the thread's own"
-    return "" if is_plain(read.field, read.element, kernel) else "it reads computed elements of tensors"
-
-
 def is_plain(field: FieldParam, element: Expr | None, kernel: Kernel) -> bool:
     """Return whether the element of an access is known: all, a constant, or the thread's own where the tensor has as many."""
     if isinstance(element, Index):
         return element == Index("global", "element") and field.type.planes == kernel.domain.elements
     return element is None or isinstance(element, Const)
-
-
-def _is_row(kernel: Kernel) -> bool:
-    """Return whether the points are a row in memory of gpuop, so that groups of neighbours are aligned whatever the extent."""
-    return len(kernel.domain.shape) == kernel.domain.elements == 1 and not kernel.layouts
-
-
-def _knows_positions(kernel: Kernel) -> bool:
-    return any(isinstance(e, Index) and e.kind == "global" and e.axis in GRID_AXES for e in expressions(kernel.body))
 
 
 # --- how many ---------------------------------------------------------------------------------------------------------

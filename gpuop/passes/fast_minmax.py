@@ -56,6 +56,7 @@ class _Choices:
         quick: the instruction for each extreme.
         leaves: the operands of extremes that are no extremes themselves.
         ends: the extremes that other statements use.
+        pay: whether the instructions save more than the tests take.
     """
 
     def __init__(self, body: Block) -> None:
@@ -67,10 +68,7 @@ class _Choices:
         needed = _used(others)
         outside = _used(stmt for stmt in others if not (isinstance(stmt, Let) and stmt.var not in needed))
         self.ends = [var for var in self.quick if var in outside]
-
-    @property
-    def pay(self) -> bool:
-        return len(self.quick) >= max(FEWEST, EACH * len(self.ends))
+        self.pay = len(self.quick) >= max(FEWEST, EACH * len(self.ends))
 
 
 def _quick(value: Expr, lets: dict[Var, Expr]) -> Apply | None:

@@ -118,19 +118,18 @@ class _Lowering:
                 ir.assert_never(stmt)
 
     def let(self, var: ir.Var, value: ir.Expr) -> None:
-        before, self.name = self.name, (var.hint, var.temporary)
-        lanes = self.lanes(value)
-        self.name = before
+        with self.named(var.hint, var.temporary):
+            lanes = self.lanes(value)
         if not var.mutable:
             # a copy of a variable must stay a copy, other atoms stand for themselves
             self.lanes_of[var] = [self.bind(e) if isinstance(e, ir.Ref) and e.var.mutable else e for e in lanes]
             return
         names = [var.hint] if len(lanes) == 1 else [f"{var.hint}_{c}" for c in COMPONENTS]
-        fresh = [
-            ir.Var(name, e.type, mutable=True, temporary=var.temporary) for name, e in zip(names, lanes, strict=False)
-        ]
-        self.out += [ir.Let(v, e, self.loc) for v, e in zip(fresh, lanes, strict=True)]
-        self.lanes_of[var] = [ir.Ref(v) for v in fresh]
+        self.lanes_of[var] = []
+        for name, lane in zip(names, lanes, strict=False):
+            fresh = ir.Var(name, lane.type, mutable=True, temporary=var.temporary)
+            self.out.append(ir.Let(fresh, lane, self.loc))
+            self.lanes_of[var].append(ir.Ref(fresh))
 
     def assign(self, var: ir.Var, lanes: list[ir.Expr]) -> None:
         targets = [e.var for e in self.lanes_of[var] if isinstance(e, ir.Ref)]
@@ -172,9 +171,8 @@ class _Lowering:
         with self.named("at"):
             at = self.at.offset(stmt.field, [self.scalar(i) for i in stmt.index])
             offset = self.at.plane(stmt.field, at, plane, clamped=False)
-        self.out.append(
-            replace(stmt, array=self.arrays[stmt.array], index=(offset,), element=None, left=self.optional(stmt.left))
-        )
+        array, left = self.arrays[stmt.array], self.optional(stmt.left)
+        self.out.append(replace(stmt, array=array, index=(offset,), element=None, left=left))
 
     # --- expressions --------------------------------------------------------------------------------------------
 
@@ -262,9 +260,8 @@ class _Lowering:
         field, lanes = write.field, self.lanes(write.value)
         with self.named("at"):
             test, offsets = self.at.target(field, self.point(write.point), self.optional(write.element))
-        stores = tuple(
-            ir.Store(field, (offset,), value, self.loc) for offset, value in zip(offsets, lanes, strict=True)
-        )
+        pairs = zip(offsets, lanes, strict=True)
+        stores = tuple(ir.Store(field, (offset,), value, self.loc) for offset, value in pairs)
         self.out += stores if test is None else (ir.If(test, stores, (), self.loc),)
 
 

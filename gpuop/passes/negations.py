@@ -33,37 +33,24 @@ def hide_negations(kernel: Kernel) -> Kernel:
 
 
 def _rule(b: Builder, expr: Expr) -> Expr | None:
+    """-x, 0 - x and x * -1; ~x, -1 - x and x ^ -1."""
     if not isinstance(expr, Apply) or not expr.type.integer:
         return None
-    x = _negated(expr)
-    if x is not None:
-        return Apply("sub", (_hidden(b, 0, x.type), x), expr.type)
-    x = _complemented(expr)
-    if x is not None and (x.type.kind == "i" or x.type.dtype.bits >= COMPUTED):
-        return Apply("xor", (x, _hidden(b, -1, x.type)), expr.type)
-    return None
-
-
-def _negated(expr: Apply) -> Expr | None:
-    """x of -x, 0 - x and x * -1."""
     match expr:
         case Apply(op="neg", args=(x,)) | Apply(op="sub", args=(Const(value=0), x)):
-            return x
-        case Apply(op="mul", args=(x, Const() as ones) | (Const() as ones, x)) if _is_ones(ones):
-            return x
-    return None
-
-
-def _complemented(expr: Apply) -> Expr | None:
-    """x of ~x, -1 - x and x ^ -1."""
-    match expr:
+            is_negation = True
+        case Apply(op="mul" | "xor", args=(x, Const() as ones) | (Const() as ones, x)) if _is_ones(ones):
+            is_negation = expr.op == "mul"
         case Apply(op="invert", args=(x,)):
-            return x
+            is_negation = False
         case Apply(op="sub", args=(Const() as ones, x)) if _is_ones(ones):
-            return x
-        case Apply(op="xor", args=(x, Const() as ones) | (Const() as ones, x)) if _is_ones(ones):
-            return x
-    return None
+            is_negation = False
+        case _:
+            return None
+    if is_negation:
+        return Apply("sub", (_hidden(b, 0, x.type), x), expr.type)
+    is_hidden = x.type.kind == "i" or x.type.dtype.bits >= COMPUTED
+    return Apply("xor", (x, _hidden(b, -1, x.type)), expr.type) if is_hidden else None
 
 
 def _is_ones(const: Const) -> bool:

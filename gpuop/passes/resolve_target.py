@@ -9,7 +9,7 @@ from gpuop.base.errors import Loc, SemanticError
 from gpuop.ir.analysis.partial_groups import check_tiles
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.nodes import Array, Block, Break, Collective, Continue, Declare, Expr, For, If, Stmt
+from gpuop.ir.nodes import Block, Break, Collective, Continue, Declare, Expr, For, If, Stmt
 from gpuop.ir.target import Target
 from gpuop.ir.target_expressions import GENERIC, SYMBOLIC, Extent, TargetConst, evaluate
 from gpuop.ir.visit import Copier, changed, fields_read, loaded, map_blocks, values, walk
@@ -28,7 +28,7 @@ def resolve_target(kernel: Kernel) -> Kernel:
 def _decided(kernel: Kernel) -> Kernel:
     target = kernel.target or GENERIC
     body = _chosen(kernel.body, target)
-    unused = _touched(kernel.body) - _touched(body)
+    unused = {*loaded(kernel.body), *changed(kernel.body)} - {*loaded(body), *changed(body)}
     body = tuple(s for s in body if not isinstance(s, Declare) or s.array not in unused)
     unread = fields_read(kernel.body) - fields_read(body)
     group = kernel.group and tuple(_extent(n, "an extent of a work-group", target, kernel.loc) for n in kernel.group)
@@ -52,19 +52,17 @@ def for_target(kernel: Kernel, target: Target) -> Kernel:
 
 def is_open(kernel: Kernel) -> bool:
     """Return whether anything in a kernel depends on the target."""
-    symbolic = any(isinstance(n, SYMBOLIC) for n in kernel.group or ())
-    return symbolic or any(map(_decides, walk(kernel.body)))
-
-
-def _decides(stmt: Stmt) -> bool:
-    extents: tuple[Extent, ...] = ()
-    if isinstance(stmt, Declare):
-        extents = stmt.array.shape
-    elif isinstance(stmt, For):
-        extents = (stmt.unroll,)
-    elif isinstance(stmt, Collective) and not isinstance(stmt.over, str):
-        extents = (stmt.over,)
-    return any(isinstance(v, TargetConst) for v in values(stmt)) or any(isinstance(n, SYMBOLIC) for n in extents)
+    extents: list[Extent] = list(kernel.group or ())
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, Declare):
+            extents += stmt.array.shape
+        elif isinstance(stmt, For):
+            extents.append(stmt.unroll)
+        elif isinstance(stmt, Collective) and not isinstance(stmt.over, str):
+            extents.append(stmt.over)
+        if any(isinstance(value, TargetConst) for value in values(stmt)):
+            return True
+    return any(isinstance(extent, SYMBOLIC) for extent in extents)
 
 
 def _chosen(block: Block, target: Target) -> Block:
@@ -78,11 +76,6 @@ def _chosen(block: Block, target: Target) -> Block:
         if out and isinstance(out[-1], (Break, Continue)):
             break  # what follows never runs
     return tuple(out)
-
-
-def _touched(block: Block) -> set[object]:
-    """The arrays that are read or written."""
-    return {*loaded(block), *changed(block)}
 
 
 def _extent(extent: Extent, what: str, target: Target, loc: Loc | None) -> int:
@@ -102,11 +95,9 @@ class _Resolving(Copier):
         self.target = target
         for stmt in walk(body):
             if isinstance(stmt, Declare):
-                self.arrays[stmt.array] = self.sized(stmt.array, stmt.loc)
-
-    def sized(self, array: Array, loc: Loc | None) -> Array:
-        what = f"a dimension of array `{array.hint}`"
-        return replace(array, shape=tuple(_extent(n, what, self.target, loc) for n in array.shape))
+                what = f"a dimension of array `{stmt.array.hint}`"
+                shape = tuple(_extent(n, what, target, stmt.loc) for n in stmt.array.shape)
+                self.arrays[stmt.array] = replace(stmt.array, shape=shape)
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, TargetConst):

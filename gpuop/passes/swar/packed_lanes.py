@@ -89,16 +89,16 @@ class PackedLanes:
         """Four bytes of two words, permuted by a selector."""
         return self.b.apply("bytes_of", x, y, uint(selector))
 
-    def beside(self, parts: Callable[[int], Words], held: int, column: int, range_: Range) -> Packed:
+    def beside(self, parts: Callable[[int], Words], stored: int, column: int, range_: Range) -> Packed:
         """The four columns from a column on: a word, or the last bytes of one and the first ones of the next.
 
         Args:
-            parts: returns the words of a number, in the form of `held` bits.
+            parts: returns the words of a number, in the form of `stored` bits.
         """
         first, shift = divmod(column, LANES)
 
         def form(k: int, bits: int) -> Words:
-            return parts(k) if bits == held else self.converted(parts(k), bits)
+            return parts(k) if bits == stored else self.converted(parts(k), bits)
 
         def make(bits: int) -> Words:
             if not shift:
@@ -112,16 +112,14 @@ class PackedLanes:
             behind = self.bytes(odd, next_odd, HALVES)
             return (self.bytes(even, next_even, HALVES), behind) if shift == 2 else (behind, next_even)
 
-        return Packed(range_, held, make)
+        return Packed(range_, stored, make)
 
     def high(self, words: Words, bits: int) -> Words:
         """The high bytes of lanes of 16 bits, in a form."""
         even, odd = words
-        return (
-            (self.bytes(even, odd, HIGH),)
-            if bits == 8
-            else (self.bytes(even, uint(0), ODD), self.bytes(odd, uint(0), ODD))
-        )
+        if bits == 8:
+            return (self.bytes(even, odd, HIGH),)
+        return self.bytes(even, uint(0), ODD), self.bytes(odd, uint(0), ODD)
 
     def each(self, op: str, *operands: Words) -> Words:
         return tuple(self.b.apply(op, *words) for words in zip(*operands, strict=True))
@@ -138,30 +136,26 @@ class PackedLanes:
         if op in ("add", "sub", "and", "or", "xor"):
             return self.packed(bits, self.each(op, x.form(bits), y.form(bits)), range_)
         if op == "shl" and constant_ and y.range[0] < 16:
-            return self.apply("mul", x, self.power(y.range[0]))
+            factor = self.number(1 << y.range[0])
+            assert factor is not None
+            return self.apply("mul", x, factor)
         if op == "mul" and (constant_ or x.range[0] == x.range[1]):
-            x, factor = (x, y.range[0]) if constant_ else (y, x.range[0])
-            return self.packed(bits, self.each("mul", x.form(bits), (uint(factor),) * (bits // 8)), range_)
+            x, times = (x, y.range[0]) if constant_ else (y, x.range[0])
+            return self.packed(bits, self.each("mul", x.form(bits), (uint(times),) * (bits // 8)), range_)
         if op == "shr" and constant_ and y.range[0] < x.bits:
             return self.shifted(x, y.range[0], range_)
         if op in ("min", "max"):
             return self.packed(16, self.each(f"halves_{op}", x.form(16), y.form(16)), range_)
         return None
 
-    def power(self, exponent: int) -> Packed:
-        result = self.number(1 << exponent)
-        assert result is not None
-        return result
-
     def shifted(self, x: Packed, count: int, range_: Range) -> Packed:
         """Lanes shifted to the right; the bits from the next lane are masked out."""
         words = x.form(x.bits)
         if (x.bits, count) == (16, 8):
             return Packed(range_, 16, lambda bits: self.high(words, bits))
-        bits_right = self.each("shr", words, (uint(count),) * len(words))
-        return self.packed(
-            x.bits, self.each("and", bits_right, (splat(MOST[x.bits] >> count, x.bits),) * len(words)), range_
-        )
+        shifted = self.each("shr", words, (uint(count),) * len(words))
+        mask = (splat(MOST[x.bits] >> count, x.bits),) * len(words)
+        return self.packed(x.bits, self.each("and", shifted, mask), range_)
 
     def masked(self, x: Packed, most: int) -> Packed:
         """The low bits of lanes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from gpuop.ir import nodes as ir
@@ -73,17 +74,14 @@ class WordKernel:
         for stmt in source.body:
             if not self.stmt(stmt):
                 return None
-        outputs = (
-            replace(o, param=self.fields[o.param].param, over=o.over and self.fields[o.over].param)
-            for o in source.outputs
-        )
+        param = {field: stored.param for field, stored in self.fields.items()}
         packed = replace(
             source,
-            inputs=tuple(self.fields[f].param for f in source.inputs),
-            outputs=tuple(outputs),
-            intermediates=tuple(self.fields[f].param for f in source.intermediates),
+            inputs=tuple(param[f] for f in source.inputs),
+            outputs=tuple(replace(o, param=param[o.param], over=o.over and param[o.over]) for o in source.outputs),
+            intermediates=tuple(param[f] for f in source.intermediates),
             domain=Domain(self.shape),
-            layouts=tuple((self.fields[f].param, in_words(layout)) for f, layout in source.layouts),
+            layouts=tuple((param[f], in_words(layout)) for f, layout in source.layouts),
             body=tuple(self.out),
             packed=True,
         )
@@ -203,16 +201,14 @@ class WordKernel:
         if read.element is not None and not isinstance(read.element, ir.Const):
             return None
         elements = range(planes) if read.element is None else [min(max(int(read.element.value), 0), planes - 1)]
-        return [self.lane_values(read, there, plane, (min(ends), max(ends))) for plane in elements]
-
-    def lane_values(self, read: ir.Read, there: Stored, plane: int, range_: Range) -> Packed:
-        """The values that four columns read."""
         at = 0 if read.point is None else read.point[-1]
+        column = at.offset if isinstance(at, ir.Index) else 0
 
-        def parts(k: int) -> Words:
+        def parts(plane: int, k: int) -> Words:
             return tuple(self.word(read, there, plane, k, part) for part in range(there.bits // 8))
 
-        return self.lanes.beside(parts, there.bits, at.offset if isinstance(at, ir.Index) else 0, range_)
+        range_ = min(ends), max(ends)
+        return [self.lanes.beside(partial(parts, plane), there.bits, column, range_) for plane in elements]
 
     def word(self, read: ir.Read, there: Stored, plane: int, k: int, part: int) -> ir.Expr:
         """The word at a distance of k words; beyond a clamped edge, the last column in all lanes."""
@@ -240,10 +236,8 @@ class WordKernel:
         result, there = words[first], [byte for _, byte in lanes]
         for number in others:
             selector = [LANES + byte if word == number else at for (word, byte), at in zip(lanes, there, strict=True)]
-            result, there = (
-                self.lanes.bytes(result, words[number], sum(at << 4 * n for n, at in enumerate(selector))),
-                list(range(LANES)),
-            )
+            result = self.lanes.bytes(result, words[number], sum(at << 4 * n for n, at in enumerate(selector)))
+            there = list(range(LANES))
         return result
 
     def word_at(self, read: ir.Read, there: Stored, number: int, k: int) -> ir.Expr:
@@ -262,8 +256,5 @@ class WordKernel:
 def in_words(layout: Layout) -> Layout:
     """The layout in words of an array of bytes, whose rows are multiples of a word."""
     along = layout.element if layout.in_rows() else LANES  # interleaved elements lie in words
-    return Layout(
-        (*(n // LANES for n in layout.point[:-1]), layout.point[-1]),
-        along // LANES,
-        behind=(layout.behind or 0) // LANES,
-    )
+    point = (*(n // LANES for n in layout.point[:-1]), layout.point[-1])
+    return Layout(point, along // LANES, behind=(layout.behind or 0) // LANES)
