@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuop.base.errors import SemanticError
@@ -10,13 +10,15 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Assert, Atomic, Block, Expr, FieldParam, If, Index, Stmt
 from gpuop.ir.types import INT, UINT, FieldType
-from gpuop.ir.visit import map_blocks, walk
+from gpuop.ir.visit import walk
+from gpuop.passes.rewrite import rewrite_statements
 
 REPORT = "report"
 
 
 def drop_asserts(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=_each(kernel.body, lambda stmt: ()))
+    body = rewrite_statements(kernel.body, lambda stmt: () if isinstance(stmt, Assert) else (stmt,))
+    return replace(kernel, body=body)
 
 
 def assertions(kernel: Kernel) -> tuple[Assert, ...]:
@@ -32,7 +34,9 @@ def report_asserts(kernel: Kernel) -> Kernel:
     report = FieldParam(REPORT, FieldType(len(asserts), (), "uint32"))
     entries = iter(range(len(asserts)))
 
-    def reported(stmt: Assert) -> Block:
+    def reported(stmt: Stmt) -> Block:
+        if not isinstance(stmt, Assert):
+            return (stmt,)
         head: list[Stmt] = []
         then: list[Stmt] = []
         fails = collector(head, stmt.loc).apply("not", stmt.cond)
@@ -47,16 +51,8 @@ def report_asserts(kernel: Kernel) -> Kernel:
         then.append(Atomic("cmpxchg", report, (constant(next(entries), INT),), args, None, None, stmt.loc))
         return (*head, If(fails, tuple(then), (), stmt.loc))
 
-    body = _each(kernel.body, reported)
+    body = rewrite_statements(kernel.body, reported)
     return replace(kernel, body=body, outputs=(*kernel.outputs, Output(report, 0)))
-
-
-def _each(block: Block, f: Callable[[Assert], Block]) -> Block:
-    out: list[Stmt] = []
-    for stmt in block:
-        inner = map_blocks(stmt, lambda b: _each(b, f))
-        out += f(inner) if isinstance(inner, Assert) else (inner,)
-    return tuple(out)
 
 
 def failure(kernel: Kernel, report: Sequence[int]) -> SemanticError | None:

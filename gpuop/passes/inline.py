@@ -30,12 +30,10 @@ def fits(consumer: Kernel, param: FieldParam, producer: Kernel) -> bool:
     """Return whether the (pure) producer computes what the consumer reads: a tensor, or any one of its elements."""
     if any(output.initial is param for output in consumer.outputs):
         return False  # it lies in memory before any thread begins
-    computed = list(element_reads(consumer, param))
     if producer.domain.elements > 1:
-        return all(
-            e.element is not None for e in expressions(consumer.body) if isinstance(e, Read) and e.field is param
-        )
-    return param.type.planes == 1 or not any(computed) or by_element(producer) is not None
+        reads = (e for e in expressions(consumer.body) if isinstance(e, Read) and e.field is param)
+        return all(read.element is not None for read in reads)
+    return param.type.planes == 1 or not any(element_reads(consumer, param)) or by_element(producer) is not None
 
 
 def inline(consumer: Kernel, param: FieldParam, producer: Kernel, dynamic: bool = False) -> Kernel:
@@ -85,9 +83,7 @@ class _Inlining(Copier):
 class _Site(Copier):
     """Copies the body of the producer for one read: its own point is the point that is read."""
 
-    def __init__(
-        self, consumer: Kernel, producer: Kernel, read: Read, point: Point | None, b: Builder, open_: bool
-    ) -> None:
+    def __init__(self, consumer: Kernel, producer: Kernel, read: Read, point: Point | None, b: Builder, open_: bool):
         super().__init__(producer.body)
         self.producer, self.point, self.element, self.open = producer, point, read.element, open_
         self.border = "clamp" if read.border == "fill" else read.border
@@ -96,8 +92,8 @@ class _Site(Copier):
         self.indices: dict[Index, Expr] = {}
         indices = {e for e in expressions(producer.body) if isinstance(e, Index)}
         placed = any(index.axis != "element" for index in indices)
-        self.moved = placed or any(isinstance(e, Read) and e.point is not None for e in expressions(producer.body))
-        if point is not None and self.moved:  # the producer uses its position or neighbours: the border comes first
+        placed |= any(isinstance(e, Read) and e.point is not None for e in expressions(producer.body))
+        if point is not None and placed:  # the producer uses its position or neighbours: the border comes first
             self.point = tuple(place(b, c, self.border) for c in self.coordinates)
             self.border = "unchecked"
         for index in sorted(indices, key=str):
@@ -119,12 +115,8 @@ class _Site(Copier):
         if isinstance(expr, Index):
             return self.indices.get(expr, expr)
         copied = super().expr(expr)
-        if (
-            isinstance(copied, Read)
-            and copied.point is None
-            and copied.field.type.field_shape
-            and self.point is not None
-        ):
+        moves = isinstance(copied, Read) and copied.point is None and copied.field.type.field_shape
+        if isinstance(copied, Read) and moves and self.point is not None:
             return replace(copied, point=self.point, border=self.border)
         return copied
 
@@ -145,12 +137,9 @@ def _coordinates(kernel: Kernel, field: FieldParam, point: Sequence[Expr], open_
     out = []
     axes = GRID_AXES[3 - len(field.type.field_shape) :]
     for at, n, axis in zip(point, field.type.field_shape, axes, strict=False):
-        low: int | None = None
-        high: int | None = None
+        low, high = kernel.bounds(at) if isinstance(at, Index) else (None, None)
         if isinstance(at, Const):
             low = high = int(at.value)
-        elif isinstance(at, Index):
-            low, high = kernel.bounds(at)
         extent = Index("global_size", axis) if open_ else Const(n, Type(INT))
         out.append(Coordinate(at, extent, n, low, high))
     return out

@@ -21,11 +21,11 @@ from gpuop.ir.visit import (
     expressions,
     leaving,
     loop_values,
-    map_blocks,
     walk,
     written_by,
 )
 from gpuop.passes.coarsening_factor import MOST_HELD
+from gpuop.passes.rewrite import rewrite_statements
 
 BRANCHING = ("div", "sqrt")  # correctly rounded operations that branch
 
@@ -33,16 +33,12 @@ BRANCHING = ("div", "sqrt")  # correctly rounded operations that branch
 def load_ahead(kernel: Kernel) -> Kernel:
     if kernel.target is None or kernel.target.widening != "unrolled":
         return kernel
-    body = _block(kernel.body)
+    body = rewrite_statements(kernel.body, _ahead)
     return kernel if body == kernel.body else without_dead_code(replace(kernel, body=body))
 
 
-def _block(block: Block) -> Block:
-    out: list[Stmt] = []
-    for stmt in block:
-        inner = map_blocks(stmt, _block)
-        out += _in_two(inner) if isinstance(inner, For) and _waits(inner) else (inner,)
-    return tuple(out)
+def _ahead(stmt: Stmt) -> Block:
+    return _in_two(stmt) if isinstance(stmt, For) and _waits(stmt) else (stmt,)
 
 
 def _waits(loop: For) -> bool:

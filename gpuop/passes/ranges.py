@@ -59,8 +59,8 @@ class Ranges:
 
     def counter(self, loop: For) -> Range:
         """The range of a loop's counter inside the loop."""
-        if turns := loop_values(loop):
-            return min(turns), max(turns)
+        if values := loop_values(loop):
+            return min(values), max(values)
         start, stop, step = (self.range(e) for e in (loop.start, loop.stop, loop.step))
         if step[0] > 0:
             return start[0], max(stop[1] - 1, start[0])

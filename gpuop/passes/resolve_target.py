@@ -106,8 +106,8 @@ class _Resolving(Copier):
 
     def stmt(self, stmt: Stmt) -> Block:
         if isinstance(stmt, For) and isinstance(stmt.unroll, SYMBOLIC):
-            turns = evaluate(stmt.unroll, self.target)
-            stmt = replace(stmt, unroll=0 if turns is True else max(int(turns), 1))
+            times = evaluate(stmt.unroll, self.target)
+            stmt = replace(stmt, unroll=0 if times is True else max(int(times), 1))
         if isinstance(stmt, Collective) and isinstance(stmt.over, SYMBOLIC):
             stmt = replace(stmt, over=_extent(stmt.over, "`over=`", self.target, stmt.loc))
         return super().stmt(stmt)

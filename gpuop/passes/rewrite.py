@@ -1,14 +1,22 @@
-"""Rewriting of the bindings of a kernel, for passes that replace an operation by several others."""
+"""Rewriting of the statements and the bindings of a kernel, for passes that replace one by several others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from gpuop.ir.build import Builder, collector
 from gpuop.ir.nodes import Assign, Block, Expr, Let, Stmt
 from gpuop.ir.visit import map_blocks
 
 Rule = Callable[[Builder, Expr], Expr | None]
+
+
+def rewrite_statements(body: Block, rule: Callable[[Stmt], Iterable[Stmt]]) -> Block:
+    """Replace every statement, those of inner blocks first, by the statements that a rule returns for it."""
+    out: list[Stmt] = []
+    for stmt in body:
+        out += rule(map_blocks(stmt, lambda inner: rewrite_statements(inner, rule)))
+    return tuple(out)
 
 
 def rewrite_bindings(body: Block, rule: Rule) -> Block:

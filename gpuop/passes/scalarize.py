@@ -58,7 +58,7 @@ class _Scalars(Copier):
 
 
 def element_reads(kernel: Kernel, field: ir.FieldParam) -> Iterator[bool]:
-    """For each read of a field: whether the index of its element is computed."""
+    """Yield, for each read of a field, whether the index of its element is computed."""
     for expr in expressions(kernel.body):
         if isinstance(expr, ir.Read) and expr.field is field:
             yield expr.element is not None and not isinstance(expr.element, ir.Const)

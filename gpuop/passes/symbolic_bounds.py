@@ -239,10 +239,10 @@ class SymbolicBounds(Ranges):
     def exact(self, expr: ir.Expr) -> Range:
         match expr:
             case ir.Ref(var=var):
-                known = self.cached.get(var)
-                if known is None:
-                    known = self.cached[var] = self._of(var)
-                return known
+                bounds = self.cached.get(var)
+                if bounds is None:
+                    bounds = self.cached[var] = self._of(var)
+                return bounds
             case ir.Const(value=value):
                 return int(value), int(value)
             case ir.Apply():
@@ -251,11 +251,11 @@ class SymbolicBounds(Ranges):
                 if (kind, axis) not in self.positions:
                     self.positions[kind, axis] = self.kernel.bounds(ir.Index(kind, axis))
                 low, high = self.positions[kind, axis]
-                known = self.narrowed.get((kind, axis), (low, high))
-                return max(low, known[0]) + offset, min(high, known[1]) + offset
+                bounds = self.narrowed.get((kind, axis), (low, high))
+                return max(low, bounds[0]) + offset, min(high, bounds[1]) + offset
             case ir.Cast(arg=arg, type=kind) if kind.dtype in WIDE and (signed := self._unwrapped(arg)):
-                known = self.range(arg)
-                return known if fits(known, kind.dtype) else signed
+                bounds = self.range(arg)
+                return bounds if fits(bounds, kind.dtype) else signed
             case ir.Load(memory=ir.Array(space="private" | "local") as array) if (
                 expr.type.kind in "iu" and expr.type.lanes == 1
             ):
@@ -282,13 +282,13 @@ class SymbolicBounds(Ranges):
 
     def _of(self, var: ir.Var) -> Range:
         if var in self.values:
-            known = self.range(self.values[var])
+            bounds = self.range(self.values[var])
         elif var.mutable:
             return self._all_values(var)
         else:
-            known = self.known.get(var, LIMITS[var.type.dtype])
-        low, high = self.narrowed.get(var, known)
-        return max(low, known[0]), min(high, known[1])
+            bounds = self.known.get(var, LIMITS[var.type.dtype])
+        low, high = self.narrowed.get(var, bounds)
+        return max(low, bounds[0]), min(high, bounds[1])
 
     def _all_values(self, what: ir.Var | ir.Array) -> Range:
         """The range of all values that are anywhere assigned to a mutable variable, or stored to an array."""
@@ -344,8 +344,8 @@ class SymbolicBounds(Ranges):
 
     def extremes(self, key: Key) -> Range:
         match key:
-            case Opaque(range=known):
-                return known
+            case Opaque(range=bounds):
+                return bounds
             case ir.Var():
                 return self.exact(ir.Ref(key))
         return self.exact(ir.Index(*key))

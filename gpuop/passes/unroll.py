@@ -13,31 +13,23 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Block, For, Stmt, While
 from gpuop.ir.types import INT
 from gpuop.ir.visit import Copier, leaving, loop_values, map_blocks, walk
+from gpuop.passes.rewrite import rewrite_statements
 
 MOST_EXPANDED = MOST_STATEMENTS // 4  # statements of an unrolled loop
 MOST_HINTED = MOST_STATEMENTS // 8  # statements that the hints of a kernel add
 
 
 def unroll(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=_block(kernel.body))
+    return replace(kernel, body=rewrite_statements(kernel.body, _expanded))
 
 
-def _block(block: Block) -> Block:
-    out: list[Stmt] = []
-    for stmt in block:
-        loop = map_blocks(stmt, _block)
-        values = loop_values(loop) if isinstance(loop, For) and loop.unroll == 0 else None
-        if not isinstance(loop, For) or values is None or not _is_expanded(loop, len(values)):
-            out.append(loop)
-            continue
-        for value in values:
-            out += Copier(loop.body, {loop.var: constant(value, INT)}).copy()
-    return tuple(out)
-
-
-def _is_expanded(loop: For, count: int) -> bool:
-    """Return whether no iteration ends early, and the text is not too long."""
-    return count * size(loop.body) <= MOST_EXPANDED and not any(leaving(loop.body))
+def _expanded(loop: Stmt) -> Block:
+    values = loop_values(loop) if isinstance(loop, For) and loop.unroll == 0 else None
+    if not isinstance(loop, For) or values is None or any(leaving(loop.body)):  # an iteration may end early
+        return (loop,)
+    if len(values) * size(loop.body) > MOST_EXPANDED:
+        return (loop,)
+    return tuple(stmt for value in values for stmt in Copier(loop.body, {loop.var: constant(value, INT)}).copy())
 
 
 def drop_hints(kernel: Kernel) -> Kernel:

@@ -68,12 +68,12 @@ class _Vectors:
                         ir.Let(vector.var, load, stmt.loc) if loads else ir.Store(field, index, vector, stmt.loc)
                     )
                 case ir.For(var=var, body=inner, lanes=True):
-                    turns = loop_values(stmt)
-                    assert turns is not None
-                    self.count = len(turns)
-                    numbers = tuple(constant(k, INT) for k in turns)
+                    values = loop_values(stmt)
+                    assert values is not None
+                    self.count = len(values)
+                    numbers = tuple(constant(k, INT) for k in values)
                     self.lane = ir.Ref(replace(var, type=Type(var.type.dtype, self.count)))
-                    self.counting.of[var] = LaneNumbers(numbers[0], tuple(k - turns[0] for k in turns))
+                    self.counting.of[var] = LaneNumbers(numbers[0], tuple(k - values[0] for k in values))
                     self.vars[var] = self.lane
                     out.append(ir.Let(self.lane.var, ir.Pack(numbers, self.lane.type)))
                     out += self.block(inner, None)

@@ -15,6 +15,7 @@ from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assign, Atomic, Barrier, Block, Comment, Declare, Expr, If, Let, Load, Ref, Stmt, Var
 from gpuop.ir.visit import blocks, expressions, leaving, map_blocks, map_values, walk, walk_expr, with_operands
+from gpuop.passes.rewrite import rewrite_statements
 
 
 class RegionGuard:
@@ -120,18 +121,12 @@ def uses_of(block: Iterable[Stmt]) -> Counter[Var]:
 
 def hoist_barriers(kernel: Kernel) -> Kernel:
     inside = any(isinstance(inner, Barrier) for stmt in kernel.body for b in blocks(stmt) for inner in walk(b))
-    return replace(kernel, body=_block(kernel.body)) if inside else kernel
+    return replace(kernel, body=rewrite_statements(kernel.body, _lifted)) if inside else kernel
 
 
-def _block(block: Block) -> Block:
-    out: list[Stmt] = []
-    for stmt in block:
-        stmt = map_blocks(stmt, _block)
-        out += _lifted(stmt) if isinstance(stmt, If) and _waits(stmt) else (stmt,)
-    return tuple(out)
-
-
-def _lifted(stmt: If) -> list[Stmt]:
+def _lifted(stmt: Stmt) -> Block:
+    if not isinstance(stmt, If) or not _waits(stmt):
+        return (stmt,)
     out: list[Stmt] = []
     b = collector(out, stmt.loc)
     holds: Expr = stmt.cond
@@ -142,7 +137,7 @@ def _lifted(stmt: If) -> list[Stmt]:
     fails = b.apply("not", holds) if stmt.orelse else holds
     for test, branch in ((holds, stmt.then), (fails, stmt.orelse)):
         out += RegionGuard(test, uses_of(branch)).block(branch)
-    return out
+    return tuple(out)
 
 
 def _waits(stmt: If) -> bool:

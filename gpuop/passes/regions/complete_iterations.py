@@ -13,6 +13,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assign, Barrier, Block, Break, Continue, If, Let, Ref, Stmt, Var, While
 from gpuop.ir.types import BOOL, Type
 from gpuop.ir.visit import leaving, map_blocks, walk
+from gpuop.passes.rewrite import rewrite_statements
 
 FALSE, TRUE = constant(False, BOOL), constant(True, BOOL)
 
@@ -20,12 +21,11 @@ FALSE, TRUE = constant(False, BOOL), constant(True, BOOL)
 def complete_iterations(kernel: Kernel) -> Kernel:
     opencl = kernel.target is None or kernel.target.backend == "opencl"
     applies = opencl and any(isinstance(stmt, While) and _goes_on(stmt) for stmt in walk(kernel.body))
-    return replace(kernel, body=_block(kernel.body)) if applies else kernel
+    return replace(kernel, body=rewrite_statements(kernel.body, _completed)) if applies else kernel
 
 
-def _block(block: Block) -> Block:
-    inner = (map_blocks(stmt, _block) for stmt in block)
-    return tuple(_Iteration().of(stmt) if isinstance(stmt, While) and _goes_on(stmt) else stmt for stmt in inner)
+def _completed(stmt: Stmt) -> Block:
+    return (_Iteration().of(stmt),) if isinstance(stmt, While) and _goes_on(stmt) else (stmt,)
 
 
 def _goes_on(loop: While) -> bool:
