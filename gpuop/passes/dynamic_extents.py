@@ -99,7 +99,7 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     refusal = _refusal(kernel)
     if refusal:
         return Opened(reason=refusal)
-    kernel = flat(kernel) if _is_of_points(kernel) else kernel
+    kernel = _flattened(kernel)
     large = streamed and target.vector_length > 1 and all(map(is_large, kernel.written))
     extents, reason = extents_of(kernel), ""
     values = tuple(extents.values.values())
@@ -121,10 +121,11 @@ def opened(kernel: Kernel, target: Target, streamed: bool = True) -> Opened:
     return Opened(reason=reason)
 
 
-def _is_of_points(kernel: Kernel) -> bool:
-    """Return whether a kernel is pointwise without positions, so that it may be flattened: grids of as many points share it."""
+def _flattened(kernel: Kernel) -> Kernel:
+    """The kernel on a grid of one axis if it is pointwise and uses no positions: grids of as many points share it."""
     placed = any(isinstance(e, Index) and e.axis in GRID_AXES for e in expressions(kernel.body))
-    return bool(kernel.domain.shape) and not placed and not kernel.layouts and not others_points(kernel)
+    is_pointwise = kernel.domain.shape and not placed and not kernel.layouts and not others_points(kernel)
+    return flat(kernel) if is_pointwise else kernel
 
 
 def _refusal(kernel: Kernel) -> str:
@@ -170,12 +171,11 @@ def _widest(kernel: Kernel, target: Target, extents: Extents) -> _OpenRange:
         if largest is None:
             continue
         result = identity(largest)
-        for least in LEAST[1:] if largest.per_thread else LEAST:  # two points are too few for coarsened threads
-            ends = _ends(most, {name: least + k for k, name in enumerate(most)})
-            others = (_lowered(resized(kernel, extents, values), target) for values in ends)
+        for number in LEAST[1:] if largest.per_thread else LEAST:  # two points are too few for coarsened threads
+            least = {name: number + k for k, name in enumerate(most)}
+            others = (_lowered(resized(kernel, extents, values), target) for values in _ends(most, least))
             if all(other is not None and identity(other) == result for other in others):
-                first = tuple(least + k for k in range(len(most)))
-                return _OpenRange(first, tuple(most.values()), largest.per_thread, lowered=largest)
+                return _OpenRange(tuple(least.values()), tuple(most.values()), largest.per_thread, lowered=largest)
     return _OpenRange()
 
 

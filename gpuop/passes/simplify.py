@@ -88,14 +88,13 @@ class _Numbering:
             case ir.Apply(op="choose", args=(ir.Ref(var=var), a, b)) if var in self.orders:
                 if a.type.integer and self.orders[var].type.lanes == 1:  # compilers handle these better
                     expr = extreme_of(self.orders[var], a, b) or expr
-        simpler = self.known_or_same(expr) if expr.op in DECIDED or ir.Const in map(type, expr.args) else expr
-        return self.integers.simpler(simpler) if isinstance(simpler, ir.Apply) else simpler
-
-    def known_or_same(self, expr: ir.Apply) -> ir.Expr:
-        """The constant that an operation is, or the operand that it returns unchanged; else the operation."""
-        folded = fold(OPS[expr.op], expr.args, [a.type for a in expr.args], expr.type)
-        constant_ = folded if folded is not None else decided(self.same_copies(expr), self.integers.ranges)
-        return constant_ if constant_ is not None else identity(expr)
+        result: ir.Expr = expr
+        if expr.op in DECIDED or ir.Const in map(
+            type, expr.args
+        ):  # the constant that it is, or the operand that it returns
+            folded = fold(OPS[expr.op], expr.args, [a.type for a in expr.args], expr.type)
+            result = folded or decided(self.same_copies(expr), self.integers.ranges) or identity(expr)
+        return self.integers.simpler(result) if isinstance(result, ir.Apply) else result
 
     def same_copies(self, expr: ir.Apply) -> ir.Apply:
         """A comparison of two copies of a variable made at one moment, as one of equal operands."""
