@@ -50,7 +50,7 @@ class Dialect:
         wide: the accesses "load", "store", "load half" and "store half" of `{n}` neighbouring elements at `{pointer}`, into or
             from the private array `{lanes}`; and "stream", a store past the caches, of large outputs, where there is such.
         wide_kernel: the qualifiers of an entry point whose threads must not be vectorized; "" for the usual ones.
-        int_position: a statement that a column position, `{place}`, is an int, for compilers that gain by it or compute wrongly
+        int_position: a statement that a position, `{place}`, is an int, for compilers that gain by it or compute wrongly
             without it (`printer.py`); "" for others.
         fixed_group: the qualifier of fixed work-group extents, along (columns, rows, layers × elements).
         volatile: the pointer to volatile memory, with `{p}` and `{type}`.

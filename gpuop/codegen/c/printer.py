@@ -53,6 +53,7 @@ class Printer(Statements):
         self.e.streamed = streamed(kernel)
         self.large = {field for field in kernel.written if is_streamed(kernel, field)}
         self.rising = rising(kernel)
+        self.ids: dict[tuple[str, str], str] = {}  # names of positions that are said to be ints, by kind and axis
         self.rolled = rolled(kernel) if self.dialect.rolled else set()
         self.read_back = {s.memory for s in walk(kernel.body) if isinstance(s, Atomic) and s.op == "read"}
         self.entry = self.e.names.fresh(f"gpuop_{kernel.name}")
@@ -263,7 +264,11 @@ class Printer(Statements):
         return self.vectorized() and any(isinstance(stmt, Barrier) for stmt in walk(self.kernel.body))
 
     def int_position(self, kind: str, axis: str) -> None:
-        self.put(1, self.dialect.int_position.format(place=self.dialect.position[kind][DIMENSIONS[axis]]))
+        """Say that a position is an int: of a constant, as a condition on a call has no effect where it may do something."""
+        name = index_name(Index(kind, axis), self.e.threads) + "Id"
+        self.put(1, f"const size_t {name} = {self.dialect.position[kind][DIMENSIONS[axis]]};")
+        self.put(1, self.dialect.int_position.format(place=name))
+        self.ids[kind, axis] = name
 
     def threads_along(self, axis: str) -> str:
         """Number of threads along an axis."""
@@ -288,7 +293,7 @@ class Printer(Statements):
                     self.put(1, f"const int {index_name(size, self.e.threads)} = {self.kernel.bounds(size)[0]};")
 
     def position(self, kind: str, axis: str) -> str:
-        text = f"(int){self.place(kind, DIMENSIONS[axis])}"
+        text = f"(int){self.ids.get((kind, axis)) or self.place(kind, DIMENSIONS[axis])}"
         return (
             f"{text} / _tensorElements"
             if axis == "layer" and self.kernel.domain.elements > 1 and kind != "local"

@@ -225,7 +225,7 @@ class Snapshot:
 
     def _global(self, use: Use, function: FunctionType) -> Any:
         scope = function.__globals__
-        for place in (scope, function.__builtins__):  # type: ignore[attr-defined]
+        for place in (scope, function.__builtins__):
             value = self._watch.bound(place, use.name, f"module `{scope.get('__name__')}`")
             if value is not MISSING:
                 return value

@@ -62,13 +62,17 @@ class Partial:
 
     def load(self, reducer: Reducer, point: Sequence[Any], element: Any, at: Any) -> Item:
         """Return the item at a point, with position `at` on the reduced axis."""
-        value = k._convert(k._readTensorElement(self.values, *point, element, border="unchecked"), reducer.held)
-        if not reducer.places:
+        value = k._readTensorElement(self.values, *point, element, border="unchecked")
+        first = self.places is None and not (reducer.keyed and self.type.dtype != "bool")
+        value = value if reducer.keyed else k._convert(value, reducer.held)
+        if not reducer.has_positions:
             return (value,)
         step = read(self.steps, [(1, MOST)])[0] if self.steps else self.step
-        here = k._convert(at, reducer.places) * step
-        if self.places is None:
-            return value, here
+        here = k._convert(at, reducer.places or reducer.held) * step
+        if first:
+            return reducer.item_of(value, here)
+        if reducer.keyed:
+            return (value + here,)
         return value, here + k._readTensorElement(self.places, *point, element, border="unchecked")
 
 
@@ -99,7 +103,7 @@ def a_step(
             k._writeTensorElement(out, part, *place)
 
     fields = [source.values] + ([source.places] if source.places is not None else [])
-    fields += (*numbers, *divisors, *(source.steps if reducer.places else ()))
+    fields += (*numbers, *divisors, *(source.steps if reducer.has_positions else ()))
     outputs = library_call(reducer.name, tuple(types), fields, lambda: body(write), (reducer, source.step, last, *key))
     return Partial(outputs[0], outputs[1] if len(outputs) > 1 else None)
 

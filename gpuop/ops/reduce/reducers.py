@@ -31,7 +31,8 @@ class Reducer:
         name: the NumPy name.
         held: the accumulator's dtype; exact for the values, and for sums of integers.
         result: the dtype of the result.
-        places: the dtype of positions; "" if there are none.
+        places: the dtype of positions beside the values; "" if there are none.
+        keyed: whether an item is one integer, its position, greater by `beyond` where the value is not the one looked for.
         divisor: the divisor of a mean.
         ordered: whether items are combined in the order of their positions.
         operation: combines two values; None if one of them is chosen.
@@ -43,6 +44,7 @@ class Reducer:
     held: str
     result: str
     places: str = ""
+    keyed: bool = False
     divisor: int = 0
     ordered: bool = False
     operation: Callable[[Any, Any], Any] | None = field(default=None, compare=False)
@@ -54,6 +56,23 @@ class Reducer:
         """Return how many values compilers are asked to unroll: Intel's crashes on seven integer selects, or on two times four."""
         choices = self.name in ("min", "max") or self.key
         return FEW if choices and np.dtype(self.held).kind != "f" else PER_ITERATION
+
+    @property
+    def has_positions(self) -> bool:
+        """True if items know their positions."""
+        return bool(self.places) or self.keyed
+
+    @property
+    def beyond(self) -> int:
+        """The sum that tells the key of a value that is not looked for: greater than any position."""
+        return 1 << (8 * np.dtype(self.held).itemsize - 2)
+
+    def item_of(self, value: Any, here: Any) -> Item:
+        """Return the item of a value at a position."""
+        if not self.keyed:
+            return value, here
+        extreme = value if self.name.endswith("max") else ~value
+        return (here + k._where(extreme, 0, self.beyond),)
 
     @property
     def divided(self) -> str:
@@ -73,8 +92,6 @@ class Reducer:
 
     def _before(self, a: Any, b: Any) -> Any:
         """Return whether a is at least as extreme as b; NaN is more extreme than numbers, or less if it is left out."""
-        if self.held == "bool":  # by logic: NVIDIA's compilers extend some of the compared bytes by their sign
-            return ~a | b if self.name.endswith("min") else a | ~b
         ordered = a <= b if self.name.endswith("min") else a >= b
         if np.dtype(self.held).kind != "f":
             return ordered
@@ -82,6 +99,8 @@ class Reducer:
 
     def finished(self, item: Item, divisor: Any) -> Any:
         """Return the result of a whole reduction."""
+        if self.keyed:
+            return k._convert(item[0] & (self.beyond - 1), "int64")
         if self.places:
             return k._convert(item[1], "int64")
         if not self.divisor:
@@ -115,7 +134,11 @@ def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
         return Reducer(name, held, result, divisor=count * (name == "mean"), operation=operation, neutral=neutral)
     if name in ("min", "max", "nanmin", "nanmax"):
         return Reducer(name, "uint8" if dtype == "bool" else dtype, result)
-    return Reducer(name, dtype, "int64", places="int32" if kind.array_shape.points < 2**31 else "int64")
+    points = kind.array_shape.points
+    if dtype == "bool":  # by integers: NVIDIA's compilers extend some of the compared bytes by their sign
+        held = "int32" if points < 2**30 else "int64"
+        return Reducer(name, held, "int64", keyed=True, operation=k._min, neutral=np.iinfo(held).max)
+    return Reducer(name, dtype, "int64", places="int32" if points < 2**31 else "int64")
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def _over_grid(reducer: Reducer, source: Partial, axes: list[int], last: bool) -
         grid = source.type.field_shape
         together = math.prod(grid[a] for a in pending)
         trailing = pending == list(range(len(grid)))[-len(pending) :]
-        fits = SHORT < together <= AT_ONCE and not (chunked and reducer.places)
+        fits = SHORT < together <= AT_ONCE and not (chunked and reducer.has_positions)
         taken = pending if trailing and fits else pending[-1:]
         extent = math.prod(grid[a] for a in taken)
         ends = last and taken == pending

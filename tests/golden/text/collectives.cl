@@ -35,14 +35,17 @@ __kernel __attribute__((reqd_work_group_size(32, 4, 1))) void gpuop_collectives(
     const int out3_rowStride = 50, out3_tensorStride = 500;
     // threads
     const int _rows = 10, _columns = 50;
-    assume(get_global_id(1) < 0x7fffffff);
-    assume(get_global_id(0) < 0x7fffffff);
-    const int _row = (int)get_global_id(1);
-    const int _column = (int)get_global_id(0);
+    const size_t _rowId = get_global_id(1);
+    assume(_rowId < 0x7fffffff);
+    const size_t _columnId = get_global_id(0);
+    assume(_columnId < 0x7fffffff);
+    const int _row = (int)_rowId;
+    const int _column = (int)_columnId;
     const int _localRow = (int)get_local_id(1);
     const int _groupRow = (int)get_group_id(1);
-    assume(get_local_id(0) < 0x7fffffff);
-    const int _localColumn = (int)get_local_id(0);
+    const size_t _localColumnId = get_local_id(0);
+    assume(_localColumnId < 0x7fffffff);
+    const int _localColumn = (int)_localColumnId;
     const int _groupColumn = (int)get_group_id(0);
 
     __local float together[128];

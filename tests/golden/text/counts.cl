@@ -41,10 +41,12 @@ __kernel __attribute__((reqd_work_group_size(64, 4, 1))) void gpuop_counts(
     const int out1_rowStride = 4, out1_tensorStride = 12;
     // threads
     const int _rows = 10, _columns = 250;
-    assume(get_global_id(1) < 0x7fffffff);
-    assume(get_global_id(0) < 0x7fffffff);
-    const int _row = (int)get_global_id(1);
-    const int _column = (int)get_global_id(0);
+    const size_t _rowId = get_global_id(1);
+    assume(_rowId < 0x7fffffff);
+    const size_t _columnId = get_global_id(0);
+    assume(_columnId < 0x7fffffff);
+    const int _row = (int)_rowId;
+    const int _column = (int)_columnId;
     const int _localRow = (int)get_local_id(1);
     const int _groupRow = (int)get_group_id(1);
     const int _localColumn = (int)get_local_id(0);

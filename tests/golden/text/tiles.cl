@@ -27,10 +27,12 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void gpuop_product(
     const int out0_rowStride = 50, out0_tensorStride = 8950;
     // threads
     const int _rows = 192, _columns = 64;
-    assume(get_global_id(1) < 0x7fffffff);
-    assume(get_global_id(0) < 0x7fffffff);
-    const int _row = (int)get_global_id(1);
-    const int _column = (int)get_global_id(0);
+    const size_t _rowId = get_global_id(1);
+    assume(_rowId < 0x7fffffff);
+    const size_t _columnId = get_global_id(0);
+    assume(_columnId < 0x7fffffff);
+    const int _row = (int)_rowId;
+    const int _column = (int)_columnId;
     const int _localRow = (int)get_local_id(1);
     const int _localColumn = (int)get_local_id(0);
 

@@ -49,8 +49,9 @@ __kernel void gpuop_types(
     const int out1_tensorStride = 100;
     // threads
     const int _columns = 100;
-    assume(get_global_id(0) < 0x7fffffff);
-    const int _column = (int)get_global_id(0);
+    const size_t _columnId = get_global_id(0);
+    assume(_columnId < 0x7fffffff);
+    const int _column = (int)_columnId;
 
     if (_column < _columns) {
         // types

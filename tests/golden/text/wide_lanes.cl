@@ -39,9 +39,10 @@ __kernel void gpuop_wide(
     const int out1_rowStride = 64, out1_tensorStride = 3072;
     // threads
     const int _rows = 48, _columns = 64, _threads = 8;
-    assume(get_global_id(0) < 0x7fffffff);
+    const size_t _threadId = get_global_id(0);
+    assume(_threadId < 0x7fffffff);
     const int _row = (int)get_global_id(1);
-    const int _thread = (int)get_global_id(0);
+    const int _thread = (int)_threadId;
 
     if (_row < _rows) {
         uchar f_lanes_0[8] = {0};
