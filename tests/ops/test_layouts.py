@@ -212,7 +212,7 @@ def test_rows_of_cpus_are_numbered_by_ints(device):
         graph.probe(np.ravel(gp.ScalarField(x)), "row")
     same_bits(graph.read("row"), x.ravel())
     if device.startswith("opencl") and gp.device().target.device == "cpu":
-        assert "__builtin_assume(get_global_id(0) < 0x7fffffff);" in str(graph.source())
+        assert "__builtin_assume(_columnId < 0x7fffffff);" in str(graph.source())
     assert "__builtin_assume" not in str(graph.source("opencl")) + str(graph.source("cuda"))
 
 
