@@ -71,7 +71,7 @@ def photo(pipeline: Pipeline) -> Maker:
 
 
 def results_of(graph: gp.ComputeGraph) -> tuple[Array, ...]:
-    names = [name for n in range(10) if (name := f"result{n}") in graph._probes]
+    names = [name for n in range(10) if (name := f"result{n}") in graph._definition.probes]
     return tuple(graph.read(name) for name in names)
 
 
