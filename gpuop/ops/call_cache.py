@@ -1,10 +1,18 @@
-"""A cache of library calls by operand types: which kernels a function applies to fields and numbers."""
+"""The cache of calls: a call is found by its arguments before these are bound or checked.
+
+What is cached is the trace of a pipeline, the graph that a function of fields builds, or a function of a vendor's library.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from itertools import chain
+from operator import is_
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -13,15 +21,54 @@ from gpuop.base.lru import BoundedCache
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.names import names_given
+from gpuop.dsl.guards.function_wrapper import BY_POSITION
+from gpuop.dsl.guards.trace_constants import BY_TEXT, PLAIN
+from gpuop.dsl.operators.arguments import MOST_NUMBERS
 from gpuop.dsl.operators.operator import MOST_CACHED
+from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.precisions import chosen
 from gpuop.dsl.recorder.recorder import recording
+from gpuop.dsl.recorder.trace_effects import looks, warnings
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, Node, Result, calls
 from gpuop.ops.reduce.reductions import reductions
 
 MOST_CALLS = 32  # calls of one cached graph
+MOST_FUNCTION_CALLS = 128  # cached calls of one function
+BY_VALUE = frozenset({*PLAIN, type} - {FieldType})  # types whose equal values are interchangeable
+ONE_PLACE = (
+    "numpy",
+    "cupy",
+)  # libraries whose arrays are all on the host, or all on devices: arrays of others tell their device
+ORDERED = (inspect.Parameter.KEYWORD_ONLY, *BY_POSITION)
+MOST_NESTED = 8
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Role(Enum):
+    """The kind of values that a parameter takes."""
+
+    DATA = "fields, arrays, and values that are converted to arrays"
+    CONSTANT = "values that are no arrays of the pipeline"
+    EITHER = "arrays, and constants"
+    RESULT = "arrays for the results, as `out=`"
+
+
+DATA, CONSTANT, RESULT = Role.DATA, Role.CONSTANT, Role.RESULT
+
+
+class CachedCall(Protocol):
+    """What the cache has of a call."""
+
+    def holds(self) -> bool:
+        """Return whether all that it depends on besides its arguments is as it was."""
+
+    def result(self, inputs: Sequence[Any], out: Any) -> Any:
+        """Return the result for arrays or fields of the same types; in `out` if that is given."""
+
+
+New = tuple[Any, CachedCall | None, Sequence[Any]]  # a result, what can be cached of the call, its arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +84,15 @@ class CachedGraph:
     calls: tuple[tuple[Launchable, str, tuple[int, ...]], ...]
     made: int
     kind: FieldType
+
+    def holds(self) -> bool:
+        """Return True: a graph depends on nothing else."""
+        return True
+
+    def result(self, inputs: Sequence[Field], out: Any) -> Field:
+        """Return the result for these fields."""
+        with HostSpan("record"):
+            return self.of([field.node for field in inputs])
 
     def of(self, operands: Sequence[Node | None]) -> Field:
         """Return the result for these operands."""
@@ -61,6 +117,127 @@ def cached_graph(result: Field, operands: Sequence[Node | None]) -> CachedGraph 
         values += (Result(call, k) for k in range(len(call.kernel.outputs)))
     return CachedGraph(tuple(made), values.index(result.node), result.type)
 
+
+class _NoKey(Exception):
+    """An argument that has no key."""
+
+
+class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
+    """A cache of the calls of a function, by the types of arrays or fields and the values of all other arguments.
+
+    Args:
+        signature: that of the function; calls of one with `*args` or `**kwargs` are not cached.
+        roles: roles of parameters, and of `out=`.
+        others: the role of all other parameters.
+    """
+
+    __slots__ = ("places", "roles")
+
+    def __init__(self, signature: inspect.Signature, roles: Mapping[str, Role], others: Role = Role.EITHER) -> None:
+        super().__init__(MOST_FUNCTION_CALLS)
+        parameters = signature.parameters
+        known = all(p.kind in ORDERED for p in parameters.values())
+        self.roles = dict.fromkeys(parameters, others) | dict(roles) if known else {}
+        self.places = tuple(parameters) if known else ()
+
+    def result(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: Callable[..., New]) -> Any:
+        """Return the result of a call; `anew` makes a call that is not cached, from `args` and `kwargs`."""
+        try:
+            request = self._key(args, kwargs)
+        except _NoKey:
+            request = None
+        if request is None:
+            return anew(args, kwargs)[0]
+        key, inputs, out = request
+        cached = self.get(key)
+        if cached is not None and cached.holds():
+            return cached.result(inputs, out)
+        effects = looks(), warnings()
+        result, entry, arrays = anew(args, kwargs)
+        if type(result) is Field:
+            entry = _graph_of(result, inputs) if (looks(), warnings()) == effects else None
+        elif len(arrays) != len(inputs) or not all(map(is_, arrays, inputs)):  # an argument was converted to an array
+            entry = None
+        if entry is not None:
+            self[key] = entry
+        return result
+
+    def calling(self, function: Function, anew: Callable[..., New]) -> Function:
+        """Wrap `function`, so that calls go through this cache."""
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            return self.result(args, kwargs, anew)
+
+        return called  # type: ignore[return-value]
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any], Any]:
+        """Return the key of a call, its arrays or fields, and `out=`."""
+        if len(args) > len(self.places):
+            raise _NoKey
+        key: list[Any] = [chosen(), len(args)]
+        arrays: list[Any] = []
+        out, last = None, -1
+        for name, value in chain(zip(self.places, args), kwargs.items()):  # noqa: B905 - there may be fewer arguments
+            role, kind = self.roles.get(name), type(value)
+            key.append(name)
+            if role is None:
+                raise _NoKey
+            if kind in BY_VALUE:
+                key += kind, value
+            elif role is RESULT and (kind in (tuple, list) or _is_array(kind)):
+                out = value
+                key += kind, getattr(value, "dtype", None)
+            elif role is not RESULT and role is not CONSTANT and _is_array(kind):
+                place = self.places.index(name)
+                if place < last:  # the pipeline has them in the order of its parameters
+                    raise _NoKey
+                last = place
+                arrays.append(value)
+                key += kind, value.shape, value.dtype, kind.__module__ in ONE_PLACE or value.__dlpack_device__()
+            elif role is DATA:
+                arrays.append(value)
+                key += _facts(value, arrays)
+            else:
+                key.append(_constant(value, 0))
+        return tuple(key), arrays, out
+
+
+def _facts(field: Any, given: Sequence[Any]) -> tuple[Any, ...]:
+    """The key of a field: the properties that a library function may use, and its position among equal arguments."""
+    if not isinstance(field, Field) or field.node.dynamic or recording() is not None:
+        raise _NoKey
+    node, kind = field.node, field.type
+    first = next(n for n, other in enumerate(given) if isinstance(other, Field) and other.node == node)
+    return type(field), kind, kind.names, first, isinstance(node, Leaf) and (node.by_value, node.source.borrowed)
+
+
+def _graph_of(made: Field, given: Sequence[Any]) -> CachedGraph | None:
+    """The graph of a result that is computed from fields alone; None for any other."""
+    fields = [each.node for each in given if isinstance(each, Field)]
+    return cached_graph(made, fields) if 0 < len(fields) == len(given) else None
+
+
+def _is_array(kind: type) -> bool:
+    """Return whether arrays of a type have all attributes that a trace depends on."""
+    return kind is np.ndarray or (hasattr(kind, "__dlpack_device__") and not issubclass(kind, (np.ndarray, FieldLike)))
+
+
+def _constant(value: Any, depth: int) -> Any:
+    """The key of a constant."""
+    kind = type(value)
+    if kind in BY_VALUE:
+        return kind, value
+    if kind in BY_TEXT:
+        return kind, repr(value)
+    if kind in (tuple, list) and depth < MOST_NESTED:
+        return (kind, *(_constant(member, depth + 1) for member in value))
+    if kind is np.ndarray and value.size <= MOST_NUMBERS and not value.dtype.hasobject:
+        return kind, value.dtype, value.shape, value.tobytes()
+    raise _NoKey
+
+
+# --- functions of fields and numbers ---------------------------------------------------------------------------------------
 
 _graphs: BoundedCache[Any, CachedGraph] = BoundedCache(MOST_CACHED)
 

@@ -13,9 +13,9 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.guards.function_wrapper import bind_of_library
 from gpuop.dsl.recorder.value import Value
-from gpuop.engine.jit.call_cache import DATA, Anew, CallCache
 from gpuop.engine.jit.pipeline import pipeline
 from gpuop.ir.types import is_integer
+from gpuop.ops.call_cache import DATA, CallCache, New
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,7 +33,7 @@ def takes_arrays(*names: str) -> Callable[[Function], Function]:
         signature, run = inspect.signature(function), pipeline(function)
         before = CallCache(signature, dict.fromkeys(names, DATA))
 
-        def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
+        def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> New:
             bound = bind_of_library(function.__name__, signature, args, kwargs)
             given = {name: bound.arguments[name] for name in names if name in bound.arguments}
             if any(isinstance(value, (Field, Placeholder)) for value in given.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, overload
 
@@ -29,10 +29,11 @@ from gpuop.dsl.recorder.trace_effects import looks
 from gpuop.engine.dump import explained, source_of
 from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import library_of, numpy_dtype, own
-from gpuop.engine.jit.call import PipelineCall, Trace, on_device, refuse_options, trace_of
-from gpuop.engine.jit.call_cache import RESULT, Anew, CallCache, TracedCall
+from gpuop.engine.jit.call import PipelineCall, Trace, check_out, on_device, refuse_options, trace_of
+from gpuop.engine.jit.device_call import DeviceCall
 from gpuop.engine.jit.grid_window import WindowShape
 from gpuop.engine.jit.hoisted_constants import by_calls
+from gpuop.engine.jit.host_call import HostCall
 from gpuop.engine.jit.partition import GridPartition, WindowTrace, partition, window_trace
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
 from gpuop.fusion.buffers import nbytes_of
@@ -42,7 +43,40 @@ from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.ir.axis_limit import in_windows, most_points
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.ir.values import Leaf
+from gpuop.ops.call_cache import RESULT, CallCache, New
+from gpuop.runtime.devices import current
 from gpuop.runtime.profile.profiler import Profile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TracedCall:
+    """The trace of calls with arrays of some types, and with some constants.
+
+    Attributes:
+        name: name of the pipeline.
+        device: True if the arrays are on a device.
+        captured: values that the function and its constants capture; or the reason for a trace at each call.
+    """
+
+    name: str
+    trace: Trace
+    device: bool
+    captured: Snapshot | str
+
+    def holds(self) -> bool:
+        """Return whether all captured values are as they were."""
+        return isinstance(self.captured, Snapshot) and self.captured.lasts()
+
+    def result(self, inputs: Sequence[Any], out: Any) -> Any:
+        """Run a call with these arrays."""
+        with HostSpan("prepare"):
+            call = self.call(inputs, out)
+        return call.returned()
+
+    def call(self, arrays: Sequence[Any], out: Any) -> PipelineCall:
+        """A call with these arrays, in the order of the parameters; results go to new arrays or to `out`."""
+        outs = None if out is None else check_out(self.name, out, self.trace.kinds)
+        return (DeviceCall if self.device else HostCall)(self.trace, arrays, current(), outs)
 
 
 class Pipeline(Tokenized):
@@ -69,7 +103,7 @@ class Pipeline(Tokenized):
             return self.anew(args, kwargs)[0]
         return self.call_cache.result(args, kwargs, self.anew)
 
-    def anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
+    def anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> New:
         """Make a call that is not cached: bind and check its arguments, then trace."""
         out, device = self._option("out", kwargs), self._option("device", kwargs)
         bound, given = self._bound(args, kwargs)
@@ -78,9 +112,10 @@ class Pipeline(Tokenized):
             return self._result(bound), None, ()
         with on_device(device):
             with HostSpan("prepare"):
-                made = self._trace(bound, given, self._on_device(given))
-                call = made.call(list(given.values()), out)
-            return call.returned(), made, list(given.values())
+                traced = self._trace(bound, given, self._on_device(given))
+                call = traced.call(list(given.values()), out)
+            entry = traced if isinstance(traced.captured, Snapshot) else None
+            return call.returned(), entry, list(given.values())
 
     def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Remove `out=` or `device=` from a call's arguments and return it, unless the function has such a parameter."""

@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
-from gpuop.dsl.guards.function_wrapper import bind_of_library
 from gpuop.lib.fft.kernels.vendor_library import host_library
 from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.runtime.devices import current
 
 Function = Callable[..., Any]
-CALLS = 256  # most cached calls
 COSINES = ("dct", "idct", "dst", "idst")  # CuPy lacks some of their types, and gpuop kernels are as fast
 
 
@@ -30,26 +27,14 @@ def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
         function: its first parameter is `x`.
         alone: takes the same arguments and returns the library function for such arrays of float32 or complex64, or None.
     """
-    signature, of_any = inspect.signature(function), of_arrays(narrow=True)(function)
-    known: BoundedCache[Any, Function | None] = BoundedCache(CALLS)
 
-    def asked(*args: Any, **kwargs: Any) -> Function | None:
-        bound = bind_of_library(function.__name__, signature, args, kwargs)
+    def library(bound: inspect.BoundArguments) -> Function | None:
         bound.apply_defaults()
         fields = bound.arguments
-        return alone(**fields) if fields["method"] is fields.get("plan") is None else None
+        by_default = fields["method"] is fields.get("plan") is None
+        return alone(**fields) if by_default and _is_alone(fields["x"]) else None
 
-    @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        if not args and "x" in kwargs:
-            args = (kwargs.pop("x"),)
-        if not args or not _is_alone(x := args[0]):
-            return of_any(*args, **kwargs)
-        key = (current().name, type(x), x.shape, str(x.dtype), repr(args[1:]), repr(kwargs))  # tells 1 from True
-        found = known.find(key, lambda: asked(*args, **kwargs))
-        return of_any(*args, **kwargs) if found is None else found(x)
-
-    return called
+    return of_arrays(narrow=True, library=library)(function)
 
 
 def _is_alone(x: Any) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,14 +16,32 @@ from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.guards.function_wrapper import bind_of_library
 from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.array_arguments import an_array, as_field
-from gpuop.engine.jit.call_cache import CONSTANT, DATA, RESULT, Anew, CallCache
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, is_swapped, refuse_swapped
 from gpuop.lib.ndimage.scalar_arguments import ManyNumbers, frozen
+from gpuop.ops.call_cache import CONSTANT, DATA, RESULT, CallCache, New
+from gpuop.runtime.devices import current
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Library = Callable[[inspect.BoundArguments], "Callable[[Any], Any] | None"]
 _NO_OUTPUT = "no output"  # default of functions without `output=`
 _of_arrays = ContextVar("of_arrays", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """A call of a function of a vendor's library on a device."""
+
+    function: Callable[[Any], Any]
+    device: str
+
+    def holds(self) -> bool:
+        """Return whether the device is in use."""
+        return current().name == self.device
+
+    def result(self, inputs: Sequence[Any], out: Any) -> Any:
+        """Call the function with the array."""
+        return self.function(inputs[0])
 
 
 def is_of_an_array() -> bool:
@@ -30,7 +49,7 @@ def is_of_an_array() -> bool:
     return _of_arrays.get()
 
 
-def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Function]:
+def of_arrays(also: str = "", narrow: bool = False, library: Library | None = None) -> Callable[[Function], Function]:
     """Let a function of a field take an array too: it runs as a pipeline, which is cached by the array's type and the arguments.
 
     `output=` is that of SciPy: a dtype, or for arrays an array of the same library, which is filled and returned.
@@ -38,6 +57,7 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
     Args:
         also: name of a second argument that is a field or None.
         narrow: take complex128, which no field has, as complex64.
+        library: takes the arguments of a call with an array, and returns a vendor's function that computes it, if there is one.
     """
 
     def decorated(function: Function) -> Function:
@@ -45,16 +65,13 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
         first = next(iter(signature.parameters))
         usual = signature.parameters["output"].default if "output" in signature.parameters else _NO_OUTPUT
 
-        def field_of(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
-            fields = {also: _other_field(other)} if also else {}
-            options = {n: DTypeOfArray(v) if into and n == "output" else v for n, v in rest}
-            return function(as_field(array), **fields, **options)  # type: ignore[no-any-return]
-
+        field_of = _field_of(function, also)
         run = pipeline(_named(_told(field_of), name))
         before = CallCache(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
 
-        def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Anew:
-            fields = dict(bind_of_library(name, signature, args, kwargs).arguments)
+        def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> New:
+            bound = bind_of_library(name, signature, args, kwargs)
+            fields = dict(bound.arguments)
             array, other, output = fields.pop(first), fields.pop(also, None), fields.pop("output", usual)
             into = output if output is not None and is_array(output) else None
             rest = {n: frozen(ManyNumbers.of(v)) for n, v in fields.items()}
@@ -63,6 +80,8 @@ def of_arrays(also: str = "", narrow: bool = False) -> Callable[[Function], Func
                     raise UnsupportedError(f"ndimage.{name}: of a Field `output=` is a dtype; its result is a Field")
                 refuse_swapped(name, output)
                 return field_of(array, other, _with_output(rest, output), False), None, ()
+            if library is not None and (alone := library(bound)) is not None:
+                return alone(array), LibraryCall(alone, current().name), [array]
             names = _with_output(rest, _name_of(output, into))
             arguments = _array(array, narrow), _array(other), names, into is not None
             return _swapped(name, run(*arguments), output) if is_swapped(output) else _run(run, arguments, into)
@@ -77,6 +96,17 @@ def named(function: Callable[..., Any], name: str, about: str, also: str = "") -
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"scipy.ndimage.{name}: {about}"
     return of_arrays(also)(function)
+
+
+def _field_of(function: Callable[..., Field], also: str) -> Callable[..., Field]:
+    """Return the function of an array, a second one, the other arguments, and whether `output=` is an array."""
+
+    def field_of(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
+        fields = {also: _other_field(other)} if also else {}
+        options = {n: DTypeOfArray(v) if into and n == "output" else v for n, v in rest}
+        return function(as_field(array), **fields, **options)
+
+    return field_of
 
 
 def _told(field_of: Callable[..., Field]) -> Callable[..., Field]:
@@ -108,7 +138,7 @@ def _with_output(rest: dict[str, Any], output: Any) -> tuple[Any, ...]:
     return tuple(rest.items()) if output is _NO_OUTPUT else (*rest.items(), ("output", output))
 
 
-def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> Anew:
+def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> New:
     """Run a pipeline; with `output=` an array, of either byte order, the result is written to it."""
     if isinstance(into, np.ndarray) and not into.dtype.isnative:
         np.copyto(into, run(*arguments))
@@ -116,7 +146,7 @@ def _run(run: Pipeline, arguments: tuple[Any, ...], into: Any) -> Anew:
     return run.anew(arguments, {"out": into})
 
 
-def _swapped(name: str, result: Any, output: Any) -> Anew:
+def _swapped(name: str, result: Any, output: Any) -> New:
     """Return a NumPy result in the other byte order."""
     if not isinstance(result, np.ndarray):
         refuse_swapped(name, output)
