@@ -24,8 +24,7 @@ from gpuop.fusion.windows.footprint import Footprint
 from gpuop.mpi import Domain
 from gpuop.runtime.devices import Device
 from gpuop.runtime.profile.profiler import KernelTimes, Profile
-from gpuop.runtime.profile.timeline import Timeline
-from gpuop.runtime.profile.timeline_rows import KernelSum, LaunchTime
+from gpuop.runtime.profile.timeline import KernelSum, LaunchTime, Timeline
 
 PAGE = Path(__file__).parent / "reference" / "api.md"
 HEAD = """# The reference of `gpuop`

@@ -13,8 +13,7 @@ from PIL import Image
 
 import gpuop as gp
 from gpuop.dsl import *
-from gpuop.engine.show.images import MOST, NO_NUMBER, pictures
-from gpuop.engine.show.png import png
+from gpuop.engine.show.html import MOST, NO_NUMBER, pictures, png
 from tests.harness import gamma, image
 
 ANGLES = ((0, (255, 0, 0)), (120, (0, 255, 0)), (240, (0, 0, 255)), (60, (255, 255, 0)))

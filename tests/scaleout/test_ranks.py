@@ -18,7 +18,7 @@ from scipy import ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.dsl.builtins.threads import generated
-from gpuop.engine.graphs.window_faces import repeatable
+from gpuop.engine.graphs.window import repeatable
 from gpuop.mpi import Domain
 from gpuop.runtime.devices import current
 from gpuop.scaleout.mpi import exchange, shared_memory

@@ -29,11 +29,9 @@ from gpuop.dsl.recorder.trace_effects import looks
 from gpuop.engine.dump import explained, source_of
 from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import library_of, numpy_dtype, own
-from gpuop.engine.jit.call import PipelineCall, Trace, check_out, on_device, refuse_options, trace_of
-from gpuop.engine.jit.device_call import DeviceCall
+from gpuop.engine.jit.array_calls import DeviceCall, HostCall
+from gpuop.engine.jit.call import PipelineCall, Trace, by_calls, check_out, on_device, refuse_options, trace_of
 from gpuop.engine.jit.grid_window import WindowShape
-from gpuop.engine.jit.hoisted_constants import by_calls
-from gpuop.engine.jit.host_call import HostCall
 from gpuop.engine.jit.partition import GridPartition, WindowTrace, partition, window_trace
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
 from gpuop.fusion.buffers import nbytes_of

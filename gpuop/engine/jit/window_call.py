@@ -10,12 +10,11 @@ import numpy as np
 
 from gpuop.base.errors import SemanticError
 from gpuop.engine.interop import numpy_dtype
+from gpuop.engine.jit.array_calls import DeviceCall, HostCall
 from gpuop.engine.jit.call import PipelineCall, check_out, on_device
-from gpuop.engine.jit.device_call import DeviceCall
 from gpuop.engine.jit.grid_window import GridWindow
-from gpuop.engine.jit.host_call import HostCall
-from gpuop.engine.jit.partial_reductions import WindowPart
 from gpuop.engine.jit.partition import GridPartition, WindowTrace
+from gpuop.engine.jit.window_stages import WindowPart
 from gpuop.fusion.windows.footprint import Place, places
 from gpuop.ir.axis_limit import in_windows
 from gpuop.runtime.base.backend import Argument, Array, Backend

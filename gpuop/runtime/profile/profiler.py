@@ -1,16 +1,19 @@
-"""The times of the kernels of a plan."""
+"""The times of the kernels of a plan, by a plan that reports each launch; `timeline.py` uses such a plan too."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
+from typing import Any
 
 from gpuop.base.errors import NearNames, SemanticError
+from gpuop.base.finalizers import CALL
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Plan
@@ -18,11 +21,11 @@ from gpuop.fusion.report.plan_report import RUNS, moved_bytes, recomputed
 from gpuop.fusion.report.prediction import expected
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.types import is_integer
-from gpuop.runtime.base.backend import Array, Backend, Buffer, Part
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, Launch, Part, indivisible
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.profile.device_facts import facts_of
-from gpuop.runtime.profile.launch_instrumentation import InstrumentedPlan, Ran
 
+Ran = list[Any]  # results of a launch's parts, for `Backend.seconds` and `span`
 HEADS = ("kernel", "ms", "± ms", "predicted", "GB/s", "share")
 
 
@@ -120,6 +123,61 @@ def table(cells: Sequence[Sequence[str]]) -> list[str]:
     """Return lines of rows in columns, all but the first right-aligned."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells]
+
+
+class InstrumentedPlan(Prepared):
+    """A compiled plan on the same queue that reports each launch.
+
+    Args:
+        each: maps the compiled plans in its iterations.
+    """
+
+    def __init__(self, prepared: Prepared, each: Callable[[Prepared], Prepared]) -> None:
+        vars(self).update(vars(prepared.through(prepared.backend.measuring(), each)))
+
+    def launching(self) -> Prepared:
+        return self
+
+    @abstractmethod
+    def waits(self, kernel: Launchable) -> bool:
+        """Return whether a launch begins and ends with a wait, because the host takes part in it."""
+
+    @abstractmethod
+    def note(self, number: int, ran: Ran, began: float, ended: float) -> None:
+        """Note an enqueued launch of the plan, with the host's clock before and after."""
+
+    def label(self, number: int) -> Part:
+        """Begin a range for a launch in the vendor's tools, and return the function that ends it."""
+        return bool
+
+    def _once(self, number: int, values: Mapping[int, Argument]) -> None:
+        self.backend.launch(self.bind(number, values).parts)
+
+    def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
+        launch = super().bind(number, values)
+        wait = self.backend.synchronize if self.waits(self.plan.launches[number].kernel) else bool
+        starts: list[tuple[float, Part]] = []
+        ran: Ran = []
+
+        def begin() -> None:
+            wait()
+            ran.clear()
+            unlabel = self.label(number)
+            starts[:] = [(perf_counter(), unlabel)]
+
+        def end() -> None:
+            wait()
+            began, unlabel = starts[0]
+            unlabel()
+            self.note(number, [r for r in ran if r is not None], began, perf_counter())
+
+        return Launch((begin, *(_noted(part, ran) for part in launch.parts), end), launch.adjust)
+
+
+def _noted(part: Part, ran: Ran) -> Part:
+    """Return a part that also notes its results; an `indivisible` part stays so."""
+    noting: Part = map(ran.append, map(CALL, repeat(part))).__next__
+    return noting if indivisible(part) else lambda: noting()
 
 
 class _Measured(InstrumentedPlan):

@@ -18,9 +18,8 @@ from gpuop.fusion.windows.footprint import Footprint
 from gpuop.ir.types import FieldType
 from gpuop.scaleout.dask.block_map import BlockArgument, BlockMap
 from gpuop.scaleout.dask.block_program import BlockProgram, piece_of
-from gpuop.scaleout.dask.image_axes import ImageAxes, image_axes
+from gpuop.scaleout.dask.image_axes import ImageAxes, image_axes, labelled
 from gpuop.scaleout.dask.sliced_source import sliced_source
-from gpuop.scaleout.dask.xarray_labels import labelled
 
 MANY = 3.0  # computed points for each wanted one, from which on a message calls the chunks small
 

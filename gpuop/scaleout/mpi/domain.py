@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -17,11 +21,12 @@ from gpuop.engine.graphs.saving import read, write
 from gpuop.engine.graphs.stepper import times
 from gpuop.engine.graphs.window import GraphWindow
 from gpuop.ir.types import is_integer
-from gpuop.scaleout.mpi.communicator import agreed, communicator
 from gpuop.scaleout.mpi.exchange import Exchanging, exchanging
 from gpuop.scaleout.mpi.grid import RankGrid
 from gpuop.scaleout.mpi.window import RankWindow
 
+NEEDED = ("Dup", "Get_rank", "Get_size", "Irecv", "Isend", "allgather", "barrier", "gather")
+HEARD = 0.5  # seconds: MPI launchers may lose output right before the end
 Array = NDArray[Any]
 SLOWER = 1.1  # times the best: more steps between exchanges are not tried once they are this much slower
 
@@ -286,3 +291,53 @@ def _axes(axes: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
     if len(numbers) != len(listed) or not numbers or len({*numbers} & {*range(len(grid))}) != len(numbers):
         raise SemanticError(f"`axes` are different axes of the grid {tuple(grid)}, as (0,), not {axes!r}")
     return numbers
+
+
+def communicator(comm: Any) -> Any:
+    """Return a duplicate of an mpi4py communicator, all whose ranks end when one fails.
+
+    Raises:
+        SemanticError: it is no communicator.
+    """
+    if not all(hasattr(comm, name) for name in NEEDED):
+        raise SemanticError(
+            f"`comm` is a communicator of mpi4py's (`pip install mpi4py`), such as MPI.COMM_WORLD, not {described(comm)}"
+        )
+    _fail_together(comm)
+    return comm.Dup()
+
+
+def agreed(comm: Any, facts: Mapping[str, object]) -> None:
+    """Check that all ranks have the same value; otherwise they would wait for ever, or exchange the wrong points.
+
+    Raises:
+        SemanticError: on all ranks, if one has another value.
+    """
+    answers = comm.allgather({name: str(value) for name, value in facts.items()})
+    for name, value in answers[0].items():
+        for rank, other in enumerate(answers):
+            if other[name] != value:
+                raise SemanticError(
+                    f"all ranks have the same graph and arguments, but rank 0 has {name} {value}, and rank {rank} {other[name]}"
+                )
+
+
+def _fail_together(comm: Any) -> None:
+    """Make an uncaught exception end all ranks of the program, once it is printed, as `python -m mpi4py` does."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and isinstance(comm, mpi.Comm) and comm.Get_size() > 1:
+        _have_hook(mpi)
+
+
+@cache
+def _have_hook(mpi: Any) -> None:
+    hook = sys.excepthook
+
+    def end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        hook(kind, error, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        time.sleep(HEARD)
+        mpi.COMM_WORLD.Abort(1)
+
+    sys.excepthook = end

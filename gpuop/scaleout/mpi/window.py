@@ -6,8 +6,7 @@ import math
 import time
 from typing import Any
 
-from gpuop.engine.graphs.window import GraphWindow
-from gpuop.engine.graphs.window_faces import WindowFaces, repeatable
+from gpuop.engine.graphs.window import GraphWindow, WindowFaces, repeatable
 from gpuop.scaleout.mpi.exchange import Exchanging, HostExchange
 from gpuop.scaleout.mpi.grid import RankGrid, Region
 

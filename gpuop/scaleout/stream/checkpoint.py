@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuop.base.cache.atomic_files import lock
 from gpuop.base.errors import SemanticError
-from gpuop.engine.jit.partial_reductions import WindowPart
+from gpuop.engine.jit.window_stages import WindowPart
 from gpuop.fusion.windows.footprint import Place
 from gpuop.runtime.base.backend import Array
 from gpuop.scaleout.stream.identity import differences

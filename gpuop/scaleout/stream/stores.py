@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import mmap
 import os
 import re
@@ -17,8 +18,9 @@ from gpuop.base.cache.atomic_files import named
 from gpuop.base.errors import SemanticError, described
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array
-from gpuop.scaleout.stream.overwrite_guard import spare_in_hdf5, spare_in_zarr
 
+OF_GROUPS = {"zarr.json", ".zgroup", ".zattrs", ".zmetadata"}  # files of a zarr group itself
+SHOWN = 3
 HDF5 = (".h5", ".hdf5")
 TIFF = (".tif", ".tiff")
 IN_ZARR = re.compile(r"(.*?\.zarr)(?:/+(.*))?", re.IGNORECASE | re.DOTALL)  # a zarr, and a path in it
@@ -263,3 +265,52 @@ def _of_group(group: Any) -> Any:
     if not scales:
         raise SemanticError("this zarr group has several arrays and is no OME-Zarr image; give the path of one")
     return group[scales[0]["datasets"][0]["path"]]
+
+
+def spare_in_zarr(path: str) -> None:
+    """Raise a SemanticError if a new array would replace a non-empty group, or a folder that is no zarr."""
+    if not os.path.lexists(path) or _is_array(path):
+        return
+    others = sorted(set(os.listdir(path)) - OF_GROUPS) if os.path.isdir(path) else [os.path.basename(path)]
+    if others:
+        raise SemanticError(
+            f"`out=` {path} is no array and has {_list(others)}: give an array in it, as `{path}/data`, or delete it first"
+        )
+
+
+def spare_in_hdf5(h5py: Any, path: str, name: str) -> None:
+    """Raise a SemanticError if a new dataset would replace others, a group, or a file that is not HDF5."""
+    if not os.path.lexists(path) or not os.path.getsize(path):
+        return
+    if not h5py.is_hdf5(path):
+        raise SemanticError(f"`out=` {path} is there and no HDF5 file: give another path, or delete it first")
+    try:
+        with h5py.File(path, "r") as file:
+            replaced = file.get(name or "data")
+            inside = sorted(replaced) if isinstance(replaced, h5py.Group) else None
+            others = [] if name else sorted(set(file) - {"data"})
+    except OSError:  # cut off while it was written
+        return
+    if inside is not None:
+        raise SemanticError(
+            f"`out=` {path}:/{name or 'data'} is a group with {_list(inside)}: give the name of an array, or of none that is there"
+        )
+    if others:
+        raise SemanticError(
+            f"`out=` {path} is there and has {_list(others)}: name the array to write, as `{path}:/data`, or delete it first"
+        )
+
+
+def _is_array(path: str) -> bool:
+    if os.path.exists(os.path.join(path, ".zarray")):
+        return True
+    try:
+        with open(os.path.join(path, "zarr.json"), encoding="utf-8") as file:
+            return bool(json.load(file).get("node_type") == "array")
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _list(names: list[str]) -> str:
+    first = ", ".join(map(repr, names[:SHOWN])) or "nothing in it"
+    return f"{first} and {len(names) - SHOWN} more" if len(names) > SHOWN else first

@@ -1,4 +1,4 @@
-"""Calls of pipelines with arrays on the host: NumPy arrays, and arrays that NumPy can read."""
+"""Calls of pipelines with arrays on the host, which NumPy can read, and with arrays that are on a device."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from gpuop.dsl.fields.sources import Deferred
-from gpuop.engine.interop import array_like
+from gpuop.engine.evaluate import copy_into
+from gpuop.engine.interop import array_like, lend, share
 from gpuop.engine.jit.call import PipelineCall
 from gpuop.fusion.cross_thread import access_pattern
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.windows.buffer_pool import reused
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.layout import interleaved, planar
+from gpuop.ir.layout import Layout, interleaved, planar
 from gpuop.ir.types import FieldType
 from gpuop.passes.coarsening_factor import ACCESS
 from gpuop.runtime.base.backend import Argument, Array, Buffer, download
+from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.base.host_arrays import planes_of, stored
 
 TABLE = 32  # a result has at least so many times the points of a field that counts as a table
@@ -111,3 +113,52 @@ def _gathers(kernel: Kernel) -> bool:
     """Return whether a kernel reads at other points more than tables, such as factors of rows and columns."""
     points = max((output.param.type.field_shape.points for output in kernel.outputs), default=0)
     return any(TABLE * field.type.field_shape.points > points for field in access_pattern(kernel).gathers)
+
+
+class DeviceCall(PipelineCall):
+    """A call whose arrays are in the device's memory; its results are not waited for.
+
+    Attributes:
+        shared: the memory of the caller's arrays for the results, if there are any.
+    """
+
+    def _readable(self, array: Any) -> Any:
+        return array
+
+    def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Any) -> Argument:
+        shared = share(array, kind, self.backend)
+        if shared.layout is not None:
+            self.layouts[number] = shared.layout
+        return shared.memory
+
+    def _place_results(self) -> None:
+        wanted, types, planar = self.program.wanted, self.program.types, self.trace.planar
+        layouts: dict[int, Layout] = {}
+        if self.out is None:
+            layouts = {v: interleaved(types[v]) for v in wanted if types[v].planes > 1 and v not in planar}
+        else:
+            self.shared = [share(array, types[v], self.backend) for v, array in zip(wanted, self.out, strict=True)]
+            direct = {v: s for v, s in zip(wanted, self.shared, strict=True) if v not in planar and self._is_apart(s)}
+            self.memory = {v: s.memory for v, s in direct.items()}
+            layouts = {v: s.layout for v, s in direct.items() if s.layout is not None}
+        self.layouts |= layouts
+
+    def _is_apart(self, out: Shared) -> bool:
+        """Return whether the memory of a result overlaps no argument of the call."""
+        first, last = out.memory.array.span
+        spans = (a.array.span for a in self.arguments.values() if hasattr(a, "array"))
+        return all(end <= first or start >= last for start, end in spans)
+
+    def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
+        wanted, types = self.program.wanted, self.program.types
+        if self.out is None:
+            results = zip(wanted, self.trace.kinds, strict=True)
+            return [array_like(self.sample, self._lent(kind, values[v], self.layouts.get(v))) for v, kind in results]
+        for v, kind, s, array in zip(wanted, self.trace.kinds, self.shared, self.out, strict=True):
+            if self.memory.get(v) is not s.memory:
+                copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
+            array_like(array, self._lent(kind, s.memory, s.layout))  # so that the caller's stream waits
+        return self.out
+
+    def _lent(self, kind: FieldType, buffer: Buffer, layout: Layout | None) -> Any:
+        return lend(self.backend, buffer, kind, layout)
