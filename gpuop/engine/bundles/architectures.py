@@ -25,11 +25,11 @@ def holes(available: Collection[int]) -> Iterator[str]:
     """Yield a sentence for each group of GPUs without code of their own, with the code that they run instead."""
     instead: dict[int | None, list[int]] = {}
     for architecture in GPUS if available else ():
-        found = code_for(architecture, available)
-        if found is None and any(n // 10 == architecture // 10 for n in available):
+        choice = code_for(architecture, available)
+        if choice is None and any(n // 10 == architecture // 10 for n in available):
             instead.setdefault(None, []).append(architecture)
-        elif found is not None and found[1] == "ptx" and architecture < max(available):
-            instead.setdefault(found[0], []).append(architecture)
+        elif choice is not None and choice[1] == "ptx" and architecture < max(available):
+            instead.setdefault(choice[0], []).append(architecture)
     for code, without in instead.items():
         who, add = ", ".join(f"sm_{n}" for n in without), f"--targets sm_{without[0]},…"
         if code is None:

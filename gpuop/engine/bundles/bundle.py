@@ -76,14 +76,14 @@ def save_open_bundle(path: Path, name: str, count: int, record: OfSizes, targets
 def _recorded(name: str, arguments: Mapping[str, Field], results: Results, sizes: Sizes) -> writing.Recorded:
     what = program([f.node for f in (results if isinstance(results, tuple) else (results,))])
     number = {node: v for v, node in what.leaves.items()}
-    given = tuple((name, number.get(f.node, -1), f.type) for name, f in arguments.items())
-    taken = {v for _, v, _ in given}
-    leaves = {v: leaf for v, leaf in what.leaves.items() if isinstance(leaf, Leaf) and v not in taken}
+    parameters = tuple((name, number.get(f.node, -1), f.type) for name, f in arguments.items())
+    passed = {v for _, v, _ in parameters}
+    leaves = {v: leaf for v, leaf in what.leaves.items() if isinstance(leaf, Leaf) and v not in passed}
     values = arrays(*(Field.of(leaf) for leaf in leaves.values()))
     scalars = frozenset(v for v, leaf in leaves.items() if leaf.by_value)
     constants = dict(zip(leaves, values, strict=True))
     kinds = tuple(f.type for f in (results if isinstance(results, tuple) else (results,)))
-    return writing.Interface(name, given, constants, scalars, kinds, isinstance(results, tuple), sizes), what
+    return writing.Interface(name, parameters, constants, scalars, kinds, isinstance(results, tuple), sizes), what
 
 
 _Ready = tuple[writing.Interface, Prepared, dict[int, Argument]]
@@ -129,18 +129,18 @@ class Bundle(NearNames):
             DeviceError: it has no code for the device.
         """
         try:
-            given = bind(self.signature, args, kwargs).arguments
+            values = bind(self.signature, args, kwargs).arguments
         except TypeError as wrong:
             raise SemanticError(f"bundle `{self.name}`: {wrong}") from None
-        sizes = self._sizes(given)
-        for name, value in given.items():
-            given[name] = self._checked(name, value, self._type(name, sizes))
-        fields = [value for value in given.values() if isinstance(value, Field)]
-        if fields and len(fields) < len(given):
+        sizes = self._sizes(values)
+        for name, value in values.items():
+            values[name] = self._checked(name, value, self._type(name, sizes))
+        fields = [value for value in values.values() if isinstance(value, Field)]
+        if fields and len(fields) < len(values):
             raise SemanticError(f"bundle `{self.name}` gets Fields and arrays; give it one of them")
         if fields and open_graphs():
             raise SemanticError(f"bundle `{self.name}` {AT_ONCE}")
-        results = self._run(current(), given, sizes, bool(fields))
+        results = self._run(current(), values, sizes, bool(fields))
         return tuple(results) if self._interface.several else results[0]
 
     def _shown(self, name: str) -> FieldType | str:
@@ -150,31 +150,31 @@ class Bundle(NearNames):
         extents = [f"?{k}" if k >= 0 else str(n) for k, n in zip(positions, kind.array_shape, strict=True)]
         return f"{'×'.join(extents)} {kind.array_dtype}"
 
-    def _sizes(self, given: Mapping[str, Any]) -> Sizes:
+    def _sizes(self, values: Mapping[str, Any]) -> Sizes:
         """The values of the open extents in these arguments."""
-        found: dict[int, tuple[int, str]] = {}
+        extents: dict[int, tuple[int, str]] = {}
         for name, positions in self._contents.positions.items():
-            value = given[name]
+            value = values[name]
             shape = value.type.array_shape if isinstance(value, Field) else getattr(value, "shape", ())
             if max(positions, default=-1) >= 0 and len(shape) != len(positions):
-                found_here = f"of shape {tuple(shape)}" if shape else described(value)
+                actual = f"of shape {tuple(shape)}" if shape else described(value)
                 raise SemanticError(
-                    f"argument `{name}` of bundle `{self.name}` is {self.types[name]}, an array or a Field, not {found_here}"
+                    f"argument `{name}` of bundle `{self.name}` is {self.types[name]}, an array or a Field, not {actual}"
                 )
             for k, n in zip(positions, shape, strict=False):
-                if k >= 0 and found.setdefault(k, (n, name))[0] != n:
+                if k >= 0 and extents.setdefault(k, (n, name))[0] != n:
                     raise SemanticError(
-                        f"bundle `{self.name}`: extent ?{k} must be the same everywhere: it is {found[k][0]} in "
-                        f"`{found[k][1]}` and {n} in `{name}`"
+                        f"bundle `{self.name}`: extent ?{k} must be the same everywhere: it is {extents[k][0]} in "
+                        f"`{extents[k][1]}` and {n} in `{name}`"
                     )
         least, most = self._contents.range
-        for n, name in found.values():
+        for n, name in extents.values():
             if not least <= n <= most:
                 raise SemanticError(
                     f"bundle `{self.name}` is made for extents from {least} to {most} where they are open, and `{name}` has {n}; "
                     "make a bundle of this size"
                 )
-        return tuple(found[k][0] for k in range(len(found)))
+        return tuple(extents[k][0] for k in range(len(extents)))
 
     def _type(self, name: str, sizes: Sizes) -> FieldType:
         """The type of an argument for these sizes."""
@@ -193,23 +193,23 @@ class Bundle(NearNames):
             value = np.asarray(value)
         wanted = kind.array_dtype
         if isinstance(value, Field):
-            same, found = value.type == kind, f"a {value.type} field"
+            same, actual = value.type == kind, f"a {value.type} field"
         elif isinstance(value, np.ndarray):
             same = value.shape == tuple(kind.array_shape) and value.dtype == wanted
-            found = f"{value.dtype} of shape {value.shape}"
+            actual = f"{value.dtype} of shape {value.shape}"
         else:
-            same, found = False, described(value)
+            same, actual = False, described(value)
         if not same:
             raise SemanticError(
                 f"argument `{name}` of bundle `{self.name}` is a {kind} field, or an array of {wanted} of shape "
-                f"{tuple(kind.array_shape)}, not {found}; bundles are made for one type"
+                f"{tuple(kind.array_shape)}, not {actual}; bundles are made for one type"
             )
         return value
 
-    def _run(self, backend: Backend, given: Mapping[str, Any], sizes: Sizes, as_fields: bool) -> list[Any]:
+    def _run(self, backend: Backend, arguments: Mapping[str, Any], sizes: Sizes, as_fields: bool) -> list[Any]:
         interface, prepared, constants = self._ready.find((backend, sizes), partial(self._of, backend, sizes))
         what = prepared.plan.program
-        values = prepared.run(constants | self._passed(backend, given, interface))
+        values = prepared.run(constants | self._passed(backend, arguments, interface))
         results = [(kind, values[v]) for v, kind in zip(what.wanted, interface.results, strict=True)]
         if not as_fields:
             return [download(kind, value, backend) for kind, value in results]
@@ -222,16 +222,18 @@ class Bundle(NearNames):
             interface, plan = self._contents.at(sizes, plan)
         return interface, Prepared(backend, plan), self._constants(backend, plan.program.types)
 
-    def _passed(self, backend: Backend, given: Mapping[str, Any], interface: writing.Interface) -> dict[int, Argument]:
+    def _passed(
+        self, backend: Backend, arguments: Mapping[str, Any], interface: writing.Interface
+    ) -> dict[int, Argument]:
         """Arguments on the device, by number."""
         numbers = {name: v for name, v, _ in interface.arguments if v >= 0}
         kinds = {name: kind.folded for name, _, kind in interface.arguments}
-        fields = {numbers[n]: f.node for n, f in given.items() if n in numbers and isinstance(f, Field)}
+        fields = {numbers[n]: f.node for n, f in arguments.items() if n in numbers and isinstance(f, Field)}
         try:
             values: dict[int, Argument] = dict(zip(fields, compute(list(fields.values()), backend), strict=True))
         except SemanticError as unknown:
             raise SemanticError(f"bundle `{self.name}` {AT_ONCE}; {unknown.message}") from None
-        for name, array in given.items():
+        for name, array in arguments.items():
             if name in numbers and not isinstance(array, Field):
                 values[numbers[name]] = backend.upload(kinds[name], planes_of(kinds[name], array))
         return values

@@ -21,13 +21,13 @@ Sizes = tuple[int, ...]
 
 def stand_ins(count: int) -> Sizes:
     """Return `count` primes."""
-    found: list[int] = []
+    primes: list[int] = []
     n = FIRST if count < 3 else FIRST_OF_MANY
-    while len(found) < count:
+    while len(primes) < count:
         if all(n % d for d in range(2, math.isqrt(n) + 1)):
-            found.append(n)
+            primes.append(n)
         n += 2
-    return tuple(found)
+    return tuple(primes)
 
 
 def open_number(n: int, sizes: Sizes, each: int = 1, times: int = 1, multiple: int = 1) -> Any:
@@ -77,17 +77,17 @@ def ranges(kernels: Iterable[tuple[Any, int, int]]) -> Iterator[tuple[int, int]]
     yield from ((low, min(high, most)) for low in (least, LATER) for high in (most, *SMALLER) if low < min(high, most))
 
 
-def ends(least: int, most: int, count: int, taken: Collection[int]) -> list[Sizes]:
+def ends(least: int, most: int, count: int, excluded: Collection[int]) -> list[Sizes]:
     """Sizes at the ends of a range: all at one end, or all but one.
 
     Args:
-        taken: extents that sizes must differ from, because equal extents change plans.
+        excluded: extents that sizes must differ from, because equal extents change plans.
     """
-    lows, highs = _free(range(least, most), count, taken), _free(range(most, least, -1), count, taken)
+    lows, highs = _free(range(least, most), count, excluded), _free(range(most, least, -1), count, excluded)
     pairs = ((lows, highs), (highs, lows)) if count > 1 else ()
     return [lows, highs, *((*a[:k], b[k], *a[k + 1 :]) for k in range(count) for a, b in pairs)]
 
 
-def _free(numbers: Sequence[int], count: int, taken: Collection[int]) -> Sizes:
-    free = (n for n in numbers if n not in taken)
+def _free(numbers: Sequence[int], count: int, excluded: Collection[int]) -> Sizes:
+    free = (n for n in numbers if n not in excluded)
     return tuple(n for n, _ in zip(free, range(count), strict=False))

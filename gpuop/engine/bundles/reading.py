@@ -66,7 +66,7 @@ class Contents:
         text, binary = next((text, binary) for text, binary, plan in plans if plan is like)
         try:
             archive = Archive(io.BytesIO(self.data))
-            interface, _, plan_of = _told(archive, Item(document(archive.read(HEAD)).value, "", sizes))
+            interface, _, plan_of = _parsed(archive, Item(document(archive.read(HEAD)).value, "", sizes))
             return interface, plan_of(text, binary)
         except Damaged as damaged:
             raise SemanticError(
@@ -114,7 +114,7 @@ def _head(name: str, archive: Archive) -> Item:
 
 
 def _contents(archive: Archive, head: Item) -> Contents:
-    interface, named, plan = _told(archive, head)
+    interface, named, plan = _parsed(archive, head)
     cuda = [text for text, target in named.items() if target.architecture]
     code = {text: plan(text, "cubin" if text in cuda else None) for text in named}
     portable = {named[text].architecture: plan(text, "ptx") for text in cuda}
@@ -122,7 +122,7 @@ def _contents(archive: Archive, head: Item) -> Contents:
     return Contents(interface, code, portable, _positions(head), limits, archive.whole() if head.sizes else b"")
 
 
-def _told(archive: Archive, head: Item) -> tuple[Interface, dict[str, Target], Callable[[str, str | None], Plan]]:
+def _parsed(archive: Archive, head: Item) -> tuple[Interface, dict[str, Target], Callable[[str, str | None], Plan]]:
     """The interface, the targets, and a function that reads the plan of a target, with a kind of binary."""
     _, _, _, name, _, _, arguments, results, constants, several, targets = head.fields(
         "format",
@@ -162,13 +162,13 @@ def _told(archive: Archive, head: Item) -> tuple[Interface, dict[str, Target], C
 
 def _positions(head: Item) -> dict[str, Sequence[int]]:
     positions: dict[str, Sequence[int]] = {}
-    found = set[int]()
+    sizes = set[int]()
     for each in head.entry("arguments").members():
         name, _, kind = each.members(3)
         grid, tensor, *_ = kind.members(4)
         positions[name.text()] = [*map(position_of, grid.members()), *[-1] * len(tensor.value)]
-        found |= {*positions[name.value]}
-    if found - {-1} != {*range(len(head.sizes))}:
+        sizes |= {*positions[name.value]}
+    if sizes - {-1} != {*range(len(head.sizes))}:
         raise head.entry("sizes").is_not("the extents that arguments have")
     return positions
 
@@ -215,9 +215,9 @@ def plan_on(contents: Contents, target: Target) -> Plan:
     Raises:
         DeviceError: there is none.
     """
-    found = code_for(target.architecture, contents.portable)
-    if found is not None:
-        newest, kind = found
+    code = code_for(target.architecture, contents.portable)
+    if code is not None:
+        newest, kind = code
         return contents.code[f"cuda:sm_{newest}"] if kind == "cubin" else contents.portable[newest]
     for name in (str(target), target.backend):
         if name in contents.code:
@@ -301,10 +301,10 @@ class PlanReader:
             *VALUES, "name", "entry", "threads", "group", "extents", "arguments", "fills", "begins", "needs"
         )
         params = _parameters(arguments)
-        text, told = self._member("text"), last_line({f: item.value[f] for f in item.value if f not in VALUES})
-        if not text.endswith(told):
+        text, launch = self._member("text"), last_line({f: item.value[f] for f in item.value if f not in VALUES})
+        if not text.endswith(launch):
             raise Damaged(f"`{item.place}` is not what {self._place('text')} ends with")
-        text = text.removesuffix(told)
+        text = text.removesuffix(launch)
         if not ENTRY.fullmatch(entry.text()) or entry.value not in text:
             raise entry.is_not("the name of a function of its text")
         filled, needed = _fills(fills, params, count), frozenset(need.text() for need in needs.members())
@@ -373,8 +373,8 @@ class PlanReader:
         )  # fmt: skip
 
     def _part(self, item: Item, params: Sequence[FieldParam], states: int, nested: int) -> Part:
-        given, plan = item.fields("given", "plan")
-        positions = {v: position.whole(0, len(params) - 1) for v, position in given.numbered().items()}
+        passed, plan = item.fields("given", "plan")
+        positions = {v: position.whole(0, len(params) - 1) for v, position in passed.numbered().items()}
         leaves = {v: PassedValue(params[p].type, params[p].by_value) for v, p in positions.items()}
         ready = self.plan(plan, leaves, nested + 1)
         if any(
@@ -418,13 +418,13 @@ def _size(threads: Item, group: Item) -> tuple[Extents, Extents]:
 def _outputs(item: Item, inputs: Sequence[FieldParam], written: Sequence[FieldParam]) -> tuple[Output, ...]:
     """The outputs; `begins` has, by position, the inputs that some of them start from."""
     begins: dict[int, FieldParam] = {}
-    for position, begun in item.numbered().items():
-        given = begun.whole()
-        if not 0 <= position < len(written) or not 0 <= given < len(inputs):
-            raise begun.is_not("the position of an input that an output begins as")
-        begins[position] = inputs[given]
-        if inputs[given].by_value or inputs[given].type != written[position].type:
-            raise begun.is_not("the position of an input like the output that begins as it")
+    for position, start in item.numbered().items():
+        source = start.whole()
+        if not 0 <= position < len(written) or not 0 <= source < len(inputs):
+            raise start.is_not("the position of an input that an output begins as")
+        begins[position] = inputs[source]
+        if inputs[source].by_value or inputs[source].type != written[position].type:
+            raise start.is_not("the position of an input like the output that begins as it")
     return tuple(Output(param, initial=begins.get(k)) for k, param in enumerate(written))
 
 

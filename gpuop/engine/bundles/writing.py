@@ -121,18 +121,18 @@ def _range(
     again: Callable[[Sizes], Recorded],
 ) -> list[int]:
     """The widest range of sizes for which the bundle is the same as for the stand-ins."""
-    taken = {n for packing in packings for n in packing.extents}
-    refused = SemanticError(f"the kernels of `{head['name']}` have no extents in common; make a bundle for each size")
+    extents = {n for packing in packings for n in packing.extents}
+    reason = SemanticError(f"the kernels of `{head['name']}` have no extents in common; make a bundle for each size")
     for k, (least, most) in enumerate(ranges(each for packing in packings for each in packing.ranges)):
-        tried = ends(least, most, len(head["sizes"]), taken)
+        samples = ends(least, most, len(head["sizes"]), extents)
         try:
-            for sizes in tried:
+            for sizes in samples:
                 _compare(head, packings, constants, again(sizes), sizes)
         except SemanticError as wrong:
-            refused = refused if k else wrong
+            reason = reason if k else wrong
         else:
-            return [max(tried[0]), min(tried[1])]
-    raise refused
+            return [max(samples[0]), min(samples[1])]
+    raise reason
 
 
 def _compare(
@@ -148,25 +148,25 @@ def _compare(
         for (kernel, source, _), (_, text, _) in zip(one.kernels, two.kernels, strict=False):
             if source.text != text.text:
                 raise SemanticError(_per_size(f"`{kernel.name}` has another text", sizes), kernel.loc)
-    found = recorded[0].constants
-    if constants.keys() != found.keys() or not all(np.array_equal(constants[v], found[v]) for v in found):
+    arrays = recorded[0].constants
+    if constants.keys() != arrays.keys() or not all(np.array_equal(constants[v], arrays[v]) for v in arrays):
         raise SemanticError(_per_size(f"`{head['name']}` has other constants", sizes))
     if json.dumps(at(head, sizes)) != json.dumps({**other, "sizes": head["sizes"]}):
         raise SemanticError(_per_size(f"`{head['name']}` has other kernels, or results of other extents,", sizes))
 
 
 def _per_size(what: str, sizes: Sizes) -> str:
-    told = " and ".join(map(str, sizes))
+    values = " and ".join(map(str, sizes))
     return (
-        f"{what} where open extents are {told}: Python computes with an extent, or so few points, or so many, are planned "
+        f"{what} where open extents are {values}: Python computes with an extent, or so few points, or so many, are planned "
         "otherwise; write the extents, and make a bundle for each size"
     )
 
 
 def digest(head: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
     """A checksum of a head and its members. Anyone can compute it: it detects damage, not manipulation."""
-    told = json.dumps({name: head[name] for name in head if name != "digest"}, sort_keys=True)
-    whole = hashlib.sha256(told.encode())
+    text = json.dumps({name: head[name] for name in head if name != "digest"}, sort_keys=True)
+    whole = hashlib.sha256(text.encode())
     for name in sorted(members):
         whole.update(f"\n{name} {len(members[name])}\n".encode())
         whole.update(members[name])
@@ -298,7 +298,7 @@ class Packing:
 
 def _binary(source: Source, architecture: str, kind: str) -> bytes:
     try:
-        given = source.text, architecture, kind
-        return call_interruptibly(given, partial(compile_cuda, *given), architecture, source.name)
+        arguments = source.text, architecture, kind
+        return call_interruptibly(arguments, partial(compile_cuda, *arguments), architecture, source.name)
     except RuntimeError as refused:
         raise CompileError(f"NVRTC refused the kernel {source.entry}:\n{refused}", source.numbered()) from None

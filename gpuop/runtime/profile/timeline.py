@@ -1,4 +1,4 @@
-"""`gp.profile`: every kernel and copy inside a `with`, in all threads, by the device's clock, and the host's work; its table and trace."""
+"""`gp.profile`: kernels and copies inside a `with`, in all threads, by the device's clock, and the host's work; table and trace."""
 
 from __future__ import annotations
 

@@ -17,20 +17,7 @@ from dask.highlevelgraph import HighLevelGraph
 from gpuop.fusion.windows.axis_blocks import AxisBlock, Chunks, GridBlocks
 from gpuop.fusion.windows.gather import pieces
 from gpuop.ir.types import FieldType
-from gpuop.scaleout.dask.block_program import (
-    BlockPlace,
-    BlockProgram,
-    Slices,
-    block_in,
-    block_of,
-    blocks_of,
-    joined,
-    parts_and_blocks_of,
-    parts_in,
-    parts_of,
-    piece_of,
-    results_after,
-)
+from gpuop.scaleout.dask.block_program import BlockPlace, BlockProgram, Slices, joined, piece_of
 from gpuop.scaleout.dask.sliced_source import SlicedSource
 
 ALL = slice(None)
@@ -139,7 +126,7 @@ class BlockMap:
                 at = (*block, *(0,) * axes)[:axes] if self.parted(kind) else (0,) * axes
                 if self.at_once and self.parted(kind):
                     of_grid = sum(map(self.parted, self.program.footprint.results[:number]))
-                    yield (name, *image, *at), (block_in, (f"{self.name}-both", *image, *block), of_grid)
+                    yield (name, *image, *at), (getitem, (f"{self.name}-both", *image, *block), 1 + of_grid)
                 else:
                     yield (name, *image, *at), (getitem, (self.name, *image, *block), number)
 
@@ -164,7 +151,7 @@ class BlockMap:
             for block in np.ndindex(*self.counts) if several else [(0,) * len(self.counts)]:
                 place, lists = self._block(image, block, cutting)
                 key = (name, *image, *block, *more) if self._is_single else (name, *image, *block)
-                task = block_of if self._is_single else blocks_of
+                task = BlockProgram.result if self._is_single else BlockProgram.results
                 tasks[key] = (task, f"{name}-program", place, earlier, *lists)
         return tasks
 
@@ -177,10 +164,10 @@ class BlockMap:
             level.append((name, *image, *block))
             if self.at_once and stage == len(self.program.footprint.stages) - 1:
                 both = (f"{self.name}-both", *image, *block)
-                tasks[both] = (parts_and_blocks_of, f"{self.name}-program", place, earlier, *lists)
-                tasks[level[-1]] = (parts_in, both)
+                tasks[both] = (BlockProgram.at_once, f"{self.name}-program", place, earlier, *lists)
+                tasks[level[-1]] = (getitem, both, 0)
             else:
-                tasks[level[-1]] = (parts_of, f"{self.name}-program", place, stage, earlier, *lists)
+                tasks[level[-1]] = (BlockProgram.parts, f"{self.name}-program", place, stage, earlier, *lists)
         height = 0
         while len(level) > 1:
             height += 1
@@ -188,7 +175,7 @@ class BlockMap:
             level = [(f"{name}-joined{height}", *image, k) for k in range(len(groups))]
             tasks |= {key: (joined, group) for key, group in zip(level, groups, strict=True)}
         root = (f"{name}-known", *image)
-        tasks[root] = (results_after, f"{self.name}-program", level[0], earlier)
+        tasks[root] = (BlockProgram.known, f"{self.name}-program", level[0], earlier)
         return root
 
     def _block(self, image: Chunks, block: Chunks, cutting: _Cutting) -> tuple[BlockPlace, list[list[Any]]]:

@@ -70,7 +70,11 @@ class BlockProgram:
     device: Any = None
     constants: dict[str, Any] = field(default_factory=dict)
 
-    def results(self, place: BlockPlace, earlier: StageResults | None, pieces: Sequence[Any]) -> list[Any]:
+    def result(self, place: BlockPlace, earlier: StageResults | None, *pieces: Any) -> Any:
+        """Return a block of the only result."""
+        return self.results(place, earlier, *pieces)[0]
+
+    def results(self, place: BlockPlace, earlier: StageResults | None, *pieces: Any) -> list[Any]:
         """Return a block of each result, and results on other grids as a whole.
 
         Args:
@@ -82,8 +86,8 @@ class BlockProgram:
             blocks = _with_image(blocks, place.images, image, results)
         return blocks
 
-    def parts(self, place: BlockPlace, stage: int, earlier: StageResults | None, pieces: Sequence[Any]) -> list[Any]:
-        """Return the parts of a stage from a block, for each image."""
+    def parts(self, place: BlockPlace, stage: int, earlier: StageResults | None, *pieces: Any) -> list[Any]:
+        """Return the parts of a stage from a block, for each image: a leaf of the tree of the stage."""
         results = []
         for number, (_, arrays) in enumerate(self._images(place, pieces)):
             before = earlier[number] if earlier is not None else ()
@@ -91,10 +95,8 @@ class BlockProgram:
             results.append(self._alone(window, arrays))
         return results
 
-    def at_once(
-        self, place: BlockPlace, earlier: StageResults | None, pieces: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
-        """Return the parts of the last stage, for each image, and a block of each result on the grid."""
+    def at_once(self, place: BlockPlace, earlier: StageResults | None, *pieces: Any) -> list[Any]:
+        """Return the parts of the last stage, for each image, and then a block of each result on the grid."""
         parts, blocks = [], list[Any]()
         for number, (image, arrays) in enumerate(self._images(place, pieces)):
             before = earlier[number] if earlier is not None else ()
@@ -102,7 +104,12 @@ class BlockProgram:
             part, results = self._alone(window.at_once, arrays)
             parts.append(part)
             blocks = _with_image(blocks, place.images, image, results)
-        return parts, blocks
+        return [parts, *blocks]
+
+    def known(self, parts: Sequence[Any], before: StageResults | None) -> StageResults:
+        """Return the results of stages so far, with those of the root of the tree of another stage."""
+        new = [self.footprint.known([each]) for each in parts]
+        return new if before is None else [(*a, *b) for a, b in zip(before, new, strict=True)]
 
     def _images(self, place: BlockPlace, pieces: Sequence[Any]) -> Iterator[tuple[Points, dict[str, Any]]]:
         arrays = dict(zip(self.names, map(assembled, pieces, place.places, place.shapes), strict=True))
@@ -173,50 +180,10 @@ def piece_of(chunk: Any, place: Slices) -> Any:
     return piece.copy() if 2 * piece.nbytes <= chunk.nbytes else piece
 
 
-def block_of(program: BlockProgram, place: BlockPlace, earlier: StageResults | None, *pieces: Any) -> Any:
-    """Return a block of the only result."""
-    return program.results(place, earlier, pieces)[0]
-
-
-def blocks_of(program: BlockProgram, place: BlockPlace, earlier: StageResults | None, *pieces: Any) -> list[Any]:
-    """Return a block of each result."""
-    return program.results(place, earlier, pieces)
-
-
-def parts_and_blocks_of(
-    program: BlockProgram, place: BlockPlace, earlier: StageResults | None, *pieces: Any
-) -> tuple[list[Any], list[Any]]:
-    """Return a leaf of the last stage's tree, and a block of each result on the grid."""
-    return program.at_once(place, earlier, pieces)
-
-
-def parts_in(both: tuple[list[Any], list[Any]]) -> list[Any]:
-    """Return the leaf in the result of `parts_and_blocks_of`."""
-    return both[0]
-
-
-def block_in(both: tuple[list[Any], list[Any]], number: int) -> Any:
-    """Return a block in the result of `parts_and_blocks_of`."""
-    return both[1][number]
-
-
-def parts_of(
-    program: BlockProgram, place: BlockPlace, stage: int, earlier: StageResults | None, *pieces: Any
-) -> list[Any]:
-    """Return a leaf of a stage's tree."""
-    return program.parts(place, stage, earlier, pieces)
-
-
 def joined(parts: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return a node of a stage's tree: the combined parts of several blocks, for each image."""
+    """Return a node of the tree of a stage: the combined parts of several blocks, for each image."""
     first, *others = parts
     result = list(first)
     for other in others:
         result = [tuple(a.joined(b) for a, b in zip(*each, strict=True)) for each in zip(result, other, strict=True)]
     return result
-
-
-def results_after(program: BlockProgram, parts: Sequence[Any], before: StageResults | None) -> StageResults:
-    """Return the results of stages so far, with those of the root of another stage's tree."""
-    new = [program.footprint.known([each]) for each in parts]
-    return new if before is None else [(*a, *b) for a, b in zip(before, new, strict=True)]
