@@ -150,14 +150,11 @@ def argument(node: Node, backend: Backend) -> Argument:
     array, version = source.read()
     if node.by_value:
         return tuple(planes_of(node.type, array).reshape(-1).tolist())
-    return _upload(node, array, backend, () if version is None else ((source, version),))
-
-
-def _upload(leaf: Leaf, array: Array, backend: Backend, versions: tuple[tuple[LeafSource, int], ...]) -> Buffer:
-    value = _uploaded.get(leaf)
+    value = _uploaded.get(node)
     if value is None or not value.holds_on(backend):
-        buffer = backend.upload(leaf.type, planes_of(leaf.type, array))
-        _uploaded[leaf] = value = DeviceValue(backend, buffer, versions, marked(backend))
+        versions = () if version is None else ((source, version),)
+        buffer = backend.upload(node.type, planes_of(node.type, array))
+        _uploaded[node] = value = DeviceValue(backend, buffer, versions, marked(backend))
     return value.taken(backend)
 
 

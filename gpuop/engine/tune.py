@@ -71,7 +71,7 @@ def tune(
         CompileError, DeviceError: the device runs no variant.
         GpuopError: the store cannot be written.
     """
-    mode = Mode(FORCE, progress=progress or _silent)
+    mode = Mode(FORCE, progress=progress or (lambda line: None))
     if seconds is not None:
         if isinstance(seconds, bool) or not 0 < float(seconds) < float("inf"):
             raise SemanticError(f"`seconds` is a time above 0, not {seconds!r}")
@@ -83,10 +83,6 @@ def tune(
             store.put([entry])
             mode.stored.append(entry)
     return Tuning(backend.name, tuple(mode.stored))
-
-
-def _silent(line: str) -> None:
-    pass
 
 
 def _planned(what: Any, arguments: tuple[Any, ...], backend: Backend) -> Plan:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.engine.bundles import packing, writing
+from gpuop.engine.bundles import writing
 
 Members = dict[str, bytes]
 STRANGE = (
@@ -55,7 +55,7 @@ def retold(head: Any, members: Members) -> Iterator[tuple[str, bytes]]:
         for k, facts in enumerate(kernels(plan)):
             name = f"{target.replace(':', '_')}/{k}.text"
             lines = members[name].decode().splitlines(keepends=True)
-            yield name, "".join([*lines[:-1], packing.last_line(facts)]).encode()
+            yield name, "".join([*lines[:-1], writing.last_line(facts)]).encode()
 
 
 def kernels(plan: Any) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from gpuop.base.config import config
 from gpuop.base.errors import CompileError
 from gpuop.codegen.generate import generate, target_named
 from gpuop.dsl import *
-from gpuop.engine.bundles import packing
+from gpuop.engine.bundles import writing
 from gpuop.runtime import devices
 from gpuop.runtime.base import interruptible
 from gpuop.runtime.base.program_text import ProgramText
@@ -145,7 +145,7 @@ def nvrtc(source: Any) -> bytes:
 
 
 def bundled(source: Any) -> bytes:
-    return packing._binary(source, "sm_90", "cubin")
+    return writing._binary(source, "sm_90", "cubin")
 
 
 @pytest.mark.parametrize("compiled", [nvrtc, bundled])
@@ -153,7 +153,7 @@ def test_nvrtc_is_interrupted_and_its_errors_come_through(compiled, monkeypatch,
     monkeypatch.setattr(config, "cache", tmp_path)
     source = generate(rare(0.5).node.call.kernel, target_named("cuda"))
     slowly = Slow(lambda *given: b"binary")
-    for module in (cuda_device, packing):
+    for module in (cuda_device, writing):
         monkeypatch.setattr(module, "compile_cuda", slowly)
     with interrupted():
         compiled(source)

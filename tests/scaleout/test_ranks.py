@@ -21,7 +21,7 @@ from gpuop.dsl.builtins.threads import generated
 from gpuop.engine.graphs.window import repeatable
 from gpuop.mpi import Domain
 from gpuop.runtime.devices import current
-from gpuop.scaleout.mpi import exchange, shared_memory
+from gpuop.scaleout.mpi import exchange
 from gpuop.scaleout.mpi.grid import RankGrid
 from gpuop.scaleout.mpi.window import RankWindow
 from tests.harness import image, same_bits
@@ -208,7 +208,7 @@ def test_steps_are_computed_twice_where_nobody_sees_it(step, can):
 @pytest.mark.parametrize("hosts", ["abc", "aab"])
 def test_ranks_are_of_several_hosts(monkeypatch, hosts):
     each = iter(hosts)
-    monkeypatch.setattr(shared_memory, "host", lambda: next(each))
+    monkeypatch.setattr(exchange, "host", lambda: next(each))
     compared(image(10, 3), "wrap", 3, (0,), 2)
     assert not [*each]
 
@@ -411,7 +411,7 @@ def test_how_many_steps_is_measured():
 def test_a_step_moves_no_more_than_halos(monkeypatch, hosts):
     """States stay where they are: nothing but the points around them goes to the device, and from it."""
     start, moved, each = image(100, 4), [], iter(hosts)
-    monkeypatch.setattr(shared_memory, "host", lambda: next(each))
+    monkeypatch.setattr(exchange, "host", lambda: next(each))
     with gp.use_device("reference"):
         backend = type(current())
     for name in ("upload", "download", "write"):

@@ -80,8 +80,9 @@ class BoundGraph:
 
         A value that is recomputed when a parameter is set must not share its buffer with a state, so the state takes a copy.
         """
-        buffers, rates = self._allocate(prepared.backend), self._rates()
-        nexts = {s: v for s, v in self._next_pairs() if buffers[s] is not buffers[v]}
+        buffers, cycle = self._allocate(prepared.backend), self.program.cycle
+        rates = {v: launch.rate for launch in self.plan.launches for v in launch.outputs}
+        nexts = {s: v for s, v in (cycle.nexts if cycle is not None else ()) if buffers[s] is not buffers[v]}
         copies = [(self.program.types[s], v, s) for s, v in nexts.items() if rates.get(v) is Rate.SET]
         copied = {state for _, _, state in copies}
         nexts = {s: v for s, v in nexts.items() if s not in copied}
@@ -89,14 +90,6 @@ class BoundGraph:
         steps, again = rotation(nexts, anew.intersection(nexts.values()))
         places = [buffers | {v: buffers[at] for v, at in step.items()} for step in steps]
         return _in_turn([BufferSet(prepared, each, copies) for each in places], again), again
-
-    def _rates(self) -> dict[int, Rate]:
-        """The rates of all computed values."""
-        return {v: launch.rate for launch in self.plan.launches for v in launch.outputs}
-
-    def _next_pairs(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of a state and its next value."""
-        return self.program.cycle.nexts if self.program.cycle is not None else ()
 
     def _allocate(self, backend: Backend) -> dict[int, Argument]:
         types = self.program.types

@@ -131,7 +131,12 @@ class Stepper:
                 self._rebind(prepared, False)
                 if self.tick is None:
                     self.reset()
-                yield self._whole_step
+
+                def step() -> bool:
+                    self.bound.renew()
+                    return self.step()
+
+                yield step
             finally:
                 self._rebind(own, not self._has_streams)
                 self._measured = False
@@ -143,10 +148,6 @@ class Stepper:
             if now is not self._followed and not self._measured:
                 self._rebind(self._own.launching() if now else self._own, not self._has_streams)
                 self._followed = now
-
-    def _whole_step(self) -> bool:
-        self.bound.renew()
-        return self.step()
 
     def _rebind(self, prepared: Prepared, plain: bool) -> None:
         with self._buffer_lock:

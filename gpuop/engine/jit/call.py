@@ -274,7 +274,8 @@ def check_out(name: str, out: Any, kinds: Sequence[FieldType]) -> Sequence[Any]:
         wrong = unfit(array, kind)
         if wrong:
             raise ArgumentError(f"pipeline `{name}`: {wrong}")
-    if _overlap(outs):
+    pairs = ((a, b) for n, a in enumerate(outs) for b in outs[:n])
+    if any(np.shares_memory(*p) if all(isinstance(a, np.ndarray) for a in p) else p[0] is p[1] for p in pairs):
         raise ArgumentError(f"pipeline `{name}`: the arrays of `out=` lie in the same memory; give each result its own")
     return outs
 
@@ -293,14 +294,6 @@ def _layout(kind: FieldType, array: Array) -> Layout | None:
     layout = layout_of(kind, strides)
     columns = layout.point[-1:]
     return layout if columns == (1,) or (layout.element == 1 and columns == (kind.planes,)) else None
-
-
-def _overlap(outs: Sequence[Any]) -> bool:
-    """Return whether two NumPy arrays share memory, or two arrays of another library are identical."""
-    pairs = ((a, b) for n, a in enumerate(outs) for b in outs[:n])
-    return any(
-        np.shares_memory(a, b) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else a is b for a, b in pairs
-    )
 
 
 def by_calls(what: Program) -> Program:

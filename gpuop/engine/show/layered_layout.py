@@ -153,15 +153,12 @@ def _order(rows: list[list[Node]]) -> None:
 def _sort(row: list[Node], down: bool) -> None:
     def key(n: Node) -> float:
         near = n.above if down else n.below
-        return sum(_port_rank(m, at if down else enters) for m, at, enters in near) / len(near) if near else n.rank
+        ports = [m.rank + 1e-3 * ((at if down else enters) / m.width if m.width else 0) for m, at, enters in near]
+        return sum(ports) / len(ports) if ports else n.rank
 
     row.sort(key=key)
     for place, n in enumerate(row):
         n.rank = place / len(row)
-
-
-def _port_rank(n: Node, at: float) -> float:
-    return n.rank + 1e-3 * (at / n.width if n.width else 0)
 
 
 def _crossings(row: list[Node]) -> int:

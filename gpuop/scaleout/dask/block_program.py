@@ -141,18 +141,13 @@ def _several(results: Any) -> list[Any]:
 
 def _with_image(blocks: list[Any], images: Points, image: Points, results: Sequence[Any]) -> list[Any]:
     """Return the results of a block with those of one more image."""
-    if not images and all(map(_is_tight, results)):
-        return list(results)
+    if not images and all(getattr(r.base, "nbytes", 0) <= SPARE * r.nbytes for r in results):
+        return list(results)  # the memory of each is little more than it needs: it may be a view of all computed points
     if not blocks:
         blocks = [_new(r, (*images, *r.shape)) for r in results]
     for whole, result in zip(blocks, results, strict=True):
         whole[image] = result
     return blocks
-
-
-def _is_tight(result: Any) -> bool:
-    """Return whether a result has little more memory than it needs: it may be a view of all computed points."""
-    return bool(getattr(result.base, "nbytes", 0) <= SPARE * result.nbytes)
 
 
 def assembled(pieces: Sequence[Any], places: Sequence[Slices], shape: Points) -> Any:

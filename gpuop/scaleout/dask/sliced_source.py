@@ -59,13 +59,10 @@ def sliced_source(array: Any) -> SlicedSource | None:
     if type(whole) is not np.ndarray or whole.shape != array.shape:
         return None
     places = slices_from_chunks(array.chunks)
-    if not all(_is_part(chunk, whole[place]) for chunk, place in zip(chunks, places, strict=True)):
-        return None
+    for chunk, place in zip(chunks, places, strict=True):
+        if type(chunk) is not np.ndarray or chunk.__array_interface__ != whole[place].__array_interface__:
+            return None
     return SlicedSource(whole.__getitem__, (1,) * array.ndim, IN_MEMORY)
-
-
-def _is_part(chunk: Any, part: Any) -> bool:
-    return type(chunk) is np.ndarray and chunk.__array_interface__ == part.__array_interface__
 
 
 def _of_store(array: Any, layers: Any, layer: Blockwise) -> SlicedSource | None:

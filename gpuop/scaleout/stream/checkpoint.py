@@ -139,17 +139,14 @@ class Checkpoint:
 
     def note_parts(self, stage: int, place: Place, parts: Sequence[WindowPart]) -> None:
         """Note the parts of a stage from a chunk."""
-        self.note(stage, place, map(_plain, parts))
+        plain = ([[region, [*map(as_text, piece)]] for region, piece in part.pieces.items()] for part in parts)
+        self.note(stage, place, plain)
 
     def parts(self, stage: int, place: Place, like: Sequence[WindowPart]) -> tuple[WindowPart, ...]:
         """Return the parts of a stage from a chunk."""
         return tuple(
             replace(part, pieces=_pieces(plain)) for part, plain in zip(like, self.done[stage, place], strict=True)
         )
-
-    def note_values(self, stage: int, image: Place, values: Sequence[Array]) -> None:
-        """Note the values of an image, which are results that are not on the grid."""
-        self.note(stage, image, map(_text, values))
 
     def values(self, stage: int) -> Iterator[tuple[Place, list[Array]]]:
         """Give the images with values, and these."""
@@ -179,11 +176,8 @@ def _check(path: str, first: bytes, identity: Mapping[str, str]) -> None:
         )
 
 
-def _plain(part: WindowPart) -> list[Any]:
-    return [[region, [_text(array) for array in piece]] for region, piece in part.pieces.items()]
-
-
-def _text(array: Any) -> list[Any]:
+def as_text(array: Any) -> list[Any]:
+    """Return an array as JSON."""
     array = np.asarray(array)
     return [array.dtype.str, array.shape, base64.b64encode(array.tobytes()).decode()]
 

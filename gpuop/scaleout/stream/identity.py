@@ -38,7 +38,8 @@ def stream_identity(plan: StreamWork, outs: Sequence[str]) -> dict[str, str]:
     facts = {program: _digest([repr([traced.program.key for traced, _ in plan.of.programs]).encode()])}
     for name, value in plan.constants.items():
         if isinstance(value, PLAIN):
-            facts[f"{program}{DETAIL}`{name}=`"] = _display(value)
+            text = str(value) if isinstance(value, np.generic) else repr(value)
+            facts[f"{program}{DETAIL}`{name}=`"] = text if len(text) <= LONGEST else _digest([text.encode()])
     facts["the device"] = current().description
     for number, (name, text, called) in enumerate(_captured(plan)):
         name = name if name not in facts else f"{name} {number}"
@@ -68,11 +69,6 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
             label = detail or fact
             texts.append(label if DIGEST in (a[:1], b[:1]) else f"{label} ({a} then, {b} now)")
     return ", ".join(texts)
-
-
-def _display(value: Any) -> str:
-    text = str(value) if isinstance(value, np.generic) else repr(value)
-    return text if len(text) <= LONGEST else _digest([text.encode()])
 
 
 def _captured(plan: StreamWork) -> Iterator[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ from gpuop.fusion.windows.kernel_halo import EndToEnd
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.runtime.base.backend import Array
 from gpuop.scaleout.stream.alias_check import check_no_alias, exclusive_outputs
-from gpuop.scaleout.stream.checkpoint import ENDING, Checkpoint, beside
+from gpuop.scaleout.stream.checkpoint import ENDING, Checkpoint, as_text, beside
 from gpuop.scaleout.stream.chunking import Chunking, choose_chunks, memory, multiple, window_bytes
 from gpuop.scaleout.stream.identity import stream_identity
 from gpuop.scaleout.stream.prefetch import overlapped
@@ -281,7 +281,7 @@ class StreamWork:
         def put(place: Place, results: list[Array]) -> None:
             image, _ = self._split(place)
             if new := values.put(image, results):
-                checkpoint.note_values(self.values_stage, image, new)
+                checkpoint.note(self.values_stage, image, map(as_text, new))
             if not outs and not self.is_cut:
                 progress.step()
 
