@@ -76,7 +76,7 @@ class Providers:
         return of_version(api_version)
 
     def show(self, field: Field) -> str:
-        from gpuop.engine.graphs.inspection import show
+        from gpuop.engine.show.html import show
 
         return show(field)
 

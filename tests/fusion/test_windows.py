@@ -12,7 +12,7 @@ import gpuop as gp
 import gpuop.ndimage
 from gpuop.base.errors import SemanticError
 from gpuop.dsl import *
-from gpuop.engine.jit import partition
+from gpuop.engine.jit import grid_window
 from gpuop.fusion.windows.axis_blocks import GridBlocks
 from gpuop.fusion.windows.buffer_pool import let_go, reused
 from gpuop.runtime.devices import current
@@ -328,9 +328,9 @@ def test_what_reduces_tensors_alone_is_no_stage():
 
 def test_windows_of_one_shape_are_made_once_wherever_their_points_are(monkeypatch):
     """Where in a window the points are that count is known to what reduces them, and to nothing before that."""
-    made, window_program = [], partition.window_program
+    made, window_program = [], grid_window.window_program
     monkeypatch.setattr(
-        partition, "window_program", lambda *given: made.append(given[2].window) or window_program(*given)
+        grid_window, "window_program", lambda *given: made.append(given[2].window) or window_program(*given)
     )
     program, x = gp.pipeline(lambda x: np.count_nonzero(blurred(gp.ScalarField(x)) > 0.5)), image(12, 8)
     with gp.use_device("reference"):

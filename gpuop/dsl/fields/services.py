@@ -67,7 +67,7 @@ class Services(Protocol):
         ...
 
     def show(self, field: Field) -> str:
-        """HTML of the field's values, for notebooks: `gpuop/engine/graphs/inspection.py: show`."""
+        """HTML of the field's values, for notebooks: `gpuop/engine/show/html.py: show`."""
         ...
 
 

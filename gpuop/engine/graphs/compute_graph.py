@@ -28,12 +28,12 @@ from gpuop.engine.evaluate import plan_ahead, prepare
 from gpuop.engine.graphs.active_graph import open_graphs
 from gpuop.engine.graphs.bound_graph import BoundGraph
 from gpuop.engine.graphs.definition import GraphDefinition
-from gpuop.engine.graphs.inspection import write_picture
 from gpuop.engine.graphs.saving import read, write
 from gpuop.engine.graphs.stepped_graph import NO_STAGES, SteppedGraph, footprint_of, probe_named
 from gpuop.engine.graphs.stepper import Stepper, times
 from gpuop.engine.graphs.window import Combining, GraphWindow
 from gpuop.engine.show.graph_picture import draw_plan
+from gpuop.engine.show.raster import write_picture
 from gpuop.engine.show.scene import Scene
 from gpuop.engine.show.svg import svg
 from gpuop.fusion.buffers import nbytes_of

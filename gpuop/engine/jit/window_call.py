@@ -12,8 +12,7 @@ from gpuop.base.errors import SemanticError
 from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.array_calls import DeviceCall, HostCall
 from gpuop.engine.jit.call import PipelineCall, check_out, on_device
-from gpuop.engine.jit.grid_window import GridWindow
-from gpuop.engine.jit.partition import GridPartition, WindowTrace
+from gpuop.engine.jit.grid_window import GridPartition, GridWindow, WindowTrace
 from gpuop.engine.jit.window_stages import WindowPart
 from gpuop.fusion.windows.footprint import Place, places
 from gpuop.ir.axis_limit import in_windows

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.base.errors import GpuopError
+from gpuop.dsl.fields.field import Field
 from gpuop.ir.nodes import GRID_AXES
 from gpuop.ir.types import FieldType
 
@@ -26,6 +28,17 @@ LINES = ((31, 119, 180), (214, 39, 40), (44, 160, 44), (140, 86, 200))  # the co
 LEAST = 192  # CSS pixels that the longer side of an image is given
 SMALL = "color: #667788; font-size: 85%"
 COMMENT = re.compile(r"(?m)^(\s*)(//.*)$")
+
+
+def show(field: Field) -> str:
+    """A field as HTML: evaluated and drawn by its type, or a line of text if it has no values. Raises no GpuopError."""
+    title = f"{field.name} {field.type}".strip()
+    try:
+        values = field.numpy()
+    except GpuopError as none:
+        return no_values_html(title, str(none))
+    kind = field.node.type
+    return field_html(title, values.reshape(kind.array_shape), kind)
 
 
 def field_html(title: str, values: NDArray[Any], kind: FieldType) -> str:

@@ -1,19 +1,32 @@
-"""A scene as PNG, through Pillow."""
+"""A scene in a file: as SVG, or as PNG, through Pillow."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from gpuop.base.errors import SemanticError
 from gpuop.engine.show.scene import Box, Curve, Label, Point, Scene
-from gpuop.engine.show.svg import ARROW, printable
+from gpuop.engine.show.svg import ARROW, printable, svg
 
 FINER = 2  # drawn so many times larger, then reduced: Pillow's lines have no smooth edges
 MOST_PIXELS = 12_000_000  # in the picture; larger scenes get fewer pixels per unit
 STEPS = 16  # straight pieces of a curve
 PLAIN = str.maketrans({"×": "x", "→": ">", "…": "."})  # the font of Pillow has few signs beyond ASCII
+
+
+def write_picture(path: str | os.PathLike[str], scene: Callable[[], Scene]) -> None:
+    """Write a scene to a .svg or .png file; SemanticError for another ending."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".svg", ".png"):
+        raise SemanticError(f"draw writes .svg and .png files, not {Path(path).name!r}; name the file so")
+    if ending == ".png":
+        write_png(scene(), path)
+    else:
+        Path(path).write_text(svg(scene()), encoding="utf-8")
 
 
 def write_png(scene: Scene, path: str | os.PathLike[str], scale: float = 2.0) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuop.base.errors import SemanticError, meant, naming_arguments
 from gpuop.dsl.fields.from_arrays import is_array
-from gpuop.engine.jit.partition import GridPartition
+from gpuop.engine.jit.grid_window import GridPartition
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.engine.jit.window_call import PipelineWindow
 from gpuop.fusion.windows.buffer_pool import let_go
