@@ -38,9 +38,9 @@ def kernels_for(what: Plan, target: str | None, backend: Backend) -> tuple[Targe
 
 def source_of(what: Plan, target: str | None, form: str, backend: Backend) -> str:
     """Every kernel of a plan, for a target or a device, in a form of FORMS."""
-    chosen, found = kernels_for(what, target, backend)
+    chosen, each = kernels_for(what, target, backend)
     return SourceText(
-        "\n".join(kernel_form(generate(kernel, chosen), form, chosen, None if target else backend) for kernel in found)
+        "\n".join(kernel_form(generate(kernel, chosen), form, chosen, None if target else backend) for kernel in each)
     )
 
 

@@ -172,12 +172,12 @@ class Computation:
     def _prepare(self) -> None:
         """Look up the plan of the graph, or make it."""
         backend = self.backend
-        given = _DeviceCache(backend)
-        needed = calls(self.nodes, given)
-        self.nodes += _computed_with(self.nodes, needed, given)
-        self.cached = given.values
+        cache = _DeviceCache(backend)
+        needed = calls(self.nodes, cache)
+        self.nodes += _computed_with(self.nodes, needed, cache)
+        self.cached = cache.values
         # before a parameter is read: setting it meanwhile makes the values stale
-        self.versions = given.versions(needed)
+        self.versions = cache.versions(needed)
         shape = shape_of(self.nodes, needed, self.cached)
         what = None if shape is None else shape.numbered()
         ready = None if what is None else _plans.get(_plan_key(what.key, backend, pinned()))
@@ -207,11 +207,13 @@ def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], given: Contain
     They are the results of functions with effects, which must not be called again for another output or reader, and the
     other outputs of iterations and libraries.
     """
-    asked = set(nodes)
-    whole = {node.call for node in asked if isinstance(node, Result) and isinstance(node.call.kernel, Together)}
-    made = [call for call in needed if call in whole or (isinstance(call.kernel, Functions) and call.kernel.acts)]
-    values = [Result(call, n) for call in made for n in range(len(call.kernel.outputs))]
-    return [value for value in values if value not in asked and value not in given]
+    nodes_set = set(nodes)
+    whole = {node.call for node in nodes_set if isinstance(node, Result) and isinstance(node.call.kernel, Together)}
+    whole_calls = [
+        call for call in needed if call in whole or (isinstance(call.kernel, Functions) and call.kernel.acts)
+    ]
+    values = [Result(call, n) for call in whole_calls for n in range(len(call.kernel.outputs))]
+    return [value for value in values if value not in nodes_set and value not in given]
 
 
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:

@@ -125,9 +125,9 @@ def _adopted(
     values: Field = copied(Field.of(raw), kind)
     if fixed:
         return values.node
-    kept = services.above.keep(values)
+    field = services.above.keep(values)
     backend.synchronize()  # the array may change from now on
-    return Leaf(kind, kept.node.source, name=name) if isinstance(kept.node, Leaf) else kept.node
+    return Leaf(kind, field.node.source, name=name) if isinstance(field.node, Leaf) else field.node
 
 
 # --- out --------------------------------------------------------------------------------------------------------------

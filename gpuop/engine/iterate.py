@@ -78,9 +78,9 @@ def _call(
     test = _Traced(ends, _captured(ends, inner))
     captured = list(dict.fromkeys([*turn.captured, *test.captured]))
     kernel = _kernel(name, inner, captured, turn, test, times, every)
-    given = [own(f.node) if not _by_value(f.node) else copied(f).node for f in fields]
+    inputs = [own(f.node) if not _by_value(f.node) else copied(f).node for f in fields]
     kinds = [f.type for f in fields]
-    return results_of(kernel, _identity(kernel), (*given, *map(own, captured)), kernel.loc, kinds)
+    return results_of(kernel, _identity(kernel), (*inputs, *map(own, captured)), kernel.loc, kinds)
 
 
 # --- what is given --------------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def _captured(wanted: Sequence[Node], inner: Sequence[Node]) -> list[Node]:
         if any(map(changes, call.inputs)):
             changing.add(call)
     changing |= {node.call for node in wanted if isinstance(node, Result)}
-    taken = (node for call in calls(wanted) if call in changing for node in call.inputs)
-    return [node for node in dict.fromkeys(taken) if not changes(node)]
+    read = (node for call in calls(wanted) if call in changing for node in call.inputs)
+    return [node for node in dict.fromkeys(read) if not changes(node)]
 
 
 def _kernel(
@@ -219,5 +219,5 @@ def _part(traced: _Traced, inner: Sequence[Node], inputs: Sequence[Node]) -> Par
 def _identity(kernel: Iteration) -> str:
     """The identity of an iteration: equal for equal programs on equal inputs."""
     parts = [(part.program.key, sorted(part.given.items())) for part in (kernel.turn, kernel.until) if part is not None]
-    told = repr((parts, kernel.times, kernel.every))
-    return f"iterate {hashlib.sha256(told.encode()).hexdigest()}"
+    text = repr((parts, kernel.times, kernel.every))
+    return f"iterate {hashlib.sha256(text.encode()).hexdigest()}"

@@ -98,8 +98,8 @@ class CachedGraph:
         """Return the result for these operands."""
         values: list[Any] = list(operands)
         loc = here()
-        for kernel, identity, taken in self.calls:
-            call = Call(kernel, identity, tuple(values[n] for n in taken), loc, names_given(len(kernel.outputs)))
+        for kernel, identity, inputs in self.calls:
+            call = Call(kernel, identity, tuple(values[n] for n in inputs), loc, names_given(len(kernel.outputs)))
             values += (Result(call, k) for k in range(len(kernel.outputs)))
         return Field.of(values[self.made], kind=self.kind)
 
@@ -107,15 +107,15 @@ class CachedGraph:
 def cached_graph(result: Field, operands: Sequence[Node | None]) -> CachedGraph | None:
     """Return the graph that a call has built; None if its result is an operand, or depends on more than operands and calls."""
     values = list(operands)
-    made: list[tuple[Launchable, str, tuple[int, ...]]] = []
+    steps: list[tuple[Launchable, str, tuple[int, ...]]] = []
     if not isinstance(result.node, Result) or result.node in values:
         return None
     for call in calls([result.node], operands):
-        if call in reductions or len(made) == MOST_CALLS or not all(node in values for node in call.inputs):
+        if call in reductions or len(steps) == MOST_CALLS or not all(node in values for node in call.inputs):
             return None
-        made.append((call.kernel, call.identity, tuple(map(values.index, call.inputs))))
+        steps.append((call.kernel, call.identity, tuple(map(values.index, call.inputs))))
         values += (Result(call, k) for k in range(len(call.kernel.outputs)))
-    return CachedGraph(tuple(made), values.index(result.node), result.type)
+    return CachedGraph(tuple(steps), values.index(result.node), result.type)
 
 
 class _NoKey(Exception):
@@ -203,19 +203,19 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
         return tuple(key), arrays, out
 
 
-def _facts(field: Any, given: Sequence[Any]) -> tuple[Any, ...]:
+def _facts(field: Any, others: Sequence[Any]) -> tuple[Any, ...]:
     """The key of a field: the properties that a library function may use, and its position among equal arguments."""
     if not isinstance(field, Field) or field.node.dynamic or recording() is not None:
         raise _NoKey
     node, kind = field.node, field.type
-    first = next(n for n, other in enumerate(given) if isinstance(other, Field) and other.node == node)
+    first = next(n for n, other in enumerate(others) if isinstance(other, Field) and other.node == node)
     return type(field), kind, kind.names, first, isinstance(node, Leaf) and (node.by_value, node.source.borrowed)
 
 
-def _graph_of(made: Field, given: Sequence[Any]) -> CachedGraph | None:
+def _graph_of(result: Field, inputs: Sequence[Any]) -> CachedGraph | None:
     """The graph of a result that is computed from fields alone; None for any other."""
-    fields = [each.node for each in given if isinstance(each, Field)]
-    return cached_graph(made, fields) if 0 < len(fields) == len(given) else None
+    fields = [each.node for each in inputs if isinstance(each, Field)]
+    return cached_graph(result, fields) if 0 < len(fields) == len(inputs) else None
 
 
 def _is_array(kind: type) -> bool:
@@ -249,9 +249,9 @@ def cached_call(name: str, operands: Sequence[Any], make: Callable[..., Field]) 
         if key is None:
             return make(name, *operands)
         nodes = [operand.node if isinstance(operand, Field) else None for operand in operands]
-        found: CachedGraph | None = _graphs.get(key)
-        if found is not None:
-            return found.of(nodes)
+        cached: CachedGraph | None = _graphs.get(key)
+        if cached is not None:
+            return cached.of(nodes)
         result = make(name, *operands)
         graph = cached_graph(result, nodes)
         if graph is not None:

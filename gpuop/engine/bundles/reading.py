@@ -137,20 +137,20 @@ def _parsed(archive: Archive, head: Item) -> tuple[Interface, dict[str, Target],
         "several",
         "targets",
     )
-    given, kinds = _arguments(arguments), tuple(each.seen_kind() for each in results.members())
-    known = {v: PassedValue(kind.folded) for _, v, kind in given if v >= 0}
+    parameters, kinds = _arguments(arguments), tuple(each.seen_kind() for each in results.members())
+    passed = {v: PassedValue(kind.folded) for _, v, kind in parameters if v >= 0}
     fixed = _constants(constants)
-    if len(known) < sum(v >= 0 for _, v, _ in given) or known.keys() & fixed.keys():
+    if len(passed) < sum(v >= 0 for _, v, _ in parameters) or passed.keys() & fixed.keys():
         raise Damaged("arguments and constants are the same values")
     arrays = {v: archive.array(f"constants/{v}.npy", value.kind) for v, value in fixed.items()}
     scalars = frozenset(v for v, value in fixed.items() if value.by_value)
-    interface = Interface(name.text(), given, arrays, scalars, kinds, several.flag(), head.sizes)
+    interface = Interface(name.text(), parameters, arrays, scalars, kinds, several.flag(), head.sizes)
     named = {text: _target(text, item) for text, item in targets.entries().items()}
     if not named:
         raise targets.is_not("the code of a target")
 
     def plan(text: str, binary: str | None) -> Plan:
-        made = PlanReader(archive, named[text], binary).plan(targets.entries()[text], known | fixed)
+        made = PlanReader(archive, named[text], binary).plan(targets.entries()[text], passed | fixed)
         if len(made.program.wanted) != 1 and not (interface.several and made.program.wanted):
             raise Damaged(f"`{targets.place}.{text}` gives {len(made.program.wanted)} results")
         if [made.program.types[v] for v in made.program.wanted] != [kind.folded for kind in kinds]:
@@ -353,22 +353,22 @@ class PlanReader:
         times, every, inputs, outputs, turn, until = repeat.fields(
             "times", "every", "inputs", "outputs", "turn", "until"
         )
-        taken, written = _parameters(inputs), _parameters(outputs)
+        params, written = _parameters(inputs), _parameters(outputs)
         states = [param.type for param in written]
-        if [param.type for param in taken[: len(states)]] != states:
+        if [param.type for param in params[: len(states)]] != states:
             raise Damaged(f"`{inputs.place}` are not the states, and what comes besides")
         if times.value is None and until.value is None:
             raise Damaged(f"`{repeat.place}` never ends")
-        part = self._part(turn, taken, len(states), nested)
+        part = self._part(turn, params, len(states), nested)
         if _kinds(part) != states:
             raise Damaged(f"`{turn.place}` does not give the states")
-        ends = None if until.value is None else self._part(until, taken, 0, nested)
+        ends = None if until.value is None else self._part(until, params, 0, nested)
         if ends is not None and [kind.array_shape for kind in _kinds(ends)] != [Shape()]:
             raise Damaged(f"`{until.place}` does not give a number")
         most = None if times.value is None else times.whole(1)
         so_many = every.whole(1)
         return Iteration(
-            name.text(), taken, tuple(map(Output, written)),
+            name.text(), params, tuple(map(Output, written)),
             turn=part, until=ends, times=most, every=so_many,
         )  # fmt: skip
 

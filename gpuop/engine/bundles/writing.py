@@ -218,18 +218,18 @@ class Packing:
     def program(self, program: Program) -> dict[str, Any]:
         return self.plan(plan(program, limits=self.limits))
 
-    def plan(self, made: Plan) -> dict[str, Any]:
-        made = plan_for(made, self.target)
-        self.extents |= {n for kind in made.program.types.values() for n in kind.array_shape}
-        values = {v for launch in made.launches for v in (*launch.inputs, *launch.outputs)} | set(made.program.wanted)
+    def plan(self, each: Plan) -> dict[str, Any]:
+        each = plan_for(each, self.target)
+        self.extents |= {n for kind in each.program.types.values() for n in kind.array_shape}
+        values = {v for launch in each.launches for v in (*launch.inputs, *launch.outputs)} | set(each.program.wanted)
         return {
-            "wanted": made.program.wanted,
+            "wanted": each.program.wanted,
             "types": {
-                str(v): described(made.program.types[v], self.sizes) for v in sorted(values | set(made.program.leaves))
+                str(v): described(each.program.types[v], self.sizes) for v in sorted(values | set(each.program.leaves))
             },
             "steps": [
                 {"inputs": launch.inputs, "outputs": launch.outputs, **self.kernel(launch.kernel)}
-                for launch in made.launches
+                for launch in each.launches
             ],
         }
 

@@ -20,11 +20,11 @@ def list_devices(measure: bool = False) -> None:
     Args:
         measure: measure and print their speed, which predictions use.
     """
-    found = examined()
-    working = [device for device in found if device.problem is None]
+    devices = examined()
+    working = [device for device in devices if device.problem is None]
     wanted = [device for device in working if config.device in (device.name, *device.aliases)]
     default = (wanted if config.device else working)[:1]
-    for device in found:
+    for device in devices:
         print(
             f"{'*' if device in default else ' '} {' = '.join((device.name, *device.aliases)):28} {device.description}"
         )

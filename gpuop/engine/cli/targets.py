@@ -58,15 +58,15 @@ def recorded(
         except SemanticError as wrong:
             if not sizes:
                 raise
-            told = f"open extents are {', '.join(map(str, sizes))} here; those of one number, as ?1, are equal"
-            raise SemanticError(f"{wrong.message} ({told})", wrong.loc) from None
+            note = f"open extents are {', '.join(map(str, sizes))} here; those of one number, as ?1, are equal"
+            raise SemanticError(f"{wrong.message} ({note})", wrong.loc) from None
 
     return name, len(numbers), record
 
 
-def _applied(name: str, function: Any, given: Sequence[Any]) -> tuple[dict[str, Field], Any]:
+def _applied(name: str, function: Any, args: Sequence[Any]) -> tuple[dict[str, Field], Any]:
     try:
-        bound = inspect.signature(function).bind(*given)
+        bound = inspect.signature(function).bind(*args)
     except TypeError as wrong:
         raise SemanticError(
             f"`{name}`: {wrong}; `--types` gives the types of its fields, and its other arguments"
@@ -74,7 +74,7 @@ def _applied(name: str, function: Any, given: Sequence[Any]) -> tuple[dict[str, 
     if isinstance(function, Pipeline):
         fields, results = _traced(name, function, bound.arguments)
     else:
-        fields, results = _named(bound.arguments), function(*given)
+        fields, results = _named(bound.arguments), function(*args)
     for result in results if isinstance(results, tuple) else (results,):
         if not isinstance(result, Field):
             raise SemanticError(
@@ -101,18 +101,18 @@ def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tupl
     }
     results = pipeline.function(**{**arguments, **stand_ins})
     wanted = [f.node for f in (results if isinstance(results, tuple) else (results,)) if isinstance(f, Field)]
-    made: dict[str, Field] = {}
+    fields_of: dict[str, Field] = {}
     for leaf in program(wanted).leaves.values():
         if isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred):
             argument = list(kinds)[leaf.source.placeholder.position]
-            taken = leaf.source.kind
-            if argument in made or (taken.array_shape, taken.array_dtype) != kinds[argument]:
+            kind = leaf.source.kind
+            if argument in fields_of or (kind.array_shape, kind.array_dtype) != kinds[argument]:
                 raise SemanticError(
                     f"pipeline `{name}` converts its array `{argument}`, or makes several fields of it; "
                     "a bundle takes the arrays of its fields: name a function of fields"
                 )
-            made[argument] = Field.of(leaf, kind=taken)
-    return {n: made.get(n, f) for n, f in fields.items()}, results
+            fields_of[argument] = Field.of(leaf, kind=kind)
+    return {n: fields_of.get(n, f) for n, f in fields.items()}, results
 
 
 def _function(where: str) -> tuple[Any, str]:
@@ -121,8 +121,8 @@ def _function(where: str) -> tuple[Any, str]:
     if not file or not name.isidentifier():
         raise SemanticError(f"{where!r} names no function; write FILE:FUNCTION, as `filters.py:sharpen`")
     if not path.is_file() or path.suffix != ".py":
-        found = f"{file} is no Python file" if path.is_file() else f"there is no file {file}"
-        raise SemanticError(f"{found}; write FILE:FUNCTION, as `filters.py:sharpen`")
+        problem = f"{file} is no Python file" if path.is_file() else f"there is no file {file}"
+        raise SemanticError(f"{problem}; write FILE:FUNCTION, as `filters.py:sharpen`")
     sys.path.insert(0, str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -148,10 +148,10 @@ def _dims(text: str) -> Dims:
 
 def _leaves_extents_open(text: str) -> bool:
     """Return whether a text is a field type, or dimensions, with extents that are "?"."""
-    known = OPEN.sub("1", text)
-    match = TYPE.fullmatch(known)
-    fits = re.fullmatch(DIMS, known) if match is None else match["grid"]
-    return known != text and fits is not None
+    closed = OPEN.sub("1", text)
+    match = TYPE.fullmatch(closed)
+    fits = re.fullmatch(DIMS, closed) if match is None else match["grid"]
+    return closed != text and fits is not None
 
 
 def _argument(text: str, sizes: Sequence[int]) -> Any:

@@ -39,9 +39,9 @@ def show(tried: bool) -> None:
 
 def merge(files: Sequence[str]) -> None:
     """Merge the entries of other files; of entries that both have, the later one stays."""
-    found = [(file, _existing(Path(file)).entries()) for file in files]
+    stores = [(file, _existing(Path(file)).entries()) for file in files]
     into = TuneStore(config.tune_store)
-    for file, entries in found:
+    for file, entries in stores:
         print(f"{file}: {into.put(entries)} of {len(entries)} entries are new in {into.path}")
 
 

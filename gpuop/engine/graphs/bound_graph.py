@@ -178,8 +178,8 @@ class BoundGraph:
         buffers = {v: argument(n, backend) for v, n in self.program.leaves.items() if v not in own}
         buffers |= {v: backend.empty(types[v]) for v in own if v not in self.parameters.by_value}
         shared = allocation(self.plan)
-        made = [backend.empty(kind) for kind in shared.kinds]
-        buffers |= {v: made[number] for v, number in shared.of.items()}
+        memory = [backend.empty(kind) for kind in shared.kinds]
+        buffers |= {v: memory[number] for v, number in shared.of.items()}
         for value, state in (pair for launch in self.plan.launches for pair in launch.over):
             buffers[value] = buffers[state] if backend.only_enqueues else backend.empty(types[value])
         for value in self.sensors.values():
@@ -219,10 +219,10 @@ class BoundGraph:
     ) -> None:
         """States take values from outside; to be evaluated. The rest is as in `advance`."""
         first = self.buffer_sets[0]  # states that take the same value have one buffer later
-        given = zip(self.state_leaves.items(), states, strict=True)
+        pairs = zip(self.state_leaves.items(), states, strict=True)
         writes: list[Part] = [
             partial(self.backend.write, first.buffers[value], planes_of(leaf.type, array))
-            for (value, leaf), array in given
+            for (value, leaf), array in pairs
         ]
         parts: list[Part] = [no_op, *self._frame_parts(frames, first), *writes, *also]
         self._commit(Change((tick, first), parts, [False]))  # the first part counts as run
@@ -231,8 +231,8 @@ class BoundGraph:
         """States take values from memory of the device; to be evaluated."""
         first, leaves = self.buffer_sets[0], self.state_leaves.items()
         copies: list[Part] = [
-            partial(self.backend.copy, leaf.type, given, first.buffers[value])
-            for (value, leaf), given in zip(leaves, states, strict=True)
+            partial(self.backend.copy, leaf.type, source, first.buffers[value])
+            for (value, leaf), source in zip(leaves, states, strict=True)
         ]
         self._commit(Change((tick, first), [no_op, *copies], [False]))
 
@@ -379,12 +379,12 @@ def _positions(plan: Plan, parameter: int) -> list[tuple[int, int]]:
 
 
 def _occasional(plan: Plan, parameter: int) -> list[int]:
-    reached, found = {parameter}, []
+    reached, launches = {parameter}, []
     for number, launch in enumerate(plan.launches):
         if launch.rate is not Rate.EVERY_STEP and reached.intersection(launch.inputs):
             reached.update(launch.outputs)
-            found.append(number)
-    return found
+            launches.append(number)
+    return launches
 
 
 def _recompute(program: Program, plan: Plan, next_values: Collection[int], parameter: int) -> list[int]:
@@ -392,13 +392,13 @@ def _recompute(program: Program, plan: Plan, next_values: Collection[int], param
     for op in program.ops:
         if reached.intersection(op.inputs):
             reached.update(op.outputs)
-    needed, found = reached.intersection(next_values), []
+    needed, launches = reached.intersection(next_values), []
     for number, launch in reversed(list(enumerate(plan.launches))):
         if launch.rate is Rate.EVERY_STEP and needed.intersection(launch.outputs):
             needed.update(launch.inputs)
             if not launch.over:  # one that writes over states runs then in any case
-                found.append(number)
-    return found
+                launches.append(number)
+    return launches
 
 
 def _in_turn(buffer_sets: list[BufferSet], again: int) -> list[BufferSet]:

@@ -42,8 +42,8 @@ def read(path: Path, expected: Sequence[Named]) -> tuple[int, list[Array]]:
     name = named(path)
     try:
         with opened(name) as members:
-            tick, found = _head(name, members)
-            numbers = _numbers(name, found, expected)
+            tick, described = _head(name, members)
+            numbers = _numbers(name, described, expected)
             kinds = (kind for _, kind in expected)
             return tick, [members.array(f"state{k}.npy", kind) for k, kind in zip(numbers, kinds, strict=True)]
     except Foreign:
@@ -67,14 +67,14 @@ def _head(name: str, members: Archive) -> tuple[int, list[list[str]]]:
     return head.entry("tick").whole(), states
 
 
-def _numbers(file: str, found: list[list[str]], expected: Sequence[Named]) -> list[int]:
+def _numbers(file: str, described: list[list[str]], expected: Sequence[Named]) -> list[int]:
     """The number in the file of each expected state."""
     wanted = [_described(*state) for state in expected]
-    numbers = {key: k for k, key in enumerate(_keys(found))}
+    numbers = {key: k for k, key in enumerate(_keys(described))}
     keys = _keys(wanted)
     if sorted(numbers) != sorted(keys):
         raise SemanticError(
-            f"{file} has the states {_listed(found)}, and this graph has {_listed(wanted)}; it was saved by another graph, or "
+            f"{file} has the states {_listed(described)}, and this graph has {_listed(wanted)}; it was saved by another graph, or "
             "a variable has another name now (`field.name = …` gives a state its name back)"
         )
     return [numbers[key] for key in keys]

@@ -56,8 +56,8 @@ class GraphStages:
     def program(self, seen: Sequence[Node], nexts: Sequence[Node]) -> Program:
         """The program of the seen values, of the values that windows compute for stages, in order, and of next values of states."""
         fields = [_computed(each) for stage in self.stages for each in stage]
-        taken = [copied(Field.of(node)).node if node in self.known else node for node in nexts]
-        what = program([*seen, *fields, *taken], self.known)
+        copies = [copied(Field.of(node)).node if node in self.known else node for node in nexts]
+        what = program([*seen, *fields, *copies], self.known)
         return replace(what, leaves={v: self.known.get(node, node) for v, node in what.leaves.items()})
 
     def parts(self, fields: Iterable[int]) -> set[int]:
@@ -92,13 +92,13 @@ def reduced_before(what: Program, values: Iterable[int], fields: Mapping[int, in
     Args:
         fields: leaves that stand for collective values, each with the value that windows compute.
     """
-    found: dict[int, None] = {}
+    reduced: dict[int, None] = {}
     wanted = set(values)
     while wanted:
         used = wanted.union(*(op.inputs for op in needed_ops(list(what.ops), tuple(wanted))))
-        wanted = {fields[v] for v in used if v in fields}.difference(found)
-        found.update(dict.fromkeys(wanted))
-    return list(found)
+        wanted = {fields[v] for v in used if v in fields}.difference(reduced)
+        reduced.update(dict.fromkeys(wanted))
+    return list(reduced)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +158,8 @@ class SteppedGraph:
         if not node.source.borrowed:
             return np.asarray(node.source.read()[0])
         what = program([own(node)])
-        given = {v: argument(leaf, self.backend) for v, leaf in what.leaves.items()}
-        return download(node.type, self.compiled(what, self.backend).run(given)[what.wanted[0]], self.backend)
+        arguments = {v: argument(leaf, self.backend) for v, leaf in what.leaves.items()}
+        return download(node.type, self.compiled(what, self.backend).run(arguments)[what.wanted[0]], self.backend)
 
     def needs(self, steps: int, start: Place, stop: Place, probed: bool) -> WindowNeeds:
         """The needs of a window: of its states and, if it reads them, of all probes."""

@@ -44,16 +44,16 @@ class WindowStage:
     def parts(self, states: Mapping[int, Buffer], start: Place, stop: Place) -> tuple[Any, ...]:
         """Compute the parts of the points [start, stop)."""
         backend, what = self.prepared.backend, self.program
-        given = {v: states[v] if v in states else argument(node, backend) for v, node in what.leaves.items()}
-        values = self.prepared.run(given)
+        arguments = {v: states[v] if v in states else argument(node, backend) for v, node in what.leaves.items()}
+        values = self.prepared.run(arguments)
         arrays = iter([download(what.types[v], values[v], backend) for v in what.wanted])
         return tuple(each.part(arrays, start, stop) for each in self.joint)
 
 
-def make_known(stage: WindowStage, parts: Sequence[Any], needed: Footprint, known: Mapping[Node, Leaf]) -> None:
+def make_known(stage: WindowStage, parts: Sequence[Any], needed: Footprint, leaves: Mapping[Node, Leaf]) -> None:
     """Combine the parts of all windows and set the values of a stage."""
     for each, value in zip(stage.joint, needed.known(parts), strict=True):
-        leaf = known[each.node]
+        leaf = leaves[each.node]
         assert isinstance(leaf.source, Adjustable)
         leaf.source.set(np.asarray(value, leaf.type.array_dtype).reshape(leaf.type.array_shape))
 
@@ -127,17 +127,17 @@ class GraphWindow:
         needs, window = self._needs, self._window
         halos = needs.halos
         turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(wanted)), wanted=tuple(wanted))
-        made = window_program(turn, halos, window.shape.of_kernels(halos, self.footprint.periodic))
+        windowed = window_program(turn, halos, window.shape.of_kernels(halos, self.footprint.periodic))
         if collectives:
-            made = reducing(made, collectives, window.shape)
-        used = {*made.program.wanted, *retained, *(v for op in made.program.ops for v in op.inputs)}
-        leaves: dict[int, Node] = {v: node for v, node in made.program.leaves.items() if v in used}
+            windowed = reducing(windowed, collectives, window.shape)
+        used = {*windowed.program.wanted, *retained, *(v for op in windowed.program.ops for v in op.inputs)}
+        leaves: dict[int, Node] = {v: node for v, node in windowed.program.leaves.items() if v in used}
         for v in leaves.keys() & halos.cut if window.shape.cut else ():
-            leaves[v] = self._leaf(v, made.program.types[v])
-        for (name, axis), v in made.numbers.items():
+            leaves[v] = self._leaf(v, windowed.program.types[v])
+        for (name, axis), v in windowed.numbers.items():
             number = np.array(window.number(name, axis), np.int32)
             leaves[v] = Leaf(NUMBER, HostArray(number), by_value=True)
-        return replace(made.program, leaves=leaves)
+        return replace(windowed.program, leaves=leaves)
 
     def _leaf(self, value: int, kind: FieldType) -> Node:
         """The window of a field; all programs share it."""
@@ -238,8 +238,8 @@ class GraphWindow:
             tick: steps since the start.
         """
         grid = self.footprint.grid
-        given = zip(states, self.states, strict=True)
-        self._bound.load([window_of(a, (), self.ends, grid) if state.parted else a for a, state in given], tick)
+        pairs = zip(states, self.states, strict=True)
+        self._bound.load([window_of(a, (), self.ends, grid) if state.parted else a for a, state in pairs], tick)
         self.left = self.steps
 
     def reset(self) -> None:
@@ -334,9 +334,9 @@ class WindowFace(GraphWindow):
 
     def run_ahead(self) -> None:
         """Enqueue these points as they are after the window's next steps."""
-        window, given = self.window, iter(self.window.packed([self.ends]))
+        window, regions = self.window, iter(self.window.packed([self.ends]))
         places = zip(window._places, self.states, strict=True)
-        self._bound.copy_states([next(given) if state.parted else place for place, state in places], window.tick)
+        self._bound.copy_states([next(regions) if state.parted else place for place, state in places], window.tick)
         self.left = self.steps
         self.step(self.steps)
 

@@ -79,11 +79,11 @@ class WindowRegions:
     def _placing(self, regions: Regions, states: Sequence[Buffer]) -> tuple[list[Launch], list[Buffer]]:
         launches, parts = list[Launch](), zip(self.parts(regions), self.room(regions), strict=True)
         starts = [[(each.start,) for each in self._slices(region)] for region in regions for _ in self.kinds]
-        for n, (start, (part, given)) in enumerate(zip(starts, parts, strict=True)):
+        for n, (start, (part, room)) in enumerate(zip(starts, parts, strict=True)):
             whole, state = self.kinds[n % len(states)], states[n % len(states)]
             leaves = [Leaf(whole), Leaf(part), *(Leaf(NUMBER, by_value=True) for _ in start)]
             what = program([placed(*map(Field.of, leaves)).node])
-            arguments = dict(zip(leaves, [state, given, *start], strict=True))
+            arguments = dict(zip(leaves, [state, room, *start], strict=True))
             values = {v: arguments[node] for v, node in what.leaves.items() if isinstance(node, Leaf)}
             launches += self._bound(self._compiled(what, self.backend), values | dict.fromkeys(what.wanted, state))
         return launches, []

@@ -35,10 +35,10 @@ def takes_arrays(*names: str) -> Callable[[Function], Function]:
 
         def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> New:
             bound = bind_of_library(function.__name__, signature, args, kwargs)
-            given = {name: bound.arguments[name] for name in names if name in bound.arguments}
-            if any(isinstance(value, (Field, Placeholder)) for value in given.values()):
+            fields = {name: bound.arguments[name] for name in names if name in bound.arguments}
+            if any(isinstance(value, (Field, Placeholder)) for value in fields.values()):
                 return function(*args, **kwargs), None, ()
-            arrays = {name: _array(value) for name, value in given.items()}
+            arrays = {name: _array(value) for name, value in fields.items()}
             bound.arguments.update(arrays)
             if any(map(is_array, arrays.values())):
                 return run.anew(bound.args, bound.kwargs)
@@ -49,23 +49,23 @@ def takes_arrays(*names: str) -> Callable[[Function], Function]:
     return decorated
 
 
-def _array(given: Any) -> Any:
-    return given if given is None or is_array(given) or is_integer(given) else an_array(given)
+def _array(value: Any) -> Any:
+    return value if value is None or is_array(value) or is_integer(value) else an_array(value)
 
 
-def an_array(given: Any) -> Any:
+def an_array(value: Any) -> Any:
     """A value as a NumPy array; SemanticError for a value that is recorded in a kernel."""
-    if isinstance(given, Value):
+    if isinstance(value, Value):
         raise SemanticError(
             "gpuop's library takes whole fields, and a recorded value is that of one point: give it the field, and read what it "
             "makes, as in `_readTensor(gp.ndimage.gaussian_filter(f, 1))`; of what a body computes it takes the operator's result"
         )
-    return np.asarray(given)
+    return np.asarray(value)
 
 
-def as_field(given: Any, tensor_order: int = 0) -> Field:
+def as_field(value: Any, tensor_order: int = 0) -> Field:
     """The field, or one of an array whose last axes are the tensor's, with the array's own dtype."""
-    if isinstance(given, Field):
-        return given
-    array = given if isinstance(given, Placeholder) or is_array(given) else an_array(given)
+    if isinstance(value, Field):
+        return value
+    array = value if isinstance(value, Placeholder) or is_array(value) else an_array(value)
     return Field(array, tensor_order, array.dtype)

@@ -39,7 +39,7 @@ class HostCall(PipelineCall):
 
     def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """Return the argument of a host array: its own memory where the device and the field type permit, else a copy."""
-        given, shape = array, kind.array_shape
+        original, shape = array, kind.array_shape
         if array.shape == source.kind.array_shape != shape and array.flags.c_contiguous:
             array = array.reshape(shape)
         if (
@@ -54,7 +54,7 @@ class HostCall(PipelineCall):
                 if layout is not None and layout != planar(kind):
                     self.layouts[number] = layout
                 return wrapped
-        kind, values = source.make(given)
+        kind, values = source.make(original)
         return self.backend.upload(kind, planes_of(kind, values()))
 
     def _suits(self, number: int, kind: FieldType) -> bool:
@@ -75,7 +75,7 @@ class HostCall(PipelineCall):
             self.outs = [np.asarray(array) for array in self.out]
         self.in_place: dict[int, Array] = {}
         for v, array in zip(wanted, self.outs, strict=True):
-            apart = not any(np.may_share_memory(array, given) for given in self.arrays)
+            apart = not any(np.may_share_memory(array, argument) for argument in self.arrays)
             aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # for non-temporal stores
             usable = apart and aligned and self._suits(v, types[v])
             if usable and v not in self.memory and self.trace.takes(v, types[v].planes == 1):

@@ -79,12 +79,12 @@ class Trace:
         if contiguous:
             return interleaved(kind) if kind.planes > 1 else planar(kind)
         key = number, array.strides
-        found = self.strided.get(key)
-        if found is None and len(self.strided) < MOST_STRIDED and array.nbytes >= LEAST_STRIDED:
-            found = _layout(kind, array)
-            if found is not None:
-                self.strided[key] = found
-        return found
+        strided = self.strided.get(key)
+        if strided is None and len(self.strided) < MOST_STRIDED and array.nbytes >= LEAST_STRIDED:
+            strided = _layout(kind, array)
+            if strided is not None:
+                self.strided[key] = strided
+        return strided
 
 
 def in_planes(what: Program) -> tuple[frozenset[int], frozenset[int]]:
@@ -193,8 +193,8 @@ class PipelineCall(ABC):
     def _run(self, prepared: Prepared) -> dict[int, Buffer]:
         if not prepared.once:
             return prepared.run(dict(self.arguments), self.memory)
-        kept = self.trace.once.setdefault(self._compiled(), HoistedConstants())
-        constants = kept.of(prepared, lambda: dict(self.arguments))
+        shared = self.trace.once.setdefault(self._compiled(), HoistedConstants())
+        constants = shared.of(prepared, lambda: dict(self.arguments))
         return prepared.run(self.arguments | constants, self.memory, prepared.once)
 
     @property
@@ -304,13 +304,14 @@ def by_calls(what: Program) -> Program:
     if not any(isinstance(op.kernel, DeviceFunction) and op.kernel.pure for op in what.ops):
         return what
     cycle = Cycle(frozenset(v for v, node in what.leaves.items() if not _is_constant(node)), frozenset(), ())
-    known = replace(what, cycle=cycle, key=(*what.key, "by calls", cycle))
-    rates = Rates(known)
-    found = [rates.add(op.kernel, op.inputs, op.outputs) for op in what.ops]
+    rated = replace(what, cycle=cycle, key=(*what.key, "by calls", cycle))
+    rates = Rates(rated)
+    each_rate = [rates.add(op.kernel, op.inputs, op.outputs) for op in what.ops]
     once = any(
-        rate is Rate.ONCE and isinstance(op.kernel, DeviceFunction) for rate, op in zip(found, what.ops, strict=True)
+        rate is Rate.ONCE and isinstance(op.kernel, DeviceFunction)
+        for rate, op in zip(each_rate, what.ops, strict=True)
     )
-    return known if once and all(rates.of.get(v) is Rate.EVERY_STEP for v in what.wanted) else what
+    return rated if once and all(rates.of.get(v) is Rate.EVERY_STEP for v in what.wanted) else what
 
 
 def _is_constant(node: Node) -> bool:
@@ -329,7 +330,7 @@ class HoistedConstants:
         """Return the values for a queue of the device; the first call computes them."""
         backend: Backend = prepared.backend
         if self.values is None:
-            made = prepared.constants(arguments())
+            buffers = prepared.constants(arguments())
             mark = marked(backend)
-            self.values = {v: DeviceValue(backend, buffer, (), mark) for v, buffer in made.items()}
+            self.values = {v: DeviceValue(backend, buffer, (), mark) for v, buffer in buffers.items()}
         return {v: value.taken(backend) for v, value in self.values.items()}

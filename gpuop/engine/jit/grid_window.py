@@ -116,14 +116,14 @@ def reducing(on: WindowedProgram, of: Sequence[GridCollective], shape: WindowSha
         fields.append(field.node)
         with blaming(each.node.call.loc):  # the user's line; the caller may be Dask
             wanted += each.of_window(field, firsts, points)
-    given = {first.node: ("first", axis - len(window) + len(kernels_grid(window))) for axis, first in firsts.items()}
-    more = program([f.node for f in wanted], [*fields, *given])
+    numbered = {first.node: ("first", axis - len(window) + len(kernels_grid(window))) for axis, first in firsts.items()}
+    more = program([f.node for f in wanted], [*fields, *numbered])
     last = max(what.types) + 1
     numbers: dict[Name, int] = {}
     leaves = dict[int, int]()
     for v, node in more.leaves.items():
-        if node in given:
-            numbers[given[node]] = leaves[v] = on.numbers.get(given[node], v + last)
+        if node in numbered:
+            numbers[numbered[node]] = leaves[v] = on.numbers.get(numbered[node], v + last)
         else:
             leaves[v] = what.wanted[fields.index(node)]
     return WindowedProgram(_behind(what, more, leaves, len(of)), {**on.numbers, **numbers})

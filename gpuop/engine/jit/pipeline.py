@@ -103,16 +103,16 @@ class Pipeline(Tokenized):
     def anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> New:
         """Make a call that is not cached: bind and check its arguments, then trace."""
         out, device = self._option("out", kwargs), self._option("device", kwargs)
-        bound, given = self._bound(args, kwargs)
-        if self._is_plain(bound, given):
+        bound, arrays = self._bound(args, kwargs)
+        if self._is_plain(bound, arrays):
             refuse_options(self.name, out, device)
             return self._result(bound), None, ()
         with on_device(device):
             with HostSpan("prepare"):
-                traced = self._trace(bound, given, self._on_device(given))
-                call = traced.call(list(given.values()), out)
+                traced = self._trace(bound, arrays, self._on_device(arrays))
+                call = traced.call(list(arrays.values()), out)
             entry = traced if isinstance(traced.captured, Snapshot) else None
-            return call.returned(), entry, list(given.values())
+            return call.returned(), entry, list(arrays.values())
 
     def _option(self, name: str, kwargs: dict[str, Any]) -> Any:
         """Remove `out=` or `device=` from a call's arguments and return it, unless the function has such a parameter."""
@@ -203,13 +203,13 @@ class Pipeline(Tokenized):
 
     def _inspected(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PipelineCall:
         out, device = self._option("out", kwargs), self._option("device", kwargs)
-        bound, given = self._bound(tuple(map(unfilled, args)), {name: unfilled(v) for name, v in kwargs.items()})
-        if self._is_plain(bound, given):
+        bound, arrays = self._bound(tuple(map(unfilled, args)), {name: unfilled(v) for name, v in kwargs.items()})
+        if self._is_plain(bound, arrays):
             raise SemanticError(
                 f"pipeline `{self.name}` is a plain function of Fields here, and has no plan of its own; give it arrays"
             )
         with on_device(device):
-            return self._trace(bound, given, self._on_device(given)).call(list(given.values()), out)
+            return self._trace(bound, arrays, self._on_device(arrays)).call(list(arrays.values()), out)
 
     def settings(self) -> tuple[Any, ...]:
         return self.precision, self.optimize, self.dynamic
@@ -218,58 +218,62 @@ class Pipeline(Tokenized):
         with HostSpan("record"), choosing(self.precision):
             return self.function(*bound.args, **bound.kwargs)
 
-    def _is_plain(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> bool:
+    def _is_plain(self, bound: inspect.BoundArguments, arrays: dict[str, Any]) -> bool:
         """Return whether a call is one of the plain function: with Fields, or with placeholders while a pipeline is traced."""
-        if len(given) == len(bound.arguments) and not any(isinstance(v, Placeholder) for v in given.values()):
+        if len(arrays) == len(bound.arguments) and not any(isinstance(v, Placeholder) for v in arrays.values()):
             return False
         fields = [value for value in bound.arguments.values() if isinstance(value, Field)]
         if any(isinstance(v, Placeholder) for v in leaves(f"pipeline `{self.name}`", bound.arguments)):
             return True
-        if given and not all(isinstance(value, Parameter) for value in fields):
+        if arrays and not all(isinstance(value, Parameter) for value in fields):
             raise SemanticError(
                 f"pipeline `{self.name}` gets Fields and arrays; give it arrays and Parameters only, or Fields only"
             )
-        return bool(fields) and not given
+        return bool(fields) and not arrays
 
-    def _on_device(self, given: dict[str, Any]) -> bool:
+    def _on_device(self, arrays: dict[str, Any]) -> bool:
         """Return whether the arrays are on a device; SemanticError if they are of several kinds."""
-        if all(type(array) is np.ndarray for array in given.values()):
+        if all(type(array) is np.ndarray for array in arrays.values()):
             return False
-        kinds = {(library_of(array), is_device_array(array)): name for name, array in given.items()}
+        kinds = {(library_of(array), is_device_array(array)): name for name, array in arrays.items()}
         if len(kinds) > 1:
-            told = ", ".join(f"`{name}` is {kind}'s{' on a device' * device}" for (kind, device), name in kinds.items())
-            raise SemanticError(f"pipeline `{self.name}` gets arrays of several kinds ({told}); convert them to one")
+            kinds_text = ", ".join(
+                f"`{name}` is {kind}'s{' on a device' * device}" for (kind, device), name in kinds.items()
+            )
+            raise SemanticError(
+                f"pipeline `{self.name}` gets arrays of several kinds ({kinds_text}); convert them to one"
+            )
         return any(device for _, device in kinds)
 
-    def _trace(self, bound: inspect.BoundArguments, given: dict[str, Any], device: bool) -> TracedCall:
-        types = tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in given.items())
-        known_by = self._known_by(bound, given) if len(given) < len(bound.arguments) else ()
+    def _trace(self, bound: inspect.BoundArguments, arrays: dict[str, Any], device: bool) -> TracedCall:
+        types = tuple((n, tuple(a.shape), numpy_dtype(a)) for n, a in arrays.items())
+        known_by = self._known_by(bound, arrays) if len(arrays) < len(bound.arguments) else ()
         key = types, device, known_by, self.precision or chosen(), most_points()
-        others = tuple(value for name, value in bound.arguments.items() if name not in given)
+        others = tuple(value for name, value in bound.arguments.items() if name not in arrays)
         owners = (*self.receiver, *functions_among(others)) if others else self.receiver
-        known, captured = self.traces.lookup(key, owners, (self.function, *others), large_arrays=True)
-        if known:
-            return TracedCall(self.name, known, device, captured)
+        cached, captured = self.traces.lookup(key, owners, (self.function, *others), large_arrays=True)
+        if cached:
+            return TracedCall(self.name, cached, device, captured)
         again = self.traces.reason_for_retrace(key, owners, captured)
         stand_ins = {
             n: Placeholder(k, tuple(a.shape), numpy_dtype(a), device, self._is_dynamic(n))
-            for k, (n, a) in enumerate(given.items())
+            for k, (n, a) in enumerate(arrays.items())
         }
         bound.arguments.update(stand_ins)
         seen = looks()
-        made = self._trace_results(self._result(bound))
-        self._check_own(made.program, stand_ins.values())
+        trace = self._trace_results(self._result(bound))
+        self._check_own(trace.program, stand_ins.values())
         if looks() != seen:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
-        made = replace(made, again=again)
+        trace = replace(trace, again=again)
         if isinstance(captured, Snapshot):
-            self.traces.keep(key, owners, captured, made)
+            self.traces.keep(key, owners, captured, trace)
         traced_again(self.name, again)
-        return TracedCall(self.name, made, device, captured)
+        return TracedCall(self.name, trace, device, captured)
 
-    def _known_by(self, bound: inspect.BoundArguments, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    def _known_by(self, bound: inspect.BoundArguments, arrays: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
         """Return the arguments that are no arrays, by content."""
-        constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in given}
+        constants = {n: v.node if isinstance(v, Field) else v for n, v in bound.arguments.items() if n not in arrays}
         plain = {n: v for n, v in constants.items() if not self._is_receiver(v)}
         known_by = contents(f"pipeline `{self.name}`", plain)
         check_size(f"pipeline `{self.name}`", constants)
@@ -286,8 +290,8 @@ class Pipeline(Tokenized):
                     f"pipeline `{self.name}` returns {what}; it returns a Field or a tuple of Fields, as `gp.ScalarField(image)`",
                     return_line(code) or def_line(code),
                 )
-        made = trace_of([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
-        return replace(made, program=by_calls(made.program))
+        trace = trace_of([own(f.node) for f in fields], [f.type for f in fields], several, self.optimize)
+        return replace(trace, program=by_calls(trace.program))
 
     def _check_own(self, what: Program, stand_ins: Iterable[Placeholder]) -> None:
         """Raise SemanticError for an array of another pipeline or of another call."""
@@ -323,19 +327,19 @@ class Pipeline(Tokenized):
     ) -> GridPartition:
         """The partition of the pipeline for arguments as of `footprint`; those in `shared` are whole."""
         args, kwargs = tuple(map(_standing, arguments)), {name: _standing(v) for name, v in named.items()}
-        bound, given = self._bound(args, kwargs)
-        with in_windows([a.shape for a in given.values()]):
-            made = self._trace(
-                bound, {n: ArraySpec.of(a, a.shape) for n, a in given.items()}, self._on_device(given)
+        bound, arrays = self._bound(args, kwargs)
+        with in_windows([a.shape for a in arrays.values()]):
+            trace = self._trace(
+                bound, {n: ArraySpec.of(a, a.shape) for n, a in arrays.items()}, self._on_device(arrays)
             ).trace
-        places = tuple(k for k, name in enumerate(given) if name in shared)
-        of_arguments = _grids(made, places)
-        largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in made.kinds)), key=math.prod)
-        found = self._partition(made, largest, places)
-        if largest in of_arguments or not of_arguments or not _is_whole(found):
-            return found
-        other = self._partition(made, max(of_arguments, key=math.prod), places)
-        return found if _is_whole(other) else other
+        places = tuple(k for k, name in enumerate(arrays) if name in shared)
+        of_arguments = _grids(trace, places)
+        largest = max((*of_arguments, *(tuple(kind.field_shape) for kind in trace.kinds)), key=math.prod)
+        result = self._partition(trace, largest, places)
+        if largest in of_arguments or not of_arguments or not _is_whole(result):
+            return result
+        other = self._partition(trace, max(of_arguments, key=math.prod), places)
+        return result if _is_whole(other) else other
 
     def window(
         self,
@@ -398,8 +402,8 @@ def _standing(value: Any) -> Any:
 def _grids(trace: Trace, shared: Collection[int]) -> list[Place]:
     """The grids of a program's arguments, but for those that are whole."""
     sources = (n.source for n in trace.program.leaves.values() if isinstance(n, Leaf))
-    given = [s for s in sources if isinstance(s, Deferred)]
-    return [tuple(s.kind.field_shape) for s in given if s.placeholder.position not in shared]
+    deferred = [s for s in sources if isinstance(s, Deferred)]
+    return [tuple(s.kind.field_shape) for s in deferred if s.placeholder.position not in shared]
 
 
 def _is_whole(of: GridPartition) -> bool:

@@ -83,54 +83,54 @@ class PipelineWindow:
             args, kwargs: as of a call.
         """
         with on_device(self.pipeline._option("device", kwargs)):
-            found: tuple[tuple[WindowPart, ...], list[Any]] = self._computed(args, kwargs, with_results=True)
-            return found
+            result: tuple[tuple[WindowPart, ...], list[Any]] = self._computed(args, kwargs, with_results=True)
+            return result
 
     def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any], with_results: bool = False) -> Any:
         pipeline = self.pipeline
         out = pipeline._option("out", kwargs)
-        bound, given = pipeline._bound(args, kwargs)
-        windows, axes = self._windows(given), len(self.whole)
+        bound, arrays = pipeline._bound(args, kwargs)
+        windows, axes = self._windows(arrays), len(self.whole)
         whole = {
-            n: ArraySpec.of(a, (*self.whole, *a.shape[axes:]) if n in windows else a.shape) for n, a in given.items()
+            n: ArraySpec.of(a, (*self.whole, *a.shape[axes:]) if n in windows else a.shape) for n, a in arrays.items()
         }
-        device = pipeline._on_device(given)
+        device = pipeline._on_device(arrays)
         with in_windows([a.shape for a in whole.values()]):
             trace = pipeline._trace(bound, whole, device).trace
-        of = pipeline._partition(trace, self.whole, tuple(k for k, name in enumerate(given) if name not in windows))
+        of = pipeline._partition(trace, self.whole, tuple(k for k, name in enumerate(arrays) if name not in windows))
         window = GridWindow.of(of.footprint, self.start, self.stop, self.computed)
-        self._check(given, windows, window)
+        self._check(arrays, windows, window)
         stage = self._stage(of)
-        made = pipeline._window_trace(of, stage + 2 * with_results, window.shape)
+        traced = pipeline._window_trace(of, stage + 2 * with_results, window.shape)
         kind, backend = DeviceCall if device else HostCall, current()
-        passed = self._passed(of, made, window, backend)
+        passed = self._passed(of, traced, window, backend)
         if stage < len(of.pipeline_stages.stages):
-            call = kind(made.trace, list(given.values()), backend, None, passed)
-            arrays, results = call.downloaded(made.cut.count(False))
-            found = iter(arrays)
-            parts = tuple(each.part(found, self.start, self.stop) for each in of.pipeline_stages.stages[stage][0])
+            call = kind(traced.trace, list(arrays.values()), backend, None, passed)
+            values, results = call.downloaded(traced.cut.count(False))
+            downloads = iter(values)
+            parts = tuple(each.part(downloads, self.start, self.stop) for each in of.pipeline_stages.stages[stage][0])
             return (parts, [array[window.inner] for array in results]) if with_results else parts
-        outs = None if out is None else self._outs(made, out)
+        outs = None if out is None else self._outs(traced, out)
         direct = outs if window.shape.points == window.shape.extents else None
-        call = kind(made.trace, list(given.values()), backend, direct, passed)
-        return self._results(call, made, window, outs if direct is None else None)
+        call = kind(traced.trace, list(arrays.values()), backend, direct, passed)
+        return self._results(call, traced, window, outs if direct is None else None)
 
     # --- what is given --------------------------------------------------------------------------------------------
 
-    def _windows(self, given: dict[str, Any]) -> set[str]:
+    def _windows(self, arrays: dict[str, Any]) -> set[str]:
         """The names of arguments that are windows: those with the extents of the first one that is large enough."""
-        unknown = [name for name in self.shared if name not in given]
+        unknown = [name for name in self.shared if name not in arrays]
         if unknown:
             raise SemanticError(f"pipeline `{self.pipeline.name}` has no array {unknown[0]!r} to share")
         axes, least = len(self.whole), [b - a for a, b in zip(*self.computed, strict=True)]
-        shapes = {n: tuple(a.shape[:axes]) for n, a in given.items() if n not in self.shared and len(a.shape) >= axes}
+        shapes = {n: tuple(a.shape[:axes]) for n, a in arrays.items() if n not in self.shared and len(a.shape) >= axes}
         like = next((s for s in shapes.values() if all(m >= n for m, n in zip(s, least, strict=True))), None)
         return {n for n, shape in shapes.items() if shape == like}
 
-    def _check(self, given: dict[str, Any], windows: set[str], window: GridWindow) -> None:
+    def _check(self, arrays: dict[str, Any], windows: set[str], window: GridWindow) -> None:
         extents = window.shape.extents
-        for name in given:
-            got = tuple(given[name].shape[: len(extents)])
+        for name in arrays:
+            got = tuple(arrays[name].shape[: len(extents)])
             if name in windows and got != extents:
                 ends = ", ".join(f"{a}:{b}" for a, b in window.ends)
                 raise SemanticError(
@@ -155,34 +155,34 @@ class PipelineWindow:
     # --- the window -----------------------------------------------------------------------------------------------
 
     def _passed(
-        self, of: GridPartition, made: WindowTrace, window: GridWindow, backend: Backend
+        self, of: GridPartition, traced: WindowTrace, window: GridWindow, backend: Backend
     ) -> dict[int, Argument]:
         """The arguments of leaves that are no arrays of the caller: numbers of the window, and earlier reductions."""
-        more, types = len(self.whole) - len(of.programs[-1][1].grid), made.trace.program.types
+        more, types = len(self.whole) - len(of.programs[-1][1].grid), traced.trace.program.types
         passed: dict[int, Argument] = {
-            leaf: (window.number(name, axis + more),) for leaf, (name, axis) in made.numbers.items()
+            leaf: (window.number(name, axis + more),) for leaf, (name, axis) in traced.numbers.items()
         }
-        for leaf, number in made.known.items():
+        for leaf, number in traced.known.items():
             array = np.asarray(self.known[number], types[leaf].array_dtype).reshape(types[leaf].array_shape)
             passed[leaf] = backend.upload(types[leaf], planes_of(types[leaf], array))
         return passed
 
     # --- results --------------------------------------------------------------------------------------------------
 
-    def _outs(self, made: WindowTrace, out: Any) -> Sequence[Any]:
+    def _outs(self, traced: WindowTrace, out: Any) -> Sequence[Any]:
         points = tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
-        kinds = [k.replace(field_shape=points) if c else k for k, c in zip(made.trace.kinds, made.cut, strict=True)]
+        kinds = [k.replace(field_shape=points) if c else k for k, c in zip(traced.trace.kinds, traced.cut, strict=True)]
         return check_out(self.pipeline.name, out, kinds)
 
-    def _results(self, call: PipelineCall, made: WindowTrace, window: GridWindow, outs: Sequence[Any] | None) -> Any:
+    def _results(self, call: PipelineCall, traced: WindowTrace, window: GridWindow, outs: Sequence[Any] | None) -> Any:
         """Run a call and cut the wanted points out of its results; copy them to `outs` if it is given."""
-        results = zip(call.results(), made.cut, strict=True)
-        found: list[Array] = [array[window.inner] if c else array for array, c in results]
+        results = zip(call.results(), traced.cut, strict=True)
+        points: list[Array] = [array[window.inner] if c else array for array, c in results]
         if outs is not None:
-            for array, result in zip(outs, found, strict=True):
+            for array, result in zip(outs, points, strict=True):
                 array[...] = result
-            found = list(outs)
-        return tuple(found) if made.trace.several else found[0]
+            points = list(outs)
+        return tuple(points) if traced.trace.several else points[0]
 
 
 def takes_cores() -> bool:

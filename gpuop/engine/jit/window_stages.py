@@ -79,15 +79,15 @@ class WindowPart:
     def result(self) -> Array:
         """The whole result, once the parts of all windows are joined."""
         grid = self.kind.field_shape
-        found = np.empty(self.kind.array_shape, self.kind.array_dtype)
+        whole = np.empty(self.kind.array_shape, self.kind.array_dtype)
         filled = 0
         for region, piece in self.pieces.items():
             place = tuple(slice(a, b) for a, b in region)
-            found[place] = self._finished(piece[-1])
+            whole[place] = self._finished(piece[-1])
             filled += math.prod(b - a for a, b in region)
         if filled != grid.points:
             raise SemanticError(f"windows have given {filled} of the {grid.points} points of `{self.rule}`")
-        return found
+        return whole
 
     def _finished(self, value: Array) -> Array:
         count, dtype = self.divisor
@@ -95,9 +95,9 @@ class WindowPart:
             return value
         if value.dtype.kind != "c":
             return np.asarray(value.astype(dtype) / np.dtype(dtype).type(count))
-        found = np.empty_like(value)
-        found.real, found.imag = value.real / np.float32(count), value.imag / np.float32(count)
-        return found
+        quotient = np.empty_like(value)
+        quotient.real, quotient.imag = value.real / np.float32(count), value.imag / np.float32(count)
+        return quotient
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ class UpdatedPart(WindowPart):
 
     def result(self) -> Array:
         """The whole output, once the parts of all windows are joined."""
-        ((found,),) = self.pieces.values()
+        ((whole,),) = self.pieces.values()
         if not MONOIDS[self.rule].idempotent:
-            (found,) = self._combined((found,), (np.full(found.shape, self.fill, found.dtype),))
-        return np.asarray(found).reshape(self.kind.array_shape)
+            (whole,) = self._combined((whole,), (np.full(whole.shape, self.fill, whole.dtype),))
+        return np.asarray(whole).reshape(self.kind.array_shape)
 
 
 def _numbers(array: Array) -> Array:
@@ -152,38 +152,40 @@ class StageReduction:
     @cached_property
     def reducer(self) -> Reducer:
         """The reducer of a window: a mean becomes a sum, so that nothing is rounded before the division."""
-        given = self.made.reducer
-        if given.places:
-            return given
-        name = "sum" if given.divisor else given.name
-        whole = "complex64" if given.result == "complex64" else given.held  # complex numbers are held as two
-        return replace(given, name=name, divisor=0, result=whole)
+        own = self.made.reducer
+        if own.places:
+            return own
+        name = "sum" if own.divisor else own.name
+        whole = "complex64" if own.result == "complex64" else own.held  # complex numbers are held as two
+        return replace(own, name=name, divisor=0, result=whole)
 
     def of_window(self, field: Field, firsts: Firsts, points: Place) -> list[Field]:
         """The results of a window: the reduced values; for arg reductions the extreme values and then their places."""
-        axes, given = list(self.made.axes), self.reducer
+        axes, reducer = list(self.made.axes), self.reducer
         field = field if points == field.field_shape else sliced_from(field, firsts, points)
         flat = None if len(axes) == len(field.type.array_shape) else axes[0]
-        found = [reduced_by(given, field, axes, flat)]
-        if given.places:
-            value = reducer_of(given.name.removeprefix("arg"), field.type, 1)
-            found.insert(0, reduced_by(replace(value, result=value.held), field, axes, flat))
-        return found
+        values = [reduced_by(reducer, field, axes, flat)]
+        if reducer.places:
+            value = reducer_of(reducer.name.removeprefix("arg"), field.type, 1)
+            values.insert(0, reduced_by(replace(value, result=value.held), field, axes, flat))
+        return values
 
-    def part(self, found: Iterator[Array], start: Place, stop: Place) -> WindowPart:
+    def part(self, arrays: Iterator[Array], start: Place, stop: Place) -> WindowPart:
         """The part of a window, from its results."""
-        made, axes = self.made, self.made.axes
+        reduced, axes = self.made, self.made.axes
         left = [a for a in range(len(start)) if a not in axes]
         region: Region = tuple((start[a], stop[a]) for a in left)
-        pieces = [next(found) for _ in range(1 + bool(self.reducer.places))]
+        pieces = [next(arrays) for _ in range(1 + bool(self.reducer.places))]
         if self.reducer.places:
             pieces[1] = self._in_the_whole(pieces[1], start, stop)
-        shape = made.field.type.array_shape
-        kept = [n for a, n in enumerate(shape) if a not in axes]
-        kind = FieldType(kept[: len(left)], kept[len(left) :], self.node.type.dtype)
+        shape = reduced.field.type.array_shape
+        extents = [n for a, n in enumerate(shape) if a not in axes]
+        kind = FieldType(extents[: len(left)], extents[len(left) :], self.node.type.dtype)
         name = self.made.reducer.name.removeprefix("arg") if self.reducer.places else self.made.reducer.name
-        own_rule = self.reducer if made.reducer.key else None
-        return WindowPart(name, kind, (made.reducer.divisor, made.reducer.divided), {region: tuple(pieces)}, own_rule)
+        own_rule = self.reducer if reduced.reducer.key else None
+        return WindowPart(
+            name, kind, (reduced.reducer.divisor, reduced.reducer.divided), {region: tuple(pieces)}, own_rule
+        )
 
     def _in_the_whole(self, places: Array, start: Place, stop: Place) -> Array:
         """Convert flat indices in a window to flat indices in the whole grid."""
@@ -234,9 +236,9 @@ class StageUpdate:
         """The results of a window."""
         return [field]
 
-    def part(self, found: Iterator[Array], start: Place, stop: Place) -> WindowPart:
+    def part(self, arrays: Iterator[Array], start: Place, stop: Place) -> WindowPart:
         """The part of a window, from its results."""
-        return UpdatedPart(self.rule, self.node.type, (0, ""), {(): (next(found),)}, fill=self.output.fill or 0)
+        return UpdatedPart(self.rule, self.node.type, (0, ""), {(): (next(arrays),)}, fill=self.output.fill or 0)
 
 
 GridCollective: TypeAlias = StageReduction | StageUpdate  # a value that needs the parts of all windows
@@ -290,7 +292,7 @@ def collective_stages(
 ) -> list[list[GridCollective]]:
     """The collective values of a program, by stages; `in_windows` is True for leaves that come in windows."""
     levels: dict[Call, int] = {}
-    found: dict[int, list[GridCollective]] = {}
+    stages: dict[int, list[GridCollective]] = {}
     needed, known = calls(nodes), set[Node]()
     used = {node for call in needed for node in call.inputs}.union(nodes)
     for call in needed:
@@ -299,9 +301,9 @@ def collective_stages(
         if collectives:
             known |= {each.node for each in collectives}
             level = max(_level(node, levels) for each in collectives for node in each.before)
-            found.setdefault(level, []).extend(collectives)
+            stages.setdefault(level, []).extend(collectives)
             levels[call] = level + 1
-    return [found[level] for level in sorted(found)]
+    return [stages[level] for level in sorted(stages)]
 
 
 def _collectives(
@@ -323,19 +325,19 @@ def _collectives(
     return [StageUpdate(Result(call, k)) for k, output in enumerate(kernel.outputs) if output.param in updates]
 
 
-def pipeline_stages(made: Trace, grid: Place, shared: Collection[int]) -> PipelineStages:
+def pipeline_stages(trace: Trace, grid: Place, shared: Collection[int]) -> PipelineStages:
     """The stages of a pipeline; none if it has no collective values."""
-    stages, given = [], set[Node]()
-    for found in collective_stages(made.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
-        fields = [each.field for each in found]
+    stages, known = [], set[Node]()
+    for collectives in collective_stages(trace.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
+        fields = [each.field for each in collectives]
         stages.append(
             (
-                tuple(found),
-                trace_of([own(f.node) for f in fields], [f.type for f in fields], True, made.optimize, given),
+                tuple(collectives),
+                trace_of([own(f.node) for f in fields], [f.type for f in fields], True, trace.optimize, known),
             )
         )
-        given |= {each.node for each in found}
-    last = trace_of(made.nodes, made.kinds, made.several, made.optimize, given) if given else made
+        known |= {each.node for each in collectives}
+    last = trace_of(trace.nodes, trace.kinds, trace.several, trace.optimize, known) if known else trace
     return PipelineStages(tuple(stages), last)
 
 

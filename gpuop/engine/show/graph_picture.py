@@ -99,8 +99,8 @@ class _Drawing:
         home = {op.number: n for n, launch in enumerate(self.plan.launches) for op in launch.ops}
         reasons: dict[tuple[int, int | None], str] = {}
         for a in self.plan.apart:
-            known = reasons.get((a.value, home.get(a.consumer.number)))
-            reasons[a.value, home.get(a.consumer.number)] = f"{known}; {a.reason}" if known else a.reason
+            earlier = reasons.get((a.value, home.get(a.consumer.number)))
+            reasons[a.value, home.get(a.consumer.number)] = f"{earlier}; {a.reason}" if earlier else a.reason
         targets = [(v, len(self.sources) + n, n) for n, launch in enumerate(self.plan.launches) for v in launch.inputs]
         first = len(self.sources) + len(self.kernels)
         targets += [(v, first + k, -1) for k, (v, _, _) in enumerate(self.ends.sinks)]

@@ -44,10 +44,10 @@ def show(field: Field) -> str:
 def field_html(title: str, values: NDArray[Any], kind: FieldType) -> str:
     """A field's values: as images, or in a table."""
     with np.errstate(all="ignore"):  # extreme values are shown too
-        found = pictures(values, kind)
-        if not found:
+        images_of = pictures(values, kind)
+        if not images_of:
             return f"{_line(title)}{_table(values)}"
-    images = "".join(map(_image, found))
+    images = "".join(map(_image, images_of))
     return f'{_line(title)}<div style="display: flex; flex-wrap: wrap; gap: 12px">{images}</div>'
 
 
@@ -116,11 +116,11 @@ def pictures(values: Array, kind: FieldType) -> list[Picture]:
         return [Picture(*_plot(values.reshape(grid[0], -1)))]
     if len(grid) == 2:
         return [Picture(*_colored(values, kind))]
-    found = []
+    slices = []
     for axis, (name, extent) in enumerate(zip(GRID_AXES, grid, strict=True)):
         pixels, caption = _colored(np.take(values, extent // 2, axis), kind)
-        found.append(Picture(pixels, f"{name} {extent // 2} of {extent}: {caption}"))
-    return found
+        slices.append(Picture(pixels, f"{name} {extent // 2} of {extent}: {caption}"))
+    return slices
 
 
 def _colored(values: Array, kind: FieldType) -> tuple[Pixels, str]:

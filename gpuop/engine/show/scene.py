@@ -57,13 +57,13 @@ class Curve:
 
     def segments(self) -> list[tuple[Point, Point, Point, Point]]:
         """Cubic Bézier curves."""
-        found = []
+        curves = []
         for (x0, y0), (x1, y1) in pairwise(self.points):
             if (x0, y0) == (x1, y1):
                 continue
             bend = (y1 - y0) / 2 if self.smooth else 0.0
-            found.append(((x0, y0), (x0, y0 + bend), (x1, y1 - bend), (x1, y1)))
-        return found
+            curves.append(((x0, y0), (x0, y0 + bend), (x1, y1 - bend), (x1, y1)))
+        return curves
 
 
 Item: TypeAlias = Box | Label | Curve
