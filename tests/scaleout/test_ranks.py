@@ -22,8 +22,8 @@ from gpuop.engine.graphs.window import repeatable
 from gpuop.mpi import Domain
 from gpuop.runtime.devices import current
 from gpuop.scaleout.mpi import exchange
+from gpuop.scaleout.mpi.domain import RankWindow
 from gpuop.scaleout.mpi.grid import RankGrid
-from gpuop.scaleout.mpi.window import RankWindow
 from tests.harness import image, same_bits
 
 from .thread_ranks import ThreadNccl, on_ranks

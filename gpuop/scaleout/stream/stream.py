@@ -25,8 +25,7 @@ from gpuop.scaleout.stream.alias_check import check_no_alias, exclusive_outputs
 from gpuop.scaleout.stream.checkpoint import ENDING, Checkpoint, as_text, beside
 from gpuop.scaleout.stream.chunking import Chunking, choose_chunks, memory, multiple, window_bytes
 from gpuop.scaleout.stream.identity import stream_identity
-from gpuop.scaleout.stream.prefetch import overlapped
-from gpuop.scaleout.stream.progress import Progress
+from gpuop.scaleout.stream.passes import Progress, overlapped
 from gpuop.scaleout.stream.stacked_files import source_of
 from gpuop.scaleout.stream.stores import checksum, created, file_of, is_written, mapping, unmapped, written
 
