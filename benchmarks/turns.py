@@ -46,12 +46,16 @@ def middle_half(seconds: list[float]) -> tuple[float, float]:
 
 
 def step_of(graph: gp.ComputeGraph) -> Callable[[], None]:
-    """A step that computes everything anew, and its end."""
+    """Return a step that computes everything anew, and waits for its end."""
     graph.reset()
     bound = graph._live().bound
+    for each in bound.buffer_sets:  # every launch runs at every step, in one sequence, as in a pipeline of new arrays
+        launches = each.bind()
+        own = [a for a, planned in zip(launches.launches, bound.plan.launches, strict=True) if not planned.over]
+        launches.every_step = bound.backend.sequence(own)
+    bound.occasional_due.clear()
 
     def run() -> None:
-        bound.renew()  # what does not change would be computed once
         graph.step()
         graph.synchronize()
 
