@@ -92,9 +92,9 @@ ROOMS = {  # the same, for folders in a room: those of the room that they may im
     "runtime/cuda": {"runtime/base"},
     "runtime/profile": {"runtime", "runtime/base"},
     "runtime/tuning": {"runtime/base", "runtime/profile"},
-    "scaleout/dask": set[str](),
-    "scaleout/mpi": set[str](),
-    "scaleout/stream": set[str](),
+    "scaleout/dask": {"scaleout"},
+    "scaleout/mpi": {"scaleout"},
+    "scaleout/stream": {"scaleout"},
     **{f"ops/{kind}": {"ops"} | {f"ops/{k}" for k in KINDS} for kind in KINDS},
 }
 WAIT = {  # packages that only these files may import, and only inside functions

@@ -443,9 +443,9 @@ def test_a_step_moves_no_more_than_halos(monkeypatch, hosts):
     [
         (
             lambda comm, graph: Domain(comm, graph, axes=(2,)),
-            r"`axes` are different axes of the grid \(3, 4\), .* not \(2,\)",
+            r"`axes=` are different axes of the grid \(3, 4\): .* not \(2,\)",
         ),
-        (lambda comm, graph: Domain(comm, graph, axes=(0, 0)), "`axes` are different axes"),
+        (lambda comm, graph: Domain(comm, graph, axes=(0, 0)), "`axes=` are different axes"),
         (lambda comm, graph: Domain(comm, graph, every=0), '`every` is "auto" or a number of steps, 1 or more, not 0'),
         (lambda comm, graph: Domain(None, graph), r"`comm` is a communicator of mpi4py's .*pip install mpi4py"),
         (lambda comm, graph: Domain(comm, graph.step), "`graph` is a ComputeGraph, not a method"),

@@ -454,7 +454,7 @@ def test_wrong_arguments(reference, tmp_path, x):
         ({"source": x, "out": np.zeros((3, 3), "f")}, r"`out=` is \(3, 3\) float32, and the result \(33, 40\) float32"),
         ({"source": x, "chunks": (4,)}, '`chunks=` is "auto" or an extent for each axis'),
         ({"source": x, "resume": True}, "`resume=` wants a file of results"),
-        ({"source": x, "batch": -1}, "`batch=` is a number of axes, from 0 to 1, not -1"),
+        ({"source": x, "batch": -1}, "`batch=` is how many leading axes count images, from 0 to 1, not -1"),
         ({"source": x, "batch": 2}, "from 0 to 1, not 2: the pipeline gets the others"),
         ({"source": np.float32(3)}, "a 0-D array has no axes; call the pipeline itself"),
         ({"source": ()}, "`source=` has no arrays; give one for each argument"),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 from gpuop.dsl.fields import services
 
-if TYPE_CHECKING:
-    from gpuop.dsl.fields.field import Field
-
+Field = TypeVar("Field")  # the class of fields, which has these methods
+ALGEBRA: Mapping[str, Callable[..., Any]] = services.algebra
 Axes = int | tuple[int, ...] | None
 
 
-class Reductions:
+class Reductions(Generic[Field]):
     """Reductions count grid axes first, then the tensor's; negative axes count from the end; `axis=None` is all of them.
 
     The order of additions depends on the shape only: results are equal on every device and in every run. Sums are
@@ -33,7 +33,8 @@ class Reductions:
     __slots__ = ()
 
     def _reduce(self, name: str, axis: Axes, options: dict[str, Any]) -> Field:
-        return services.algebra[name](self, axis, **options)
+        result: Field = ALGEBRA[name](self, axis, **options)
+        return result
 
     def sum(self, axis: Axes = None, **options: Any) -> Field:
         """The sum: int64 of bool and signed integers, uint64 of unsigned ones, float32 of unorm8, else of the dtype."""
@@ -80,7 +81,7 @@ class Reductions:
         return self._reduce("argmax", axis, options)
 
 
-class ArrayMethods:
+class ArrayMethods(Generic[Field]):
     """NumPy methods of the same names; docs/reference/numpy.md has the functions, and the effect on tensor axes."""
 
     __slots__ = ()
@@ -207,7 +208,8 @@ class ArrayMethods:
         Raises:
             SemanticError: not as many names as axes, or Dims of other extents.
         """
-        return services.algebra["named"](self, dims)
+        result: Field = ALGEBRA["named"](self, dims)
+        return result
 
     def with_tensor_order(self, tensor_order: int) -> Field:
         """The same values with so many of the last axes as the tensor's: planes of a grid become vectors, or vectors planes.
@@ -221,7 +223,8 @@ class ArrayMethods:
         Raises:
             SemanticError: fewer axes than that, or tensors without elements.
         """
-        return services.algebra["with_tensor_order"](self, tensor_order)
+        result: Field = ALGEBRA["with_tensor_order"](self, tensor_order)
+        return result
 
     def ravel(self) -> Field:
         """All values, in row-major order, in a grid of one dimension.

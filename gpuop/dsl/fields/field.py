@@ -42,7 +42,7 @@ UNSAID: Any = object()  # an argument that the consumer does not know
 THE_HOST = (1, 0)
 
 
-class Field(FieldLike, Arithmetic["Field"], Reductions, ArrayMethods, Copying):
+class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["Field"], Copying):
     """A grid of any number of dimensions, of which the last ones are (layers, rows, columns), with a tensor at every point.
 
     Args:

@@ -24,6 +24,7 @@ from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.partial_groups import check_tiles
 from gpuop.ir.build import collector, constant
 from gpuop.ir.dead_code import without_dead_code
+from gpuop.ir.early_exits import EarlyExits
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.nodes import Assign, Block, Break, For, If, Let, Ref, Stmt, Var, While
 from gpuop.ir.target_expressions import TargetConst
@@ -229,7 +230,7 @@ def without_returns(recorder: Recorder) -> Block:
     body = tuple(recorder.scopes[0].statements)
     if recorder.returned is None:
         return body
-    done = _Returning(recorder.returned).block(body)
+    done = _Returns(recorder.returned).block(body)
     if any(e == Ref(recorder.returned) for e in expressions(done)):
         return (Let(recorder.returned, constant(False, BOOL)), *done)
     return _without(done, recorder.returned)
@@ -249,40 +250,25 @@ def _without(block: Iterable[Stmt], var: Var) -> Block:
     return tuple(out)
 
 
-class _Returning:
-    """Rewriter of returns.
+class _Returns(EarlyExits):
+    """Rewriter of returns: assignments of the flag; `_return()` in a loop leaves it, too."""
 
-    Attributes:
-        returned: flag of threads that are done; `_return()` assigns it, and leaves a loop.
-    """
+    def exits(self, block: Block) -> Iterator[Stmt]:
+        return (stmt for stmt in walk(block) if isinstance(stmt, Assign) and stmt.var is self.over)
 
-    def __init__(self, returned: Var) -> None:
-        self.returned = returned
+    def ending(self, exit: Stmt) -> Block:
+        return (exit,)
 
-    def block(self, block: Block) -> Block:
-        """Statements outside of loops; those after a return become conditional."""
-        out: list[Stmt] = []
-        for k, stmt in enumerate(block):
-            first_return = next(self.returns((stmt,)), None)
-            if first_return is None:
-                out.append(stmt)
-                continue
-            if first_return is stmt:  # the statements after it were moved there for paths that do not return here
-                out.append(stmt)
-                break
-            rest = block[k + 1 :]
-            if isinstance(stmt, If) and (self.ends_by_return(stmt.then) or self.ends_by_return(stmt.orelse)):
-                out.append(self.split(stmt, rest))
-            else:
-                out.append(map_blocks(stmt, self.loop_body if isinstance(stmt, (For, While)) else self.block))
-                if rest:
-                    test = collector(out, first_return.loc).apply("not", Ref(self.returned))
-                    out.append(If(test, self.block(rest), (), first_return.loc))
-            break
-        return tuple(out)
+    def inner(self, stmt: Stmt) -> Stmt:
+        return map_blocks(stmt, self.loop_body if isinstance(stmt, (For, While)) else self.block)
+
+    def partial(self, stmt: Stmt, rest: Block, exit: Stmt) -> Block:
+        if isinstance(stmt, If) and (self.ends_by_return(stmt.then) or self.ends_by_return(stmt.orelse)):
+            return (self.split(stmt, rest),)
+        return super().partial(stmt, rest, exit)
 
     def split(self, stmt: If, rest: Block) -> If:
-        """Conditional with one branch that ends_by_return by a return: the rest moves into the other branch."""
+        """A conditional of which one branch ends by a return: the rest moves into the other branch."""
         if self.ends_by_return(stmt.then):
             return replace(stmt, orelse=self.block((*stmt.orelse, *rest)))
         return replace(stmt, then=self.block((*stmt.then, *rest)))
@@ -292,14 +278,11 @@ class _Returning:
         out: list[Stmt] = []
         for stmt in block:
             out.append(map_blocks(stmt, self.loop_body))
-            first_return = next(self.returns((stmt,)), None)
-            if isinstance(stmt, (For, While)) and first_return is not None:
-                out.append(If(Ref(self.returned), (Break(first_return.loc),), (), first_return.loc))
+            exit = next(self.exits((stmt,)), None)
+            if isinstance(stmt, (For, While)) and exit is not None:
+                out.append(If(Ref(self.over), (Break(exit.loc),), (), exit.loc))
         return tuple(out)
 
     def ends_by_return(self, block: Block) -> bool:
-        """True if a block ends_by_return by a return, and has no other."""
-        return bool(block) and [*self.returns(block)] == [block[-1]]
-
-    def returns(self, block: Block) -> Iterator[Stmt]:
-        return (stmt for stmt in walk(block) if isinstance(stmt, Assign) and stmt.var is self.returned)
+        """True if a block ends by a return, and has no other."""
+        return bool(block) and [*self.exits(block)] == [block[-1]]

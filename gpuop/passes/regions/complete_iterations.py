@@ -6,13 +6,15 @@ may end before their barriers. All threads of a work-group end an iteration alik
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuop.ir.build import collector, constant
+from gpuop.ir.build import constant
+from gpuop.ir.early_exits import EarlyExits
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Assign, Barrier, Block, Break, Continue, If, Let, Ref, Stmt, Var, While
 from gpuop.ir.types import BOOL, Type
-from gpuop.ir.visit import leaving, map_blocks, walk
+from gpuop.ir.visit import leaving, walk
 from gpuop.passes.rewrite import rewrite_statements
 
 FALSE, TRUE = constant(False, BOOL), constant(True, BOOL)
@@ -34,16 +36,15 @@ def _goes_on(loop: While) -> bool:
     return waits and any(isinstance(stmt, Continue) for stmt in leaving(loop.body))
 
 
-class _Iteration:
-    """An iteration of a loop.
+class _Iteration(EarlyExits):
+    """An iteration of a loop: its exits skip the other statements.
 
     Attributes:
-        over: whether the iteration skips its other statements.
         last: whether it is the last one, after a `break`; the loop ends behind it, outside of all conditions.
     """
 
     def __init__(self) -> None:
-        self.over = Var("over", Type(BOOL), mutable=True)
+        super().__init__(Var("over", Type(BOOL), mutable=True))
         self.last = Var("last", Type(BOOL), mutable=True)
 
     def of(self, loop: While) -> While:
@@ -52,19 +53,9 @@ class _Iteration:
             body = (Let(self.last, FALSE), *body, If(Ref(self.last), (Break(loop.loc),), loc=loop.loc))
         return replace(loop, body=body)
 
-    def block(self, block: Block) -> Block:
-        """A block of the iteration; statements after a possible end of the iteration get a condition."""
-        out: list[Stmt] = []
-        for k, stmt in enumerate(block):
-            if isinstance(stmt, (Break, Continue)):
-                out += [Assign(self.last, TRUE, stmt.loc)] if isinstance(stmt, Break) else []
-                return (*out, Assign(self.over, TRUE, stmt.loc))
-            if not any(leaving((stmt,))):
-                out.append(stmt)
-                continue
-            out.append(map_blocks(stmt, self.block))
-            rest = self.block(block[k + 1 :])
-            if rest:
-                out.append(If(collector(out, stmt.loc).apply("not", Ref(self.over)), rest, loc=stmt.loc))
-            break
-        return tuple(out)
+    def exits(self, block: Block) -> Iterator[Stmt]:
+        return leaving(block)
+
+    def ending(self, exit: Stmt) -> Block:
+        over = Assign(self.over, TRUE, exit.loc)
+        return (Assign(self.last, TRUE, exit.loc), over) if isinstance(exit, Break) else (over,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, prod
 from typing import Any
@@ -15,7 +15,8 @@ from gpuop.dsl.fields.from_arrays import is_array
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.fusion.windows.axis_blocks import GridBlocks, in_multiples
 from gpuop.fusion.windows.footprint import Footprint
-from gpuop.ir.types import FieldType, is_integer
+from gpuop.ir.types import FieldType
+from gpuop.scaleout.axes import different_axes, leading_axes
 from gpuop.scaleout.dask.block_map import BlockArgument, BlockMap
 from gpuop.scaleout.dask.block_program import BlockProgram, piece_of
 from gpuop.scaleout.dask.sliced_source import sliced_source
@@ -302,26 +303,13 @@ def image_axes(ndim: int, batch: Any, axes: Any, names: Sequence[str] = ()) -> I
     Raises:
         SemanticError: they do not fit the array, or both are passed.
     """
-    if not is_integer(batch) or not 0 <= batch <= ndim:
-        raise SemanticError(f"`batch=` is how many leading axes count images, from 0 to {ndim}, not {batch!r}")
+    lead = leading_axes(batch, ndim)
     if axes is None:
-        return ImageAxes(tuple(range(batch)), tuple(range(batch, ndim)))
-    if batch:
+        return ImageAxes(tuple(range(lead)), tuple(range(lead, ndim)))
+    if lead:
         raise SemanticError("`axes=` are those that the function gets, and all others count images: leave out `batch=`")
-    listed = axes if isinstance(axes, Iterable) and not isinstance(axes, str) else (axes,)
-    image = tuple(_axis(each, ndim, names) for each in listed)
-    if len(set(image)) < len(image):
-        raise SemanticError(f"`axes=` has an axis twice: {axes!r}")
+    image = different_axes(axes, ndim, "the first array", names)
     return ImageAxes(tuple(a for a in range(ndim) if a not in image), image)
-
-
-def _axis(axis: Any, ndim: int, names: Sequence[str]) -> int:
-    if axis in names:
-        return names.index(axis)
-    if not is_integer(axis) or not -ndim <= axis < ndim:
-        there = f"{', '.join(map(repr, names))}, or " if names else ""
-        raise SemanticError(f"`axes=` are axes of the first array: {there}numbers below {ndim}, not {axis!r}")
-    return int(axis) % ndim
 
 
 def labelled(like: Any, array: Any, axes: ImageAxes, own: int) -> Any:

@@ -21,6 +21,7 @@ from gpuop.engine.graphs.saving import read, write
 from gpuop.engine.graphs.stepper import times
 from gpuop.engine.graphs.window import GraphWindow, WindowFaces, repeatable
 from gpuop.ir.types import is_integer
+from gpuop.scaleout.axes import different_axes
 from gpuop.scaleout.mpi.exchange import Exchanging, HostExchange, exchanging
 from gpuop.scaleout.mpi.grid import RankGrid, Region
 
@@ -71,7 +72,8 @@ class Domain(StaysHere):
         needed = graph.footprint(1)
         grid = needed.grid
         agreed(self._comm, {"extents": grid, "`axes=`": axes, "`every=`": every, "halos of a step": needed.halo})
-        self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), _axes(axes, grid))
+        divided = different_axes(axes, len(grid), f"the grid {tuple(grid)}", least=1)
+        self._rank, self._ranks = comm.Get_rank(), RankGrid.of(grid, comm.Get_size(), divided)
         self.measured: dict[int, float] = {}
         self.overlapped: dict[int, float] = {}
         self._exchanging: Exchanging | None = None
@@ -284,15 +286,6 @@ class Domain(StaysHere):
     def _halos(self) -> list[tuple[int, tuple[int, int]]]:
         """Return the halos along the divided axes."""
         return [(axis, self._window.footprint.halo[axis]) for axis, n in enumerate(self._ranks.counts) if n > 1]
-
-
-def _axes(axes: Sequence[int], grid: Sequence[int]) -> tuple[int, ...]:
-    """Return the divided axes, counted from 0."""
-    listed = (axes,) if is_integer(axes) else tuple(axes)
-    numbers = tuple(int(a) + (len(grid) if a < 0 else 0) for a in listed if is_integer(a))
-    if len(numbers) != len(listed) or not numbers or len({*numbers} & {*range(len(grid))}) != len(numbers):
-        raise SemanticError(f"`axes` are different axes of the grid {tuple(grid)}, as (0,), not {axes!r}")
-    return numbers
 
 
 def communicator(comm: Any) -> Any:

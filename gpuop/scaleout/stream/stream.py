@@ -21,6 +21,7 @@ from gpuop.fusion.windows.gather import window_of
 from gpuop.fusion.windows.kernel_halo import EndToEnd
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.runtime.base.backend import Array
+from gpuop.scaleout.axes import leading_axes
 from gpuop.scaleout.stream.alias_check import check_no_alias, exclusive_outputs
 from gpuop.scaleout.stream.checkpoint import ENDING, Checkpoint, as_text, beside
 from gpuop.scaleout.stream.chunking import Chunking, choose_chunks, memory, multiple, window_bytes
@@ -88,11 +89,7 @@ class StreamWork:
         if not sources:
             raise SemanticError("`source=` has no arrays; give one for each argument of the pipeline")
         _check_points(sources[0].shape)
-        most = len(sources[0].shape) - 1
-        if not is_integer(batch) or not 0 <= batch <= most:
-            raise SemanticError(
-                f"`batch=` is a number of axes, from 0 to {most}, not {batch!r}: the pipeline gets the others"
-            )
+        batch = leading_axes(batch, len(sources[0].shape) - 1)  # the pipeline gets the others
         self.lead = tuple(sources[0].shape[:batch])
         self.batched = [batch > 0 and tuple(each.shape[:batch]) == self.lead for each in sources]
         self.types = [

@@ -85,7 +85,7 @@ class TileKernel:
     # --- parts --------------------------------------------------------------------------------------------------
 
     def _part(self, part: TilePart, region: Region) -> ir.Block:
-        edge = (*self._strips(part, region, False), *_not_unrolled(_outside(self.frame, part, region)))
+        edge = (*self._strips(part, region, False), *_outside(self.frame, part, region))
         if self.interior is None:
             return edge
         inner = self._strips(part, region, True)
@@ -106,7 +106,7 @@ class TileKernel:
             else:
                 out += body
 
-        return _not_unrolled(numbered("turn", 0, -(-count // THREADS), turn))
+        return numbered("turn", 0, -(-count // THREADS), turn, unroll=1)
 
     def _strip(self, part: TilePart, region: Region, first: Coordinates, inner: bool, out: list[ir.Stmt]) -> None:
         rows, columns = region.strip
@@ -114,7 +114,9 @@ class TileKernel:
         stored = self._stored(part, columns) if inner else {}
         out += map(ir.Declare, stored.values())
         windows.load({axis: first[axis] for axis in self.frame.axes}, out)
-        has_arrays = inner or bool(windows.by_element)
+        unroll = (
+            None if inner or windows.by_element else 1
+        )  # arrays are in registers only where all indices are constants
 
         def row(k: ir.Expr, out: list[ir.Stmt]) -> None:
             down = collector(out, hint="down").apply("add", first["row"], k)
@@ -126,15 +128,13 @@ class TileKernel:
                 place = replace(place, strip=(k, lane))
                 out += PointBody(self.frame, part, place, windows, stored).copy()
 
-            lanes = numbered("lane", 0, columns, point)
-            out += lanes if has_arrays else _not_unrolled(lanes)
+            out += numbered("lane", 0, columns, point, unroll)
             if stored:
                 here = {axis: {"row": down, "column": first["column"]}[axis] for axis in self.frame.axes}
                 grid = self.frame.place(part, region, here, True, collector(out, hint="at")).grid
                 out += accesses(stored, self.frame.point(grid), False)
 
-        strips = numbered("k", 0, rows, row)
-        out += strips if has_arrays else _not_unrolled(strips)
+        out += numbered("k", 0, rows, row, unroll)
 
     def _stored(self, part: TilePart, columns: int) -> Lanes:
         """The arrays of values that a thread writes in one access: unconditional writes, to rows that are aligned."""
@@ -182,11 +182,6 @@ def _inner_first(b: Builder, strip: ir.Expr, region: Region, inner: int) -> tupl
 
 
 Lanes = dict[tuple[ir.FieldParam, ir.Expr], ir.Array]
-
-
-def _not_unrolled(block: ir.Block) -> ir.Block:
-    """Mark loops as ones that compilers need not expand."""
-    return tuple(replace(stmt, unroll=1) if isinstance(stmt, ir.For) else stmt for stmt in block)
 
 
 class PointBody(Instance):
@@ -351,7 +346,7 @@ def _outside(frame: Frame, part: TilePart, region: Region) -> ir.Block:
         more = rows * columns % THREADS
         out += [ir.If(collector(out).apply("lt", n, rows * columns), tuple(body))] if more else body
 
-    return (ir.Barrier("local"), *numbered("turn", 0, -(-rows * columns // THREADS), iteration))
+    return (ir.Barrier("local"), *numbered("turn", 0, -(-rows * columns // THREADS), iteration, unroll=1))
 
 
 def _correct(frame: Frame, part: TilePart, region: Region, at: Coordinates, out: list[ir.Stmt]) -> None:
