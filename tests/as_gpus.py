@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any
 from unittest import mock
 
 import gpuop as gp
@@ -39,12 +40,17 @@ def as_a_gpu(device: str, checked: bool = False) -> Backend:
 
 
 @contextmanager
-def used(device: str) -> Iterator[Backend]:
-    """A device by its name, or one of the tests, which there is until the end of the `with`: as a gpu, or CUDA's on the host."""
+def used(device: str, opener: Any = None) -> Iterator[Backend]:
+    """A device by its name, or one of the tests, which there is until the end of the `with`: as a gpu, or CUDA's on the host.
+
+    Args:
+        opener: of another device of the tests.
+    """
     found = devices.discover()
     if device.endswith(AS_A_GPU) or device == ON_HOST:
-        form = partial(CudaOnHost, device) if device == ON_HOST else partial(as_a_gpu, device)
-        found = [*found, (Device(device, f"{device} of the tests"), form)]
+        opener = partial(CudaOnHost, device) if device == ON_HOST else partial(as_a_gpu, device)
+    if opener is not None:
+        found = [*found, (Device(device, f"{device} of the tests"), opener)]
     opened = mock.patch.dict(devices._open)  # what is opened inside by that name goes with it
     with mock.patch.object(devices, "_discovered", found), opened, gp.use_device(device) as backend:
         yield backend

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -95,7 +96,7 @@ class Lowered(Reference):
     whole = True  # so that states change in place here too
 
     def compile(self, kernel: Kernel) -> Kernel:
-        return lower(kernel, self.target)
+        return super().compile(kernel) if self.checked else lower(kernel, self.target)  # what is checked is recorded
 
 
 class Widened(Lowered):
@@ -243,10 +244,17 @@ def seeded() -> None:
             module.rng = np.random.default_rng(17)
 
 
+@contextmanager
+def in_use(name: str) -> Iterator[str]:
+    """Use a device or a form of one, which other threads find by its name."""
+    opener = INTERPRETERS.get(name)
+    form = opener and opener()
+    with mock.patch.dict(devices._open, {"reference": form, name: form} if form else {}), used(name, opener):
+        yield name
+
+
 @pytest.fixture
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of the device in use: the reference on kernels and on what is made of them, and every OpenCL device."""
-    name: str = request.param
-    form = {"reference": INTERPRETERS[name]()} if name in INTERPRETERS else {}
-    with mock.patch.dict(devices._open, form), used("reference" if form else name):
+    with in_use(request.param) as name:
         yield name

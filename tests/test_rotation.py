@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import gpuop as gp
 from tests import rotation
 from tests.as_gpus import AS_A_GPU
-from tests.conftest import INTERPRETERS, week_of
+from tests.conftest import INTERPRETERS, in_use, week_of
 from tests.runtime.cuda_on_host.host_device import ON_HOST
 
 MONDAY = date.fromordinal(739_550 // 7 * 7)
@@ -73,3 +74,18 @@ def test_a_case_that_runs_once_a_week_changes_its_form(week: list[date], monkeyp
         monkeypatch.setenv(rotation.DAY, (MONDAY + timedelta(weeks=k)).isoformat())
         seen.add(rotation.form_of(CASES[0], [[str(n)] for n in range(rotation.WEEK)]))
     assert len(seen) == rotation.WEEK
+
+
+@pytest.mark.parametrize("form", INTERPRETERS)
+def test_a_form_is_a_device_by_its_name(form: str) -> None:
+    """In threads too; what is called the reference is the form, or a checked one."""
+
+    def found(checked: bool) -> object:
+        with gp.use_device(form, checked) as backend:
+            return backend if checked is backend.checked else None
+
+    with in_use(form) as name, ThreadPoolExecutor(1) as other:
+        assert other.submit(found, False).result() is gp.device() is gp.device("reference")
+        assert type(other.submit(found, True).result()) is type(gp.device(name))
+    with pytest.raises(gp.DeviceError, match=f"there is no device '{form}'"):
+        gp.device(form)

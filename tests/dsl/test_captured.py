@@ -810,8 +810,35 @@ def test_objects_of_methods_are_not_kept():
     each.scaled(gp.ScalarField(ONE)).numpy()
     each.piped(ONE)
     del each
+    gp.device().trim()  # drivers refer to what they run until it is done
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda each: gp.operator(lambda f: _readTensor(f) * each.k)(gp.ScalarField(ONE)),
+        lambda each: gp.operator(lambda f: (_readTensor(f), _readTensor(f) * each.k))(gp.ScalarField(ONE)),
+        lambda each: gp.ndimage.gaussian_filter(gp.ScalarField(ONE), 0.5 * each.k),
+        lambda each: gp.pipeline(lambda x: gp.ScalarField(x) * 3)(ONE),
+    ],
+    ids=["operator", "outputs", "library", "pipeline"],
+)
+def test_locals_of_callers_are_not_kept(call):
+    """Until Python 3.13, the locals of a frame, once looked at, live as long as the frame does."""
+
+    def caller():
+        each = Filter()
+        gone = weakref.ref(each)
+        call(each)
+        del each
+        gp.device().trim()
+        gc.collect()
+        return gone() is None
+
+    caller.__code__ = caller.__code__.replace()  # no other call has been from there
+    assert caller()
 
 
 # --- gpuop's own --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 
 import gpuop as gp
 from gpuop.engine.graphs import threads as graph_threads
+from tests.conftest import INTERPRETERS
 from tests.process import python
 
 both = pytest.mark.parametrize("pipelined", [False, True], ids=["prompt", "pipelined"])
@@ -241,13 +242,14 @@ LEFT_RUNNING = """
 import time
 import numpy as np
 import gpuop as gp
+from tests.as_gpus import used
 
 def slow():
     while True:
         yield np.zeros(3)
         time.sleep({pause} if graph.tick > 1 else 0)
 
-with gp.use_device({device!r}):
+with used({device!r}):
     with gp.ComputeGraph() as graph:
         count = gp.ScalarField(np.zeros((64, 64), "f"))
         count.next = count + 1
@@ -265,6 +267,6 @@ print("end")
 def test_the_process_ends_while_a_graph_runs(device, pipelined):
     """While it works, or waits for a sensor."""
     pause = 30 if pipelined == (device == "reference") else 0
-    name = "reference" if device == "lowered" else device
+    name = "reference" if device in INTERPRETERS else device
     done = python("-c", LEFT_RUNNING.format(device=name, pipelined=pipelined, pause=pause))
     assert (done.stdout, done.stderr) == ("end\n", "")

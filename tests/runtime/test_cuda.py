@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from enum import IntEnum
 from functools import partial
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from gpuop.ir.kernel import Pin
 from gpuop.runtime.base.backend import CALL, indivisible, keeping
 from gpuop.runtime.cuda import device, driver
 from gpuop.runtime.execute import Prepared
+from gpuop.runtime.reference.device import Reference
 from tests.codegen.nvrtc import compile_cuda
 
 rng = np.random.default_rng(17)
@@ -242,3 +244,23 @@ def test_a_call_of_c_alone(monkeypatch):
     with pytest.raises(AttributeError):  # there is no name of the status -3 here
         ran.extend(map(CALL, [part, part, partial(absolute, -3), part]))
     assert ran == [None, None] and part.owner is owner
+
+
+class Status(IntEnum):
+    CUDA_ERROR_OUT_OF_MEMORY = 2
+
+
+def test_memory_that_there_is_not(monkeypatch):
+    """Of the host, for arrays whose pages are locked, and of the device, for what is no field."""
+    refused = SimpleNamespace(CU_MEMHOSTALLOC_PORTABLE=1, cuMemHostAlloc=lambda *_: (Status(2), None))
+    active = driver.Active(lambda: None, lambda: None)
+    monkeypatch.setattr(Reference, "host_memory", lambda self, nbytes: driver.page_locked(refused, active, nbytes))
+    with gp.use_device("reference"), pytest.raises(gp.DeviceError) as host:
+        gp.pinned((3, 100))
+    assert str(host.value) == "the host has no memory for an array of 3×100 float32 (1200 bytes)"
+    with pytest.raises(gp.DeviceError) as other:
+        driver.returned((Status(2), None))
+    assert str(other.value) == (
+        "CUDA: the driver has no memory left for what it needs beside fields (CUDA_ERROR_OUT_OF_MEMORY); "
+        "release fields and graphs, or end other programs on the GPU"
+    )

@@ -67,7 +67,10 @@ def target(code: CodeType, offset: int) -> int:
 
 
 def trail(frame: FrameType | None, root: FrameType | None) -> tuple[Position, ...]:
-    """Positions of the user frames, up to that of the operator body; none may drop a builtin that must be called."""
+    """Positions of the user frames, up to that of the operator body; none may drop a builtin that must be called.
+
+    No frame beyond `root` is looked at: the locals of a caller, once looked at, live until it returns.
+    """
     positions = []
     while frame is not None:
         if writes_kernels(frame):

@@ -121,7 +121,7 @@ class Recorder:
                 f"nothing that follows `{self.scope.left}()` in its block runs; put it before, or into an `_else` block"
             )
         self.scope.statements.append(stmt)
-        self.scope.marks.append(trail(kernel_frame(), self.root))
+        self.scope.marks.append(trail(sys._getframe(1), self.root))
         self.emitted += 1
         if self.emitted > MOST_STATEMENTS:
             raise SemanticError(

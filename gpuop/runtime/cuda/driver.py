@@ -15,6 +15,7 @@ from gpuop.base.finalizers import at_end
 from gpuop.runtime.base.backend import Array
 
 DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 
 
 def returned(result: tuple[Any, ...]) -> Any:
@@ -24,6 +25,11 @@ def returned(result: tuple[Any, ...]) -> Any:
         DeviceError: the call failed.
     """
     status, *values = result
+    if status == OUT_OF_MEMORY:
+        raise DeviceError(
+            "CUDA: the driver has no memory left for what it needs beside fields (CUDA_ERROR_OUT_OF_MEMORY); "
+            "release fields and graphs, or end other programs on the GPU"
+        )
     if status:
         raise DeviceError(f"CUDA: {status.name}: {_text(status)}")
     return values[0] if values else None
@@ -90,7 +96,10 @@ class _PageLocked:
 
     def __init__(self, cu: Any, active: Active, nbytes: int) -> None:
         with active:
-            address = int(returned(cu.cuMemHostAlloc(nbytes, cu.CU_MEMHOSTALLOC_PORTABLE)))
+            result = cu.cuMemHostAlloc(nbytes, cu.CU_MEMHOSTALLOC_PORTABLE)
+        if result[0] == OUT_OF_MEMORY:
+            raise MemoryError(f"the host has no memory for {nbytes} page-locked bytes")
+        address = int(returned(result))
         self.__array_interface__ = {"data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
         active.at_end(self, "cuMemFreeHost", address)
 
@@ -99,7 +108,8 @@ def page_locked(cu: Any, active: Active, nbytes: int) -> Array:
     """Allocate bytes of page-locked host memory, one at least, for all contexts.
 
     Raises:
-        DeviceError: the driver has none left.
+        MemoryError: the host has none left, as where other memory of the host is asked for.
+        DeviceError: the call failed otherwise.
     """
     return np.asarray(_PageLocked(cu, active, nbytes))
 
