@@ -6,6 +6,7 @@ assignments become selections by its mask (if-conversion).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from gpuop.ir import nodes as ir
@@ -25,7 +26,8 @@ def vectorize(kernel: Kernel) -> Kernel:
     if not any(isinstance(stmt, ir.For) and stmt.lanes for stmt in walk(kernel.body)):
         return kernel
     arrays = {stmt.array for stmt in walk(kernel.body) if isinstance(stmt, ir.Wide)}
-    return without_dead_code(replace(kernel, body=_Vectors(arrays).outside(kernel.body)))
+    stores = Counter(stmt.memory for stmt in walk(kernel.body) if isinstance(stmt, ir.Store))
+    return without_dead_code(replace(kernel, body=_Vectors({a: stores[a] for a in arrays}).outside(kernel.body)))
 
 
 class _Vectors:
@@ -34,15 +36,19 @@ class _Vectors:
     Attributes:
         count: the lanes of the loop that is being rewritten.
         lane: the vector of their numbers.
-        vectors: the vectors that replace arrays with an element for each lane.
+        vectors: the vectors that replace arrays with an element for each lane; mutable where several statements store.
         vars: the vectors that replace variables that differ between lanes.
         counting: the integers at constant distances from those of the first lane: indices of memory.
     """
 
-    def __init__(self, arrays: set[ir.Array]) -> None:
+    def __init__(self, stores: dict[ir.Array, int]) -> None:
         self.count = 1
         self.lane = ir.Ref(ir.Var("lane", Type(INT)))
-        self.vectors = {array: ir.Ref(ir.Var(array.hint, Type(array.type.dtype, array.elements))) for array in arrays}
+        self.vectors = {
+            array: ir.Ref(ir.Var(array.hint, Type(array.type.dtype, array.elements), mutable=count > 1))
+            for array, count in stores.items()
+        }
+        self.stored: set[ir.Array] = set()
         self.vars: dict[ir.Var, ir.Ref] = {}
         self.counting = LaneAnalysis(self.vars)
         self.out: list[ir.Stmt] = []
@@ -123,7 +129,9 @@ class _Vectors:
             return
         value = self.spread(value, Type(value.type.dtype, self.count))
         if isinstance(stmt.memory, ir.Array) and stmt.memory in self.vectors:
-            self.out.append(ir.Let(self.vectors[stmt.memory].var, value, stmt.loc))
+            kind = ir.Assign if stmt.memory in self.stored else ir.Let
+            self.stored.add(stmt.memory)
+            self.out.append(kind(self.vectors[stmt.memory].var, value, stmt.loc))
         else:
             index, ahead = self.places(stmt.index)
             assert not ahead, "the elements that lanes store are no neighbours"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import gpuop as gp
 from gpuop.codegen.generate import generate
 from gpuop.dsl import *
 from gpuop.runtime import devices
+from tests.conftest import Vectorized
 
 # one point, all sizes about a few lanes, odd rows, whole rows, planes that lanes divide and that they do not, three dimensions
 SHAPES = [
@@ -197,3 +199,20 @@ def test_arrays_that_begin_anywhere(name, offset):
     with gp.use_device(name):
         gp.pipeline(lambda a: gp.ScalarField(a) * 3)(given, out=out)
     assert (out == 3).all() and not memory[:offset].any() and not memory[offset + out.size :].any()
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_outputs_that_are_written_again(size):
+    """The second value of an element takes the place of the first in the vector of lanes."""
+    x = rng.random((6, 10, size), np.float32)
+
+    @gp.operator(outputs=lambda f: f.type)
+    def again(f):
+        for n in range(size):
+            _writeTensorElement(_out0, _readTensorElement(f, n) * 2, n)
+        _writeTensorElement(_out0, _readTensorElement(f, 1), 0)
+
+    want = x * np.float32(2)
+    want[..., 0] = x[..., 1]
+    with mock.patch.dict(devices._open, {"reference": Vectorized()}), gp.use_device("reference"):
+        np.testing.assert_array_equal(again(gp.VectorField(x)).numpy(), want)
