@@ -19,13 +19,13 @@ PIXELS = gp.ScalarField(np.uint8([[7, 9, 9], [9, 9, 8]]))
 SHORTS = gp.ScalarField(np.int16([3, 200, -200, 181]))
 
 
-def wrapped(computed: str, exact: int, dtype: str) -> str:
+def wrapped(computed: str, exact: int, dtype: str, lanes: str = "") -> str:
     """What is said of a result."""
     info = np.iinfo(dtype)
     around = (exact - int(info.min)) % 2**info.bits + int(info.min)
     return (
         f"{computed} is {exact}, which {KINDS[dtype]} ({info.min} to {info.max}) does not hold: it wraps around to {around}; "
-        f"convert before you compute, as `_convert_int(x)` does, or take the low bits by name, as "
+        f"convert before you compute, as `_convert_int{lanes}(x)` does, or take the low bits by name, as "
         f"`& {info.max if info.min == 0 else -1}` does, where they are meant"
     )
 
@@ -100,7 +100,7 @@ def mask(right: bool) -> Any:
     return low(gp.ScalarField(np.uint8([155, 200])))
 
 
-@bugs.add(f"thread (column 1) of `second`: {wrapped('250 + 6', 256, 'uint8')}")
+@bugs.add(f"thread (column 1) of `second`: {wrapped('250 + 6', 256, 'uint8', '2')}")
 def component(right: bool) -> Any:
     """The other component may wrap around."""
 
