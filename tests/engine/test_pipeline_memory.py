@@ -166,6 +166,8 @@ def twice(a, out):
 
 def test_libraries_get_planes(device):
     """Arrays that lie otherwise are copied for them, and results that are arguments too."""
+    if not current().target.has_arrays:
+        pytest.skip("a GPU of OpenCL")
     library = gp.pipeline(
         lambda a: (gp.DeviceOperator(twice, gp.ScalarField(a), outputs=gp.FieldType(a.shape)), gp.ScalarField(a))
     )

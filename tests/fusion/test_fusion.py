@@ -346,8 +346,9 @@ def test_every_number_of_a_parameter_is_an_argument(device):
     words = [sum(4 if v in by_value else 1 for v in (*s.inputs, *s.outputs)) for s in graph.plan.launches]
     assert max(words) <= most and graph.kernel_count > 1
     want = a.numpy()
-    for v in vectors:
-        want = want * v.sum().numpy()
+    with np.errstate(over="ignore"):  # of thousands of numbers, where kernels may have so many arguments
+        for v in vectors:
+            want = want * v.sum().numpy()
     same_bits(results["out"], want)
 
 

@@ -55,7 +55,8 @@ def walking(form: str = "interpreted", method: object = WALK) -> Iterator[None]:
         return
     with gp.use_device(form) as backend, methods:
         changed = replace(backend.target, device="gpu", widening="unrolled", least_threads=1)
-        with mock.patch.object(backend, "target", changed):
+        limits = mock.patch.object(backend, "limits", replace(backend.limits, target=changed))
+        with mock.patch.object(backend, "target", changed), limits:
             yield
 
 

@@ -15,6 +15,8 @@ import gpuop as gp
 from gpuop.runtime.cuda.driver import returned
 
 DRIVERS = [d.name for d in gp.devices() if d.name != "reference"]
+# the drivers whose kernels work in the memory of the host, so that calls copy nothing and wait for no queue
+IN_PLACE = [name for name in DRIVERS if name.startswith("opencl") and gp.device(name).target.device == "cpu"]
 
 
 @contextmanager

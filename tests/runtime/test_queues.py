@@ -16,7 +16,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime.devices import current, discover
 
-from .held import DRIVERS, held
+from .held import DRIVERS, IN_PLACE, held
 
 rng = np.random.default_rng(17)
 DEVICES = [device.name for device in gp.devices()]
@@ -267,7 +267,7 @@ def test_memory_lives_until_all_queues_have_used_it(opened):
         assert np.array_equal(out, (a + k)[::-1] * 2 + 1)
 
 
-@pytest.mark.parametrize("opened", [name for name in DRIVERS if name.startswith("opencl")], indirect=True)
+@pytest.mark.parametrize("opened", IN_PLACE, indirect=True)
 def test_arrays_live_until_kernels_have_used_them(opened):
     """Kernels read and write NumPy's arrays where they lie; the call fails before it has waited for them."""
 

@@ -19,7 +19,8 @@ def calls_of_python(ends):
     called = []
 
     def note(frame, event, _):
-        if event == "call" and not frame.f_globals.get("__name__", "").startswith("hypothesis"):  # times collections
+        name = frame.f_globals.get("__name__", "")
+        if event == "call" and not name.startswith(("hypothesis", "jax")):  # which are told of collections
             called.append(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
 
     gc.collect()

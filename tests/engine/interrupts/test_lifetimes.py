@@ -15,7 +15,7 @@ from gpuop.base.errors import DeviceError
 from gpuop.dsl import _readTensor
 from gpuop.runtime.base.current_queue import queue_of
 from gpuop.runtime.devices import current
-from tests.runtime.held import DRIVERS, held
+from tests.runtime.held import IN_PLACE, held
 
 from .bytecodes import Places
 from .cases import Interrupted
@@ -42,7 +42,7 @@ class Lent:
         return [array() is not None for array in self.arrays]
 
 
-@pytest.fixture(params=[name for name in DRIVERS if name.startswith("opencl")])  # which work in the host's memory
+@pytest.fixture(params=IN_PLACE)
 def queue(request):
     with gp.use_device(request.param):
         yield current()
