@@ -93,6 +93,10 @@ class WeakValues(Generic[K, V]):
         end = self._ends.get(key)
         return None if end is None else end()
 
+    def reference(self, key: K) -> Callable[[], V | None] | None:
+        """A weak reference to the object, if there is one."""
+        return self._ends.get(key)
+
     def values(self) -> list[V]:
         """The living objects."""
         return [value for end in list(self._ends.values()) if (value := end()) is not None]

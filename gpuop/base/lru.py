@@ -19,26 +19,31 @@ _lock = threading.RLock()  # one lock of all caches, held briefly; re-entrant fo
 class BoundedCache(Generic[K, V]):
     """Cache of the entries used last. Any older entry may be evicted, so it must be possible to compute it again, equal."""
 
-    __slots__ = ("__weakref__", "_entries", "_half", "most")
+    __slots__ = ("__weakref__", "_entries", "_half", "_ordered", "most")
 
     def __init__(self, most: int) -> None:
         self.most, self._half = most, most // 2
+        self._ordered = False  # whether uses are noted: before half of the places are taken no eviction is near
         self._entries: OrderedDict[K, V] = OrderedDict()
         with _lock:
             _all[self] = None
 
     def get(self, key: K, default: Any = None) -> V | Any:
         entries = self._entries
-        if len(entries) > self._half:  # below that no eviction is near, and a look-up costs one hash
+        if self._ordered:
             with _lock:
                 if key in entries:
                     entries.move_to_end(key)
-        return entries.get(key, default)
+        try:
+            return entries[key]
+        except KeyError:
+            return default
 
     def __setitem__(self, key: K, value: V) -> None:
         with _lock:
             self._entries[key] = value
             self._entries.move_to_end(key)
+            self._ordered = len(self._entries) > self._half
             while len(self._entries) > self.most:
                 self._entries.popitem(last=False)
 

@@ -42,6 +42,7 @@ ONE_PLACE = (
     "cupy",
 )  # libraries whose arrays are all on the host, or all on devices: arrays of others tell their device
 ORDERED = (inspect.Parameter.KEYWORD_ONLY, *BY_POSITION)
+LISTS = (tuple, list)
 MOST_NESTED = 8
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -138,7 +139,7 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
         parameters = signature.parameters
         known = all(p.kind in ORDERED for p in parameters.values())
         self.roles = dict.fromkeys(parameters, others) | dict(roles) if known else {}
-        self.places = tuple(parameters) if known else ()
+        self.places = {name: place for place, name in enumerate(parameters)} if known else {}
 
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: Callable[..., New]) -> Any:
         """Return the result of a call; `anew` makes a call that is not cached, from `args` and `kwargs`."""
@@ -173,34 +174,39 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], list[Any], Any]:
         """Return the key of a call, its arrays or fields, and `out=`."""
-        if len(args) > len(self.places):
+        count = len(args)
+        if count > len(self.places):
             raise _NoKey
-        key: list[Any] = [chosen(), len(args)]
+        key: list[Any] = [chosen(), count]
         arrays: list[Any] = []
         out, last = None, -1
-        for name, value in chain(zip(self.places, args), kwargs.items()):  # noqa: B905 - there may be fewer arguments
-            role, kind = self.roles.get(name), type(value)
-            key.append(name)
-            if role is None:
+        for name, value in chain(zip(self.places, args), kwargs.items() if kwargs else ()):  # noqa: B905 - there may be fewer
+            if name not in self.roles:
                 raise _NoKey
+            role, kind = self.roles[name], type(value)
             if kind in BY_VALUE:
-                key += kind, value
-            elif role is RESULT and (kind in (tuple, list) or _is_array(kind)):
+                key += name, kind, value
+            elif role is RESULT and (kind is np.ndarray or kind in LISTS or _is_array(kind)):
                 out = value
-                key += kind, getattr(value, "dtype", None)
-            elif role is not RESULT and role is not CONSTANT and _is_array(kind):
-                place = self.places.index(name)
+                key += name, kind, value.dtype if kind is np.ndarray else getattr(value, "dtype", None)
+            elif role is not RESULT and role is not CONSTANT and (kind is np.ndarray or _is_array(kind)):
+                place = self.places[name]
                 if place < last:  # the pipeline has them in the order of its parameters
                     raise _NoKey
                 last = place
-                arrays.append(value)
-                key += kind, value.shape, value.dtype, kind.__module__ in ONE_PLACE or value.__dlpack_device__()
+                arrays += (value,)
+                key += name, kind, value.shape, value.dtype, _place_of(value) if kind is not np.ndarray else True
             elif role is DATA:
-                arrays.append(value)
-                key += _facts(value, arrays)
+                arrays += (value,)
+                key += name, *_facts(value, arrays)
             else:
-                key.append(_constant(value, 0))
+                key += name, _constant(value, 0)
         return tuple(key), arrays, out
+
+
+def _place_of(array: Any) -> Any:
+    """The key of the device that an array lies on."""
+    return type(array).__module__ in ONE_PLACE or array.__dlpack_device__()
 
 
 def _facts(field: Any, others: Sequence[Any]) -> tuple[Any, ...]:
@@ -230,7 +236,7 @@ def _constant(value: Any, depth: int) -> Any:
         return kind, value
     if kind in BY_TEXT:
         return kind, repr(value)
-    if kind in (tuple, list) and depth < MOST_NESTED:
+    if kind in LISTS and depth < MOST_NESTED:
         return (kind, *(_constant(member, depth + 1) for member in value))
     if kind is np.ndarray and value.size <= MOST_NUMBERS and not value.dtype.hasobject:
         return kind, value.dtype, value.shape, value.tobytes()

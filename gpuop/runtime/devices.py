@@ -17,6 +17,7 @@ from gpuop.base.errors import DeviceError, GpuopError
 from gpuop.base.reentrant import context
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.current_queue import Key, in_use, queue_of
+from gpuop.runtime.base.current_queue import chosen as queue_chosen
 from gpuop.runtime.base.interruptible import abandon
 from gpuop.runtime.cuda import device as cuda_device
 from gpuop.runtime.cuda.device import Cuda
@@ -30,7 +31,7 @@ FORKED = (
     "a driver that was loaded before a process was forked does not work in it, and may wait for ever; start processes with "
     '`multiprocessing.get_context("spawn")`, or compute on the device `reference` there'
 )
-_open: dict[str, Backend] = {}
+_open: dict[str, Backend] = {}  # by name; "reference checked" is the device that checks
 _failed: dict[str, str] = {}  # reasons of failed devices
 _opening = threading.RLock()
 _discovered: list[tuple[Device, Any]] | None = None
@@ -194,7 +195,7 @@ def _opened_once(name: str, opener: Any, checked: bool) -> Backend:
     with _opening:
         if name in _failed:
             raise DeviceError(_failed[name])
-        key = _key(name, checked)
+        key = f"{name} checked" if checked else name
         if key not in _open:
             try:
                 _open[key] = _tested(name, opener, checked)
@@ -202,11 +203,6 @@ def _opened_once(name: str, opener: Any, checked: bool) -> Backend:
                 _failed[name] = str(failed)
                 raise
         return in_use(_open[key])
-
-
-def _key(name: str, checked: bool) -> str:
-    """Return the key of an open device."""
-    return f"{name} checked" if checked else name
 
 
 def _specific(name: str) -> str:
@@ -253,7 +249,7 @@ def current() -> Backend:
             raise DeviceError(f"GPUOP_DEVICE={config.device}: {failed}") from None
     if _forked:
         raise DeviceError(f"no device was chosen, and {FORKED}")
-    for device, _ in discover():
+    for device, _ in _discovered or discover():
         if device.problem is None:
             try:
                 return opened(device.name, checked)
@@ -314,12 +310,15 @@ def set_device(name: str | Device | Backend | None) -> None:
 
 def opened(name: str | Device | Backend, checked: bool) -> Backend:
     """Return an open device; a Backend is used as it is."""
-    if isinstance(name, Backend):
-        return in_use(name)
-    name = device_name(name)
-    device = _open.get(_key(name, checked))
-    if device is not None and device.name == name and not isinstance(device, _ForkedDevice):
-        return in_use(device)
+    if type(name) is not str:
+        if isinstance(name, Backend):
+            return in_use(name)
+        name = device_name(name)
+    key = f"{name} checked" if checked else name
+    if key in _open:
+        device = _open[key]
+        if device.name == name and type(device) is not _ForkedDevice:
+            return device if queue_chosen.get() is None else in_use(device)
     return open_device(name, checked)
 
 

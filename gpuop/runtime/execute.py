@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -36,6 +37,10 @@ class Prebuilt(Launchable):
         return False
 
 
+MOST_SPARE = (
+    1 << 20
+)  # bytes of intermediate values whose memory waits for the next call: drivers are slow to give small memory
+
 followers: list[Callable[[Prepared], Prepared]] = []  # wrappers of plans that run, while profiles are open
 
 
@@ -43,6 +48,8 @@ class Prepared:
     """A compiled plan. `run` allocates buffers; a compute graph binds the launches to buffers of its own instead.
 
     Attributes:
+        between: intermediate values whose memory may wait for the next run; none where they are large.
+        spare: such memory.
         once: number of launches with the same results at each evaluation; they come first.
     """
 
@@ -57,17 +64,40 @@ class Prepared:
         kernels = {content(step.kernel): step.kernel for step in plan.launches if isinstance(step.kernel, Kernel)}
         compiled = dict(zip(kernels, backend.compile_all(list(kernels.values())), strict=True))
         self.programs = [self._compiled(step, compiled) for step in plan.launches]
+        self.kernels = [isinstance(step.kernel, (Kernel, Prebuilt)) for step in plan.launches]
+        self.arguments = [_picker((*step.inputs, *step.outputs)) for step in plan.launches]
         wanted = set(plan.program.wanted)
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
         last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
-        self.done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # dead values by step
+        done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # dead values by step
         self.begun = [step.begun for step in plan.launches]
+        self.spare: list[dict[int, Buffer]] = []
         self.once = sum(step.rate is Rate.ONCE for step in plan.launches)
         computed = {v for step in plan.launches for v in step.outputs if step.rate is not Rate.ONCE}
         self.replaced = [  # outputs that reuse the memory of dead values
-            {v: source for v, source in step.replaced.items() if source in computed and source in done}
-            for step, done in zip(plan.launches, self.done, strict=True)
+            {v: source for v, source in step.replaced.items() if source in computed and source in dead}
+            for step, dead in zip(plan.launches, done, strict=True)
         ]
+        types = plan.program.types
+        self.steps = [
+            (number, [(v, types[v]) for v in step.outputs], self.replaced[number], done[number])
+            for number, step in enumerate(plan.launches)
+        ]
+        self.between = [
+            v
+            for step, replaced in zip(plan.launches, self.replaced, strict=True)
+            for v in step.outputs
+            if v not in wanted and v not in replaced
+        ]
+        if sum(types[v].nbytes for v in self.between) > MOST_SPARE:
+            self.between = []
+
+    def take_spare(self) -> dict[int, Buffer]:
+        """Return memory for intermediate values, which the caller adds to `spare` when the work in it is done."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            return {v: self.backend.empty(self.plan.program.types[v]) for v in self.between}
 
     def on(self, backend: Backend) -> Prepared:
         """Return the same for another queue of the device."""
@@ -101,7 +131,7 @@ class Prepared:
     def bind(self, number: int, values: Mapping[int, Argument]) -> Launch:
         """Return a launch of a step with these values."""
         step, program = self.plan.launches[number], self.programs[number]
-        arguments = [values[v] for v in (*step.inputs, *step.outputs)]
+        arguments = [*self.arguments[number](values)]
         if isinstance(step.kernel, HostFunction):
             return _bind_host(step.kernel, arguments, self.backend)
         if isinstance(step.kernel, DeviceFunction):
@@ -122,45 +152,50 @@ class Prepared:
         return partial(self.backend.write, buffer, planes)
 
     def _once(self, number: int, values: Mapping[int, Argument]) -> None:
-        step, program = self.plan.launches[number], self.programs[number]
-        if program is None or isinstance(program, CompiledIteration):
+        if not self.kernels[number]:
             self.backend.launch(self.bind(number, values).parts)
         else:
             if self.begun[number]:
                 self.backend.launch(self._beginnings(number, values))
-            self.backend.once(program, [values[v] for v in (*step.inputs, *step.outputs)])
+            self.backend.once(self.programs[number], self.arguments[number](values))
 
     def constants(self, values: dict[int, Argument]) -> dict[int, Buffer]:
         """Run the launches that run once, and return their results that later launches read."""
         first = self.once
-        self._launched(values, {}, range(first))
+        self.run(values, {}, 0, first)
         read = {value for step in self.plan.launches[first:] for value in step.inputs}
         return {v: values[v] for step in self.plan.launches[:first] for v in step.outputs if v in read}
 
     def run(
-        self, values: dict[int, Argument], memory: Mapping[int, Buffer] = MappingProxyType({}), first: int = 0
+        self,
+        values: dict[int, Argument],
+        memory: Mapping[int, Buffer] = MappingProxyType({}),
+        first: int = 0,
+        last: int | None = None,
     ) -> dict[int, Buffer]:
         """Launch everything; `values` has the leaves and gains the wanted values, in their buffers of `memory` if there are any.
 
         Args:
-            first: the first launch; `values` has the results of those before it.
+            first, last: the first launch, and the one behind the last; `values` has the results of those before it.
         """
-        return self._launched(values, memory, range(first, len(self.plan.launches)))
-
-    def _launched(self, values: dict[int, Argument], memory: Mapping[int, Buffer], numbers: range) -> dict[int, Buffer]:
-        types, launching = self.plan.program.types, self.launching()
-        for number in numbers:
-            step = self.plan.launches[number]
-            replaced = self.replaced[number]
-            for value in step.outputs:
+        launching = self.launching() if followers else self
+        for number, outputs, replaced, done in self.steps[first:last]:
+            for value, kind in outputs:
                 if value in memory:
                     values[value] = memory[value]
                 else:
-                    values[value] = values[replaced[value]] if value in replaced else self.backend.empty(types[value])
+                    values[value] = values[replaced[value]] if value in replaced else self.backend.empty(kind)
             launching._once(number, values)
-            for value in self.done[number]:
+            for value in done:
                 del values[value]
         return values
+
+
+def _picker(numbers: Sequence[int]) -> Callable[[Mapping[int, Argument]], Sequence[Argument]]:
+    """Return a function that gives the values of these numbers in order, by one call of C."""
+    if len(numbers) > 1:
+        return itemgetter(*numbers)
+    return lambda values: [values[number] for number in numbers]
 
 
 def _bind_host(kernel: HostFunction, arguments: list[Argument], backend: Backend) -> Launch:

@@ -10,8 +10,8 @@ import pytest
 import scipy.ndimage
 
 import gpuop as gp
-from gpuop.engine.jit.call import PipelineCall
 from gpuop.engine.jit.pipeline import Pipeline
+from gpuop.runtime.execute import Prepared
 from tests.harness import same_bits
 
 A = np.arange(12, dtype="f").reshape(3, 4) - 5
@@ -122,8 +122,8 @@ def test_what_is_captured_is_looked_at_again(monkeypatch):
 
 
 def test_devices_and_precisions_by_context(anew, monkeypatch):
-    ran, inner = [], PipelineCall.results
-    monkeypatch.setattr(PipelineCall, "results", lambda call: (ran.append(call.backend.name), inner(call))[1])
+    ran, inner = [], Prepared.run
+    monkeypatch.setattr(Prepared, "run", lambda plan, *given: (ran.append(plan.backend.name), inner(plan, *given))[1])
     fused = gp.pipeline(lambda a: gp.ScalarField(a) * 3 + 1)
     names = [gp.devices()[0].name, "reference"]
     for _ in range(2):

@@ -179,7 +179,11 @@ class Source:
         for param, argument in zip(self.arguments, arguments, strict=True):
             starts.append(len(flat))
             flat += scalars_of(param, argument) if param.by_value else [buffer(argument)]
-        return [*flat, *map(np.int32, self.extents)], starts
+        return [*flat, *self._passed_extents], starts
+
+    @cached_property
+    def _passed_extents(self) -> tuple[Any, ...]:
+        return tuple(map(np.int32, self.extents))
 
     def filled(self, arguments: Sequence[Any]) -> list[tuple[Any, FieldType, float]]:
         """The buffers that hold something before the launch, with their types and what that is."""

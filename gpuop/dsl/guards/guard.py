@@ -66,18 +66,18 @@ class Identity:
 
 
 class Snapshot:
-    """Captured state: `values`, which are equal if nothing changed, and a fast check of the same.
+    """Captured state: `values`, which are equal if nothing changed, and `watch`, a fast check of the same.
 
     Raises:
         Unknown: a captured object may change unseen.
     """
 
     __slots__ = (
-        "_accessed", "_asking", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "_seen", "_watch", "values",
+        "_accessed", "_asking", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "_seen", "values", "watch",
     )  # fmt: skip
 
     def __init__(self, parts: tuple[Any, ...], large_arrays: bool) -> None:
-        self._watch = Watch(parts)
+        self.watch = Watch(parts, partial(_is_equal, large_arrays))
         self._seen: set[int] = set()
         self._owners: dict[int, Owner] = {}
         self._accessed: dict[str, None] = {}
@@ -87,6 +87,7 @@ class Snapshot:
         values = tuple(self._value(part) for part in parts)
         self.values = (*values, *self._attributes())
         self._check_asking()
+        self.watch.complete()
         self._owners.clear()  # snapshots do not keep the owners alive
 
     def __eq__(self, other: object) -> bool:
@@ -96,20 +97,11 @@ class Snapshot:
 
     def holds(self, *parts: Any) -> bool:
         """True if these are the same parts and no captured object was rebound or changed: a new snapshot would be equal."""
-        return self._watch.same_parts(parts) and self.lasts()
-
-    def lasts(self) -> bool:
-        """True if no captured object was rebound or changed."""
-        return self._watch.holds(self._is_equal)
+        return self.watch.same_parts(parts) and self.watch.holds()
 
     def changed(self) -> str:
         """Sentence about the first change."""
-        return next(self._watch.changed(self._is_equal), "what it captures has changed")
-
-    def _is_equal(self, container: Any, values: Any) -> bool:
-        """True if the contents of a container are still these values."""
-        now = snapshot(container, large_arrays=self._large)
-        return now is not None and now.values == (values,)
+        return next(self.watch.changed(), "what it captures has changed")
 
     # --- values -------------------------------------------------------------------------------------------------
 
@@ -121,7 +113,7 @@ class Snapshot:
             return (kind, value, value.names) if kind is FieldType else (kind, value)
         if kind in BY_TEXT:
             change = "the context of `decimal` has changed"
-            return (kind, repr(value), *(self._watch.state(decimal_context, change) if kind is Decimal else ()))
+            return (kind, repr(value), *(self.watch.state(decimal_context, change) if kind is Decimal else ()))
         if self._left < 0:
             raise Unknown(f"one of more than {MOST_VALUES} values")
         if kind in (tuple, Shape, frozenset):
@@ -129,10 +121,10 @@ class Snapshot:
         if kind in CONTAINERS:
             members, label = members_of(value), self._label
             values = self._array(value) if kind is np.ndarray else (kind, *map(self._value, members))
-            self._watch.containers.append((value, values, members, label))
+            self.watch.containers.append((value, values, members, label))
             return values
         if isinstance(value, ABCMeta):
-            self._watch.state(get_cache_token, "a class was registered with an abstract class")
+            self.watch.state(get_cache_token, "a class was registered with an abstract class")
             return self._class_or_object(value), *map(Identity, registered(value))
         return self._class_or_object(value)
 
@@ -186,7 +178,7 @@ class Snapshot:
         if id(function) in self._seen:
             return Identity(function.__code__)
         self._seen.add(id(function))
-        self._watch.function(function)
+        self.watch.function(function)
         code, keywords = function.__code__, function.__kwdefaults__ or {}
         loads, accessed = uses(code)
         self._owners[id(function)] = Owner(function, len(self._owners))
@@ -210,7 +202,7 @@ class Snapshot:
                 self._makes |= value is type and function.__code__.co_filename != GENERATED
                 yield self._loaded_value(value, use)
             elif use.name in cells:  # others are variables of the function itself, used by inner functions
-                yield self._loaded_value(self._watch.content(cells[use.name], use.name), use)
+                yield self._loaded_value(self.watch.content(cells[use.name], use.name), use)
 
     def _imported(self, name: str, scope: dict[str, Any]) -> Any:
         """Key of an imported module and of its package."""
@@ -226,7 +218,7 @@ class Snapshot:
     def _global(self, use: Use, function: FunctionType) -> Any:
         scope = function.__globals__
         for place in (scope, function.__builtins__):
-            value = self._watch.bound(place, use.name, f"module `{scope.get('__name__')}`")
+            value = self.watch.bound(place, use.name, f"module `{scope.get('__name__')}`")
             if value is not MISSING:
                 return value
         if use.scope == "maybe":
@@ -234,7 +226,7 @@ class Snapshot:
         raise Unknown(f"the name `{use.name}`, which is not bound yet")
 
     def _bound_value(self, scope: Scope, name: str, where: str) -> Any:
-        return self._under(name, self._watch.bound(scope, name, where))
+        return self._under(name, self.watch.bound(scope, name, where))
 
     def _under(self, name: str, value: Any, of_object: bool = False) -> Any:
         """Key of a named value. Objects may change, and so may the arrays that they hold."""
@@ -258,7 +250,7 @@ class Snapshot:
             elif holds_name(value, left[0]):
                 of_object = of_object or not isinstance(value, (type, ModuleType))
                 self._watch_lookup(value, left[0])
-                value = self._watch.bound(vars(value), left[0], f"`{name}`")
+                value = self.watch.bound(vars(value), left[0], f"`{name}`")
             else:
                 break
             name = f"{name}.{left.pop(0)}"
@@ -269,10 +261,10 @@ class Snapshot:
         """Watch that an attribute is found in the same place: neither the class nor what it defines is another."""
         if isinstance(value, type):
             return  # the name itself is watched
-        self._watch.kind(value)
+        self.watch.kind(value)
         for scope in map(vars, changeable_classes(type(value))):
             for each in (name, "__getattribute__"):
-                self._watch.bound(scope, each, f"class `{type(value).__name__}`")
+                self.watch.bound(scope, each, f"class `{type(value).__name__}`")
 
     # --- modules, classes and objects ---------------------------------------------------------------------------
 
@@ -284,10 +276,10 @@ class Snapshot:
         owner = self._owners.get(id(value))
         if owner is None:
             owner = self._owners[id(value)] = Owner(value, len(self._owners))
-            self._watch.kind(value)
+            self.watch.kind(value)
             for scope in owner.scopes:
                 if not isinstance(scope, Attributes):
-                    self._watch.names_of(scope, owner.name)
+                    self.watch.names_of(scope, owner.name)
         names = next((names for kind, names in OWN.items() if isinstance(value, kind)), ())
         own = [self._bound_value(vars(value), name, owner.name) for name in names]
         bases = map(Identity, value.__mro__ if isinstance(value, type) else type(value).__mro__)
@@ -324,14 +316,14 @@ class Snapshot:
         if name == "__subclasses__" and isinstance(owner.object, type):
             raise Unknown(f"`{name}` of {owner.name}")
         for scope, in_class in owner.holders(name):
-            value = self._watch.bound(scope, name, owner.name)
+            value = self.watch.bound(scope, name, owner.name)
             if name == "__match_args__" and type(value) is tuple:
                 self._access(value)  # by the pattern
             if value is MISSING:  # an empty slot
                 yield None
                 continue
             if type(value) is cached_property:
-                self._watch.bound(vars(value), "func", owner.name)
+                self.watch.bound(vars(value), "func", owner.name)
             if in_class and type(value) is MemberDescriptorType:
                 continue  # the slot of the object has the value
             decides = underlying(value) if in_class else value
@@ -340,6 +332,12 @@ class Snapshot:
             yield self._under(
                 name, decides, of_object=not isinstance(owner.object, (type, ModuleType)) and not in_class
             )
+
+
+def _is_equal(large_arrays: bool, container: Any, values: Any) -> bool:
+    """True if the contents of a container are still these values."""
+    now = snapshot(container, large_arrays=large_arrays)
+    return now is not None and now.values == (values,)
 
 
 def snapshot(*parts: Any, large_arrays: bool = False) -> Snapshot | None:

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from operator import is_
-from types import CellType, FunctionType
+from types import CellType, FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,23 @@ FunctionParts = tuple[Any, Any, Any, int]
 
 
 class Watch:
-    """Objects that a snapshot met, each with its description for messages."""
+    """Objects that a snapshot met, each with its description for messages.
 
-    __slots__ = ("cells", "containers", "functions", "kinds", "names", "references", "scopes", "states")
+    Args:
+        is_equal: compares a container with the key of its contents.
 
-    def __init__(self, parts: tuple[Any, ...]) -> None:
+    Attributes:
+        bindings, unbound, contents: bound and unbound names of dictionaries, and closure cells, for the check at every call.
+        others: True if there are names of other scopes.
+    """
+
+    __slots__ = (
+        "bindings", "cells", "containers", "contents", "functions", "is_equal", "kinds", "names", "others", "references",
+        "scopes", "states", "unbound",
+    )  # fmt: skip
+
+    def __init__(self, parts: tuple[Any, ...], is_equal: Callable[[Any, Any], bool]) -> None:
+        self.is_equal = is_equal
         self.references = [_reference(leaf) for leaf in _leaves(parts)]
         self.names: dict[tuple[int, str], tuple[Scope, str, Any, str]] = {}
         self.scopes: dict[int, tuple[Scope, tuple[str, ...], str]] = {}
@@ -33,6 +45,15 @@ class Watch:
         self.containers: list[tuple[Any, Any, tuple[Any, ...], str]] = []
         self.kinds: dict[int, tuple[Callable[[], Any], type, type, tuple[type, ...]]] = {}
         self.states: dict[Callable[[], Any], tuple[Any, str]] = {}
+        self.complete()
+
+    def complete(self) -> None:
+        """Arrange names and variables for `holds`: no more will be watched."""
+        plain = [each[:3] for each in self.names.values() if type(each[0]) in (dict, MappingProxyType)]
+        self.bindings = [each for each in plain if each[2] is not MISSING]
+        self.unbound = [(scope, name) for scope, name, value in plain if value is MISSING]
+        self.others = len(plain) < len(self.names)
+        self.contents = [each[:2] for each in self.cells.values()]
 
     def bound(self, scope: Scope, name: str, where: str) -> Any:
         """Value of a name in a scope, or MISSING."""
@@ -69,38 +90,55 @@ class Watch:
         leaves = [*_leaves(parts)]
         return len(leaves) == len(self.references) and all(map(is_, [each() for each in self.references], leaves))
 
-    def holds(self, is_equal: Callable[[Any, Any], bool]) -> bool:
-        """True if nothing has changed.
-
-        Args:
-            is_equal: compares a container with the key of its contents.
-        """
-        for scope, name, value, _ in self.names.values():
-            if scope.get(name, MISSING) is not value:
-                return False
-        for cell, value, _ in self.cells.values():
-            if content(cell) is not value:
-                return False
+    def holds(self) -> bool:
+        """True if nothing has changed. This is checked at every call, and calls as few functions as may be."""
+        if not self._same_names() or not self._same_kinds():
+            return False
         for f, (code, defaults, keywords, attributes) in self.functions:
             if f.__code__ is not code or f.__defaults__ is not defaults or f.__kwdefaults__ is not keywords:
                 return False
-            if len(f.__dict__) != attributes:
+            if (f.__dict__ or attributes) and len(f.__dict__) != attributes:
                 return False
-        for scope, names, _ in self.scopes.values():
-            if tuple(scope) != names:
+        for container, values, members, _ in self.containers:
+            if not (_is_same(container, members) or self.is_equal(container, values)):
                 return False
-        return self._same_kinds() and all(
-            _is_same(c, members) or is_equal(c, values) for c, values, members, _ in self.containers
-        )
+        return True
+
+    def _same_names(self) -> bool:
+        """True if names and variables are bound to the same objects."""
+        try:
+            for scope, name, value in self.bindings:
+                if scope[name] is not value:
+                    return False
+            for cell, value in self.contents:
+                if cell.cell_contents is not value:
+                    return False
+        except KeyError:
+            return False
+        except ValueError:  # an empty cell
+            return self._changed_names() is None
+        for scope, name in self.unbound:
+            if name in scope:
+                return False
+        return not self.others or self._changed_names() is None
 
     def _same_kinds(self) -> bool:
-        """True if classes, their bases and global states are the same."""
-        for reference, kind, cls, bases in self.kinds.values():
+        """True if classes, their bases, sets of names and global states are the same."""
+        for key in self.kinds:
+            reference, kind, cls, bases = self.kinds[key]
             if type(reference()) is not kind or cls.__mro__ is not bases:
                 return False
-        return all(state() == value for state, (value, _) in self.states.items()) if self.states else True
+        for key in self.scopes:
+            scope, names, _ = self.scopes[key]
+            if tuple(scope) != names:
+                return False
+        return not self.states or all(state() == value for state, (value, _) in self.states.items())
 
-    def changed(self, is_equal: Callable[[Any, Any], bool]) -> Iterator[str]:
+    def _changed_names(self) -> str | None:
+        """Sentence about the first name that is bound anew."""
+        return next(self._rebound(), None)
+
+    def changed(self) -> Iterator[str]:
         """Changes, a sentence each."""
         yield from self._rebound()
         for f, parts in self.functions:
@@ -116,7 +154,7 @@ class Watch:
                 yield f"class `{cls.__name__}` has other bases"
         yield from (change for state, (value, change) in self.states.items() if state() != value)
         for container, values, members, name in self.containers:
-            if not (_is_same(container, members) or is_equal(container, values)):
+            if not (_is_same(container, members) or self.is_equal(container, values)):
                 yield f"{name} holds something else"
 
     def _rebound(self) -> Iterator[str]:

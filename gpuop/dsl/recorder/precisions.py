@@ -81,7 +81,10 @@ def exactly() -> Iterator[None]:
 
 def chosen() -> str:
     """The mode of the innermost `with`."""
-    return _chosen()[-1] if _chosen() else EXACT
+    try:
+        return _local.stack[-1] if _local.stack else EXACT
+    except AttributeError:  # no `with` in this thread yet
+        return EXACT
 
 
 def _chosen() -> list[str]:

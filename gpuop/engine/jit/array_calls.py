@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,18 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import copy_into
 from gpuop.engine.interop import array_like, lend, share
 from gpuop.engine.jit.call import PipelineCall
+from gpuop.engine.jit.prepared_call import Convert, HostResult, PreparedHostCall
 from gpuop.fusion.cross_thread import access_pattern
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.windows.buffer_pool import reused
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout, interleaved, planar
 from gpuop.ir.types import FieldType
+from gpuop.ir.values import Leaf
 from gpuop.passes.coarsening_factor import ACCESS
-from gpuop.runtime.base.backend import Argument, Array, Buffer, download
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download
 from gpuop.runtime.base.device_sources import Shared
-from gpuop.runtime.base.host_arrays import planes_of, stored
+from gpuop.runtime.base.host_arrays import STORED_OTHERWISE, planes_of, stored
 
 TABLE = 32  # a result has at least so many times the points of a field that counts as a table
 
@@ -32,7 +34,15 @@ class HostCall(PipelineCall):
     Attributes:
         outs: NumPy arrays for the results, the caller's or new ones.
         in_place: those of them that kernels write directly, by value.
+        usual: True if all arrays are contiguous and aligned, and apart, so that types have decided how each is used.
+        converted: the conversions of leaves whose arrays are not used in place.
     """
+
+    usual = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.converted: dict[int, Convert] = {}
+        super().__init__(*args, **options)
 
     def _readable(self, array: Any) -> Array:
         return np.asarray(array)
@@ -40,6 +50,7 @@ class HostCall(PipelineCall):
     def _of_array(self, number: int, kind: FieldType, source: Deferred, array: Array) -> Argument:
         """Return the argument of a host array: its own memory where the device and the field type permit, else a copy."""
         original, shape = array, kind.array_shape
+        self.usual &= array.flags.c_contiguous and array.flags.aligned
         if array.shape == source.kind.array_shape != shape and array.flags.c_contiguous:
             array = array.reshape(shape)
         if (
@@ -54,8 +65,8 @@ class HostCall(PipelineCall):
                 if layout is not None and layout != planar(kind):
                     self.layouts[number] = layout
                 return wrapped
-        kind, values = source.make(original)
-        return self.backend.upload(kind, planes_of(kind, values()))
+        self.converted[number] = partial(_uploaded, self.backend, source)
+        return self.converted[number](original)
 
     def _suits(self, number: int, kind: FieldType) -> bool:
         """Return whether kernels are about as fast on the layout of NumPy arrays.
@@ -77,6 +88,7 @@ class HostCall(PipelineCall):
         for v, array in zip(wanted, self.outs, strict=True):
             apart = not any(np.may_share_memory(array, argument) for argument in self.arrays)
             aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # for non-temporal stores
+            self.usual &= apart and aligned
             usable = apart and aligned and self._suits(v, types[v])
             if usable and v not in self.memory and self.trace.takes(v, types[v].planes == 1):
                 wrapped = self.backend.wrap(stored(types[v], array))
@@ -96,6 +108,37 @@ class HostCall(PipelineCall):
         if self.out is not None:
             return self.out
         return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]
+
+    def prepared(self) -> PreparedHostCall | None:
+        wanted, types = self.program.wanted, self.program.types
+        plan = self.trace.prepared.reference(self._key(self.layouts))
+        if not self.usual or plan is None or self._compiled().once or len(set(wanted)) < len(wanted):
+            return None
+        given, others = [], []
+        for number, node in self.program.leaves.items():
+            source = node.source if isinstance(node, Leaf) else None
+            if isinstance(source, Deferred):
+                given.append((number, source.placeholder.position, self.converted.get(number)))
+            else:
+                others.append((number, node))
+        results = [
+            HostResult(
+                v,
+                kind,
+                tuple(kind.array_shape),
+                kind.array_dtype,
+                v in self.in_place,
+                partial(stored, types[v]) if types[v].dtype in STORED_OTHERWISE else None,
+            )
+            for v, kind in zip(wanted, self.trace.kinds, strict=True)
+        ]
+        return PreparedHostCall(self.backend, plan, given, others, results, self.trace.several, self.sample is not None)
+
+
+def _uploaded(backend: Backend, source: Deferred, array: Array) -> Buffer:
+    """Return a copy of an array in memory of the device."""
+    kind, values = source.make(array)
+    return backend.upload(kind, planes_of(kind, values()))
 
 
 @lru_cache(maxsize=256)

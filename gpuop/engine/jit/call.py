@@ -17,6 +17,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import argument, plan_ahead, plan_on, prepare
 from gpuop.engine.interop import has_layout, library_of, unfit
+from gpuop.engine.jit.prepared_call import PreparedHostCall
 from gpuop.fusion.launch import Rate, Rates
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Cycle, Program, program
@@ -178,6 +179,10 @@ class PipelineCall(ABC):
         """The return value of the pipeline: an array, or a tuple of arrays."""
         results = self.results()
         return tuple(results) if self.trace.several else results[0]
+
+    def prepared(self) -> PreparedHostCall | None:
+        """Return what later calls with arrays that lie alike can run by; None if this call says too little about them."""
+        return None
 
     def downloaded(self, count: int) -> tuple[list[Array], Sequence[Any]]:
         """Compute; return NumPy arrays of the first `count` results, which lie in planes, and the others as `results` does."""

@@ -61,6 +61,4 @@ def _pinning(pin: Pin) -> Iterator[None]:
         _pin.reset(token)
 
 
-def pinned() -> Pin | None:
-    """The pin of the innermost `gp.schedule` of this thread; None where there is none."""
-    return _pin.get()
+pinned = _pin.get  # returns the pin of the innermost `gp.schedule` of this thread; None where there is none

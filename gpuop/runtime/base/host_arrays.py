@@ -12,6 +12,7 @@ from gpuop.ir.layout import planar, strides_of
 from gpuop.ir.types import FieldType
 
 Array = NDArray[Any]
+STORED_OTHERWISE = ("complex64", "bool")  # dtypes whose elements lie as those of another one
 
 
 def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
@@ -25,7 +26,7 @@ def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
 
 def stored(kind: FieldType, array: Array) -> Array:
     """Return a contiguous array as it is stored: a complex number is two floats, a bool is a byte."""
-    if kind.dtype not in ("complex64", "bool"):
+    if kind.dtype not in STORED_OTHERWISE:
         return array
     return np.ascontiguousarray(array).reshape(-1).view(np.float32 if kind.dtype == "complex64" else np.uint8)
 

@@ -12,8 +12,8 @@ import numpy as np
 from gpuop.base.cache import blob_store
 from gpuop.base.config import config
 from gpuop.base.errors import DeviceError
-from gpuop.base.finalizers import WeakValues
-from gpuop.base.trace import HostSpan
+from gpuop.base.finalizers import End, WeakValues
+from gpuop.base.trace import HostSpan, observers
 from gpuop.codegen.c.dialect import Source, scalars_of
 from gpuop.fusion.kernel_limits import limits_of
 from gpuop.ir.types import FieldType
@@ -36,6 +36,7 @@ class OpenCL(CompilingBackend):
 
     Attributes:
         own_device: "gpu" or "cpu"; its target may be of another kind, whose kernels it runs.
+        shares_host_memory: True if kernels take any memory of the host, and the host sees what they wrote.
     """
 
     suffix = "cl"
@@ -67,6 +68,8 @@ class OpenCL(CompilingBackend):
         self.programs, self.codes = WeakValues(), WeakValues()
         self.program_cache = DiskPrograms(lambda text: blob_store.key(text, self.identity))
         self.total_memory = device.global_mem_size
+        shared = cl.device_svm_capabilities.FINE_GRAIN_SYSTEM
+        self.shares_host_memory = bool(device.svm_capabilities & shared)
         self.fresh: list[str] = []  # compiled kernels that may not have run yet
         self.late = platform in LATE
         self.owners = OwnersByMark(self.reached)
@@ -101,10 +104,10 @@ class OpenCL(CompilingBackend):
         return DeviceError(f"{self.name}: no memory for a field of {kind} ({size})")
 
     def empty(self, kind: FieldType) -> Buffer:
-        size = max(kind.nbytes, 1)
-        if size > self.device.global_mem_size:  # drivers that allocate late would report it only at the launch
+        size = kind.nbytes or 1
+        if size > self.total_memory:  # drivers that allocate late would report it only at the launch
             raise self._no_memory(kind)
-        return self._guard(lambda: new_buffer(self.cl, self.context, size, self.own_device), kind)
+        return self._guard(partial(new_buffer, self.cl, self.context, size, self.own_device), kind)
 
     def upload(self, kind: FieldType, planes: Array) -> Buffer:
         buffer = self.empty(kind)
@@ -147,7 +150,7 @@ class OpenCL(CompilingBackend):
         if self.target.device != "cpu" or not array.size:
             return None
         memory = array if array.flags.c_contiguous and array.flags.writeable else memory_of(array)
-        if self.device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM:
+        if self.shares_host_memory:
             return cl.SVM(memory)
         if reach(array) > self.device.max_mem_alloc_size:  # for example a few rows of a large array
             return None
@@ -160,12 +163,19 @@ class OpenCL(CompilingBackend):
         return mapped_arrays(self.cl, self.queue, inputs, outputs)
 
     def settle(self, buffers: Iterable[Buffer]) -> None:
-        with HostSpan("wait"):
-            self._wait()
-            for buffer in buffers:
-                bring(self.cl, self.queue, buffer)
+        span = HostSpan("wait").__enter__() if observers else None
+        try:
+            if self.fresh:
+                self._wait()
+            if not self.shares_host_memory:
+                for buffer in buffers:
+                    bring(self.cl, self.queue, buffer)
             self.queue.finish()
-        self.owners.let_go()
+        finally:
+            if span is not None:
+                span.__exit__()
+        if self.owners.owners:
+            self.owners.let_go()
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
@@ -232,14 +242,21 @@ class OpenCL(CompilingBackend):
         for k, scalar in enumerate(scalars, start):
             kernel.set_arg(k, scalar)
 
-    @as_device_errors
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
-        source, kernel = program.source, program.code.kernel()
-        kernel.set_args(*source.flattened(arguments, lambda buffer: buffer)[0])
-        for fill in source.filled(arguments):
-            self._fill(*fill)
-        self.cl.enqueue_nd_range_kernel(self.queue, kernel, source.threads, source.group)
-        program.code.idle.append(kernel)
+        source, code = program.source, program.code
+        try:
+            try:
+                kernel = code.idle.pop()
+            except IndexError:
+                kernel = code.kernel()
+            kernel = kernel.left if type(kernel) is End else kernel
+            kernel.set_args(*(arguments if source.direct else source.flattened(arguments, lambda buffer: buffer)[0]))
+            for fill in source.filled(arguments) if source.fills else ():
+                self._fill(*fill)
+            self.cl.enqueue_nd_range_kernel(self.queue, kernel, source.threads, source.group)
+        except self.cl.Error as refusal:
+            raise self.refused(refusal) from None
+        code.idle.append(kernel)
 
     def refused(self, refusal: Exception) -> DeviceError:
         if isinstance(refusal, self.cl.MemoryError):  # some drivers allocate only on use

@@ -29,7 +29,7 @@ class OpenCLCode:
         """Return a pyopencl kernel that nothing else uses."""
         try:
             idle = self.idle.pop()
-            return idle.left if isinstance(idle, End) else idle
+            return idle.left if type(idle) is End else idle
         except IndexError:
             import pyopencl as cl
 

@@ -20,7 +20,7 @@ from gpuop.ir.variants import Variant, Variants, identity_of, shown
 from gpuop.passes.resolve_target import for_target
 from gpuop.runtime.base.backend import Array, Backend
 from gpuop.runtime.tuning.benchmark import REFUSALS, Benchmark, Candidate, alike
-from gpuop.runtime.tuning.modes import AUTO, FORCE, NEVER, STORED, Mode, mode_in_use
+from gpuop.runtime.tuning.modes import AUTO, FORCE, NEVER, STORED, Mode, mode_in_use, mode_of_context
 from gpuop.runtime.tuning.schedule_choices import key_of, read_pin
 from gpuop.runtime.tuning.store import (
     SCHEDULE,
@@ -43,8 +43,15 @@ if hasattr(os, "register_at_fork"):
 def choices_on(backend: Backend) -> Choices:
     """Return the choices for a device: the same object until something is stored, or the mode changes."""
     mode = mode_in_use()
-    key = (backend.main, mode if mode.name == FORCE else mode.name, config.tune_store, writes[0])
+    key = (backend.main, *choice_settings())
     return _cache.find(key, lambda: Chooser(backend.target, signature_of(backend), backend.main, mode, mode.name))
+
+
+def choice_settings() -> tuple[Any, ...]:
+    """Return what choices depend on besides the device: the mode, the store and its writes."""
+    mode = mode_of_context.get()
+    name = config.tune if mode is None else mode if mode.name == FORCE else mode.name
+    return name, config.tune_store, writes[0]
 
 
 def limits_on(backend: Backend, pin: Pin | None) -> Limits:

@@ -46,7 +46,7 @@ class Mode:
 
 
 _of_settings = Mode(config.tune)
-_mode: ContextVar[Mode | None] = ContextVar("mode", default=None)
+mode_of_context: ContextVar[Mode | None] = ContextVar("mode", default=None)
 
 
 def tuning(mode: str) -> AbstractContextManager[None]:
@@ -75,16 +75,16 @@ def tuning(mode: str) -> AbstractContextManager[None]:
 
 @context
 def using(mode: Mode) -> Iterator[None]:
-    token = _mode.set(mode)
+    token = mode_of_context.set(mode)
     try:
         yield
     finally:
-        _mode.reset(token)
+        mode_of_context.reset(token)
 
 
 def mode_in_use() -> Mode:
     """Return the mode of this thread's innermost `with`, or of the settings."""
-    mode = _mode.get()
+    mode = mode_of_context.get()
     if mode is None:
         _of_settings.name, mode = config.tune, _of_settings
     return mode

@@ -1,0 +1,150 @@
+"""Prepared calls: what the types of arrays decide is decided once; a later call checks, takes memory, launches and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from gpuop.engine.evaluate import argument
+from gpuop.engine.interop import array_like
+from gpuop.fusion.windows.buffer_pool import reused
+from gpuop.ir.kernel import Pin
+from gpuop.ir.types import FieldType
+from gpuop.ir.values import Node
+from gpuop.passes.coarsening_factor import ACCESS
+from gpuop.passes.schedules.pinning import pinned
+from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download
+from gpuop.runtime.execute import Prepared
+from gpuop.runtime.tuning.chooser import choice_settings
+
+Convert = Callable[[Array], Any]
+LISTS = (tuple, list)
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """A result of prepared calls, in an array of the host.
+
+    Attributes:
+        value: its number in the program.
+        kind: its type, as users see it.
+        direct: True if kernels write into the array.
+        convert: returns the array as kernels see it; None: they see it as it is.
+    """
+
+    value: int
+    kind: FieldType
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    direct: bool
+    convert: Convert | None
+
+    def fits(self, array: Any, others: Sequence[Array]) -> bool:
+        """Return whether an array of the caller can be the result: of its type, aligned, and apart from others."""
+        if type(array) is not np.ndarray or array.shape != self.shape or array.dtype != self.dtype:
+            return False
+        if not array.flags.carray or (self.direct and array.ctypes.data % ACCESS):
+            return False
+        return not any(map(np.may_share_memory, repeat(array), others))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedHostCall:
+    """Calls of a pipeline with contiguous and aligned arrays of the host, in one queue.
+
+    Attributes:
+        plan: a weak reference to the compiled plan.
+        given: leaves of the caller's arrays: number, position of the array, and its conversion; None: it is used in place.
+        others: other leaves.
+        several: True if a tuple is returned.
+        foreign: True if the arrays are of a library that shares memory with NumPy.
+        pin, settings: what the plan was made for besides the device.
+    """
+
+    backend: Backend
+    plan: Callable[[], Prepared | None]
+    given: Sequence[tuple[int, int, Convert | None]]
+    others: Sequence[tuple[int, Node]]
+    results: Sequence[HostResult]
+    several: bool
+    foreign: bool
+    pin: Pin | None = field(default_factory=pinned)
+    settings: tuple[Any, ...] = field(default_factory=choice_settings)
+
+    def result(self, inputs: Sequence[Any], out: Any) -> Any:
+        """Run a call; NotImplemented, and nothing has run, if these arrays lie otherwise, or the plan is gone."""
+        prepared, backend = self.plan(), self.backend
+        if prepared is None:
+            return NotImplemented
+        arrays = [np.asarray(array) for array in inputs] if self.foreign else inputs
+        outs = self._new() if out is None else self._checked(out, arrays)
+        values = self._arguments(arrays) if outs else None
+        if not outs or values is None:
+            return NotImplemented
+        memory: dict[int, Buffer] = {}
+        for n, result in enumerate(self.results):
+            if result.direct:
+                memory[result.value] = backend.wrap(result.convert(outs[n]) if result.convert else outs[n])
+        prepared = prepared if prepared.backend is backend else prepared.on(backend)
+        spare = prepared.take_spare() if prepared.between else None
+        held = arrays, outs, memory, spare
+        try:
+            values = prepared.run(values, memory | spare if spare else memory)
+            backend.settle(memory.values())
+            for n, result in enumerate(self.results):
+                if not result.direct:
+                    array = download(result.kind, values[result.value], backend)
+                    outs[n] = array if out is None else _filled(outs[n], array)
+        except BaseException:
+            backend.keep(held)  # enqueued work may still use the arrays
+            raise
+        if spare:
+            prepared.spare.append(spare)
+        if self.foreign and out is None:
+            outs = [array_like(inputs[0], array) for array in outs]
+        return tuple(outs) if self.several else outs[0]
+
+    def _arguments(self, arrays: Sequence[Array]) -> dict[int, Argument] | None:
+        values: dict[int, Argument] = {}
+        for number, position, convert in self.given:
+            array = arrays[position]
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
+                return None
+            values[number] = self.backend.wrap(array) if convert is None else convert(array)
+        for number, node in self.others:
+            values[number] = argument(node, self.backend)
+        return values
+
+    def _new(self) -> list[Any] | None:
+        """Return new arrays for the results that kernels write directly; None if one is not aligned."""
+        arrays: list[Any] = []
+        for result in self.results:
+            array = reused(result.shape, result.dtype) if result.direct else None
+            if array is not None and array.ctypes.data % ACCESS:
+                return None
+            arrays += (array,)
+        return arrays
+
+    def _checked(self, out: Any, arrays: Sequence[Array]) -> list[Any] | None:
+        """Return the caller's arrays for the results; None if one does not fit."""
+        outs = [out]
+        if type(out) in LISTS:
+            outs = [*out]
+            if len(outs) != len(self.results):
+                return None
+        others = [*arrays]
+        for result, array in zip(self.results, outs):  # noqa: B905 - the same number
+            if not result.fits(array, others):
+                return None
+            others += (array,)
+        return outs
+
+
+def _filled(array: Array, values: Array) -> Array:
+    array[...] = values
+    return array

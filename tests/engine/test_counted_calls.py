@@ -1,0 +1,229 @@
+"""A prepared call is few calls of functions: counted, Python's and C's, where a timing would depend on the machine."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import gpuop as gp
+from gpuop.dsl import *
+from gpuop.runtime.devices import current
+from tests.harness import same_bits
+
+A = np.random.default_rng(0).random((32, 40), np.float32)
+
+
+def counted(call):
+    """The calls of functions of Python and C that a call makes once it is prepared."""
+    for _ in range(3):
+        call()
+    count = 0
+
+    def note(frame, event, _):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count - 2  # `call` itself, and the end of counting
+
+
+one = gp.pipeline(lambda a: gp.ScalarField(a) * 2 + 1)
+two = gp.pipeline(lambda a, b: (gp.ScalarField(a) + gp.ScalarField(b), gp.ScalarField(a) - gp.ScalarField(b)))
+three = gp.pipeline(optimize=False)(lambda a: (gp.ScalarField(a) * 2 + 1) * 3)
+
+
+@pytest.fixture
+def driver():
+    if not current().name.startswith("opencl"):
+        pytest.skip("calls are counted where a driver of OpenCL computes in the arrays")
+
+
+def test_a_pipeline_of_one_kernel(driver):
+    out = np.empty_like(A)
+    assert counted(lambda: one(A)) <= 40
+    assert counted(lambda: one(A, out=out)) <= 40
+    same_bits(out, A * 2 + 1)
+
+
+def test_more_arrays_and_kernels(driver):
+    B, out = A[::-1].copy(), np.empty_like(A)
+    assert counted(lambda: two(A, B)) <= 54  # two kernels of two arrays
+    assert counted(lambda: three(A)) <= 56  # 7 or 8 for each further kernel
+    assert counted(lambda: three(A, out=out)) <= 56
+    same_bits(out, (A * 2 + 1) * 3)
+
+
+def test_a_function_of_the_library(driver):
+    out = np.empty_like(A)
+    assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5)) <= 50  # two kernels
+    assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5, output=out)) <= 50
+    np.testing.assert_allclose(out, scipy.ndimage.gaussian_filter(A, 1.5), rtol=1e-5)
+
+
+# --- what prepared calls must still see -----------------------------------------------------------------------------------
+
+
+def prepared(call, *arrays):
+    for _ in range(3):
+        call(*arrays)
+
+
+def test_arrays_that_lie_otherwise(device):
+    prepared(one, A)
+    wide = np.zeros((64, 80), np.float32)
+    wide[::2, ::2] = A
+    bytes_of = np.zeros(A.nbytes + 8, np.uint8)
+    misplaced, odd = (bytes_of[n : n + A.nbytes].view(np.float32).reshape(A.shape) for n in (4, 1))
+    misplaced[...] = A
+    for array in (wide[::2, ::2], A.copy(order="F"), A[::-1], misplaced, np.broadcast_to(A[:1], A.shape)):
+        expected = array * 2 + 1
+        for _ in range(2):
+            same_bits(one(array), expected)
+    odd[...] = A
+    same_bits(one(odd), A * 2 + 1)
+    frozen = A.copy()
+    frozen.flags.writeable = False
+    same_bits(one(frozen), A * 2 + 1)
+    with pytest.raises(gp.ArgumentError, match="read-only"):
+        one(A, out=frozen)
+    same_bits(one(A), A * 2 + 1)
+
+
+def test_results_into_arrays_that_lie_otherwise(device):
+    prepared(lambda: one(A, out=np.empty_like(A)))
+    wide = np.zeros((64, 80), np.float32)
+    bytes_of = np.zeros(A.nbytes + 16, np.uint8)
+    for out in (wide[::2, ::2], np.empty_like(A, order="F"), bytes_of[4 : 4 + A.nbytes].view("f").reshape(A.shape)):
+        for _ in range(2):
+            assert one(A, out=out) is out
+            same_bits(out, A * 2 + 1)
+    for wrong in (np.empty((32, 41), "f"), np.empty_like(A, dtype="f8"), [np.empty_like(A)] * 2):
+        with pytest.raises(gp.ArgumentError, match="out="):
+            one(A, out=wrong)
+
+
+def test_results_over_arguments(device):
+    blurred = gp.pipeline(lambda a: gp.ndimage.uniform_filter(gp.ScalarField(a), 3))
+    expected = blurred(A)
+    prepared(lambda: blurred(A, out=np.empty_like(A)))
+    array = A.copy()
+    assert blurred(array, out=array) is array
+    same_bits(array, expected)
+    whole = np.zeros((33, 40), np.float32)
+    whole[:32] = A
+    blurred(whole[:32], out=whole[1:])
+    same_bits(whole[1:], expected)
+    B, both = A[::-1].copy(), np.empty((2, *A.shape), np.float32)
+    prepared(lambda: two(A, B, out=(both[0], both[1])))
+    same_bits(both, np.stack([A + B, A - B]))
+    with pytest.raises(gp.ArgumentError, match="same memory"):
+        two(A, B, out=(both[0], both[0]))
+
+
+def test_arrays_without_points(device):
+    empty = np.empty((0, 5), np.float32)
+    for _ in range(3):
+        assert one(empty).shape == (0, 5)
+        assert one(empty, out=(out := np.empty_like(empty))) is out
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "bool", "uint8", "float16", "int64"])
+def test_dtypes_that_are_stored_otherwise(device, dtype):
+    a = (A * 100).astype(dtype)
+    same = gp.pipeline(lambda x: np.where(gp.Field(x) != 0, gp.Field(x), gp.Field(x)))
+    for _ in range(3):
+        same_bits(same(a), a)
+        same_bits(same(a, out=np.empty_like(a)), a)
+
+
+def test_tensors_that_are_converted(device):
+    photo = np.random.default_rng(1).random((12, 16, 3), np.float32)
+    shifted = gp.pipeline(lambda x: np.roll(gp.VectorField(x), 1, axis=0))
+    for n in range(3):
+        same_bits(shifted(photo + n), np.roll(photo + n, 1, axis=0))
+        shifted(photo + n, out=(out := np.empty_like(photo)))
+        same_bits(out, np.roll(photo + n, 1, axis=0))
+
+
+scale = 2.0
+
+
+def test_globals_parameters_pins_and_devices(device, monkeypatch):
+    p = gp.Parameter(3.0)
+    scaled = gp.pipeline(lambda a: gp.ScalarField(a) * scale + p)
+    for _ in range(3):
+        same_bits(scaled(A), A * np.float32(2) + np.float32(3))
+    p.set(5.0)
+    same_bits(scaled(A), A * np.float32(2) + np.float32(5))
+    with gp.schedule("plain"):
+        same_bits(scaled(A), A * np.float32(2) + np.float32(5))
+    with gp.use_device("reference"):
+        for _ in range(3):
+            same_bits(scaled(A), A * np.float32(2) + np.float32(5))
+    with gp.queue("another"):
+        for _ in range(3):
+            same_bits(scaled(A), A * np.float32(2) + np.float32(5))
+    monkeypatch.setitem(globals(), "scale", 4.0)
+    for _ in range(2):
+        same_bits(scaled(A), A * np.float32(4) + np.float32(5))
+
+
+def test_plans_that_are_gone(device):
+    prepared(three, A)
+    gp.release()
+    for _ in range(3):
+        same_bits(three(A), (A * 2 + 1) * 3)
+
+
+def test_threads_at_once(device):
+    """Each has results of its own arrays, and intermediate values of its own."""
+    prepared(three, A)
+    wrong = []
+
+    def work(n):
+        mine = A + n
+        wrong.extend(n for _ in range(50) if not np.array_equal(three(mine), (mine * 2 + 1) * 3))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+def test_a_call_within_a_call(device):
+    """A host function of a pipeline calls the pipeline that is running."""
+    inner = gp.pipeline(optimize=False)(lambda a: (gp.ScalarField(a) * 2 + 1) * 3)
+    outer = gp.pipeline(
+        lambda a: gp.HostOperator(inner, (gp.ScalarField(a) * 2 + 1) * 3, outputs=gp.FieldType(A.shape))
+    )
+    expected = (A * 2 + 1) * 3
+    for _ in range(3):
+        same_bits(outer(A), (expected * 2 + 1) * 3)
+
+
+def test_a_call_that_fails_leaves_the_next_as_it_was(device, monkeypatch):
+    prepared(three, A)
+    kind, inner, fails = type(current()), type(current()).once, [True]
+
+    def once(queue, *given):
+        if fails[0] and len(fails) == 2:
+            raise gp.DeviceError("no memory")
+        fails.append(True)
+        inner(queue, *given)
+
+    monkeypatch.setattr(kind, "once", once)
+    with pytest.raises(gp.DeviceError, match="no memory"):
+        three(A)
+    fails[0] = False
+    for n in range(3):
+        same_bits(three(A + n), ((A + n) * 2 + 1) * 3)
