@@ -20,6 +20,19 @@ from gpuop.dsl.vocabulary import OF_THE_GUIDE
 
 PACKAGE = Path(gp.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+ONE_SYSTEM = {
+    "fcntl",
+    "grp",
+    "msvcrt",
+    "posix",
+    "pty",
+    "pwd",
+    "resource",
+    "syslog",
+    "termios",
+    "tty",
+    "winreg",
+}  # modules
 KINDS = ("create", "elementwise", "layout", "reduce", "scan", "select", "sort")  # of functions, which use one another
 BELOW = {  # what each room may import; the files beside the rooms are the public faces of libraries
     "base": set[str](),
@@ -249,6 +262,16 @@ def test_heavy_packages_wait():
             assert name_of(path) in WAIT[package] and node in inside, f"{name_of(path)}:{node.lineno} imports {package}"
         late = package == "gpuop" and name_of(path) not in LATE
         assert not late or node not in inside, f"{name_of(path)}:{node.lineno} imports {name} in a function"
+
+
+def test_modules_of_one_system_have_one_file():
+    users = {
+        str(path.relative_to(PACKAGE))
+        for path, tree in trees().items()
+        for _, name in imports(tree)
+        if name in ONE_SYSTEM
+    }
+    assert users == {"base/system.py"}
 
 
 def test_length():

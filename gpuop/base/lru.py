@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from gpuop.base.finalizers import WeakKeys
+from gpuop.base.system import in_forked_child
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -73,5 +73,4 @@ def forget_all() -> None:
         cache.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]
+in_forked_child(_lock._at_fork_reinit)  # type: ignore[attr-defined]

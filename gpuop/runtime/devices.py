@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copyreg
-import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 from gpuop.base.config import config
 from gpuop.base.errors import DeviceError, GpuopError
 from gpuop.base.reentrant import context
+from gpuop.base.system import in_forked_child
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.current_queue import Key, in_use, queue_of
 from gpuop.runtime.base.current_queue import chosen as queue_chosen
@@ -374,5 +374,4 @@ def _in_child() -> None:
             backend.__class__ = _ForkedDevice  # type: ignore[type-abstract]
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+in_forked_child(_in_child)

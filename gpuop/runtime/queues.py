@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator
@@ -14,6 +13,7 @@ from weakref import ref
 from gpuop.base.errors import GpuopError, NearNames, SemanticError, StaysHere, described
 from gpuop.base.finalizers import WeakKeys
 from gpuop.base.reentrant import context
+from gpuop.base.system import in_forked_child
 from gpuop.runtime.base.backend import Backend
 from gpuop.runtime.base.current_queue import chosen
 from gpuop.runtime.devices import current
@@ -164,8 +164,7 @@ def _waiter_of(queue: Backend) -> _Waiter:
     return _waiters.get(queue) or _waiters.setdefault(queue, _Waiter())
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_waiters.clear)  # threads stay with the parent
+in_forked_child(_waiters.clear)  # threads stay with the parent
 
 
 def queue(

@@ -12,8 +12,8 @@ import pytest
 
 import gpuop as gp
 from gpuop.base.cache import blob_store
-from gpuop.base.cache.atomic_files import lock
 from gpuop.base.config import config
+from gpuop.base.system import lock
 from gpuop.runtime.opencl import icd
 from gpuop.runtime.tuning.store import TuneStore
 from gpuop.scaleout.stream.checkpoint import Checkpoint, locked

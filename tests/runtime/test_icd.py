@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -121,3 +122,20 @@ def test_a_library_is_named_once(tmp_path, monkeypatch):
     monkeypatch.delenv("OCL_ICD_VENDORS")
     monkeypatch.setenv("OPENCL_VENDOR_PATH", str(tmp_path))
     assert icd.find() == [icd.Driver("/opt/libsame.so", "OPENCL_VENDOR_PATH")]
+
+
+def test_the_intel_wheel_on_windows(tmp_path, monkeypatch):
+    """The loader there has a registry, and a variable for other libraries; what the user has set stays."""
+    library = tmp_path / "intelocl64.dll"
+    library.touch()
+    file = SimpleNamespace(name=library.name, locate=lambda: library)
+    monkeypatch.setattr("importlib.metadata.files", lambda name: [file] if name == "intel-opencl-rt" else [])
+    monkeypatch.setattr(icd, "_LINUX", False)
+    monkeypatch.setattr(icd, "WINDOWS", True)
+    monkeypatch.setattr(icd, "_INTEL", library.name)
+    for value, expected in (("", str(library)), ("mine.dll", "mine.dll")):
+        monkeypatch.delenv("OCL_ICD_FILENAMES", raising=False)
+        if value:
+            monkeypatch.setenv("OCL_ICD_FILENAMES", value)
+        assert icd.prepare() == [icd.Driver(str(library), "PyPI intel-opencl-rt")]
+        assert os.environ["OCL_ICD_FILENAMES"] == expected

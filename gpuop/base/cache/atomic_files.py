@@ -6,57 +6,18 @@ import errno
 import os
 import pathlib
 import re
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from typing import IO
 
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.system import WINDOWS, lock
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 LEFT = re.compile(r"\.[0-9a-f]{32}")  # suffix of the name of a file being written
-
-
-if sys.platform == "win32":  # pragma: no cover - Windows has no `fcntl`
-    import msvcrt
-
-    BEYOND = 1 << 30  # a byte beyond the end of these files: locked bytes cannot be read by others
-
-    def lock(file: IO[Any]) -> None:
-        """Lock a file that nobody else has locked.
-
-        Raises:
-            BlockingIOError: it is locked.
-            OSError: there are no locks here.
-        """
-        at = file.tell()
-        file.seek(BEYOND)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except PermissionError as failed:
-            raise BlockingIOError(errno.EAGAIN, failed.strerror) from None
-        finally:
-            file.seek(at)
-
-else:
-    try:
-        import fcntl
-    except ImportError:  # systems without it
-        fcntl = None  # type: ignore[assignment]
-
-    def lock(file: IO[Any]) -> None:
-        """Lock a file that nobody else has locked.
-
-        Raises:
-            BlockingIOError: it is locked.
-            OSError: there are no locks here.
-        """
-        if fcntl is None:
-            raise OSError(errno.ENOTSUP, "there are no locks of files")
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def named(path: object) -> str:
@@ -101,6 +62,8 @@ def replacing(path: Path, durable: bool = True) -> Iterator[IO[bytes]]:
             file.flush()
             if durable:
                 os.fsync(file.fileno())
+            if WINDOWS:  # another writer's `_clean` may come between, and is then an error of this one
+                file.close()
             os.replace(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -126,9 +89,17 @@ def _clean(folder: str, start: str) -> None:
     with suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith(start) and LEFT.fullmatch(name, len(start)):
-                with suppress(OSError), open(os.path.join(folder, name), "rb") as left:
-                    lock(left)  # fails while its writer lives
-                    os.unlink(left.name)
+                with suppress(OSError):  # both fail while its writer lives
+                    _remove_unwritten(os.path.join(folder, name))
+
+
+def _remove_unwritten(path: str) -> None:
+    if not WINDOWS:
+        with open(path, "rb") as left:
+            lock(left)
+            os.unlink(path)
+    else:
+        os.unlink(path)
 
 
 def _sync_folder(folder: str) -> None:

@@ -21,6 +21,7 @@ from gpuop.base.errors import (
     naming_arguments,
 )
 from gpuop.base.finalizers import WeakKeys
+from gpuop.base.system import in_forked_child
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.precisions import choosing
 from gpuop.engine.dump import explained, source_of
@@ -494,5 +495,4 @@ def _in_child() -> None:
         graph._gone = partial(DeviceError, f"this ComputeGraph ran in another process, and {FORKED}")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+in_forked_child(_in_child)

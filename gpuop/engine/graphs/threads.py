@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import atexit
-import os
 import threading
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
@@ -14,6 +13,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from gpuop.base.finalizers import WeakKeys, at_end
+from gpuop.base.system import in_forked_child
 from gpuop.runtime.base.interruptible import Done
 
 LAST_WAIT = 2.0  # seconds that the end of the process waits for a step that is under way
@@ -170,5 +170,4 @@ def _end() -> None:
             loop._done.wait(LAST_WAIT)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_loops.clear)  # threads stay with the parent
+in_forked_child(_loops.clear)  # threads stay with the parent

@@ -5,12 +5,11 @@ from __future__ import annotations
 import atexit
 import ctypes
 import gc
-import os
-import sys
 import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
+from gpuop.base.system import exit_before_libraries, in_forked_child
 from gpuop.runtime.base.trace import note_compiling
 
 T = TypeVar("T")
@@ -109,15 +108,10 @@ def _leave() -> None:
 
     No object is released, and exit handlers of libraries do not run; Python's exit is as usual.
     """
-    libc = ctypes.CDLL(None)
-    if (_running or _abandoned) and hasattr(
-        libc, "on_exit"
-    ):  # glibc: the last one runs first, and gets the exit status
+    if _running or _abandoned:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(gc.get_objects()))
-        libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
+        exit_before_libraries()
 
 
-if sys.platform.startswith("linux"):
-    atexit.register(_leave)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_running.clear)  # threads stay with the parent
+atexit.register(_leave)
+in_forked_child(_running.clear)  # threads stay with the parent

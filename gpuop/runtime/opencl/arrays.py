@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuop.base.system import LARGE_PAGES, ask_for_large_pages
 from gpuop.runtime.base.backend import Array, Memory
 from gpuop.runtime.base.host_arrays import array_in
 
@@ -70,18 +70,15 @@ def mapped_arrays(cl: Any, queue: Any, inputs: Sequence[Memory], outputs: Sequen
 
 
 LEAST = 1 << 22  # bytes; NumPy asks for arrays from this size on too
-ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # on systems with such pages
 
 
 def in_large_pages(cl: Any, context: Any, buffer: Any) -> None:
     """Ask for large pages in the memory of a new buffer, which was not accessed yet."""
-    if ADVICE is None or buffer.size < LEAST:
+    if LARGE_PAGES is None or buffer.size < LEAST:
         return
     queue, unread = _idle(cl, context), cl.map_flags.WRITE_INVALIDATE_REGION
     mapped, _ = cl.enqueue_map_buffer(queue, buffer, unread, 0, (buffer.size,), np.dtype(np.uint8), is_blocking=True)
-    first = -(-mapped.ctypes.data // mmap.PAGESIZE) * mmap.PAGESIZE
-    size = mapped.ctypes.data + buffer.size - first
-    ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(size), ADVICE)  # a refusal changes nothing
+    ask_for_large_pages(mapped.ctypes.data, buffer.size)
     mapped.base.release(queue).wait()
 
 

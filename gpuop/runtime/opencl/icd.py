@@ -20,13 +20,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuop.base.cache.atomic_files import private_folder, replacing
+from gpuop.base.system import WINDOWS
 
-_LINUX = sys.platform.startswith("linux")  # elsewhere the loader has other ways, and is left alone
+_LINUX = sys.platform.startswith(
+    "linux"
+)  # elsewhere the loader has other ways; only Intel's wheel on Windows needs help
 _VARIABLES = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH")  # in the loader's order
 _OURS = "gpuop-icd-"  # child processes inherit the variable: to them it must not look like the user's choice
 _SYSTEM = Path("/etc/OpenCL/vendors")
 _LINKER_CACHE = Path("/etc/ld.so.cache")
 _NVIDIA = "libnvidia-opencl.so.1"
+_INTEL = "intelocl64.dll" if WINDOWS else "libintelocl.so"
+_ADDED = "OCL_ICD_FILENAMES"  # of the loader on Windows: libraries besides those of the registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Driver:
 def find() -> list[Driver]:
     """Return the drivers for the loader. Nothing is loaded: some may not work."""
     if not _LINUX:
-        return []
+        return list(_intel_wheel()) if WINDOWS else []
     # A library that is named twice is a platform twice. Of two copies of one runtime the one from PyPI comes first.
     unique: dict[str, Driver] = {}
     for driver in (*_named(), *_bundled()):
@@ -54,6 +59,8 @@ def prepare() -> list[Driver]:
     if _LINUX and _users_choice() is None:
         bundled = set(_bundled())
         os.environ["OCL_ICD_VENDORS"] = str(_directory([d.library for d in drivers if d not in bundled]))
+    elif WINDOWS and drivers:
+        os.environ.setdefault(_ADDED, drivers[0].library)
     return drivers
 
 
@@ -91,7 +98,7 @@ def _intel_wheel() -> Iterator[Driver]:
         files = importlib.metadata.files("intel-opencl-rt") or []
     except importlib.metadata.PackageNotFoundError:
         return
-    for path in (Path(str(file.locate())).resolve() for file in files if file.name == "libintelocl.so"):
+    for path in (Path(str(file.locate())).resolve() for file in files if file.name == _INTEL):
         if path.exists():  # `pip install --target` records it, but leaves it out
             yield Driver(str(path), "PyPI intel-opencl-rt")
 

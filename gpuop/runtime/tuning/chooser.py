@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 from gpuop.base.config import config
 from gpuop.base.errors import DeviceError, GpuopError, SemanticError, warn
 from gpuop.base.lru import BoundedCache
+from gpuop.base.system import in_forked_child
 from gpuop.fusion.kernel_limits import Limits, limits_ahead
 from gpuop.fusion.variant_selection import Choices, First
 from gpuop.ir.kernel import Kernel, Pin
@@ -36,8 +36,7 @@ HERE, ANY_DRIVER = (0, 0), (1, 0)  # distances of a device from itself
 _measuring = threading.RLock()  # concurrent measurements would disturb one another
 _cache: BoundedCache[Any, Choices] = BoundedCache(64)
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_measuring._at_fork_reinit)  # type: ignore[attr-defined]
+in_forked_child(_measuring._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def choices_on(backend: Backend) -> Choices:

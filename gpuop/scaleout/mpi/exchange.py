@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from gpuop.base.system import file_of_process, host, shared_file
 from gpuop.engine.graphs.window import GraphWindow
 from gpuop.engine.graphs.window_regions import bring_parts, fetch_parts
 from gpuop.runtime.base.backend import Array, Backend, Buffer, Memory
@@ -23,7 +24,6 @@ from gpuop.runtime.cuda.device import Cuda
 from gpuop.runtime.cuda.nccl import Nccl, nccl_library, new_id
 from gpuop.scaleout.mpi.grid import Region
 
-BOOT, PROCESSES = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 Routes = Mapping[int, list[Region]]  # for each other rank the regions that are sent to it, or come from it
 COPYING = ("halos", "normal")  # a queue of each device
 SHARED, MESSAGES = "through memory that ranks of a host share", "by messages"
@@ -155,23 +155,11 @@ class OfferedMemory:
 
     def map(self) -> Array:
         """Map the memory; OSError if this process may not."""
-        path = f"/proc/{self.process}/fd/{self.file}"
-        if not os.readlink(path).startswith(f"/memfd:{self.name}"):
-            raise OSError(f"{path} is not what was offered")
-        opened = os.open(path, os.O_RDWR)
+        opened = file_of_process(self.process, self.file, self.name)
         try:
             return np.frombuffer(mmap.mmap(opened, self.nbytes), np.uint8)
         finally:
             os.close(opened)
-
-
-def host() -> str:
-    """Return an id, equal for processes that can share memory; "" if the system cannot do this."""
-    with suppress(OSError, AttributeError):
-        os.close(os.memfd_create("gpuop"))
-        with open(BOOT, encoding="ascii") as boot:
-            return f"{boot.read()} {os.readlink(PROCESSES)}"
-    return ""
 
 
 def shared(comm: Any, gives: Mapping[int, int], gets: Collection[int]) -> tuple[dict[int, Array], dict[int, Array]]:
@@ -201,9 +189,8 @@ def _offered(nbytes: int, files: ExitStack) -> OfferedMemory | None:
     """Return memory that others can map until the files are closed; None if the host has not enough."""
     with suppress(OSError):
         name = f"gpuop-{uuid4().hex}"
-        file = os.memfd_create(name)
+        file = shared_file(name, nbytes)
         files.callback(os.close, file)
-        os.posix_fallocate(file, 0, nbytes)  # now, and not by a signal on a write
         return OfferedMemory(os.getpid(), file, name, nbytes)
     return None
 

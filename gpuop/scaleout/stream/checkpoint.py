@@ -13,8 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpuop.base.cache.atomic_files import lock
 from gpuop.base.errors import SemanticError
+from gpuop.base.system import lock, remove_open
 from gpuop.engine.jit.window_stages import WindowPart
 from gpuop.fusion.windows.footprint import Place
 from gpuop.runtime.base.backend import Array
@@ -158,7 +158,7 @@ class Checkpoint:
 
     def _let_go(self, unneeded: Sequence[IO[bytes]]) -> None:
         for file in unneeded:
-            os.unlink(file.name)
+            remove_open(file)
         for file in self.files:
             file.close()
 

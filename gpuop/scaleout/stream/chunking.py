@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
+from gpuop.base.system import physical_memory
 from gpuop.fusion.windows.axis_blocks import GridBlocks
 from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.runtime.devices import current
@@ -131,4 +131,4 @@ def window_bytes() -> tuple[int, int]:
 
 def memory() -> int:
     """Return the bytes of the current device's memory, or of the host's if the device does not report them."""
-    return current().total_memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return current().total_memory or physical_memory()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import mmap
 import os
 import re
 import zlib
@@ -16,6 +15,7 @@ import numpy as np
 
 from gpuop.base.cache.atomic_files import named
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.system import release_pages
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.backend import Array
 
@@ -184,8 +184,8 @@ def is_written(array: Any, at: Any, sum_: int) -> bool:
 def unmapped(array: Any) -> None:
     """Release the pages of a file from this process; the system still caches them."""
     mapped = mapping(array)
-    if mapped is not None and mapped.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
-        mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+    if mapped is not None and mapped.mode != "c":
+        release_pages(mapped._mmap)  # type: ignore[attr-defined]
 
 
 def file_of(out: Any) -> str | None:
