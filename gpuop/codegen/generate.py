@@ -68,9 +68,9 @@ def target_named(name: str) -> Target:
 
 def generate(kernel: Kernel, target: Target) -> Source:
     """Lower a recorded kernel and print it, unless that was done with an equal one, and nobody wants to see the passes."""
-    found = opened(kernel, target) if kernel.dynamic else None
-    if found is not None and found.kernel is not None:
-        return _of_size(kernel, target, found, found.kernel)
+    general = opened(kernel, target) if kernel.dynamic else None
+    if general is not None and general.kernel is not None:
+        return _of_size(kernel, target, general, general.kernel)
     if config.debug:
         return _generated(kernel, target)
     key = content(kernel), target, lowering()
@@ -83,26 +83,28 @@ def generate_open(kernel: Kernel, target: Target) -> tuple[Source, Opened]:
     Raises:
         SemanticError: it is compiled for each size.
     """
-    found = opened(kernel, target, streamed=False)
-    if found.kernel is None:
+    general = opened(kernel, target, streamed=False)
+    if general.kernel is None:
         raise SemanticError(
-            f"`{kernel.name}` is compiled for each size on {target}: {found.reason}; write the extents that are open, and make "
+            f"`{kernel.name}` is compiled for each size on {target}: {general.reason}; write the extents that are open, and make "
             "a bundle for each size",
             kernel.loc,
         )
-    return _of_size(kernel, target, found, found.kernel), found
+    return _of_size(kernel, target, general, general.kernel), general
 
 
-def _of_size(kernel: Kernel, target: Target, found: Opened, greatest: Kernel) -> Source:
+def _of_size(kernel: Kernel, target: Target, general: Opened, greatest: Kernel) -> Source:
     """The text of a kernel that gets its extents, to be launched on these."""
 
     def printed() -> Source:
-        return _printed(found.lowered or lower(greatest, target), target)
+        return _printed(general.lowered or lower(greatest, target), target)
 
-    source = _sources.find((found.key, target, lowering()), lambda: cached_on_disk(SOURCES, greatest, target, printed))
-    threads = thread_counts(found.threads, Shape(reversed(source.group)))
+    source = _sources.find(
+        (general.key, target, lowering()), lambda: cached_on_disk(SOURCES, greatest, target, printed)
+    )
+    threads = thread_counts(general.threads, Shape(reversed(source.group)))
     fields = (*kernel.inputs, *kernel.written)
-    return replace(source, threads=threads, arguments=fields, extents=found.values)
+    return replace(source, threads=threads, arguments=fields, extents=general.values)
 
 
 def _generated(kernel: Kernel, target: Target) -> Source:

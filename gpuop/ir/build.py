@@ -65,9 +65,9 @@ def bits_of(value: Number, dtype: Any) -> str:
     """Hint for an unsigned dtype with the bits of a negative integer, such as `~1`; empty if it is narrower, or for other
     dtypes.
     """
-    wanted = np.dtype(dtype)
-    width = 8 * wanted.itemsize
-    if wanted.kind != "u" or not isinstance(value, int) or not -(1 << (width - 1)) <= value < 0:
+    kind = np.dtype(dtype)
+    width = 8 * kind.itemsize
+    if kind.kind != "u" or not isinstance(value, int) or not -(1 << (width - 1)) <= value < 0:
         return ""
     return f"0x{value & ((1 << width) - 1):X}"
 
@@ -93,14 +93,14 @@ class Builder:
         """Apply a row of the table; operands convert to the types its rule wants."""
         row = OPS[op]
         operands = self.literals(row.alone, args)
-        wanted, result = signature(row, tuple([a.type for a in operands]))
-        folded = fold(row, operands, wanted, result)
+        types, result = signature(row, tuple([a.type for a in operands]))
+        folded = fold(row, operands, types, result)
         if folded is not None:
             return folded
         if op == "mod" and result.kind == "f":
             op = "fmod"
         converted = [
-            a if a.type is t else self.cast(a, t, saturate=False) for a, t in zip(operands, wanted, strict=True)
+            a if a.type is t else self.cast(a, t, saturate=False) for a, t in zip(operands, types, strict=True)
         ]
         return self.bind(Apply(op, tuple(converted), result))
 
@@ -116,9 +116,9 @@ class Builder:
         """Numbers among operands take the type of the others, those at positions `alone` only of one another."""
         if not any(isinstance(a, NUMBERS) for a in args):
             return list(args)  # type: ignore[arg-type]
-        known = [(i, a.type) for i, a in enumerate(args) if not isinstance(a, NUMBERS)]
+        types = [(i, a.type) for i, a in enumerate(args) if not isinstance(a, NUMBERS)]
         return [
-            literal(a, [t for j, t in known if (j in alone) == (i in alone)]) if isinstance(a, NUMBERS) else a
+            literal(a, [t for j, t in types if (j in alone) == (i in alone)]) if isinstance(a, NUMBERS) else a
             for i, a in enumerate(args)
         ]
 
@@ -177,7 +177,7 @@ def collector(out: list[Stmt], loc: Loc | None = None, hint: str = "t", temporar
     return Builder(bind)
 
 
-def fold(row: Row, args: Sequence[Expr], wanted: Sequence[Type], result: Type) -> Expr | None:
+def fold(row: Row, args: Sequence[Expr], types: Sequence[Type], result: Type) -> Expr | None:
     """Constants through exact operators, `_row + 1` into the index itself."""
     if Const not in map(type, args):
         return None
@@ -188,15 +188,15 @@ def fold(row: Row, args: Sequence[Expr], wanted: Sequence[Type], result: Type) -
     constants = tuple([a for a in args if isinstance(a, Const)])
     if not row.exact or result.lanes > 1 or len(constants) < len(args):
         return None
-    return _folded(row, constants, tuple(wanted), result)
+    return _folded(row, constants, tuple(types), result)
 
 
 @lru_cache(maxsize=4096)
-def _folded(row: Row, args: tuple[Const, ...], wanted: tuple[Type, ...], result: Type) -> Const:
+def _folded(row: Row, args: tuple[Const, ...], types: tuple[Type, ...], result: Type) -> Const:
     with np.errstate(all="ignore"):
         arrays = [
             numpy_semantics.convert(np.asarray(a.value, a.type.dtype.numpy), t.dtype.numpy, False)
-            for a, t in zip(args, wanted, strict=True)
+            for a, t in zip(args, types, strict=True)
         ]
         return Const(np.asarray(row.numpy(*arrays)).astype(result.dtype.numpy).item(), result)
 

@@ -41,19 +41,19 @@ def children_of(cls: type) -> Children:
     Raises:
         TypeError: a field holds nodes in another way than as an expression, a tuple of expressions or a block.
     """
-    found: dict[str, list[str]] = {"expr": [], "exprs": [], "block": [], "symbol": []}
+    names_of_kind: dict[str, list[str]] = {"expr": [], "exprs": [], "block": [], "symbol": []}
     maybe = set()  # fields that may be None
     hints = get_type_hints(cls)
     for field in fields(cls):
         options = _options(hints[field.name])
         kind = _kind(options - {NoneType})
         if kind:
-            found[kind].append(field.name)
+            names_of_kind[kind].append(field.name)
         elif _holds_nodes(hints[field.name]):
             raise TypeError(f"{cls.__name__}.{field.name}: nodes in a {hints[field.name]} would not be visited")
         if NoneType in options:
             maybe.add(field.name)
-    exprs, many, blocks, symbols = (tuple(names) for names in found.values())
+    exprs, many, blocks, symbols = (tuple(names) for names in names_of_kind.values())
     order = tuple(field.name for field in fields(cls) if field.name in (*exprs, *many))
     return Children(
         _taking(order, many, maybe),
@@ -101,12 +101,12 @@ def _taking(names: Names, many: Names = (), maybe: set[str] | frozenset[str] = f
     takers = [(attrgetter(name), name in many) for name in names]
 
     def taken(node: Any) -> tuple[Any, ...]:
-        found: list[Any] = []
+        result: list[Any] = []
         for get, several in takers:
-            held = get(node)
-            if held is not None:
-                found += held if several else (held,)
-        return tuple(found)
+            value = get(node)
+            if value is not None:
+                result += value if several else (value,)
+        return tuple(result)
 
     return taken
 
@@ -124,11 +124,11 @@ def _mapping(cls: type, names: Names, many: Names = ()) -> Callable[[Any, Callab
     def mapped(node: Any, f: Callable[[Any], Any]) -> Any:
         fresh: list[Any] | None = None
         for position, get, several in takers:
-            held = get(node)
-            if held is None:
+            value = get(node)
+            if value is None:
                 continue
-            moved = tuple(map(f, held)) if several else f(held)
-            if moved is not held and not (several and all(map(is_, held, moved))):
+            moved = tuple(map(f, value)) if several else f(value)
+            if moved is not value and not (several and all(map(is_, value, moved))):
                 fresh = fresh or list(take(node))
                 fresh[position] = moved
         return cls(*fresh) if fresh else node
@@ -142,17 +142,17 @@ def _mapping_one(
     """The same of one field, as most nodes have."""
 
     def mapped_many(node: Any, f: Callable[[Any], Any]) -> Any:
-        held = get(node)
-        moved = held and tuple(map(f, held))
-        if not held or all(map(is_, held, moved)):
+        value = get(node)
+        moved = value and tuple(map(f, value))
+        if not value or all(map(is_, value, moved)):
             return node
         fresh = list(take(node))
         fresh[position] = moved
         return cls(*fresh)
 
     def mapped_one(node: Any, f: Callable[[Any], Any]) -> Any:
-        held = get(node)
-        if held is None or (moved := f(held)) is held:
+        value = get(node)
+        if value is None or (moved := f(value)) is value:
             return node
         fresh = list(take(node))
         fresh[position] = moved

@@ -12,14 +12,14 @@ from gpuop.ir.visit import COMPOSED, blocks, leaving, map_blocks, operands, read
 
 def restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:
     """The kernel with only some of its outputs, and the code that these need."""
-    kept = {output.param for output in outputs}
-    return without_dead_code(replace(kernel, outputs=outputs, body=_writing(kernel.body, kept)))
+    params = {output.param for output in outputs}
+    return without_dead_code(replace(kernel, outputs=outputs, body=_writing(kernel.body, params)))
 
 
-def _writing(block: ir.Block, kept: set[ir.FieldParam]) -> ir.Block:
+def _writing(block: ir.Block, params: set[ir.FieldParam]) -> ir.Block:
     """The block without writes of other fields."""
-    left = (stmt for stmt in block if not isinstance(stmt, ir.Write) or stmt.field in kept)
-    return tuple(map_blocks(stmt, lambda inner: _writing(inner, kept)) for stmt in left)
+    left = (stmt for stmt in block if not isinstance(stmt, ir.Write) or stmt.field in params)
+    return tuple(map_blocks(stmt, lambda inner: _writing(inner, params)) for stmt in left)
 
 
 def without_dead_code(kernel: Kernel) -> Kernel:

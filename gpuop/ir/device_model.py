@@ -116,8 +116,8 @@ class DeviceFacts:
 
     def moving(self, nbytes: float) -> float:
         """Seconds to read or write so many bytes, at a rate interpolated between the copies nearest in size."""
-        (size, taken), *larger = self.copies
-        rate = size / taken
+        (size, duration), *larger = self.copies
+        rate = size / duration
         for more, seconds in larger:
             if nbytes > size:
                 share = min((nbytes - size) / (more - size), 1.0)

@@ -16,15 +16,15 @@ Extent = int | EllipsisType | None
 Named = tuple[str, int | None]  # a dimension: its name, "" if it has none, and its extent, None for any
 
 
-def names_of(given: Any, what: str = "names of dimensions") -> tuple[str, ...]:
+def names_of(arg: Any, what: str = "names of dimensions") -> tuple[str, ...]:
     """The names in "img:chan:y:x"; `_` stands for a dimension without a name, which is "" here.
 
     Raises:
         SemanticError: the text is malformed, or has a name twice.
     """
-    if not isinstance(given, str):
-        raise SemanticError(f'{what} are text, as "img:chan:y:x", not {described(given)}')
-    names = tuple("" if name == "_" else name for name in given.split(":")) if given else ()
+    if not isinstance(arg, str):
+        raise SemanticError(f'{what} are text, as "img:chan:y:x", not {described(arg)}')
+    names = tuple("" if name == "_" else name for name in arg.split(":")) if arg else ()
     for name in names:
         if name and (not name.isidentifier() or name.startswith("_") or name in RESERVED):
             raise SemanticError(
@@ -32,7 +32,7 @@ def names_of(given: Any, what: str = "names of dimensions") -> tuple[str, ...]:
                 f"{', '.join(RESERVED)}"
             )
         if name and names.count(name) > 1:
-            raise SemanticError(f"the dimension {name!r} is named twice in {given!r}")
+            raise SemanticError(f"the dimension {name!r} is named twice in {arg!r}")
     return names
 
 
@@ -179,9 +179,9 @@ class Dims:
             change = changes.get(each[0], each[1]) if each[0] else each[1]
             return (change, each[1]) if isinstance(change, str) else (each[0], _extent(change, each[0]))
 
-        found = Dims.of(tuple(map(changed, self.grid)), tuple(map(changed, self.tensor)))
-        names_of(spelled(found.names))
-        return found
+        result = Dims.of(tuple(map(changed, self.grid)), tuple(map(changed, self.tensor)))
+        names_of(spelled(result.names))
+        return result
 
     def takes(self, other: Dims) -> bool:
         """Return whether dimensions match: as many, with equal names and extents. One without a name matches any."""
@@ -203,8 +203,8 @@ class Dims:
 
 
 def _fitting(mine: Sequence[Named], theirs: Sequence[Named]) -> Iterator[bool]:
-    for (name, extent), (given, n) in zip(mine, theirs, strict=True):
-        yield (name == given or not (name and given)) and (extent is None or extent == n)
+    for (name, extent), (other, n) in zip(mine, theirs, strict=True):
+        yield (name == other or not (name and other)) and (extent is None or extent == n)
 
 
 def _named(mine: Sequence[Named], like: Sequence[Named]) -> tuple[Named, ...]:
@@ -218,13 +218,13 @@ def _shown(each: Named) -> str:
     return (name or "_") + ("" if extent is None else f"={extent}")
 
 
-def _extent(given: Any, name: str) -> int | None:
-    if given is ... or given is None:
+def _extent(arg: Any, name: str) -> int | None:
+    if arg is ... or arg is None:
         return None
     try:
-        extent = operator.index(given)
+        extent = operator.index(arg)
     except TypeError:
-        raise SemanticError(f"the extent of {name!r} is an integer, or `...` for any, not {described(given)}") from None
+        raise SemanticError(f"the extent of {name!r} is an integer, or `...` for any, not {described(arg)}") from None
     if extent < 0:
         raise SemanticError(f"the extent of {name!r} is not negative, as {extent} is")
     return extent

@@ -46,17 +46,17 @@ def _most(param: FieldParam, names: Names) -> int:
 
 def extents_of(kernel: Kernel) -> Extents:
     """The extents of the dynamic fields, wherever they occur; those of 1 are numbers."""
-    wanted = {n for param in kernel.dynamic for n in param.type.field_shape if n > 1}
-    known: dict[tuple[str, int], str] = {}
+    dynamic = {n for param in kernel.dynamic for n in param.type.field_shape if n > 1}
+    names: dict[tuple[str, int], str] = {}
 
     def name(axis: str, extent: int, others: bool) -> str:
-        if extent not in wanted:
+        if extent not in dynamic:
             return ""
-        like = next((found for (_, n), found in known.items() if n == extent), "") if others else ""
+        like = next((extent_name for (_, n), extent_name in names.items() if n == extent), "") if others else ""
         count = sum(each.startswith(axis) for each in values)
-        found = known.setdefault((axis, extent), like or f"{axis}s{count or ''}")
-        values[found] = extent
-        return found
+        extent_name = names.setdefault((axis, extent), like or f"{axis}s{count or ''}")
+        values[extent_name] = extent
+        return extent_name
 
     values: dict[str, int] = {}
     axes, shape = kernel.domain.axes, kernel.domain.shape

@@ -100,7 +100,7 @@ def folded_strides(shape: Sequence[int], strides: Sequence[int], into: Sequence[
     """The strides of an array in a shape that takes neighbouring axes together; None where they lie apart."""
     if tuple(shape) == tuple(into) or 0 in into:
         return tuple(strides) if len(shape) == len(into) else row_major(into)
-    found, axis = list[int](), 0
+    result, axis = list[int](), 0
     for n, extent in enumerate(into):
         count, last = 1, len(shape) - (len(into) - n - 1)  # each of the others has an axis at least
         group = list[int]()
@@ -110,8 +110,8 @@ def folded_strides(shape: Sequence[int], strides: Sequence[int], into: Sequence[
         longer = [a for a in group if shape[a] > 1] or group
         if any(strides[a] != strides[b] * shape[b] for a, b in pairwise(longer)):
             return None
-        found.append(strides[longer[-1]])
-    return tuple(found)
+        result.append(strides[longer[-1]])
+    return tuple(result)
 
 
 def unfolded_strides(strides: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:

@@ -85,5 +85,5 @@ def output_atomics(kernel: Kernel) -> list[tuple[Atomic, FieldParam]]:
     """The atomic operations on outputs, each with its output; dead code is left out."""
     if not any(isinstance(memory, FieldParam) for memory in updated(kernel.body)):
         return []
-    found = (stmt for stmt in walk(without_dead_code(kernel).body) if isinstance(stmt, Atomic))
-    return [(stmt, stmt.memory) for stmt in found if isinstance(stmt.memory, FieldParam)]
+    atomics = (stmt for stmt in walk(without_dead_code(kernel).body) if isinstance(stmt, Atomic))
+    return [(stmt, stmt.memory) for stmt in atomics if isinstance(stmt.memory, FieldParam)]

@@ -67,11 +67,11 @@ def mul_hi(a: Array, b: Array) -> Array:
 def bytes_of(x: Array, y: Array, selector: Array) -> Array:
     """The word of four bytes of two words: each hexadecimal digit of the selector, 0 to 7, is where one of them was."""
     both = x.astype(np.uint64) | y.astype(np.uint64) << np.uint64(32)
-    found = np.zeros_like(both)
+    result = np.zeros_like(both)
     for k in range(4):
         digit = selector.astype(np.uint64) >> np.uint64(4 * k) & np.uint64(7)
-        found |= (both >> np.uint64(8) * digit & np.uint64(255)) << np.uint64(8 * k)
-    return found.astype(np.uint32)
+        result |= (both >> np.uint64(8) * digit & np.uint64(255)) << np.uint64(8 * k)
+    return result.astype(np.uint32)
 
 
 def halves_max(x: Array, y: Array) -> Array:

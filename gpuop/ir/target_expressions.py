@@ -75,9 +75,9 @@ SYMBOLIC = (Fact, Formula, Choice)
 
 def numbers(extents: Iterable[Extent]) -> tuple[int, ...]:
     """Extents as they are once the target is known."""
-    known = tuple(extents)
-    assert all(isinstance(n, int) for n in known), f"{known} is asked for before the target is known"
-    return known  # type: ignore[return-value]
+    result = tuple(extents)
+    assert all(isinstance(n, int) for n in result), f"{result} is asked for before the target is known"
+    return result  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ class TargetConst:
 # --- evaluation -----------------------------------------------------------------------------------------------------
 
 
-def evaluate(known: Known, target: Target) -> Plain:
+def evaluate(fact: Known, target: Target) -> Plain:
     """The value of a target expression.
 
     Raises:
         SemanticError: a table has no entry for the target.
     """
-    match known:
+    match fact:
         case Fact(name=name):
             value: Plain = getattr(target, name)
             return value
@@ -105,8 +105,8 @@ def evaluate(known: Known, target: Target) -> Plain:
             result: Plain = OPERATIONS[op].compute(*(evaluate(a, target) for a in args))
             return result
         case Choice():
-            return _chosen(known, target)
-    return known
+            return _chosen(fact, target)
+    return fact
 
 
 def _chosen(table: Choice, target: Target) -> Plain:
@@ -118,9 +118,9 @@ def _chosen(table: Choice, target: Target) -> Plain:
         return table.entries[0][1]
     if table.otherwise is None:
         keys = ", ".join(key for key, _ in table.entries)
-        wanted = target if target.architecture else target.backend
+        name = target if target.architecture else target.backend
         raise SemanticError(
-            f"the table has no entry for {wanted}: it has {keys}; add one, or give the table a `default=`", table.loc
+            f"the table has no entry for {name}: it has {keys}; add one, or give the table a `default=`", table.loc
         )
     return table.otherwise
 
@@ -142,16 +142,16 @@ class Operation:
     kind: Callable[..., type | None]
 
 
-def kind_of(known: Known) -> type:
+def kind_of(fact: Known) -> type:
     """bool, int, float or str."""
-    match known:
+    match fact:
         case Fact(name=name):
             return ATTRIBUTES[name]
         case Formula(op=op, args=args):
             return OPERATIONS[op].kind(*map(kind_of, args)) or float
         case Choice(entries=entries):
             return kind_of(entries[0][1])
-    return type(known)
+    return type(fact)
 
 
 def _number(*kinds: type) -> type | None:

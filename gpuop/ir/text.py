@@ -111,14 +111,18 @@ class KernelText:
                 ir.assert_never(stmt)
 
     def collective(self, stmt: ir.Collective, depth: int) -> None:
-        given = [f" {what} {self.expr(e)}" for what, e in (("at", stmt.at), ("outside", stmt.outside)) if e is not None]
+        options = [
+            f" {what} {self.expr(e)}" for what, e in (("at", stmt.at), ("outside", stmt.outside)) if e is not None
+        ]
         over = f" over {stmt.over}" if stmt.over else ""
-        call = f"{stmt.kind} {self.expr(stmt.value)}{over}{''.join(given)}"
+        call = f"{stmt.kind} {self.expr(stmt.value)}{over}{''.join(options)}"
         self.put(depth, f"let {self.name(stmt.var)}: {stmt.var.type} = {call}")
-        if (made := stmt.combination) is not None:
-            self.put(depth, f"by {self.name(made.left)}, {self.name(made.right)} {made.name}".rstrip())
-            self.block(made.body, depth + 1)
-            self.put(depth, f"gives {self.expr(made.result)}")
+        if (combination := stmt.combination) is not None:
+            self.put(
+                depth, f"by {self.name(combination.left)}, {self.name(combination.right)} {combination.name}".rstrip()
+            )
+            self.block(combination.body, depth + 1)
+            self.put(depth, f"gives {self.expr(combination.result)}")
 
     def nested(self, stmt: ir.If | ir.For | ir.While, depth: int) -> None:
         match stmt:

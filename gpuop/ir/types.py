@@ -94,13 +94,13 @@ class Type:
     lanes: int
 
     def __new__(cls, dtype: DType, lanes: int = 1) -> Type:
-        found = _TYPES.get((dtype, lanes))
-        if found is None:
-            found = object.__new__(cls)
-            object.__setattr__(found, "dtype", dtype)
-            object.__setattr__(found, "lanes", lanes)
-            found = _TYPES.setdefault((dtype, lanes), found)  # another thread may have been first
-        return found
+        self = _TYPES.get((dtype, lanes))
+        if self is None:
+            self = object.__new__(cls)
+            object.__setattr__(self, "dtype", dtype)
+            object.__setattr__(self, "lanes", lanes)
+            self = _TYPES.setdefault((dtype, lanes), self)  # another thread may have been first
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Type, (self.dtype, self.lanes)
@@ -265,13 +265,13 @@ class FieldType(NearNames):
         Raises:
             SemanticError: as of a FieldType.
         """
-        kept = {"field_shape": self.field_shape, "tensor_shape": self.tensor_shape, "dtype": self.dtype}
-        made = FieldType(**(kept | changes))
+        current = {"field_shape": self.field_shape, "tensor_shape": self.tensor_shape, "dtype": self.dtype}
+        result = FieldType(**(current | changes))
         if not self.names or "dims" in changes:
-            return made
-        mine, new = (self.dims.grid, self.dims.tensor), (made.dims.grid, made.dims.tensor)
+            return result
+        mine, new = (self.dims.grid, self.dims.tensor), (result.dims.grid, result.dims.tensor)
         kinds = [old if len(old) == len(each) else each for old, each in zip(mine, new, strict=True)]
-        return made.labelled([name for part in kinds for name, _ in part])
+        return result.labelled([name for part in kinds for name, _ in part])
 
     def labelled(self, names: Sequence[str]) -> FieldType:
         if not self.names and not any(names):
@@ -303,8 +303,8 @@ class FieldType(NearNames):
         """The greatest extent that kernels count along: of an axis, of the first ones as one, or of big tensors and layers."""
         grid = self.folded.field_shape
         layers = grid[0] if len(grid) == MOST_GRID and self.planes > SMALL_TENSOR else 1
-        found: int = max([*grid, *self.array_shape, layers * self.planes])
-        return found
+        result: int = max([*grid, *self.array_shape, layers * self.planes])
+        return result
 
     @cached_property
     def nbytes(self) -> int:

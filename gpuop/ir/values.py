@@ -18,7 +18,7 @@ from gpuop.ir.kernel import Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 
-made = count()  # numbers nodes in the order of their creation
+node_numbers = count()  # numbers nodes in the order of their creation
 
 
 class LeafSource(ABC):
@@ -91,7 +91,7 @@ class Leaf:
     source: LeafSource = NO_VALUES
     by_value: bool = False
     name: str = ""
-    number: int = field(default_factory=made.__next__, repr=False)
+    number: int = field(default_factory=node_numbers.__next__, repr=False)
 
     @property
     def dynamic(self) -> bool:
@@ -152,10 +152,10 @@ def label(node: Node, name: str) -> None:
     object.__setattr__(node.call, "names", tuple(names))
 
 
-def calls(wanted: Iterable[Node], stop: Any = ()) -> list[Call]:
+def calls(nodes: Iterable[Node], stop: Any = ()) -> list[Call]:
     """The calls that the wanted values need, producers first. Values in `stop` count as given."""
     order: dict[Call, None] = {}
-    stack: list[tuple[Call, bool]] = [(n.call, False) for n in wanted if isinstance(n, Result) and n not in stop]
+    stack: list[tuple[Call, bool]] = [(n.call, False) for n in nodes if isinstance(n, Result) and n not in stop]
     stack.reverse()
     while stack:
         call, ready = stack.pop()

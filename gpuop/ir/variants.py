@@ -37,7 +37,7 @@ class Variant:
     grid: tuple[tuple[Known, Plain], ...] = ()
 
     def suits(self, target: Target) -> bool:
-        return all(evaluate(known, target) == n for known, n in self.grid)
+        return all(evaluate(extent, target) == n for extent, n in self.grid)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -64,13 +64,13 @@ class Variants(Launchable):
         Raises:
             SemanticError: there is none, as the target has facts that no other one has; or a table has no entry for it.
         """
-        found = tuple(variant for variant in self.variants if variant.suits(target))
-        if not found:
+        result = tuple(variant for variant in self.variants if variant.suits(target))
+        if not result:
             raise SemanticError(f"`{self.name}` has no thread grid for {target}; choose it from a table", self.loc)
-        return found
+        return result
 
 
 def identity_of(variants: tuple[Variant, ...]) -> str:
     """A digest that is equal for equal kernels with equal parameters."""
-    told = (repr((v.identity, v.inputs, shown(v.parameters), v.grid)) for v in variants)
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+    parts = (repr((v.identity, v.inputs, shown(v.parameters), v.grid)) for v in variants)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

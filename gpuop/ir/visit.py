@@ -105,11 +105,11 @@ def updated(block: ir.Block) -> set[ir.Array | ir.FieldParam]:
 
 def effects(block: ir.Block) -> ir.Effect:
     """Side effects of the statements of a block, besides assignments to variables and memory of the own thread."""
-    found = ir.Effect.NONE
+    result = ir.Effect.NONE
     for stmt in walk(block):
         if stmt.effect is not ir.Effect.NONE:
-            found |= stmt.effect
-    return found
+            result |= stmt.effect
+    return result
 
 
 def bound(block: ir.Block) -> set[ir.Var | ir.Array]:
@@ -134,8 +134,8 @@ def bound_by(stmt: ir.Stmt) -> ir.Var | ir.Array | None:
 
 def changed(block: ir.Block) -> set[ir.Var | ir.Array]:
     """The variables and arrays whose values a block changes."""
-    found = {symbol for stmt in walk(block) if (symbol := written_by(stmt)) is not None}
-    return {symbol for symbol in found if not isinstance(symbol, ir.FieldParam)}
+    result = {symbol for stmt in walk(block) if (symbol := written_by(stmt)) is not None}
+    return {symbol for symbol in result if not isinstance(symbol, ir.FieldParam)}
 
 
 def written_by(stmt: ir.Stmt) -> Symbol | None:
@@ -159,9 +159,9 @@ def written_by(stmt: ir.Stmt) -> Symbol | None:
 
 def loaded(block: ir.Block) -> set[ir.Array]:
     """The arrays whose elements a block uses."""
-    found = {e.memory for e in expressions(block) if isinstance(e, ir.Load)}
-    found |= {memory for stmt in walk(block) if (memory := read_by(stmt)) is not None}
-    return {memory for memory in found if isinstance(memory, ir.Array)}
+    memories = {e.memory for e in expressions(block) if isinstance(e, ir.Load)}
+    memories |= {memory for stmt in walk(block) if (memory := read_by(stmt)) is not None}
+    return {memory for memory in memories if isinstance(memory, ir.Array)}
 
 
 def read_by(stmt: ir.Stmt) -> ir.Array | ir.FieldParam | None:
@@ -193,8 +193,8 @@ def times(stmt: ir.Stmt) -> int | None:
         return None
     if not isinstance(stmt, ir.For):
         return 1
-    known = loop_values(stmt)
-    return None if known is None else len(known)
+    numbers = loop_values(stmt)
+    return None if numbers is None else len(numbers)
 
 
 def leaving(body: ir.Block) -> Iterator[ir.Break | ir.Continue]:
@@ -210,19 +210,19 @@ def leaving(body: ir.Block) -> Iterator[ir.Break | ir.Continue]:
 def changes(cond: ir.Expr, turn: ir.Block) -> bool:
     """Return whether a loop condition may differ after an iteration, through its assignments or through other threads."""
     assigned = {stmt.var for stmt in walk(turn) if isinstance(stmt, ir.Assign)}
-    made = {stmt.var: stmt.value for stmt in turn if isinstance(stmt, ir.Let)}
-    waiting, seen = [cond], set[ir.Var]()
+    definitions = {stmt.var: stmt.value for stmt in turn if isinstance(stmt, ir.Let)}
+    waiting, visited = [cond], set[ir.Var]()
     while waiting:
         for e in walk_expr(waiting.pop()):
             if isinstance(e, ir.Load) and not isinstance(e.memory, ir.FieldParam) and e.memory.written:
                 return True
-            if isinstance(e, ir.Ref) and e.var not in seen:
+            if isinstance(e, ir.Ref) and e.var not in visited:
                 if e.var in assigned:
                     return True
-                seen.add(e.var)
-                waiting += [made[e.var]] if e.var in made else []
+                visited.add(e.var)
+                waiting += [definitions[e.var]] if e.var in definitions else []
     of_others = {stmt.var for stmt in walk(turn) if isinstance(stmt, (ir.Atomic, ir.Collective))}
-    return not seen.isdisjoint(of_others)
+    return not visited.isdisjoint(of_others)
 
 
 class Copier:

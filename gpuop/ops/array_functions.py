@@ -41,8 +41,10 @@ class ArrayFunction:
             _signature(self.call).bind(*args, **kwargs)
         except TypeError as wrong:
             signature = _signature(self.call)
-            told = with_near_name(wrong, signature)
-            raise UnsupportedError(f"numpy.{name} of Fields takes {', '.join(signature.parameters)}: {told}") from None
+            reason = with_near_name(wrong, signature)
+            raise UnsupportedError(
+                f"numpy.{name} of Fields takes {', '.join(signature.parameters)}: {reason}"
+            ) from None
         return self.call(*args, **kwargs)
 
 

@@ -60,7 +60,7 @@ DATA, CONSTANT, RESULT = Role.DATA, Role.CONSTANT, Role.RESULT
 
 
 class CachedCall(Protocol):
-    """What the cache has of a call."""
+    """A call in the cache."""
 
     def holds(self) -> bool:
         """Return whether all that it depends on besides its arguments is as it was."""
@@ -78,12 +78,12 @@ class CachedGraph:
 
     Attributes:
         calls: kernels with their identities, and the value numbers of their inputs: operands first, then results of calls.
-        made: the value number of the result.
+        output: the value number of the result.
         kind: the type of the result.
     """
 
     calls: tuple[tuple[Launchable, str, tuple[int, ...]], ...]
-    made: int
+    output: int
     kind: FieldType
 
     def holds(self) -> bool:
@@ -102,7 +102,7 @@ class CachedGraph:
         for kernel, identity, inputs in self.calls:
             call = Call(kernel, identity, tuple(values[n] for n in inputs), loc, names_given(len(kernel.outputs)))
             values += (Result(call, k) for k in range(len(kernel.outputs)))
-        return Field.of(values[self.made], kind=self.kind)
+        return Field.of(values[self.output], kind=self.kind)
 
 
 def cached_graph(result: Field, operands: Sequence[Node | None]) -> CachedGraph | None:
@@ -137,9 +137,9 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
     def __init__(self, signature: inspect.Signature, roles: Mapping[str, Role], others: Role = Role.EITHER) -> None:
         super().__init__(MOST_FUNCTION_CALLS)
         parameters = signature.parameters
-        known = all(p.kind in ORDERED for p in parameters.values())
-        self.roles = dict.fromkeys(parameters, others) | dict(roles) if known else {}
-        self.places = {name: place for place, name in enumerate(parameters)} if known else {}
+        cacheable = all(p.kind in ORDERED for p in parameters.values())
+        self.roles = dict.fromkeys(parameters, others) | dict(roles) if cacheable else {}
+        self.places = {name: place for place, name in enumerate(parameters)} if cacheable else {}
 
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any], anew: Callable[..., New]) -> Any:
         """Return the result of a call; `anew` makes a call that is not cached, from `args` and `kwargs`."""

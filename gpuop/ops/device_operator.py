@@ -115,12 +115,12 @@ class Filled:
 
     function: Callable[..., Any]
     name: str
-    given: tuple[FieldType, ...]
+    inputs: tuple[FieldType, ...]
     types: tuple[FieldType, ...]
     loc: Loc | None
 
     def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        read = [_array_of(kind, array) for kind, array in zip(self.given, inputs, strict=True)]
+        read = [_array_of(kind, array) for kind, array in zip(self.inputs, inputs, strict=True)]
         filled = [_array_of(kind, array) for kind, array in zip(self.types, outputs, strict=True)]
         returned = self.function(*read, *filled)
         places = {_address(array) for array in filled}

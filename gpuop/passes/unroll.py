@@ -35,8 +35,8 @@ def _expanded(loop: Stmt) -> Block:
 def drop_hints(kernel: Kernel) -> Kernel:
     """Drop hints of loops around loops, at which the Intel compiler may crash, and all hints where they ask for too much."""
     kernel = replace(kernel, body=_unhinted(kernel.body, around=True))
-    asked = size(kernel.body, hinted=True) - size(kernel.body)
-    return kernel if asked <= MOST_HINTED else replace(kernel, body=_unhinted(kernel.body, around=False))
+    growth = size(kernel.body, hinted=True) - size(kernel.body)
+    return kernel if growth <= MOST_HINTED else replace(kernel, body=_unhinted(kernel.body, around=False))
 
 
 def _unhinted(block: Block, around: bool) -> Block:

@@ -162,9 +162,9 @@ class Source:
     @property
     def identity(self) -> str:
         """Equal for what is compiled and launched alike: the text does not tell what is filled, nor always the group."""
-        taken = [(str(p.type), p.by_value) for p in self.arguments]
+        arguments = [(str(p.type), p.by_value) for p in self.arguments]
         launched = f"{self.threads} {self.group} {sorted(self.fills.items())!r} {self.extents}"
-        return f"{self.text}\n{self.entry} {taken} {self.inputs} {launched}"
+        return f"{self.text}\n{self.entry} {arguments} {self.inputs} {launched}"
 
     def numbered(self) -> str:
         """The text with line numbers."""
@@ -189,8 +189,8 @@ class Source:
         """The buffers that hold something before the launch, with their types and what that is."""
         if not self.fills:
             return []
-        found = [(arguments[i], self.arguments[i].type, value) for i, value in self.fills.items()]
-        return [(buffer, kind, value) for buffer, kind, value in found if kind.nbytes]
+        fills = [(arguments[i], self.arguments[i].type, value) for i, value in self.fills.items()]
+        return [(buffer, kind, value) for buffer, kind, value in fills if kind.nbytes]
 
     def refused(self, device: str, log: str) -> CompileError:
         """Error for a text that the device compiler rejects."""

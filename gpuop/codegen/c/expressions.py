@@ -93,8 +93,8 @@ class Expressions:
         calls = self.dialect.calls if is_clamp(expr) else self.calls
         special = calls.get(f"{expr.op} {expr.args[0].type}", calls.get(expr.op))
         if special is not None:
-            given = map(self.bit_pattern if expr.op == "bytes_of" else self.text, expr.args)
-            return special.format(*given, ints=list(map(self.as_int, expr.args))), CALL
+            args = map(self.bit_pattern if expr.op == "bytes_of" else self.text, expr.args)
+            return special.format(*args, ints=list(map(self.as_int, expr.args))), CALL
         if not row.text:
             return f"{expr.op}({', '.join(map(self.passed, expr.args))})", CALL
         chosen = expr.op == "choose"
@@ -132,18 +132,18 @@ class Expressions:
         return self.text(arg)
 
     def cast(self, cast: ir.Cast) -> tuple[str, int]:
-        given, wanted = cast.arg.type.dtype, cast.type.dtype
-        wraps = "" if cast.saturate or wanted.bits >= given.bits else "wrap "
-        special = self.dialect.conversions.get(f"{wraps}{'float' if given is HALF else given.c} {wanted.c}")
+        arg, result = cast.arg.type.dtype, cast.type.dtype
+        wraps = "" if cast.saturate or result.bits >= arg.bits else "wrap "
+        special = self.dialect.conversions.get(f"{wraps}{'float' if arg is HALF else arg.c} {result.c}")
         if special is not None:
             return special.format(x=self.text(cast.arg)), CALL
-        if wanted is HALF:
-            wide = self.text(cast.arg) if given.kind == "f" else f"(float){self.text(cast.arg, PREFIX)}"
+        if result is HALF:
+            wide = self.text(cast.arg) if arg.kind == "f" else f"(float){self.text(cast.arg, PREFIX)}"
             return f"{self.nearest_half}({wide})", CALL
-        if given is HALF and wanted.c == "float":
+        if arg is HALF and result.c == "float":
             return self.render(cast.arg)
-        if wanted.kind in "iu" and (given.kind == "f" or (cast.saturate and not contains(wanted, given))):
-            return self.saturate(cast, Type(DTYPES["float"] if given is HALF else given)), CALL
+        if result.kind in "iu" and (arg.kind == "f" or (cast.saturate and not contains(result, arg))):
+            return self.saturate(cast, Type(DTYPES["float"] if arg is HALF else arg)), CALL
         return f"({self.type(cast.type)}){self.text(cast.arg, PREFIX)}", PREFIX
 
     def saturate(self, cast: ir.Cast, source: Type) -> str:
@@ -173,15 +173,15 @@ class Expressions:
 
     def bits(self, bits: ir.Bits) -> str:
         """A reinterpretation; half is float here, and packed into an integer on the way."""
-        given, wanted, x = bits.arg.type, bits.type, self.passed(bits.arg)
-        if wanted.dtype is HALF:
+        arg, result, x = bits.arg.type, bits.type, self.passed(bits.arg)
+        if result.dtype is HALF:
             ushort = Type(DTYPES["ushort"])
-            if given != ushort:  # compilers warn where a negative constant becomes unsigned by a call
-                x = self.dialect.bits.format(type=self.type(ushort), name="ushort", x=x, source=self.type(given))
+            if arg != ushort:  # compilers warn where a negative constant becomes unsigned by a call
+                x = self.dialect.bits.format(type=self.type(ushort), name="ushort", x=x, source=self.type(arg))
             return self.dialect.conversions["bits half"].format(x=x)
-        if given.dtype is HALF:
-            given, x = Type(DTYPES["ushort"]), self.dialect.conversions["half bits"].format(x=x)
-        return self.dialect.bits.format(type=self.type(wanted), name=wanted.dtype.c, x=x, source=self.type(given))
+        if arg.dtype is HALF:
+            arg, x = Type(DTYPES["ushort"]), self.dialect.conversions["half bits"].format(x=x)
+        return self.dialect.bits.format(type=self.type(result), name=result.dtype.c, x=x, source=self.type(arg))
 
     def load(self, load: ir.Load) -> tuple[str, int]:
         name = self.names.of(load.memory)
@@ -218,20 +218,20 @@ def shortest(value: np.float32) -> str:
     return (np.format_float_positional if plain else np.format_float_scientific)(value, unique=True, trim="0")
 
 
-def contains(wanted: DType, given: DType) -> bool:
+def contains(outer: DType, inner: DType) -> bool:
     """Return whether the target type holds every value of an integer or bool type."""
-    if given.kind == "b":
+    if inner.kind == "b":
         return True
-    a, b = np.iinfo(given.numpy), np.iinfo(wanted.numpy)
+    a, b = np.iinfo(inner.numpy), np.iinfo(outer.numpy)
     return int(b.min) <= int(a.min) and int(a.max) <= int(b.max)
 
 
-def bounds(given: DType, wanted: DType) -> tuple[int | float, int | float]:
+def bounds(arg: DType, result: DType) -> tuple[int | float, int | float]:
     """The values of the given type between which conversion to an integer type does not saturate."""
-    info = np.iinfo(wanted.numpy)
+    info = np.iinfo(result.numpy)
     low, high = int(info.min), int(info.max)
-    if given.kind == "f":
-        source = np.float32 if given.bits < 64 else np.float64
+    if arg.kind == "f":
+        source = np.float32 if arg.bits < 64 else np.float64
         return float(source(low)), float(source(high))
-    own = np.iinfo(given.numpy)
+    own = np.iinfo(arg.numpy)
     return max(low, int(own.min)), min(high, int(own.max))

@@ -32,9 +32,9 @@ def expanded(block: Block) -> Iterator[Expr]:
         for value in values(stmt):
             yield from walk_expr(value)
         for inner in blocks(stmt):
-            found = list(expanded(inner))
+            operands_first = list(expanded(inner))
             for _ in range(copies(stmt)):
-                yield from found
+                yield from operands_first
 
 
 def is_extreme(expr: Expr) -> bool:

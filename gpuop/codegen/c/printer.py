@@ -279,17 +279,17 @@ class Printer(Statements):
 
     def group_positions(self) -> None:
         """Position of this thread in its work-group, and of its group, as far as they are used."""
-        wanted = {e for e in expressions(self.kernel.body) if isinstance(e, Index)}
+        indices = {e for e in expressions(self.kernel.body) if isinstance(e, Index)}
         for axis in self.kernel.domain.axes:
             for kind in ("local", "group"):
-                if Index(kind, axis) in wanted:
+                if Index(kind, axis) in indices:
                     if (kind, axis) == ("local", "column") and self.multiplied():
                         self.int_position(kind, axis)
                     self.put(
                         1, f"const int {index_name(Index(kind, axis), self.e.threads)} = {self.position(kind, axis)};"
                     )
             for kind in ("local_size", "group_count"):
-                if (size := Index(kind, axis)) in wanted:
+                if (size := Index(kind, axis)) in indices:
                     self.put(1, f"const int {index_name(size, self.e.threads)} = {self.kernel.bounds(size)[0]};")
 
     def position(self, kind: str, axis: str) -> str:
@@ -372,9 +372,9 @@ def _iterations(stmt: Stmt) -> int:
     """Number of iterations of a loop: unknown bounds count as 0 on one side, and as a few iterations on both."""
     if not isinstance(stmt, For):
         return 1
-    known = loop_values(stmt)
-    if known is not None:
-        return len(known)
+    numbers = loop_values(stmt)
+    if numbers is not None:
+        return len(numbers)
     return max((SOME_ITERATIONS, *(abs(int(end.value)) for end in (stmt.start, stmt.stop) if isinstance(end, Const))))
 
 
@@ -385,9 +385,9 @@ def multiplies_columns(body: Block) -> bool:
     compiler vectorizes threads, the second vector of 3 · position starts as the first one does if the product could exceed an
     int, and its store order differs from that of the threads.
     """
-    made: set[Var] = set()
+    of_column: set[Var] = set()
     before = -1
-    while before != (before := len(made)):
+    while before != (before := len(of_column)):
         for stmt in walk(body):
             match stmt:
                 case Let(var=var, value=value) | Assign(var=var, value=value):
@@ -396,25 +396,25 @@ def multiplies_columns(body: Block) -> bool:
                     sources = (start, step)
                 case _:
                     continue
-            if any(_depends_on_column(e, made) for e in sources):
-                made.add(var)
-    return any(_multiplies(e, made) for e in expressions(body))
+            if any(_depends_on_column(e, of_column) for e in sources):
+                of_column.add(var)
+    return any(_multiplies(e, of_column) for e in expressions(body))
 
 
-def _multiplies(expr: Expr, made: set[Var]) -> bool:
+def _multiplies(expr: Expr, variables: set[Var]) -> bool:
     if not isinstance(expr, Apply) or not expr.type.integer:
         return False
-    of_column = [_depends_on_column(e, made) for e in expr.args]
+    of_column = [_depends_on_column(e, variables) for e in expr.args]
     return any(of_column) if expr.op in ("mul", "shl") else all(of_column) and expr.op in ("add", "sub")
 
 
-def _depends_on_column(expr: Expr, made: set[Var]) -> bool:
+def _depends_on_column(expr: Expr, variables: set[Var]) -> bool:
     """Return whether it is computed from the column without reading memory."""
     match expr:
         case Index(kind="global" | "local", axis="column"):
             return True
         case Ref(var=var):
-            return var in made
+            return var in variables
         case Load() | Read():
             return False
-    return any(_depends_on_column(e, made) for e in operands(expr))
+    return any(_depends_on_column(e, variables) for e in operands(expr))

@@ -53,11 +53,11 @@ WIDE = {
 }  # fmt: skip
 
 
-def _clip(given: str, wanted: str) -> str:
-    source, wide, register = WIDE[given]
-    type_, code = NARROW[wanted]
-    return CLIP.format(type=type_, name=f"{given}_to_{wanted}", source=source, code=code, wide=wide, register=register)
+def _clip(arg: str, result: str) -> str:
+    source, wide, register = WIDE[arg]
+    type_, code = NARROW[result]
+    return CLIP.format(type=type_, name=f"{arg}_to_{result}", source=source, code=code, wide=wide, register=register)
 
 
-CLIPS = {f"{given} {wanted}": f"{given}_to_{wanted}({{x}})" for given in WIDE for wanted in NARROW}
-HELPERS = {f"{given}_to_{wanted}": _clip(given, wanted) for given in WIDE for wanted in NARROW}
+CLIPS = {f"{arg} {result}": f"{arg}_to_{result}({{x}})" for arg in WIDE for result in NARROW}
+HELPERS = {f"{arg}_to_{result}": _clip(arg, result) for arg in WIDE for result in NARROW}

@@ -21,38 +21,38 @@ FUNCTION = """
 """
 
 
-def saturating(given: DType, wanted: DType, n: int = 1) -> str:
+def saturating(arg: DType, result: DType, n: int = 1) -> str:
     """The name of the function that converts n floats to integers."""
-    return f"{given.c}_to_{wanted.c}{n if n > 1 else ''}"
+    return f"{arg.c}_to_{result.c}{n if n > 1 else ''}"
 
 
-def _function(given: DType, wanted: DType, n: int) -> str:
-    name, ending = saturating(given, wanted, n), str(n) if n > 1 else ""
-    test = "x > 0" if wanted.kind == "u" and wanted.bits < 64 else "x == x"  # neither holds of a NaN
-    number = f"select(({given.c}{n})(0), x, {test})" if n > 1 else f"{test} ? x : 0"
-    value = _clamped(number, given, wanted, n) if wanted.bits < 64 else f"convert_{wanted.c}{ending}_sat({number})"
-    return FUNCTION.format(wanted=wanted.c, given=given.c, n=ending, name=name, value=value)
+def _function(arg: DType, result: DType, n: int) -> str:
+    name, ending = saturating(arg, result, n), str(n) if n > 1 else ""
+    test = "x > 0" if result.kind == "u" and result.bits < 64 else "x == x"  # neither holds of a NaN
+    number = f"select(({arg.c}{n})(0), x, {test})" if n > 1 else f"{test} ? x : 0"
+    value = _clamped(number, arg, result, n) if result.bits < 64 else f"convert_{result.c}{ending}_sat({number})"
+    return FUNCTION.format(wanted=result.c, given=arg.c, n=ending, name=name, value=value)
 
 
-def _clamped(number: str, given: DType, wanted: DType, n: int) -> str:
+def _clamped(number: str, arg: DType, result: DType, n: int) -> str:
     """Clamp to a greatest integer that is no float: chosen for everything beyond the greatest float below it."""
-    info, kind, suffix = np.iinfo(wanted.numpy), given.numpy.type, "" if given.bits == 64 else "f"
+    info, kind, suffix = np.iinfo(result.numpy), arg.numpy.type, "" if arg.bits == 64 else "f"
     rounded = float(kind(info.max))
     beyond = rounded > info.max
     high = float(np.nextafter(kind(rounded), kind(0))) if beyond else rounded
-    narrow = "int" if wanted.bits < 32 else wanted.c  # conversions with instructions
+    narrow = "int" if result.bits < 32 else result.c  # conversions with instructions
     least, most = f"{float(info.min)!r}{suffix}", f"{high!r}{suffix}"
     inside = f"clamp({number}, {least}, {most})" if info.min else f"min({number}, {most})"
     if n > 1:
         inside = f"convert_{narrow}{n}({inside})"
-        inside = inside if narrow == wanted.c else f"convert_{wanted.c}{n}({inside})"
-        above = f"select({inside}, ({wanted.c}{n})({info.max}), x >= {rounded!r}{suffix})"
+        inside = inside if narrow == result.c else f"convert_{result.c}{n}({inside})"
+        above = f"select({inside}, ({result.c}{n})({info.max}), x >= {rounded!r}{suffix})"
     else:
-        inside = f"({narrow}){inside}" if narrow == wanted.c else f"({wanted.c})({narrow}){inside}"
-        above = f"x >= {rounded!r}{suffix} ? {info.max}{'u' * (wanted.kind == 'u')} : {inside}"
+        inside = f"({narrow}){inside}" if narrow == result.c else f"({result.c})({narrow}){inside}"
+        above = f"x >= {rounded!r}{suffix} ? {info.max}{'u' * (result.kind == 'u')} : {inside}"
     return above if beyond else inside
 
 
-PAIRS = [(given, wanted) for given in (FLOAT, DOUBLE) for wanted in DTYPES.values() if wanted.kind in "iu"]
-CONVERSIONS = {f"{given.c} {wanted.c}": f"{saturating(given, wanted)}({{x}})" for given, wanted in PAIRS}
-HELPERS = {saturating(given, wanted, n): _function(given, wanted, n) for given, wanted in PAIRS for n in (1, *LENGTHS)}
+PAIRS = [(arg, result) for arg in (FLOAT, DOUBLE) for result in DTYPES.values() if result.kind in "iu"]
+CONVERSIONS = {f"{arg.c} {result.c}": f"{saturating(arg, result)}({{x}})" for arg, result in PAIRS}
+HELPERS = {saturating(arg, result, n): _function(arg, result, n) for arg, result in PAIRS for n in (1, *LENGTHS)}

@@ -109,13 +109,13 @@ def _anywhere(c: str, n: int) -> str:
 
 
 def _neighbours(c: str, n: int) -> dict[str, str]:
-    found: dict[str, str] = {}
+    functions: dict[str, str] = {}
     for space in SPACES:
         parts = {"c": c, "n": n, "space": f"__{space}", "anywhere": _anywhere(c, n)}
-        found[loading(c, n, space)] = LOAD.format(name=loading(c, n, space), **parts)
+        functions[loading(c, n, space)] = LOAD.format(name=loading(c, n, space), **parts)
         if space != "constant":
-            found[storing(c, n, space)] = STORE.format(name=storing(c, n, space), **parts)
-    return found
+            functions[storing(c, n, space)] = STORE.format(name=storing(c, n, space), **parts)
+    return functions
 
 
 def _first(c: str, n: int) -> dict[str, str]:
@@ -126,14 +126,14 @@ def _first(c: str, n: int) -> dict[str, str]:
         parts |= {"type": "float", "anywhere": ""}
         read = {"whole": f"vload_half{n}(0, p)", "load": "vload_half({at}, p)"}
         written = {"whole": f"vstore_half{n}(x, 0, p)", "store": "vstore_half(lanes[k], k, p)"}
-    found: dict[str, str] = {}
+    functions: dict[str, str] = {}
     for name, text, at in (
         ("first", LOAD_FIRST, "min(k, left - 1)"),
         ("within", LOAD_WITHIN, "min(max(k, least), left - 1)"),
     ):
         load = read["load"].format(at=at)
-        found[f"load_{name}_{c}{n}"] = text.format(**parts, whole=read["whole"], load=load)
-    return {**found, f"store_first_{c}{n}": STORE_FIRST.format(**parts, **written)}
+        functions[f"load_{name}_{c}{n}"] = text.format(**parts, whole=read["whole"], load=load)
+    return {**functions, f"store_first_{c}{n}": STORE_FIRST.format(**parts, **written)}
 
 
 def _stream(c: str, n: int) -> dict[str, str]:

@@ -177,48 +177,48 @@ class VectorExpressions(Expressions):
 
     def mask(self, cond: Expr, chosen: DType) -> str:
         """A condition as `select` wants it: of the size of what is chosen."""
-        wanted = MASKS[32 if chosen in (BOOL, HALF) else chosen.bits]
+        kind = MASKS[32 if chosen in (BOOL, HALF) else chosen.bits]
         text = self.text(cond)
-        return text if wanted == "int" else f"convert_{self.vector(wanted, cond.type.lanes)}({text})"
+        return text if kind == "int" else f"convert_{self.vector(kind, cond.type.lanes)}({text})"
 
     # --- conversions --------------------------------------------------------------------------------------------
 
     def cast(self, cast: Cast) -> tuple[str, int]:
-        given, wanted, n = cast.arg.type.dtype, cast.type.dtype, cast.type.lanes
+        arg, result, n = cast.arg.type.dtype, cast.type.dtype, cast.type.lanes
         if n == 1:
             return super().cast(cast)
         if cast.arg.type.lanes == 1:
             text = self.text(cast.arg)
-            if given is BOOL:
+            if arg is BOOL:
                 text = (
                     str(-int(cast.arg.value)) if isinstance(cast.arg, Const) else f"-(int){self.text(cast.arg, PREFIX)}"
                 )
             return f"({self.type(cast.type)})({text})", CALL
         x = self.text(cast.arg)
-        if given is BOOL:
-            x, given = f"{self.text(cast.arg, SHIFT)} & 1", DType("int32", "int", "i", 32)
-        if wanted is HALF:
-            name = "round_double" if given.c == "double" else self.nearest_half
-            return f"{name}{n}({x if given.kind == 'f' else f'convert_float{n}({x})'})", CALL
-        if given is HALF and wanted.c == "float":
+        if arg is BOOL:
+            x, arg = f"{self.text(cast.arg, SHIFT)} & 1", DType("int32", "int", "i", 32)
+        if result is HALF:
+            name = "round_double" if arg.c == "double" else self.nearest_half
+            return f"{name}{n}({x if arg.kind == 'f' else f'convert_float{n}({x})'})", CALL
+        if arg is HALF and result.c == "float":
             return self.render(cast.arg)
-        return self.converted(x, given, wanted, n, cast.saturate and cast.arg.type.dtype is not BOOL)
+        return self.converted(x, arg, result, n, cast.saturate and cast.arg.type.dtype is not BOOL)
 
-    def converted(self, x: str, given: DType, wanted: DType, n: int, saturate: bool) -> tuple[str, int]:
-        if given.kind == "f" and wanted.kind != "f":
-            return f"{saturating(FLOAT if given is HALF else given, wanted, n)}({x})", CALL
-        clamped = saturate and wanted.kind != "f" and not contains(wanted, given)
-        return f"convert_{self.vector(wanted.c, n)}{'_sat' * clamped}({x})", CALL
+    def converted(self, x: str, arg: DType, result: DType, n: int, saturate: bool) -> tuple[str, int]:
+        if arg.kind == "f" and result.kind != "f":
+            return f"{saturating(FLOAT if arg is HALF else arg, result, n)}({x})", CALL
+        clamped = saturate and result.kind != "f" and not contains(result, arg)
+        return f"convert_{self.vector(result.c, n)}{'_sat' * clamped}({x})", CALL
 
     def bits(self, bits: Bits) -> str:
-        given, wanted, n = bits.arg.type.dtype, bits.type.dtype, bits.type.lanes
+        arg, result, n = bits.arg.type.dtype, bits.type.dtype, bits.type.lanes
         if n == 1:
             return super().bits(bits)
         x = self.text(bits.arg)
-        if wanted is HALF:
-            return f"unpack_half{n}({x if given.c == 'ushort' else f'as_ushort{n}({x})'})"
-        x = f"pack_half{n}({x})" if given is HALF else x
-        return f"as_{wanted.c}{n}({x})"
+        if result is HALF:
+            return f"unpack_half{n}({x if arg.c == 'ushort' else f'as_ushort{n}({x})'})"
+        x = f"pack_half{n}({x})" if arg is HALF else x
+        return f"as_{result.c}{n}({x})"
 
     # --- memory -------------------------------------------------------------------------------------------------
 

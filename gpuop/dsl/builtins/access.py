@@ -145,11 +145,11 @@ def _read_back(
         recorder.emit(Atomic("read", slot.param, there, (), var, each, here()))
         lanes.append(Ref(var))
     if tests:
-        held = functools.reduce(lambda a, b: build.apply("and", a, b), tests)
+        is_inside = functools.reduce(lambda a, b: build.apply("and", a, b), tests)
         outside = [
             element_of_fill(build, fill if one else fill[k % len(fill) :][:1], element) for k in range(len(lanes))
         ]
-        lanes = [build.apply("choose", held, lane, other) for lane, other in zip(lanes, outside, strict=True)]
+        lanes = [build.apply("choose", is_inside, lane, other) for lane, other in zip(lanes, outside, strict=True)]
     return Value(fetch(build, kind, build.pack(lanes)))
 
 
@@ -221,22 +221,22 @@ def _writeTensorElement(out: Operand, value: Operand, *place: Operand, offset: A
 
 def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int) -> Expr:
     """The value as an atom, checked against the output's type; stricter where that type is only the default."""
-    given, kind = atom(value), slot.param.type
-    if isinstance(given, (bool, int, float)):
-        fits = kind.element.holds(given) or (kind.element is BOOL and given in (0, 1))
-        given = constant(given, kind.element) if fits else literal_atom(value)
+    operand, kind = atom(value), slot.param.type
+    if isinstance(operand, (bool, int, float)):
+        fits = kind.element.holds(operand) or (kind.element is BOOL and operand in (0, 1))
+        operand = constant(operand, kind.element) if fits else literal_atom(value)
     name = slot.shown
     if kind.element.kind == "f":
-        as_float(recorder.quotients, given)
-    if given.type.lanes not in (1, lanes):
+        as_float(recorder.quotients, operand)
+    if operand.type.lanes not in (1, lanes):
         advice = "declare the output with the type that you mean, or write as many components as it has"
-        raise SemanticError(f"{article(str(given.type))} is written to {name}, which is {kind}: {advice}")
-    if not slot.declared and kind.element.kind != "f" and given.type.kind == "f":
+        raise SemanticError(f"{article(str(operand.type))} is written to {name}, which is {kind}: {advice}")
+    if not slot.declared and kind.element.kind != "f" and operand.type.kind == "f":
         raise SemanticError(
-            f"{article(str(given.type))} is written to {name}, which is {kind.dtype} by default: "
+            f"{article(str(operand.type))} is written to {name}, which is {kind.dtype} by default: "
             "convert it (`_convert_int(v)`), or declare `outputs=`"
         )
-    if not slot.declared and given.type.lanes == 1 and lanes > 1:
+    if not slot.declared and operand.type.lanes == 1 and lanes > 1:
         advice = (
             "write `_float2(v, 0)`"
             if kind.dtype == "complex64"
@@ -245,7 +245,7 @@ def _converted(recorder: Recorder, slot: OutputSlot, value: Operand, lanes: int)
         raise SemanticError(
             f"a scalar is written to {name}, whose default type is {kind}: declare `outputs=`, or {advice}"
         )
-    return given
+    return operand
 
 
 def output_place(

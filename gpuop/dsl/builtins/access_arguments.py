@@ -113,8 +113,8 @@ def _point(
         written = f"({name.strip('`')}, {coordinates(kind)})"
         raise SemanticError(f"coordinates stand one by one, as in `{written}`, not in a {type(point[0]).__name__}")
     if len(point) != len(grid):
-        wanted = f"({coordinates(kind)}), or no coordinates" if grid else "no coordinates"
-        raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")
+        remedy = f"({coordinates(kind)}), or no coordinates" if grid else "no coordinates"
+        raise SemanticError(f"{name} is {len(grid)}D: give {remedy}, not {len(point)}")
     if verb == "read" and grid.points == 0 and recorder.domain.threads:
         raise SemanticError(f"{name} has no points to read")
     where = folded_point(recorder, kind, [integer(i, f"a coordinate of {name}") for i in point], border)
@@ -134,8 +134,8 @@ def _place(
     if dims:
         point, named = by_name(recorder, _shown(recorder, param), kind, place, dims)
         place = (*point, Value(recorder.tensor_element()) if named is None else named)
-    given = place[-1] if place else Value(recorder.tensor_element())
-    element = integer(given, f"an element of {_shown(recorder, param)}")
+    index = place[-1] if place else Value(recorder.tensor_element())
+    element = integer(index, f"an element of {_shown(recorder, param)}")
     if isinstance(element, Const) and not 0 <= element.value < count:
         last = f"its tensors have elements 0 … {count - 1}" if count > 1 else "its tensors are scalars, element 0"
         raise SemanticError(f"{_shown(recorder, param)} has no tensor element {element.value}: {last}")
@@ -159,13 +159,14 @@ def _bordered(
         raise SemanticError(
             f"{name}: outside of a field is one number, whatever the axis, so `border=` has no two of them"
         )
-    kept = "fill" if fills else next((rule for rule, _ in reversed(rules) if rule != "unchecked"), "unchecked")
+    common_rule = "fill" if fills else next((rule for rule, _ in reversed(rules) if rule != "unchecked"), "unchecked")
     if len(point) == len(grid):
         at = [integer(each, f"a coordinate of {name}") for each in point]
         point = tuple(
-            Value(brought(recorder, *each, kept)) for each in zip(at, grid, (rule for rule, _ in rules), strict=True)
+            Value(brought(recorder, *each, common_rule))
+            for each in zip(at, grid, (rule for rule, _ in rules), strict=True)
         )
-    return point, kept, next(iter(fills.values()), ())
+    return point, common_rule, next(iter(fills.values()), ())
 
 
 def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:
@@ -174,9 +175,9 @@ def _border(border: Any, field_type: FieldType) -> tuple[str, Fill]:
     if border is not None and not isinstance(border, str):
         raise SemanticError(f"a `border=` is a number of Python's or one of {BORDER_WORDS}, not {described(border)}")
     if border not in WORDS:
-        known = next((f'"{row.word}"{row.hint}' for row in WORDS.values() if border in row.elsewhere), None)
+        word = next((f'"{row.word}"{row.hint}' for row in WORDS.values() if border in row.elsewhere), None)
         near = get_close_matches(str(border), WORDS, 1)
-        advice = f"here that is {known}; it" if known else f"did you mean {near[0]!r}? It" if near else "it"
+        advice = f"here that is {word}; it" if word else f"did you mean {near[0]!r}? It" if near else "it"
         raise SemanticError(f"there is no border={border!r}: {advice} is one of {BORDER_WORDS}, or a number")
     row = WORDS[border]
     return row.name, (constant(0, field_type.storage),) if row.filled else ()

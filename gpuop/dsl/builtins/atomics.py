@@ -80,20 +80,20 @@ def _pointerTo(what: Operand, *place: Operand, offset: Any = None) -> Pointer:
 
 
 def _operand(name: str, value: Operand, kind: Type) -> Expr:
-    given = atom(value)
-    if isinstance(given, (bool, int, float)):
-        given = literal(given, [kind])
-    if given.type.lanes > 1 or (given.type.kind == "f" and kind.kind != "f"):
-        wanted, found = article(str(kind)), article(str(given.type))
-        raise SemanticError(f"{name} on {wanted} takes {wanted}, not {found}; convert it first")
-    return current().build.cast(given, kind, saturate=False)
+    operand = atom(value)
+    if isinstance(operand, (bool, int, float)):
+        operand = literal(operand, [kind])
+    if operand.type.lanes > 1 or (operand.type.kind == "f" and kind.kind != "f"):
+        memory, argument = article(str(kind)), article(str(operand.type))
+        raise SemanticError(f"{name} on {memory} takes {memory}, not {argument}; convert it first")
+    return current().build.cast(operand, kind, saturate=False)
 
 
 def _private(recorder: Recorder, op: str, memory: Var | Array, index: tuple[Expr, ...], args: list[Expr]) -> Value:
     """Read, compute and write private memory, which no other thread sees."""
     build, name = recorder.build, assigned_name(caller()) or "old"
-    held = Ref(memory) if isinstance(memory, Var) else Load(memory, index, memory.type)
-    old = recorder.declare(Var(name, memory.type), held)
+    content = Ref(memory) if isinstance(memory, Var) else Load(memory, index, memory.type)
+    old = recorder.declare(Var(name, memory.type), content)
     if op == "xchg":
         new = args[0]
     elif op == "cmpxchg":

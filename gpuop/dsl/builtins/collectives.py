@@ -41,7 +41,7 @@ from gpuop.ir.types import INT, UCHAR, UINT, Type, is_integer
 from gpuop.ir.visit import bound, changed, expressions, walk, walk_expr
 
 
-def _made(word: str, kind: str, value: Expr, over: Any, **more: Any) -> Value:
+def _collective(word: str, kind: str, value: Expr, over: Any, **more: Any) -> Value:
     """Record an operation, whose result is of the value's type."""
     recorder = current(f"`{word}`")
     var = Var(assigned_name(caller()) or "t", value.type)
@@ -72,24 +72,24 @@ def _parts(recorder: Recorder, word: str, over: Any) -> Extent | str:
     return int(over)
 
 
-def _given(word: str, value: Operand) -> tuple[Expr, bool]:
+def _operand(word: str, value: Operand) -> tuple[Expr, bool]:
     """The value, and whether it is a truth value, which threads pass on as a number."""
     recorder = current(f"`{word}`")
-    given = literal_atom(value)
-    if given.type.kind != "b":
-        return given, False
-    return recorder.build.cast(given, given.type.of(UCHAR)), True
+    expr = literal_atom(value)
+    if expr.type.kind != "b":
+        return expr, False
+    return recorder.build.cast(expr, expr.type.of(UCHAR)), True
 
 
 def _as_given(value: Value, truth: bool) -> Value:
     return value != 0 if truth else value
 
 
-def _summed(op: Any, given: Expr, truth: bool) -> tuple[Expr, bool]:
+def _summed(op: Any, expr: Expr, truth: bool) -> tuple[Expr, bool]:
     """Sums and products of truth values are integers, as in Python."""
     if truth and op in ("add", "mul"):
-        return current().build.cast(given, given.type.of(INT)), False
-    return given, truth
+        return current().build.cast(expr, expr.type.of(INT)), False
+    return expr, truth
 
 
 def _reduceGroup(
@@ -120,12 +120,12 @@ def _reduceGroup(
     word = "_reduceGroup"
     if not isinstance(broadcast, bool):
         raise SemanticError(f"{word}: `broadcast=` is True or False, not {described(broadcast)}")
-    given, truth = _summed(op, *_given(word, value))
+    expr, truth = _summed(op, *_operand(word, value))
     if identity is not None:
-        identity_of(word, op, given.type, identity)
-    made = combination(word, op, given.type)
+        identity_of(word, op, expr.type, identity)
+    combined = combination(word, op, expr.type)
     kind = "reduce" if broadcast else "first"
-    return _as_given(_made(word, kind, given, over, combination=made), truth)
+    return _as_given(_collective(word, kind, expr, over, combination=combined), truth)
 
 
 def _scanGroup(
@@ -147,11 +147,11 @@ def _scanGroup(
     word = "_scanGroup"
     if not isinstance(inclusive, bool):
         raise SemanticError(f"{word}: `inclusive=` is True or False, not {described(inclusive)}")
-    given, truth = _summed(op, *_given(word, value))
-    made = combination(word, op, given.type)
-    outside = None if inclusive else identity_of(word, op, given.type, identity)
+    expr, truth = _summed(op, *_operand(word, value))
+    combined = combination(word, op, expr.type)
+    outside = None if inclusive else identity_of(word, op, expr.type, identity)
     kind = "scan" if inclusive else "before"
-    return _as_given(_made(word, kind, given, over, combination=made, outside=outside), truth)
+    return _as_given(_collective(word, kind, expr, over, combination=combined, outside=outside), truth)
 
 
 def _anyGroup(value: Operand, *, over: Any = None) -> Value:
@@ -201,14 +201,14 @@ def _ballotGroup(value: Operand, *, over: Any = None) -> Value:
         SemanticError: a part has more threads.
     """
     word = "_ballotGroup"
-    given = current(f"`{word}`").build.cast(condition(value, word), Type(UINT))
-    return _made(word, "ballot", given, over, combination=combination(word, "or", given.type))
+    expr = current(f"`{word}`").build.cast(condition(value, word), Type(UINT))
+    return _collective(word, "ballot", expr, over, combination=combination(word, "or", expr.type))
 
 
-def _vote(word: str, op: str, held: Operand, over: Any) -> Value:
+def _vote(word: str, op: str, truth: Operand, over: Any) -> Value:
     recorder = current(f"`{word}`")
-    given = recorder.build.cast(condition(held, word), Type(INT))
-    return _made(word, "reduce", given, over, combination=combination(word, op, given.type))
+    expr = recorder.build.cast(condition(truth, word), Type(INT))
+    return _collective(word, "reduce", expr, over, combination=combination(word, op, expr.type))
 
 
 def _broadcastGroup(value: Operand, thread: Operand = 0, *, over: Any = None) -> Value:
@@ -233,10 +233,10 @@ def _selectGroup(value: Operand, k: Operand, *, over: Any = None) -> Value:
         over: as `_reduceGroup` takes it.
     """
     word = "_selectGroup"
-    given, truth = _given(word, value)
-    if given.type.lanes > 1:
-        raise SemanticError(f"{word} takes a scalar, not {article(str(given.type))}; vectors have no order")
-    return _as_given(_made(word, "select", given, over, at=integer(k, f"the place of {word}")), truth)
+    expr, truth = _operand(word, value)
+    if expr.type.lanes > 1:
+        raise SemanticError(f"{word} takes a scalar, not {article(str(expr.type))}; vectors have no order")
+    return _as_given(_collective(word, "select", expr, over, at=integer(k, f"the place of {word}")), truth)
 
 
 def _shuffleGroup(value: Operand, thread: Operand, *, over: Any = None) -> Value:
@@ -269,8 +269,8 @@ def _shuffleGroupXor(value: Operand, mask: Operand, *, over: Any = None) -> Valu
 
 
 def _from(word: str, kind: str, value: Operand, at: Operand, over: Any) -> Value:
-    given, truth = _given(word, value)
-    return _as_given(_made(word, kind, given, over, at=integer(at, f"the thread of {word}")), truth)
+    expr, truth = _operand(word, value)
+    return _as_given(_collective(word, kind, expr, over, at=integer(at, f"the thread of {word}")), truth)
 
 
 WORDS = (
@@ -332,17 +332,21 @@ def combination(word: str, op: Any, kind: Type) -> Combination:
         result = convert(function(Value(Ref(left)), Value(Ref(right))), kind)
     finally:
         body, recorder.naming = tuple(recorder.pop()), naming
-    made = Combination(left, right, body, result, op if isinstance(op, str) else "")
-    _check_alone(word, made)
-    return made
+    operation = Combination(left, right, body, result, op if isinstance(op, str) else "")
+    _check_alone(word, operation)
+    return operation
 
 
-def _check_alone(word: str, made: Combination) -> None:
+def _check_alone(word: str, operation: Combination) -> None:
     """Other threads' values are combined by any thread, so a function knows nothing of its own."""
-    own = {made.left, made.right, *bound(made.body)}
-    used = [*expressions(made.body), *walk_expr(made.result)]
+    own = {operation.left, operation.right, *bound(operation.body)}
+    used = [*expressions(operation.body), *walk_expr(operation.result)]
     foreign = any((isinstance(e, Ref) and e.var not in own) or isinstance(e, (Read, Load, Index)) for e in used)
-    if foreign or not changed(made.body) <= own or not all(isinstance(stmt, ORDERED) for stmt in walk(made.body)):
+    if (
+        foreign
+        or not changed(operation.body) <= own
+        or not all(isinstance(stmt, ORDERED) for stmt in walk(operation.body))
+    ):
         raise SemanticError(
             f"the function that {word} combines values by uses only these two and constants: it runs in any thread; "
             "it reads and writes no memory, and knows no other value of the kernel's"

@@ -86,17 +86,17 @@ class _else(BlockContext):
 # --- conditional compilation: all branches are recorded, code for a target has one ------------------------------------
 
 
-def _condition(given: Any, name: str) -> TargetConst:
-    if isinstance(given, TargetExpression):
-        if kind_of(given.known) is str:
-            raise SemanticError(f"`{name}` wants a condition, and `{given!r}` is a text; compare it with another one")
-        return TargetConst(given.known, Type(BOOL))
-    if isinstance(given, Value):
+def _condition(test: Any, name: str) -> TargetConst:
+    if isinstance(test, TargetExpression):
+        if kind_of(test.known) is str:
+            raise SemanticError(f"`{name}` wants a condition, and `{test!r}` is a text; compare it with another one")
+        return TargetConst(test.known, Type(BOOL))
+    if isinstance(test, Value):
         raise SemanticError(
             f"`{name}` decides when code is generated, and a recorded value is known only on the device; "
             f"use `with {name.replace('_codegenIf', '_if').replace('_codegenElseif', '_elseif')}(c):`"
         )
-    what = f"the Python bool {given}" if isinstance(given, bool) else described(given)
+    what = f"the Python bool {test}" if isinstance(test, bool) else described(test)
     raise SemanticError(
         f"`{name}` wants an expression of `_target`, not {what}, which is known while recording; use Python's `if`"
     )

@@ -31,7 +31,7 @@ def _print(format: str, *values: Operand) -> None:
         raise SemanticError('`_print` takes a format first, as `_print("x = %g\\n", x)`')
     if unprintable := UNPRINTABLE.search(format):
         raise SemanticError(f"`_print` cannot write the character {unprintable[0]!r} of {format!r}; leave it out")
-    given = [literal_atom(v) for v in values]
+    operands = [literal_atom(v) for v in values]
     parts: list[str] = []
     args: list[Expr] = []
     end = 0
@@ -44,14 +44,14 @@ def _print(format: str, *values: Operand) -> None:
         if match[4] not in KINDS:
             have = " ".join("%" + c for c in KINDS)
             raise SemanticError(f"`_print` has no conversion {match[0]!r}, but {have}; a percent sign is written `%%`")
-        if not given:
+        if not operands:
             raise SemanticError(f"`_print` has no value for the conversion {match[0]!r} in {format!r}")
-        text, lanes = _conversion(recorder.build, match, given.pop(0))
+        text, lanes = _conversion(recorder.build, match, operands.pop(0))
         parts.append(text)
         args += lanes
-    if given:
+    if operands:
         raise SemanticError(
-            f"`_print` has {len(given)} more value{'s' * (len(given) > 1)} than conversions in {format!r}"
+            f"`_print` has {len(operands)} more value{'s' * (len(operands) > 1)} than conversions in {format!r}"
         )
     recorder.emit(Print("".join([*parts, format[end:]]), tuple(args), here()))
 
@@ -63,8 +63,8 @@ def _conversion(build: Builder, match: re.Match[str], value: Expr) -> tuple[str,
         kind.replace("b", "i").replace("u", "i" if letter in "di" and value.type.dtype.bits < 32 else "u")
         not in KINDS[letter]
     ):
-        wanted = "%d" if kind in "ib" else "%u" if kind == "u" else "%g"
-        raise SemanticError(f"{match[0]!r} does not print {article(str(value.type))}; write {wanted!r}")
+        format = "%d" if kind in "ib" else "%u" if kind == "u" else "%g"
+        raise SemanticError(f"{match[0]!r} does not print {article(str(value.type))}; write {format!r}")
     wide = value.type.dtype.bits == 64 and kind in "iu"
     target = _passed(value.type, unsigned=letter in "ouxX")
     text = f"%{match[1]}{match[2]}{match[3] or ''}{'l' * wide}{letter}"

@@ -41,19 +41,19 @@ def array(type_: Type, dims: tuple[Any, ...]) -> ArrayVariable:
     return ArrayVariable(declared)
 
 
-def dimension(recorder: Recorder, given: Any) -> Extent:
+def dimension(recorder: Recorder, arg: Any) -> Extent:
     """A Python integer, a constant of the launch such as `_localRows + 2`, or a target expression."""
-    if isinstance(given, TargetExpression):
-        return extent(given, "a dimension of an array")
-    known = launch_constant(recorder, given.expr) if isinstance(given, Value) else given
-    if isinstance(known, SYMBOLIC):
-        return known
-    if not is_integer(known) or known < 1:
+    if isinstance(arg, TargetExpression):
+        return extent(arg, "a dimension of an array")
+    number = launch_constant(recorder, arg.expr) if isinstance(arg, Value) else arg
+    if isinstance(number, SYMBOLIC):
+        return number
+    if not is_integer(number) or number < 1:
         raise SemanticError(
             "the dimensions of an array are positive Python integers, or constants of the launch "
-            f"as `_localRows`, not {'a computed value' if isinstance(given, Value) else repr(given)}"
+            f"as `_localRows`, not {'a computed value' if isinstance(arg, Value) else repr(arg)}"
         )
-    return int(known)
+    return int(number)
 
 
 def launch_constant(recorder: Recorder, expr: Expr) -> Extent | None:
@@ -73,20 +73,20 @@ def launch_constant(recorder: Recorder, expr: Expr) -> Extent | None:
         case Cast(arg=arg) if expr.type.kind == "i" and arg.type.kind in "iu":
             return launch_constant(recorder, arg)
         case Apply(op=op, args=args, type=type_) if OPS[op].exact and type_.integer:
-            known = [launch_constant(recorder, a) for a in args]
-            if any(isinstance(k, SYMBOLIC) for k in known):
-                return _formula(op, known)
-            operands = [constant(k, a.type.dtype) for k, a in zip(known, args, strict=True) if k is not None]
+            parts = [launch_constant(recorder, a) for a in args]
+            if any(isinstance(k, SYMBOLIC) for k in parts):
+                return _formula(op, parts)
+            operands = [constant(k, a.type.dtype) for k, a in zip(parts, args, strict=True) if k is not None]
             folded = fold(OPS[op], operands, [a.type for a in args], type_) if len(operands) == len(args) else None
             return int(folded.value) if isinstance(folded, Const) else None
     return None
 
 
-def _formula(op: str, known: Sequence[Extent | None]) -> Extent | None:
+def _formula(op: str, parts: Sequence[Extent | None]) -> Extent | None:
     """An operation on extents that a target decides; None where there is no such."""
-    args = tuple(k for k in known if k is not None)
+    args = tuple(k for k in parts if k is not None)
     name = "rem" if op == "mod" else op  # C's
-    return Formula(name, args, here()) if len(args) == len(known) and name in OPERATIONS else None
+    return Formula(name, args, here()) if len(args) == len(parts) and name in OPERATIONS else None
 
 
 def _var(value: Operand) -> Variable:
@@ -139,17 +139,17 @@ def vector(type_: Type, parts: tuple[Operand, ...]) -> Value:
 
 def _lanes(value: Operand) -> int:
     """Components; a number has one, whatever type holds it."""
-    given = atom(value)
-    return 1 if isinstance(given, (bool, int, float)) else given.type.lanes
+    operand = atom(value)
+    return 1 if isinstance(operand, (bool, int, float)) else operand.type.lanes
 
 
 def _vector(*parts: Operand) -> Value:
     """A vector whose scalar type is the common type of its arguments."""
-    given = [literal_atom(p) for p in parts]
-    lanes = sum(e.type.lanes for e in given)
+    operands = [literal_atom(p) for p in parts]
+    lanes = sum(e.type.lanes for e in operands)
     if not 1 <= lanes <= SMALL_TENSOR:
         raise SemanticError(f"a vector has up to {SMALL_TENSOR} components, not {lanes}")
-    return vector(Type(type_rules.common([e.type for e in given]), lanes), parts)
+    return vector(Type(type_rules.common([e.type for e in operands]), lanes), parts)
 
 
 def _convert(value: Operand, dtype: Any) -> Value:
@@ -202,9 +202,9 @@ def _maker(type_: Type, kind: str) -> Callable[..., Any]:
         ),
         "as": (make_bits, f"Reinterpret the bits as {type_}; the size stays."),
     }
-    made, doc = makers[kind]
-    made.__doc__ = doc
-    return made
+    maker, doc = makers[kind]
+    maker.__doc__ = doc
+    return maker
 
 
 def generated() -> dict[str, Callable[..., Any]]:

@@ -60,12 +60,12 @@ def own_places(recorder: Recorder) -> tuple[Expr, ...]:
     own = recorder.own_point()
     if not first:
         return own
-    known = recorder.unfolded
-    if known is None or not known[0].open:
+    cached = recorder.unfolded
+    if cached is None or not cached[0].open:
         recorder.idle = True  # not all of them may be used
         parts = _nameless(recorder, lambda: tuple(coordinate(recorder, LAYER, first, n) for n in range(len(first))))
-        recorder.unfolded = known = recorder.scope, parts
-    return (*known[1], *own[1:])
+        recorder.unfolded = cached = recorder.scope, parts
+    return (*cached[1], *own[1:])
 
 
 def folded_point(recorder: Recorder, kind: FieldType, at: Sequence[Expr], border: str) -> tuple[Expr, ...]:
@@ -103,9 +103,9 @@ def _layer(recorder: Recorder, extents: Sequence[int], at: Sequence[Expr], borde
     return build.apply("choose", functools.reduce(lambda a, b: build.apply("and", a, b), tests), linear, -1)
 
 
-def brought(recorder: Recorder, at: Expr, n: int, border: str, kept: str) -> Expr:
+def brought(recorder: Recorder, at: Expr, n: int, border: str, rule: str) -> Expr:
     """A coordinate inside of n points, unless the border is the one that the read keeps, or nothing is to be done."""
-    if border in (kept, "unchecked"):
+    if border in (rule, "unchecked"):
         return at
     return _nameless(recorder, lambda: place(recorder.build, coordinate_of(recorder, at, n), border))
 
@@ -204,15 +204,15 @@ def by_name(
 
 def _check_names(name: str, kind: FieldType, named: Iterable[str]) -> None:
     """Refuse names that are no dimensions, as those of arguments are that are misspelt."""
-    for given in named:
-        if given in kind.names:
+    for name_of_axis in named:
+        if name_of_axis in kind.names:
             continue
-        if given == "border":  # reads have it
+        if name_of_axis == "border":  # reads have it
             raise SemanticError(f"{name} is written, and writes take no `border=`: what is outside is dropped")
         had = f"it has {spelled(kind.names)}" if kind.names else "its dimensions have no names"
-        near = meant(given, ("border", "offset", *filter(None, kind.names)))
+        near = meant(name_of_axis, ("border", "offset", *filter(None, kind.names)))
         raise SemanticError(
-            f"{name} has no dimension {given!r}: {had}; reads take `border=` and `offset=` besides{near}"
+            f"{name} has no dimension {name_of_axis!r}: {had}; reads take `border=` and `offset=` besides{near}"
         )
 
 

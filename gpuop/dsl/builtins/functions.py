@@ -97,9 +97,9 @@ def listed(name: str, args: tuple[Any, ...]) -> Sequence[Any]:
         if args:
             return args
     if len(args) < 2:
-        given = "nothing" if not args else "one value"
+        what = "nothing" if not args else "one value"
         raise SemanticError(
-            f"{name} takes two values or more, or a list of values, not {given}; of a vector's components: `{name}(*v)`"
+            f"{name} takes two values or more, or a list of values, not {what}; of a vector's components: `{name}(*v)`"
         )
     return args
 
@@ -116,9 +116,9 @@ def _of_several(name: str, rule: Rule, args: tuple[Operand, ...]) -> Any:
 def alike(name: str, rule: Rule, values: Sequence[Operand]) -> list[Value]:
     """The values in their common type."""
     build = current(f"`{name}`").build
-    given = build.literals((), [typed(v) if all(map(_is_number, values)) else atom(v) for v in values])
-    wanted, _ = rule(name, [g.type for g in given])
-    return [Value(build.cast(g, t, saturate=False)) for g, t in zip(given, wanted, strict=True)]
+    operands = build.literals((), [typed(v) if all(map(_is_number, values)) else atom(v) for v in values])
+    types, _ = rule(name, [g.type for g in operands])
+    return [Value(build.cast(g, t, saturate=False)) for g, t in zip(operands, types, strict=True)]
 
 
 def _is_number(value: Operand) -> bool:
@@ -132,22 +132,22 @@ def _logical(name: str, *args: Operand) -> Any:
 
 def _and(*values: Operand) -> Any:
     """C `a && b && …` as a bool, of two values or more or of a list of them; all are computed."""
-    given = listed("_and", values)
-    return reduce(partial(_logical, "both"), given if len(given) > 1 else (*given, True))
+    operands = listed("_and", values)
+    return reduce(partial(_logical, "both"), operands if len(operands) > 1 else (*operands, True))
 
 
 def _or(*values: Operand) -> Any:
     """C `a || b || …` as a bool, of two values or more or of a list of them; all are computed."""
-    given = listed("_or", values)
-    return reduce(partial(_logical, "either"), given if len(given) > 1 else (*given, False))
+    operands = listed("_or", values)
+    return reduce(partial(_logical, "either"), operands if len(operands) > 1 else (*operands, False))
 
 
 def _sum(*values: Operand) -> Any:
     """a + b + …, of two values or more or of a list of them: added from left to right, as it is written."""
-    given = listed("_sum", values)
-    if any(isinstance(v, TargetExpression) for v in given):
-        return reduce(operator.add, given)
-    return Value(current("`_sum`").steps(lambda: literal_atom(reduce(_added, given))))
+    operands = listed("_sum", values)
+    if any(isinstance(v, TargetExpression) for v in operands):
+        return reduce(operator.add, operands)
+    return Value(current("`_sum`").steps(lambda: literal_atom(reduce(_added, operands))))
 
 
 def _added(a: Operand, b: Operand) -> Any:

@@ -39,7 +39,7 @@ def _index(of: Any = "global") -> Value:
     """
     recorder = current("`_index`")
     if not isinstance(of, str) or of not in EXTENTS:
-        raise SemanticError(f'`_index` is "global", "local" or "group", not {_given(of)}')
+        raise SemanticError(f'`_index` is "global", "local" or "group", not {_shown_word(of)}')
     dtype = INT if INT.holds(recorder.domain.shape.points - 1) else LONG
     return Value(_linear(recorder, [Index(of, axis) for axis in recorder.domain.axes], dtype))
 
@@ -67,8 +67,8 @@ def _ravel(place: Any, dims: Any) -> Value:
     at = [_integer(i, "a coordinate") for i in place]
     if len(at) != len(extents):
         raise SemanticError(f"`_ravel` takes a coordinate for each of {len(extents)} dimensions, not {len(at)}")
-    known = math.prod(n for n in extents if isinstance(n, int))
-    wide = not INT.holds(known - 1) or any(expr.type.dtype.bits > INT.bits for expr in at)
+    product = math.prod(n for n in extents if isinstance(n, int))
+    wide = not INT.holds(product - 1) or any(expr.type.dtype.bits > INT.bits for expr in at)
     return Value(recorder.steps(lambda: _sum_of(recorder.build, at, extents, LONG if wide else INT)))
 
 
@@ -152,30 +152,30 @@ def _part_of(b: Builder, index: Expr, extents: Extents, k: int, natural: bool) -
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 
-def _given(what: Any) -> str:
+def _shown_word(what: Any) -> str:
     return repr(what) if isinstance(what, str) else shown(what)
 
 
 def _integer(value: Operand, what: str) -> Expr:
     """A scalar of an integer type that is not narrower than int."""
     expr = literal_atom(value)
-    kept = expr.type.integer and expr.type.lanes == 1 and expr.type.dtype.bits >= INT.bits
-    return expr if kept else integer(value, what)
+    is_wide = expr.type.integer and expr.type.lanes == 1 and expr.type.dtype.bits >= INT.bits
+    return expr if is_wide else integer(value, what)
 
 
 def _extents(recorder: Recorder, dims: Any) -> list[int | Expr]:
     """Extents as Python integers where known; those of an empty grid may be 0."""
-    given = dims.type if isinstance(dims, FieldLike) else dims
-    grid = given.field_shape if isinstance(given, FieldType) else given.shape if isinstance(given, Dims) else given
+    shape = dims.type if isinstance(dims, FieldLike) else dims
+    grid = shape.field_shape if isinstance(shape, FieldType) else shape.shape if isinstance(shape, Dims) else shape
     if isinstance(grid, str) or not isinstance(grid, (Iterable, int, np.integer)) or isinstance(grid, Value):
-        raise SemanticError(f"dimensions are a Shape or a tuple of extents, not {_given(dims)}")
-    found: list[int | Expr] = []
+        raise SemanticError(f"dimensions are a Shape or a tuple of extents, not {_shown_word(dims)}")
+    extents: list[int | Expr] = []
     for n in grid if isinstance(grid, Iterable) else (grid,):
         expr = _integer(n, "an extent")
         if isinstance(expr, Const) and expr.value < (1 if recorder.domain.shape.points else 0):
             raise SemanticError(f"an extent is 1 or more, not {expr.value}: there is no place among these dimensions")
-        found.append(int(expr.value) if isinstance(expr, Const) else expr)
-    return found
+        extents.append(int(expr.value) if isinstance(expr, Const) else expr)
+    return extents
 
 
 def _extent_of(position: Index) -> Index:
@@ -190,10 +190,10 @@ def _counts(recorder: Recorder, position: Index, extent: int | Expr) -> bool:
 
 def _positions(recorder: Recorder, expr: Expr) -> list[Index]:
     """The neighbouring axes, outermost first, whose positions an index was made of; none where it is something else."""
-    made = recorder.values.get(expr.var) if isinstance(expr, Ref) else expr
-    match made:
+    source = recorder.values.get(expr.var) if isinstance(expr, Ref) else expr
+    match source:
         case Index(kind=kind, offset=0) if kind in EXTENTS:
-            return [made]
+            return [source]
         case Cast(arg=arg, type=type_) if type_ == Type(LONG):
             return _positions(recorder, arg)
         case Apply(op="add", args=(Ref(var=product), Index(offset=0) as last)) if last.kind in EXTENTS:

@@ -71,23 +71,23 @@ def _check(name: str, kind: FieldType, point: tuple[Operand, ...]) -> None:
             "elements at the points around with `_readTensorElement(f, …, element)` and blend them with `_mix(a, b, t)`"
         )
     if len(point) != len(grid):
-        wanted = f"({coordinates(kind)})" if grid else "no coordinates"
-        raise SemanticError(f"{name} is {len(grid)}D: give {wanted}, not {len(point)}")
+        remedy = f"({coordinates(kind)})" if grid else "no coordinates"
+        raise SemanticError(f"{name} is {len(grid)}D: give {remedy}, not {len(point)}")
 
 
 def _axis(coordinate: Operand, what: str, between: DType) -> Taps | Value:
     """The points around a coordinate; the one point that an integer is."""
-    given = literal_atom(coordinate)
-    if given.type.lanes > 1:
+    expr = literal_atom(coordinate)
+    if expr.type.lanes > 1:
         raise SemanticError(
-            f"{what} is a scalar, not {article(str(given.type))}; give its components one by one, as in "
+            f"{what} is a scalar, not {article(str(expr.type))}; give its components one by one, as in "
             "`_sampleTensor(f, v.x, v.y)`"
         )
-    if given.type.kind == "b":
+    if expr.type.kind == "b":
         raise SemanticError(f"{what} is a number, not a bool; convert with `_convert_float(x)`")
-    if given.type.integer:
+    if expr.type.integer:
         return Value(integer(coordinate, what))
-    x = Value(convert(coordinate, Type(promote(given.type.dtype, FLOAT))))
+    x = Value(convert(coordinate, Type(promote(expr.type.dtype, FLOAT))))
     low = apply("floor", x)
     first, second = (Value(convert(end, Type(INT))) for end in (low, apply("ceil", x)))
     return Taps(first, second, Value(convert(x - low, Type(between))), low == x)

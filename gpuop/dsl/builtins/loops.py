@@ -108,13 +108,13 @@ def _unroll_factor(unroll: Any) -> int:
     return int(unroll)
 
 
-def _axes(*given: Any) -> list[tuple[Any, ...]]:
+def _axes(*args: Any) -> list[tuple[Any, ...]]:
     """The bounds and the step along each dimension: a tuple has one for each, any other value holds for all."""
-    counts = {len(each) for each in given if _several(each)}
+    counts = {len(each) for each in args if _several(each)}
     if len(counts) > 1:
         raise SemanticError(f"`_for` along several dimensions takes tuples of one length, not of {sorted(counts)}")
     count = counts.pop()
-    return list(zip(*(each if _several(each) else (each,) * count for each in given), strict=True))
+    return list(zip(*(each if _several(each) else (each,) * count for each in args), strict=True))
 
 
 class _for(BlockContext):
@@ -328,10 +328,10 @@ class _window(_for):
         return ("",) * len(self.axes)
 
 
-def _centre(shape: tuple[int, ...], given: Any) -> tuple[int, ...]:
-    if given is None:
+def _centre(shape: tuple[int, ...], arg: Any) -> tuple[int, ...]:
+    if arg is None:
         return tuple(n // 2 for n in shape)
-    centre = tuple(given) if isinstance(given, (tuple, list, np.ndarray)) else (given,)
+    centre = tuple(arg) if isinstance(arg, (tuple, list, np.ndarray)) else (arg,)
     if len(centre) != len(shape) or not all(is_integer(n) for n in centre):
-        raise SemanticError(f"`centre=` is an integer for each of {len(shape)} dimensions, not {given!r}")
+        raise SemanticError(f"`centre=` is an integer for each of {len(shape)} dimensions, not {arg!r}")
     return tuple(int(n) for n in centre)

@@ -126,15 +126,15 @@ def _symbol(name: str, declared: Any) -> Any:
     return expr.var
 
 
-def shown(given: Any) -> str:
+def shown(value: Any) -> str:
     """User argument in words."""
-    if isinstance(given, Variable):
-        return f"the variable `{given.hint}`"
-    if isinstance(given, ArrayVariable):
-        return f"the array `{given._array.hint}`"
-    if isinstance(given, OutputRef):
-        return f"`{given}` as a whole"
-    return "a computed value" if isinstance(given, Value) else described(given)
+    if isinstance(value, Variable):
+        return f"the variable `{value.hint}`"
+    if isinstance(value, ArrayVariable):
+        return f"the array `{value._array.hint}`"
+    if isinstance(value, OutputRef):
+        return f"`{value}` as a whole"
+    return "a computed value" if isinstance(value, Value) else described(value)
 
 
 def _initial(recorder: Recorder, declared: Any) -> bool:

@@ -41,8 +41,8 @@ def _sort(*values: Operand) -> list[Value]:
     Raises:
         SemanticError: a single value that is no list.
     """
-    given = listed("_sort", values)
-    return _ordered("_sort", given, sorting(len(given)), range(len(given)))
+    operands = listed("_sort", values)
+    return _ordered("_sort", operands, sorting(len(operands)), range(len(operands)))
 
 
 def selected(*args: Any) -> Value:
@@ -54,32 +54,32 @@ def selected(*args: Any) -> Value:
     if len(args) != 2:
         raise SemanticError(f"`_select(values, k)` takes a list and an integer, not {len(args)} arguments")
     values, k = args
-    given = listed("_select", (values,))
+    operands = listed("_select", (values,))
     if isinstance(k, Value) or not is_integer(k):
         shown = "a recorded value" if isinstance(k, Value) else described(k)
         raise SemanticError(
             f"`_select(values, k)` takes an integer of Python's, not {shown}; `_switch(k, _sort(values))` selects by a recorded one"
         )
-    if not -len(given) <= k < len(given):
-        raise SemanticError(f"`_select(values, k)` of {len(given)} values has no k = {k}")
-    network, place = selection(len(given), operator.index(k) % len(given))
-    return _ordered("_select", given, network, [place])[0]
+    if not -len(operands) <= k < len(operands):
+        raise SemanticError(f"`_select(values, k)` of {len(operands)} values has no k = {k}")
+    network, place = selection(len(operands), operator.index(k) % len(operands))
+    return _ordered("_select", operands, network, [place])[0]
 
 
 OF_LISTS["select"] = selected
 
 
-def _ordered(word: str, given: Sequence[Any], network: Sequence[Exchange], places: Sequence[int]) -> list[Value]:
+def _ordered(word: str, operands: Sequence[Any], network: Sequence[Exchange], places: Sequence[int]) -> list[Value]:
     """Values at some positions after a network."""
 
     def exchanged() -> tuple[Any, ...]:
-        held: list[Any] = alike(word, type_rules.arithmetic, given)
-        for (first, second), low, high in wanted(network, places):
-            a, b = held[first], held[second]
+        lanes: list[Any] = alike(word, type_rules.arithmetic, operands)
+        for (first, second), low, high in needed_exchanges(network, places):
+            a, b = lanes[first], lanes[second]
             # both use one comparison, so no value is lost or duplicated, not even NaN
-            held[first] = apply("min", a, b) if low else None
-            held[second] = apply("max", b, a) if high else None
-        return tuple(held[place].expr for place in places)
+            lanes[first] = apply("min", a, b) if low else None
+            lanes[second] = apply("max", b, a) if high else None
+        return tuple(lanes[place].expr for place in places)
 
     return [Value(expr) for expr in current(f"`{word}`").steps(exchanged)]
 
@@ -87,35 +87,35 @@ def _ordered(word: str, given: Sequence[Any], network: Sequence[Exchange], place
 # --- networks -----------------------------------------------------------------------------------------------------------
 
 
-def wanted(network: Sequence[Exchange], places: Sequence[int]) -> list[tuple[Exchange, bool, bool]]:
+def needed_exchanges(network: Sequence[Exchange], places: Sequence[int]) -> list[tuple[Exchange, bool, bool]]:
     """The exchanges that the values at some positions depend on, each with flags for the results that are needed."""
-    needed, kept = set(places), list[tuple[Exchange, bool, bool]]()
+    needed, result = set(places), list[tuple[Exchange, bool, bool]]()
     for first, second in reversed(network):
         if first in needed or second in needed:
-            kept.append(((first, second), first in needed, second in needed))
+            result.append(((first, second), first in needed, second in needed))
             needed |= {first, second}
-    return kept[::-1]
+    return result[::-1]
 
 
 def cost(network: Sequence[Exchange], place: int) -> int:
     """Number of minima and maxima of a selection."""
-    return sum(low + high for _, low, high in wanted(network, [place]))
+    return sum(low + high for _, low, high in needed_exchanges(network, [place]))
 
 
 @lru_cache(maxsize=256)
 def sorting(count: int) -> tuple[Exchange, ...]:
     """K. E. Batcher's odd-even merge sort (AFIPS 1968), of any number of values."""
-    made, run = list[Exchange](), 1
+    network, run = list[Exchange](), 1
     while run < count:
         step = run
         while step:
             for start in range(step % run, count - step, 2 * step):
                 for k in range(start, min(start + step, count - step)):
                     if k // (2 * run) == (k + step) // (2 * run):
-                        made.append((k, k + step))
+                        network.append((k, k + step))
             step //= 2
         run *= 2
-    return tuple(made)
+    return tuple(network)
 
 
 @lru_cache(maxsize=256)
@@ -132,21 +132,21 @@ def forgetting(count: int, k: int) -> Network:
     """Selection that drops the least and the greatest of the candidates, takes another value, and so on."""
     below, above = k, count - 1 - k  # number of dropped values
     live = list(range(max(below, above) + 2))[:count]
-    made = list[Exchange]()
+    network = list[Exchange]()
     for new in range(len(live), 2 * count):
         half, size = len(live) // 2, len(live)
         if below and above:
-            made += [(live[n], live[size - 1 - n]) for n in range(half)]
+            network += [(live[n], live[size - 1 - n]) for n in range(half)]
             lower, upper = live[: size - half], live[half:]
-            made += [(lower[0], n) for n in lower[1:]]
-            made += [(n, upper[-1]) for n in upper[:-1]]
+            network += [(lower[0], n) for n in lower[1:]]
+            network += [(n, upper[-1]) for n in upper[:-1]]
         elif below:
-            made += [(live[0], n) for n in live[1:]]
+            network += [(live[0], n) for n in live[1:]]
         elif above:
-            made += [(n, live[-1]) for n in live[:-1]]
+            network += [(n, live[-1]) for n in live[:-1]]
         else:
             break
         live = live[below > 0 : size - (above > 0)]
         below, above = max(below - 1, 0), max(above - 1, 0)
         live += [new] * (new < count)
-    return tuple(made), live[0]
+    return tuple(network), live[0]

@@ -34,19 +34,19 @@ def _switch(index: Operand, *cases: Any) -> Any:
         SemanticError: fewer than two cases, or some that give more values than others.
     """
     recorder = current("`_switch`")
-    given = listed("_switch", cases)
+    branches = listed("_switch", cases)
     at = integer(index, "the index of `_switch`")
-    recorded = [_recorded(recorder, case) for case in given]
+    recorded = [_recorded(recorder, case) for case in branches]
     counts = sorted({len(values) for _, values, _ in recorded})
     if len(counts) > 1:
         raise SemanticError(
             f"every case of `_switch` gives as many values as the others, not {counts[0]} and {counts[-1]}"
         )
-    made = [_variable(recorder, [values[n] for _, values, _ in recorded]) for n in range(counts[0])]
-    bodies = [_assigning(statements, made, values) for statements, values, _ in recorded]
+    variables = [_variable(recorder, [values[n] for _, values, _ in recorded]) for n in range(counts[0])]
+    bodies = [_assigning(statements, variables, values) for statements, values, _ in recorded]
     for stmt in _chain(at, bodies):
         recorder.emit(stmt)
-    results = tuple(Value(each.expr) for each in made)
+    results = tuple(Value(each.expr) for each in variables)
     return results if any(several for _, _, several in recorded) else results[0] if results else None
 
 
@@ -56,27 +56,27 @@ def _recorded(recorder: Recorder, case: Any) -> Case:
         return [], (atom(case),), False
     recorder.push(Scope("_switch", here()))
     try:
-        given = case()
-        values = given if isinstance(given, tuple) else () if given is None else (given,)
-        return recorder.scope.statements, tuple(map(atom, values)), isinstance(given, tuple)
+        result = case()
+        values = result if isinstance(result, tuple) else () if result is None else (result,)
+        return recorder.scope.statements, tuple(map(atom, values)), isinstance(result, tuple)
     finally:
         recorder.pop()
 
 
-def _variable(recorder: Recorder, given: Sequence[Expr | Number]) -> Variable:
+def _variable(recorder: Recorder, results: Sequence[Expr | Number]) -> Variable:
     """A variable of the common type of what the cases give."""
-    types = [expr.type for expr in recorder.build.literals((), given)]
+    types = [expr.type for expr in recorder.build.literals((), results)]
     kind = Type(type_rules.common(types), type_rules.lanes("`_switch`", types))
     return variable(kind, 0)
 
 
-def _assigning(statements: list[Stmt], made: Sequence[Variable], values: Sequence[Expr | Number]) -> Block:
+def _assigning(statements: list[Stmt], variables: Sequence[Variable], values: Sequence[Expr | Number]) -> Block:
     """A case that assigns its values."""
     body, loc = [*statements], here()
     build = collector(body, loc)
-    for each, value in zip(made, values, strict=True):
-        given = literal(value, [each.type]) if isinstance(value, (bool, int, float)) else value
-        converted = build.cast(given, each.type, saturate=False)
+    for each, value in zip(variables, values, strict=True):
+        expr = literal(value, [each.type]) if isinstance(value, (bool, int, float)) else value
+        converted = build.cast(expr, each.type, saturate=False)
         assert isinstance(each.expr, Ref)
         body.append(Assign(each.expr.var, converted, loc))
     return tuple(body)

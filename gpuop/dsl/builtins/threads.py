@@ -107,11 +107,11 @@ def _grid_of_groups(recorder: Recorder, group: tuple[Extent, ...], groups: Any) 
     return Shape(*(n * count for n, count in zip(numbers(group), counts, strict=True)))
 
 
-def _group_extents(given: tuple[Any, ...], what: str = "an extent of a work-group") -> tuple[Extent, ...]:
+def _group_extents(extents: tuple[Any, ...], what: str = "an extent of a work-group") -> tuple[Extent, ...]:
     """Integers, some of them decided by the target."""
-    flat = tuple(given[0]) if len(given) == 1 and isinstance(given[0], Iterable) else given
-    known = iter(Shape(*(n for n in flat if not isinstance(n, TargetExpression))))
-    return tuple(extent(n, what) if isinstance(n, TargetExpression) else next(known) for n in flat)
+    flat = tuple(extents[0]) if len(extents) == 1 and isinstance(extents[0], Iterable) else extents
+    numbers = iter(Shape(*(n for n in flat if not isinstance(n, TargetExpression))))
+    return tuple(extent(n, what) if isinstance(n, TargetExpression) else next(numbers) for n in flat)
 
 
 def _globalThreads(*shape: Any, tensor: Any = None) -> None:
@@ -129,36 +129,36 @@ def _globalThreads(*shape: Any, tensor: Any = None) -> None:
     if recorder.threads_set:
         raise SemanticError("`_globalThreads` is called twice; a kernel has one thread grid")
     field_shape, tensor_shape = _shapes(shape, tensor)
-    given = field_shape.type if isinstance(field_shape, FieldLike) else field_shape
-    if isinstance(given, Dims):
-        given = FieldType(given.shape, dims=spelled(given.names))
-    grid = given.field_shape if isinstance(given, FieldType) else _grid(recorder, given)
+    threads = field_shape.type if isinstance(field_shape, FieldLike) else field_shape
+    if isinstance(threads, Dims):
+        threads = FieldType(threads.shape, dims=spelled(threads.names))
+    grid = threads.field_shape if isinstance(threads, FieldType) else _grid(recorder, threads)
     recorder.grid, recorder.threads_set, recorder.grid_of = grid, True, ""
-    recorder.names, recorder.unfolded = given.names[: len(grid)] if isinstance(given, FieldType) else (), None
+    recorder.names, recorder.unfolded = threads.names[: len(grid)] if isinstance(threads, FieldType) else (), None
     recorder.tensor = _extents(tensor_shape) if tensor_shape is not None else Shape()
     if recorder.tensor.points == 0:
         raise SemanticError("a tensor has at least one element")
 
 
-def _shapes(given: tuple[Any, ...], tensor: Any) -> tuple[Any, Any]:
+def _shapes(args: tuple[Any, ...], tensor: Any) -> tuple[Any, Any]:
     """The shape of the grid and that of the tensor: extents side by side, or a shape and then a tensor's."""
-    if given and all(is_integer(n) or isinstance(n, TargetExpression) for n in given):
-        return given, tensor
-    if len(given) == 1:
-        return given[0], tensor
-    if len(given) != 2 or tensor is not None:
+    if args and all(is_integer(n) or isinstance(n, TargetExpression) for n in args):
+        return args, tensor
+    if len(args) == 1:
+        return args[0], tensor
+    if len(args) != 2 or tensor is not None:
         raise SemanticError(
             "`_globalThreads` takes the grid's extents, as in `_globalThreads(rows, columns)`, or a shape; "
             "a tensor's shape follows that, or is given by `tensor=`"
         )
-    return given
+    return args
 
 
-def _grid(recorder: Recorder, given: Any) -> Shape:
+def _grid(recorder: Recorder, shape: Any) -> Shape:
     """A thread grid, for one of the targets where they decide on it."""
-    if not isinstance(given, (tuple, list)) or not any(isinstance(n, TargetExpression) for n in given):
-        return _extents(given)
-    extents = _group_extents((given,), "an extent of a thread grid")
+    if not isinstance(shape, (tuple, list)) or not any(isinstance(n, TargetExpression) for n in shape):
+        return _extents(shape)
+    extents = _group_extents((shape,), "an extent of a thread grid")
     if recorder.grid_chosen is None:
         grid = OpenGrid("the thread grid of a `gp.GPUOperator` is the same on all targets; make it a `@gp.operator`")
         grid.extents = extents
@@ -168,10 +168,10 @@ def _grid(recorder: Recorder, given: Any) -> Shape:
     return Shape(recorder.grid_chosen)
 
 
-def _extents(given: Any) -> Shape:
-    if isinstance(given, (bool, str, Value)):
-        raise SemanticError(f"a thread grid is a shape, a Field or a FieldType, not {shown(given)}")
-    return Shape(given)
+def _extents(shape: Any) -> Shape:
+    if isinstance(shape, (bool, str, Value)):
+        raise SemanticError(f"a thread grid is a shape, a Field or a FieldType, not {shown(shape)}")
+    return Shape(shape)
 
 
 def generated() -> dict[str, Value]:

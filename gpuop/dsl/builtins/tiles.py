@@ -116,8 +116,8 @@ def _checked(field: Operand, extents: tuple[Any, ...], element: Operand | None) 
     if not axes:
         raise SemanticError(f"`{WORD}` takes a Field with a grid, and this one is 0D; read it with `_readTensor`")
     if len(extents) != axes:
-        wanted = "1, " * max(axes - MOST_GRID, 0) + ", ".join(f"{axis}s" for axis in GRID_AXES[max(3 - axes, 0) :])
-        raise SemanticError(f"the field is {axes}D: write `{WORD}(f, {wanted})`, not {len(extents)} extents")
+        example = "1, " * max(axes - MOST_GRID, 0) + ", ".join(f"{axis}s" for axis in GRID_AXES[max(3 - axes, 0) :])
+        raise SemanticError(f"the field is {axes}D: write `{WORD}(f, {example})`, not {len(extents)} extents")
     if element is None and field.type.planes > SMALL_TENSOR:
         raise SemanticError(
             f"the field has big tensors ({field.type.planes} elements), of which `{WORD}` loads one: name it by `element=`"
@@ -125,12 +125,12 @@ def _checked(field: Operand, extents: tuple[Any, ...], element: Operand | None) 
     return recorder
 
 
-def _halos(given: Any, axes: int) -> tuple[int, ...]:
-    each = given if isinstance(given, (tuple, list)) else (given,) * axes
+def _halos(halo: Any, axes: int) -> tuple[int, ...]:
+    each = halo if isinstance(halo, (tuple, list)) else (halo,) * axes
     numbers = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 0 for n in each)
     if len(each) != axes or not numbers:
         raise SemanticError(
-            f"`halo=` is how many points lie around a block, one number or {axes}, in Python; not {given!r}"
+            f"`halo=` is how many points lie around a block, one number or {axes}, in Python; not {halo!r}"
         )
     return tuple(map(int, each))
 
@@ -149,10 +149,10 @@ def _first(recorder: Recorder, field: FieldLike, sizes: tuple[Extent, ...], at: 
         axes = GRID_AXES[3 - len(sizes) :]
         groups = (Value(Index("group", axis)) * _count(n) for axis, n in zip(axes, sizes, strict=True))
         return recorder.steps(lambda: tuple(value.expr for value in groups))
-    given = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, Value)) else (at,)
-    if len(given) != len(sizes):
-        raise SemanticError(f"`at=` is the first point of a block, ({names}), not {len(given)} coordinates")
-    return tuple(integer(i, f"a coordinate of {WORD}") for i in given)
+    point = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, Value)) else (at,)
+    if len(point) != len(sizes):
+        raise SemanticError(f"`at=` is the first point of a block, ({names}), not {len(point)} coordinates")
+    return tuple(integer(i, f"a coordinate of {WORD}") for i in point)
 
 
 def _of_layers(recorder: Recorder, sizes: tuple[Extent, ...], names: str) -> tuple[Expr, ...]:

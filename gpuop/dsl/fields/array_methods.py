@@ -249,8 +249,8 @@ class ArrayMethods(Generic[Field]):
         return self._array_function("squeeze", axis)
 
 
-def _unpacked(given: tuple[Any, ...]) -> tuple[Any, ...]:
+def _unpacked(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Numbers that are given one by one, or in a tuple."""
-    if len(given) == 1 and (given[0] is None or isinstance(given[0], (tuple, list))):
-        return tuple(given[0] or ())
-    return given
+    if len(args) == 1 and (args[0] is None or isinstance(args[0], (tuple, list))):
+        return tuple(args[0] or ())
+    return args

@@ -58,7 +58,7 @@ class CopyingApart(Copying):
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (type(self), np.asarray(self), self.node.name)
+        return _copied, (type(self), np.asarray(self), self.node.name)
 
 
 def values_of(field: Any) -> Iterator[bytes]:
@@ -67,7 +67,7 @@ def values_of(field: Any) -> Iterator[bytes]:
     yield np.asarray(field).tobytes()
 
 
-def _made(cls: Any, value: NDArray[Any], name: str) -> Any:
+def _copied(cls: Any, value: NDArray[Any], name: str) -> Any:
     field = cls(value)
     field.name = name
     return field

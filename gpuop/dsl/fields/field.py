@@ -328,9 +328,9 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
             BufferError: another device than theirs, or a copy on a GPU; values on a GPU for NumPy, or without a copy for the host.
         """
         values = services.above.export(self)
-        there, wanted = _device(values.__dlpack_device__()), None if dl_device in (UNSAID, None) else _device(dl_device)
+        there, device = _device(values.__dlpack_device__()), None if dl_device in (UNSAID, None) else _device(dl_device)
         if there[0] not in HOST:
-            if wanted == THE_HOST:
+            if device == THE_HOST:
                 if copy is False:
                     raise BufferError("the values are on a GPU, and `copy=False` leaves them there")
                 return self.numpy().__dlpack__()
@@ -339,8 +339,8 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
                     "the values are on a GPU, where NumPy cannot read them: `field.numpy()`, or "
                     '`np.from_dlpack(field, device="cpu")`, copies them'
                 )
-        if wanted is not None and wanted != there:
-            raise BufferError(f"the values are on {there}, not on {wanted}")
+        if device is not None and device != there:
+            raise BufferError(f"the values are on {there}, not on {device}")
         if copy and not hasattr(values, "copy"):
             raise BufferError("a field's values are shared where they are: copy what is taken")
         return (values.copy() if copy else values).__dlpack__(stream=None if stream is UNSAID else stream)
@@ -351,7 +351,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """As `__dlpack__`; AttributeError if the values are not in the memory of a CUDA device."""
+        """CUDA array interface of the evaluated values; AttributeError if the values are not in the memory of a CUDA device."""
         facts: dict[str, Any] = services.above.export(self).__cuda_array_interface__
         return facts
 

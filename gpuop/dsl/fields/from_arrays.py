@@ -70,8 +70,8 @@ REMEDIES = {
 
 def remedy(value: Any) -> str:
     """Advice about an array of a library whose arrays are not memory, for the end of a message; empty for anything else."""
-    found = REMEDIES.get(type(value).__module__.partition(".")[0]) if hasattr(value, "shape") else None
-    return f": {found}" if found else ""
+    advice = REMEDIES.get(type(value).__module__.partition(".")[0]) if hasattr(value, "shape") else None
+    return f": {advice}" if advice else ""
 
 
 HOST = (1, 3)  # DLPack's devices whose memory NumPy can read: the CPU's, and that pinned for CUDA
@@ -181,15 +181,15 @@ def converted(array: Array, dtype: str, what: str, advice: str) -> Array:
     fits = target.kind == "c" or array.dtype.kind != "c"
     if array.dtype.kind == "O":
         fits = all(BY_NUMPY.get(dtype, FLOAT).holds(v) for v in array.flat)
-    held = np.full(array.shape, fits)
+    exact = np.full(array.shape, fits)
     with np.errstate(all="ignore"):
         result = array.astype(target) if fits else array
         if fits and target.kind in "iub":
-            held &= (result.astype(array.dtype) == array) & ((result < 0) == (array < 0))
+            exact &= (result.astype(array.dtype) == array) & ((result < 0) == (array < 0))
         elif fits and array.dtype.kind != "O":
-            held &= np.isfinite(result) == np.isfinite(array)
-    if not held.all():
-        first = array[~held][0] if array.ndim else array
+            exact &= np.isfinite(result) == np.isfinite(array)
+    if not exact.all():
+        first = array[~exact][0] if array.ndim else array
         raise SemanticError(f"{what} {dtype}, which does not hold {np.asarray(first).item()}; {advice}")
     return result
 
@@ -221,8 +221,8 @@ def check_fits(kind: FieldType, order: Any, dtype: Any) -> None:
         raise SemanticError(
             f"this is a Field already, a {kind} field, whose tensor_order is {len(kind.tensor_shape)}, not {order}"
         )
-    if dtype is not None and (wanted := kind.replace(dtype=dtype).dtype) != kind.dtype:
-        raise SemanticError(f'this is a Field already, a {kind} field; `.astype("{wanted}")` converts it')
+    if dtype is not None and (other := kind.replace(dtype=dtype).dtype) != kind.dtype:
+        raise SemanticError(f'this is a Field already, a {kind} field; `.astype("{other}")` converts it')
 
 
 def kind_made(make: Making, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FieldType:
@@ -233,11 +233,11 @@ def kind_made(make: Making, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Fie
 def folding(make: Making) -> Making:
     """The same, of a field as kernels know it."""
 
-    def made(array: Array) -> Made:
+    def folded(array: Array) -> Made:
         kind, values = make(array)
         return kind.folded, lambda: values().reshape(kind.folded.array_shape)
 
-    return made
+    return folded
 
 
 def as_color(array: Array) -> Made:

@@ -14,9 +14,9 @@ def names_given(count: int) -> Names:
     """
     frame = user_frame()
     while frame is not None:
-        found = assigned(frame.f_code, frame.f_lasti)
-        if found is not None:
-            return tuple(name.removeprefix(".") for name in found) if len(found) == count else ()
+        names = assigned(frame.f_code, frame.f_lasti)
+        if names is not None:
+            return tuple(name.removeprefix(".") for name in names) if len(names) == count else ()
         frame = user_frame(frame.f_back) if frame.f_back is not None else None
     return ()
 

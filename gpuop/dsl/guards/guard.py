@@ -73,12 +73,12 @@ class Snapshot:
     """
 
     __slots__ = (
-        "_accessed", "_asking", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "_seen", "values", "watch",
+        "_accessed", "_asking", "_functions", "_label", "_large", "_left", "_makes", "_of_object", "_owners", "values", "watch",
     )  # fmt: skip
 
     def __init__(self, parts: tuple[Any, ...], large_arrays: bool) -> None:
         self.watch = Watch(parts, partial(_is_equal, large_arrays))
-        self._seen: set[int] = set()
+        self._functions: set[int] = set()
         self._owners: dict[int, Owner] = {}
         self._accessed: dict[str, None] = {}
         self._asking: list[tuple[Any, Collection[str]]] = []
@@ -175,9 +175,9 @@ class Snapshot:
     # --- functions ----------------------------------------------------------------------------------------------
 
     def _function(self, function: FunctionType) -> Any:
-        if id(function) in self._seen:
+        if id(function) in self._functions:
             return Identity(function.__code__)
-        self._seen.add(id(function))
+        self._functions.add(id(function))
         self.watch.function(function)
         code, keywords = function.__code__, function.__kwdefaults__ or {}
         loads, accessed = uses(code)
@@ -291,15 +291,17 @@ class Snapshot:
         """Keys of all attributes that may be accessed. Each may add owners and names, so this runs to a fixed point."""
         while True:
             whole, making = ANY in self._accessed, self._makes or "__class__" in self._accessed
-            wanted = [(o, n) for o in tuple(self._owners.values()) for n in o.wanted(dict(self._accessed), whole)]
-            new = [(o, n) for o, n in dict.fromkeys(wanted) if n not in o.known]
+            attributes = [
+                (o, n) for o in tuple(self._owners.values()) for n in o.attributes_of(dict(self._accessed), whole)
+            ]
+            new = [(o, n) for o, n in dict.fromkeys(attributes) if n not in o.lookups]
             objects = (o.object for o in self._owners.values() if not isinstance(o.object, (type, ModuleType)))
             kinds = dict.fromkeys(map(type, objects)) if making else ()
             more = [c for c in kinds if id(c) not in self._owners and not is_constant(c)]
             if not new and not more:
                 return
             for owner, name in new:
-                owner.known.add(name)
+                owner.lookups.add(name)
                 yield from ((owner.number, name, key) for key in self._attribute(owner, name))
             yield from map(self._value, more)
 

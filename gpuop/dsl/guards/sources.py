@@ -80,14 +80,14 @@ class Owner:
         name: description in messages.
         scopes: mappings with its attributes; those of classes last, in the order of lookup in Python.
         own: the number of scopes that are of the object itself.
-        known: names of the attributes that were looked up.
+        lookups: names of the attributes that were looked up.
         everything: True for an object of a gpuop class, whose functions are not examined: all its attributes count.
     """
 
-    __slots__ = ("everything", "known", "name", "number", "object", "own", "scopes")
+    __slots__ = ("everything", "lookups", "name", "number", "object", "own", "scopes")
 
     def __init__(self, object: Any, number: int) -> None:
-        self.object, self.number, self.known = object, number, set[str]()
+        self.object, self.number, self.lookups = object, number, set[str]()
         kind = type(object)
         own: list[Any]
         if kind is ModuleType:
@@ -108,7 +108,7 @@ class Owner:
         """True for a module that gives the same under any name at all times, unless a name is rebound."""
         return type(self.object) is ModuleType and self.object.__name__.partition(".")[0] in (PACKAGE, "numpy")
 
-    def wanted(self, accessed: Mapping[str, None], whole: bool) -> Iterator[str]:
+    def attributes_of(self, accessed: Mapping[str, None], whole: bool) -> Iterator[str]:
         """Names of the attributes that count, given the accessed ones; with `whole` all of them."""
         if type(self.object) is FunctionType:
             yield from (name for name in IN_FUNCTIONS if name in accessed)  # computed names are hardly these

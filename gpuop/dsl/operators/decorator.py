@@ -196,8 +196,8 @@ def operator(
         UnsupportedError: when called, what the body raised for the last variant, where it did so for each.
     """
     settings = outputs, name, default, None if precision is None else checked(precision), inout, inputs, dynamic
-    given = settings, None if tune is None else space_of(tune)
-    return operator_of(function, *given) if function is not None else lambda f: operator_of(f, *given)
+    options = settings, None if tune is None else space_of(tune)
+    return operator_of(function, *options) if function is not None else lambda f: operator_of(f, *options)
 
 
 def operator_of(function: Any, settings: tuple[Any, Any, Any, Any, Any, Any, Any], space: Space | None) -> Operator:

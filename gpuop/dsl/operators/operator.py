@@ -235,10 +235,10 @@ class Operator(Tokenized):
         return tuple(parts)
 
     def _count(self, name: str, value: Any, constant: Any) -> None:
-        seen = self.constants.setdefault(name, set())
-        if isinstance(value, (*NUMBERS, np.ndarray)) and len(seen) <= MANY_CONSTANTS:
-            seen.add(constant)
-            if len(seen) == MANY_CONSTANTS + 1:
+        constants = self.constants.setdefault(name, set())
+        if isinstance(value, (*NUMBERS, np.ndarray)) and len(constants) <= MANY_CONSTANTS:
+            constants.add(constant)
+            if len(constants) == MANY_CONSTANTS + 1:
                 instead = "a Field" if isinstance(value, np.ndarray) else "a gp.Parameter or another 0D field"
                 message = f"operator `{self.name}` is compiled anew for every value of `{name}`; "
                 warn(f"{message}pass {instead}, whose value can change")

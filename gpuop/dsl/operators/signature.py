@@ -151,7 +151,7 @@ def result_type(declared: Any, arguments: Mapping[str, Any], dtype: Any) -> Any:
     dims = declared
     for name, extent in declared:
         if extent is None:
-            length = next((known for known in _extents(name, arguments)), None)
+            length = next((each for each in _extents(name, arguments)), None)
             if length is None:
                 raise SemanticError(
                     f"an output is {declared}, and no argument has a dimension {name or '_'!r} to say how long it is"

@@ -60,7 +60,7 @@ class _Coverage:
 
     def __init__(self, kernel: Kernel, field: ir.FieldParam) -> None:
         self.kernel, self.field = kernel, field
-        self.known: dict[ir.Var, ir.Expr] = {}
+        self.definitions: dict[ir.Var, ir.Expr] = {}
         self.counters: dict[ir.Var, range] = {}
         self.shared: dict[ir.Var, tuple[str, str]] = {}
         self.elements: frozenset[int] = frozenset()
@@ -70,7 +70,7 @@ class _Coverage:
         for stmt in block:
             match stmt:
                 case ir.Let(var=var, value=value) if not var.mutable:
-                    self.known[var] = value
+                    self.definitions[var] = value
                 case ir.Write(field=field) if field is self.field:
                     self._write(stmt, fixed)
                 case ir.If(cond=cond, then=then):
@@ -118,7 +118,7 @@ class _Coverage:
         if independent and reached and all(self._together(axis, keys, fixed) for axis in ir.AXES):
             self.elements |= done
         elif not fixed and self.kernel.domain.elements == 1 and len(targets) == len(shape):
-            self.elements |= done if reaches_all(self.kernel, self.known, point, shape) else frozenset()
+            self.elements |= done if reaches_all(self.kernel, self.definitions, point, shape) else frozenset()
 
     # --- coordinates ------------------------------------------------------------------------------------------------
 
@@ -135,15 +135,15 @@ class _Coverage:
             case ir.Ref(var=var) if var in self.counters:
                 values = self.counters[var]
                 return Affine({var: values.step}, values.start, values.start)
-            case ir.Ref(var=var) if var in self.known:
-                return self._place(self.known[var])
+            case ir.Ref(var=var) if var in self.definitions:
+                return self._place(self.definitions[var])
         return None
 
     def _equalities(self, cond: ir.Expr) -> dict[Key, int] | None:
         """Positions fixed by a condition, if it has no other terms."""
         match cond:
-            case ir.Ref(var=var) if var in self.known:
-                return self._equalities(self.known[var])
+            case ir.Ref(var=var) if var in self.definitions:
+                return self._equalities(self.definitions[var])
             case ir.Apply(op="and", args=(left, right)):
                 first, second = self._equalities(left), self._equalities(right)
                 if first is not None and second is not None and _agree(first, second):
@@ -251,8 +251,8 @@ def _counts(place: Affine, points: int) -> bool:
 
 
 class _Reader:
-    def __init__(self, kernel: Kernel, known: Mapping[Var, Expr]) -> None:
-        self.kernel, self.known = kernel, known
+    def __init__(self, kernel: Kernel, values: Mapping[Var, Expr]) -> None:
+        self.kernel, self.definitions = kernel, values
 
     def read(self, expr: Expr) -> Affine | None:
         """Number as digits, each times a positive factor, plus a number that is not negative; None if it has another form."""
@@ -267,8 +267,8 @@ class _Reader:
             case Index():
                 low, high = self.kernel.bounds(expr)
                 return number(low) if low == high else None
-            case Ref(var=var) if var in self.known:
-                return self.read(self.known[var])
+            case Ref(var=var) if var in self.definitions:
+                return self.read(self.definitions[var])
             case Cast(arg=arg, type=type_) if type_.kind == arg.type.kind == "i" and type_.dtype.bits >= INT.bits:
                 return self.read(arg)
             case Apply(op="div" | "mod" as op, args=(x, y)) if expr.type.lanes == 1:

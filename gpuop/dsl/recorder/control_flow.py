@@ -193,12 +193,12 @@ def read_after(code: CodeType, offset: int, name: str) -> bool:
     function.
     """
     listing = instructions(code)
-    waiting, seen = [position(code, offset) + 1], set[int]()
+    waiting, visited = [position(code, offset) + 1], set[int]()
     while waiting:
         at = waiting.pop()
-        if at in seen or at >= len(listing):
+        if at in visited or at >= len(listing):
             continue
-        seen.add(at)
+        visited.add(at)
         instruction = listing[at]
         kind = next((kind for kind, accessed in _accesses(instruction) if accessed == name), "")
         if kind == "LOAD" or (instruction.opname.startswith("RETURN_") and name in code.co_freevars):

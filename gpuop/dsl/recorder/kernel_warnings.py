@@ -142,7 +142,7 @@ def _note_wrapping(recorder: Recorder, name: str, result: Expr, frame: FrameType
         recorder.wraps[result.var] = Wrapping(WRAPPING[name], Type(expr.type.dtype), place)
 
 
-def _range(known: Mapping[Var, Expr], expr: Expr, steps: int) -> Range:
+def _range(values: Mapping[Var, Expr], expr: Expr, steps: int) -> Range:
     """Least and greatest value of an integer, of each lane."""
     limits = LIMITS[expr.type.dtype]
     if isinstance(expr, Const):
@@ -150,20 +150,20 @@ def _range(known: Mapping[Var, Expr], expr: Expr, steps: int) -> Range:
     if not steps or not (expr.type.integer or expr.type.kind == "b"):
         return limits
     if isinstance(expr, Ref):
-        return _range(known, known[expr.var], steps - 1) if expr.var in known else limits
+        return _range(values, values[expr.var], steps - 1) if expr.var in values else limits
     if isinstance(expr, Cast) and (expr.arg.type.integer or expr.arg.type.kind == "b"):
-        least, most = _range(known, expr.arg, steps - 1)
+        least, most = _range(values, expr.arg, steps - 1)
     elif isinstance(expr, Apply) and all(arg.type.integer or arg.type.kind == "b" for arg in expr.args):
-        least, most = interval(expr.op, [_range(known, arg, steps - 1) for arg in expr.args], expr.type.dtype)
+        least, most = interval(expr.op, [_range(values, arg, steps - 1) for arg in expr.args], expr.type.dtype)
     else:
         return limits
     return (least, most) if limits[0] <= least and most <= limits[1] else limits
 
 
-def _source(known: Mapping[Var, Expr], atom: Any) -> Any:
+def _source(values: Mapping[Var, Expr], atom: Any) -> Any:
     """Read, variable or operation that a value is a copy of, for comparisons of operands; all numbers are alike."""
     while isinstance(atom, (Ref, Cast)):
-        inner = atom.arg if isinstance(atom, Cast) else known.get(atom.var)
+        inner = atom.arg if isinstance(atom, Cast) else values.get(atom.var)
         if not isinstance(inner, (Ref, Cast, Read, Const)):
             return atom
         atom = inner
@@ -172,15 +172,19 @@ def _source(known: Mapping[Var, Expr], atom: Any) -> Any:
 
 def _is_meant(recorder: Recorder, var: Var) -> bool:
     """True for a difference whose operands the body compares, or of which one is made of the other: it is not below 0."""
-    expr, known = recorder.values[var], recorder.values
+    expr, values = recorder.values[var], recorder.values
     assert isinstance(expr, Apply)
-    a, b = (_source(known, arg) for arg in expr.args)
+    a, b = (_source(values, arg) for arg in expr.args)
     if expr.op != "sub":
         return False
     parts = []
     for each, ops in ((a, GREATER), (b, LESSER)):
-        made = known.get(each.var) if isinstance(each, Ref) else None
-        parts.append([_source(known, arg) for arg in made.args] if isinstance(made, Apply) and made.op in ops else [])
+        definition = values.get(each.var) if isinstance(each, Ref) else None
+        parts.append(
+            [_source(values, arg) for arg in definition.args]
+            if isinstance(definition, Apply) and definition.op in ops
+            else []
+        )
     return (
         frozenset((a, b)) in recorder.compared
         or b in parts[0]

@@ -21,10 +21,10 @@ def stored(build: Builder, field_type: FieldType, value: Expr, lanes: int) -> Ex
     """Convert a value for storage: unorm8 clamps to 0…1 and rounds to nearest, a scalar is a real number."""
     if field_type.dtype == "complex64" and value.type.lanes == 1 < lanes:
         return build.pack([build.cast(value, Type(FLOAT)), constant(0, FLOAT)] * (lanes // 2))
-    seen = build.cast(value, Type(field_type.element, lanes))
+    value_of_type = build.cast(value, Type(field_type.element, lanes))
     if field_type.dtype == "bool":
-        return build.cast(seen, seen.type.of(UCHAR))
+        return build.cast(value_of_type, value_of_type.type.of(UCHAR))
     if field_type.dtype == "unorm8":
-        clamped = build.apply("fmin", build.apply("fmax", seen, 0.0), 1.0)
-        return build.cast(build.apply("rint", build.apply("mul", clamped, 255.0)), seen.type.of(UCHAR))
-    return seen
+        clamped = build.apply("fmin", build.apply("fmax", value_of_type, 0.0), 1.0)
+        return build.cast(build.apply("rint", build.apply("mul", clamped, 255.0)), value_of_type.type.of(UCHAR))
+    return value_of_type

@@ -258,13 +258,13 @@ def atom(value: Operand) -> Expr | Number:
 
 
 def literal_atom(value: Operand) -> Expr:
-    """As `atom`, but lone Python numbers are int or float, and NumPy numbers keep their dtype."""
+    """The atom of an operand: lone Python numbers are int or float, and NumPy numbers keep their dtype."""
     result = typed(value)
     return literal(result) if isinstance(result, (bool, int, float)) else result
 
 
 def typed(value: Operand) -> Expr | Number:
-    """As `atom`, but NumPy numbers keep their dtype, except int64 and float64, the types of Python numbers."""
+    """The atom of an operand: NumPy numbers keep their dtype, except int64 and float64, the types of Python numbers."""
     result = atom(value)
     dtype = BY_NUMPY.get(value.dtype.name) if isinstance(value, (np.generic, np.ndarray)) else None
     if dtype is None or dtype is DOUBLE or not isinstance(result, (bool, int, float)):

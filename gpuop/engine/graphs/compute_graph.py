@@ -43,7 +43,7 @@ from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program
 from gpuop.fusion.report.networks import kernels_of, operators_of
 from gpuop.fusion.windows.footprint import Footprint
-from gpuop.ir.values import made
+from gpuop.ir.values import node_numbers
 from gpuop.passes.schedules.pinning import pinned
 from gpuop.runtime.base.backend import Array, Backend
 from gpuop.runtime.devices import FORKED, Device, current, device_name, open_device, opened
@@ -105,7 +105,7 @@ class ComputeGraph(StaysHere, NearNames):
             raise SemanticError("this ComputeGraph is defined already; make another one")
         self._precision.__enter__()
         open_graphs().append(self._definition)
-        self._definition.begun = next(made)
+        self._definition.begun = next(node_numbers)
         return self
 
     def __exit__(

@@ -156,7 +156,7 @@ class StageReduction:
         if own.places:
             return own
         name = "sum" if own.divisor else own.name
-        whole = "complex64" if own.result == "complex64" else own.held  # complex numbers are held as two
+        whole = "complex64" if own.result == "complex64" else own.accumulator  # complex numbers are held as two
         return replace(own, name=name, divisor=0, result=whole)
 
     def of_window(self, field: Field, firsts: Firsts, points: Place) -> list[Field]:
@@ -167,7 +167,7 @@ class StageReduction:
         values = [reduced_by(reducer, field, axes, flat)]
         if reducer.places:
             value = reducer_of(reducer.name.removeprefix("arg"), field.type, 1)
-            values.insert(0, reduced_by(replace(value, result=value.held), field, axes, flat))
+            values.insert(0, reduced_by(replace(value, result=value.accumulator), field, axes, flat))
         return values
 
     def part(self, arrays: Iterator[Array], start: Place, stop: Place) -> WindowPart:

@@ -55,15 +55,15 @@ def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
     return float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
 
 
-def _bounds(expr: Apply, args: Sequence[Known], wanted: Mask) -> tuple[Any, Any]:
+def _bounds(expr: Apply, args: Sequence[Known], threads: Mask) -> tuple[Any, Any]:
     """Bounds of the result of an integer operation in the wanted threads; infinities elsewhere."""
-    low, high = np.full(wanted.shape, -np.inf), np.full(wanted.shape, np.inf)
-    if wanted.any() and expr.type.integer and all(a.value.dtype.kind in "iub" for a in args):
-        limits_of_args = np.stack([end[wanted] for a in args for end in (a.low, a.high)])
+    low, high = np.full(threads.shape, -np.inf), np.full(threads.shape, np.inf)
+    if threads.any() and expr.type.integer and all(a.value.dtype.kind in "iub" for a in args):
+        limits_of_args = np.stack([end[threads] for a in args for end in (a.low, a.high)])
         distinct, which = np.unique(limits_of_args, axis=1, return_inverse=True)  # threads have few ranges
         ranges = [[(int(a), int(b)) for a, b in zip(c[::2], c[1::2], strict=True)] for c in distinct.T.tolist()]
         results = np.array([interval(expr.op, each, expr.type.dtype) for each in ranges], np.float64)
-        low[wanted], high[wanted] = results[which.reshape(-1)].T
+        low[threads], high[threads] = results[which.reshape(-1)].T
     return low, high
 
 

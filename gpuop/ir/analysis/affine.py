@@ -81,7 +81,7 @@ def position(what: Any, offset: int = 0) -> Affine:
 def affine(
     expr: Expr,
     leaf: Callable[[Expr], Affine | None],
-    admitted: Callable[[Affine], Affine | None] = lambda found: found,
+    admitted: Callable[[Affine], Affine | None] = lambda form: form,
     operations: Collection[str] = ("add", "sub", "mul"),
 ) -> Affine | None:
     """An integer as a sum; None where it is something else.
@@ -92,10 +92,10 @@ def affine(
     """
     match expr:
         case Const(value=value) if expr.type.integer:
-            found: Affine | None = number(int(value))
+            form: Affine | None = number(int(value))
         case Apply(op=op, args=(x, y)) if op in operations:
             a, b = (affine(e, leaf, admitted, operations) for e in (x, y))
-            found = None if a is None or b is None else a.combined(op, b)
+            form = None if a is None or b is None else a.combined(op, b)
         case _:
-            found = leaf(expr)
-    return None if found is None else admitted(found)
+            form = leaf(expr)
+    return None if form is None else admitted(form)

@@ -36,15 +36,15 @@ class Surrounding:
 
 def footprints(kernel: Kernel) -> dict[FieldParam, Surrounding | None]:
     """The footprint of each field that has a grid; None where a read is at no constant distance, or on another grid."""
-    found: dict[FieldParam, Surrounding | None] = {}
+    result: dict[FieldParam, Surrounding | None] = {}
     ranges = _Ranges()
     for read in ranges.reads(kernel.body):
         if read.field.by_value or not read.field.type.field_shape:
             continue
         one = _footprint(kernel, read, ranges)
-        before = found.get(read.field, one)
-        found[read.field] = None if one is None or before is None else before.joined(one)
-    return found
+        before = result.get(read.field, one)
+        result[read.field] = None if one is None or before is None else before.joined(one)
+    return result
 
 
 def _footprint(kernel: Kernel, read: Read, ranges: _Ranges) -> Surrounding | None:
@@ -73,9 +73,9 @@ class _Ranges:
             for value in values(stmt):
                 yield from (e for e in walk_expr(value) if isinstance(e, Read))
             if isinstance(stmt, Let) and not stmt.var.mutable:
-                found = self.of(stmt.value)
-                if found is not None:
-                    self.known[stmt.var] = found
+                form = self.of(stmt.value)
+                if form is not None:
+                    self.known[stmt.var] = form
             counted = loop_values(stmt) if isinstance(stmt, For) else None
             if isinstance(stmt, For) and counted:
                 self.known[stmt.var] = Affine({}, min(counted), max(counted))
@@ -94,5 +94,5 @@ class _Ranges:
         return None
 
 
-def _near_one_position(found: Affine) -> Affine | None:
-    return found if len(found.parts) <= 1 and all(factor == 1 for factor in found.parts.values()) else None
+def _near_one_position(form: Affine) -> Affine | None:
+    return form if len(form.parts) <= 1 and all(factor == 1 for factor in form.parts.values()) else None

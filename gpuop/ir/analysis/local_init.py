@@ -152,19 +152,19 @@ class Following:
         turn = _LoopIteration(may, sure, may, sure)
         self.turns.append(turn)
         bounds = [self.eval.scalar(e) for e in values(loop)] if isinstance(loop, ir.For) else []
-        known = all(b.known[may].all() for b in bounds)
+        determined = all(b.known[may].all() for b in bounds)
         counter = bounds[0].value if bounds else None
-        while known and turn.may_stay.any():
+        while determined and turn.may_stay.any():
             turn.may, turn.sure = turn.may_stay, turn.sure_stay
-            known, holds = self.holds(loop, bounds, counter, turn)
-            if not known:
+            determined, holds = self.holds(loop, bounds, counter, turn)
+            if not determined:
                 break
             turn.may_stay = turn.may = turn.may & holds
             turn.sure_stay = turn.sure = turn.sure & holds
             self.block(blocks(loop)[-1], turn.may, turn.sure)
             if counter is not None:
                 counter = counter + bounds[2].value
-        if not known:
+        if not determined:
             self.anyhow(loop, turn)
         self.turns.pop()
 
@@ -238,15 +238,15 @@ class Following:
             return self.missing(expr.memory, expr.index, may, sure, loc)
         if isinstance(expr, ir.Ref):
             return self.doubts.get(expr.var)
-        found = [self.doubt(operand, may, sure, loc) for operand in operands(expr)]
-        if isinstance(expr, ir.Apply) and expr.op == "choose" and expr.args[0].type.lanes == 1 and any(found[1:]):
+        doubts = [self.doubt(operand, may, sure, loc) for operand in operands(expr)]
+        if isinstance(expr, ir.Apply) and expr.op == "choose" and expr.args[0].type.lanes == 1 and any(doubts[1:]):
             c = self.eval.scalar(expr.args[0])
             for side, chosen in ((1, c.value != 0), (2, c.value == 0)):
-                doubt = found[side]
+                doubt = doubts[side]
                 if doubt is not None:  # a choice uses only the chosen operand
                     maybe = ~c.known & doubt.exact
-                    found[side] = _Doubt(doubt.threads & (maybe | (c.known & chosen)), doubt.error, doubt.exact)
-        return next((doubt for doubt in found if doubt is not None and doubt.threads.any()), None)
+                    doubts[side] = _Doubt(doubt.threads & (maybe | (c.known & chosen)), doubt.error, doubt.exact)
+        return next((doubt for doubt in doubts if doubt is not None and doubt.threads.any()), None)
 
     def use(self, doubts: Iterable[_Doubt], may: Mask) -> None:
         for doubt in doubts:

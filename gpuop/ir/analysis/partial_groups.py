@@ -52,12 +52,12 @@ def _edges(kernel: Kernel) -> Iterator[tuple[int, ...]]:
 
 def _needed(body: Block) -> set[Var]:
     """The variables that indices of local memory, conditions, choices and loops depend on."""
-    made: dict[Var, set[Var]] = {}
+    sources: dict[Var, set[Var]] = {}
     roots: set[Var] = set()
     for stmt in walk(body):
         used = used_by(stmt)
         if isinstance(stmt, (Let, Assign)):
-            made.setdefault(stmt.var, set()).update(used)
+            sources.setdefault(stmt.var, set()).update(used)
             match stmt.value:
                 case Load():
                     roots |= used
@@ -72,5 +72,5 @@ def _needed(body: Block) -> set[Var]:
         var = roots.pop()
         if var not in needed:
             needed.add(var)
-            roots |= made.get(var, set())
+            roots |= sources.get(var, set())
     return needed

@@ -33,9 +33,9 @@ class Places:
                 if isinstance(stmt, Let) and not stmt.var.mutable and fixed and not isinstance(value, Load):
                     atom = isinstance(numbered, ATOMS)
                     self.same[stmt.var] = numbered if atom else self.known.setdefault(numbered, Ref(stmt.var))
-            known = loop_values(stmt) if isinstance(stmt, For) else None
-            if isinstance(stmt, For) and known is not None:
-                self.same[stmt.var] = self.counters.setdefault(known, Ref(stmt.var))
+            numbers = loop_values(stmt) if isinstance(stmt, For) else None
+            if isinstance(stmt, For) and numbers is not None:
+                self.same[stmt.var] = self.counters.setdefault(numbers, Ref(stmt.var))
             for inner in blocks(stmt):
                 yield from self.reads(inner, runs * self.turns(stmt))
 

@@ -51,8 +51,8 @@ def neighbours(block: Block, counts: Callable[[Read], bool] = lambda read: True)
         read = (e for value in values(stmt) for e in walk_expr(value) if isinstance(e, Read) and e.point is not None)
         total += sum(map(counts, read))
         inner = sum(neighbours(b, counts) for b in blocks(stmt))
-        known = loop_values(stmt) if isinstance(stmt, For) and stmt.unroll == 0 else None
-        total += inner * (1 if known is None else len(known))
+        numbers = loop_values(stmt) if isinstance(stmt, For) and stmt.unroll == 0 else None
+        total += inner * (1 if numbers is None else len(numbers))
     return total
 
 
@@ -60,18 +60,18 @@ def copies(stmt: Stmt) -> int:
     """The number of copies of a statement's blocks that unrolling hints ask of compilers."""
     if not isinstance(stmt, For) or not isinstance(stmt.unroll, int) or stmt.unroll == 1:
         return 1
-    known = loop_values(stmt)
-    count = stmt.unroll if known is None else len(known)
+    numbers = loop_values(stmt)
+    count = stmt.unroll if numbers is None else len(numbers)
     return max(min(stmt.unroll or count, count), 1)
 
 
 def deepest(block: Block) -> tuple[int, Stmt | None]:
     """The depth of nested blocks, and the first statement that opens the innermost one."""
-    found: tuple[int, Stmt | None] = (0, None)
+    result: tuple[int, Stmt | None] = (0, None)
     pending = [(1, stmt) for stmt in reversed(block) if blocks(stmt)]
     while pending:
         depth, stmt = pending.pop()
-        if depth > found[0]:
-            found = depth, stmt
+        if depth > result[0]:
+            result = depth, stmt
         pending += [(depth + 1, s) for inner in reversed(blocks(stmt)) for s in reversed(inner) if blocks(s)]
-    return found
+    return result

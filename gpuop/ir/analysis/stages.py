@@ -19,17 +19,17 @@ def stages(kernel: Kernel) -> tuple[Kernel, ...]:
     before it. Run one after another, they are equivalent to the kernel. Values that two of them need and that are no
     intermediates are computed in both.
     """
-    made = [stage(kernel, params) for params in levels(kernel)]
-    return (*made, _restricted(kernel, kernel.outputs)) if made else (kernel,)
+    result = [stage(kernel, params) for params in levels(kernel)]
+    return (*result, _restricted(kernel, kernel.outputs)) if result else (kernel,)
 
 
 def levels(kernel: Kernel) -> list[list[FieldParam]]:
     """The intermediates; those of a level need only those of the levels before it."""
     if not kernel.intermediates:
         return []
-    found = _Levels(kernel.intermediates)
-    found.block(kernel.body)
-    level = found.fields
+    result = _Levels(kernel.intermediates)
+    result.block(kernel.body)
+    level = result.fields
     return [[p for p in level if level[p] == k] for k in range(1 + max(level.values()))]
 
 
@@ -65,9 +65,9 @@ class _Levels:
         return 0  # operands are asked for themselves
 
 
-def stage(kernel: Kernel, made: Iterable[FieldParam]) -> Kernel:
+def stage(kernel: Kernel, params: Iterable[FieldParam]) -> Kernel:
     """The kernel that computes some intermediates, as its outputs, and nothing else."""
-    return _restricted(kernel, tuple(map(Output, made)))
+    return _restricted(kernel, tuple(map(Output, params)))
 
 
 def _restricted(kernel: Kernel, outputs: tuple[Output, ...]) -> Kernel:

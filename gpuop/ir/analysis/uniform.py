@@ -32,9 +32,9 @@ class Uniformity:
         self.positions = {"global", "local", "group"} if grid else {"global", "local"}
         self.varying: set[ir.Var | ir.Array] = set()
         self.divergent: dict[int, ir.Stmt] = {}
-        known = -1
-        while known != len(self.varying) + len(self.divergent):
-            known = len(self.varying) + len(self.divergent)
+        before = -1
+        while before != len(self.varying) + len(self.divergent):
+            before = len(self.varying) + len(self.divergent)
             self._block(body, None)
 
     def varies(self, expr: ir.Expr) -> bool:

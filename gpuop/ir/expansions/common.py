@@ -13,8 +13,8 @@ from gpuop.ir.nodes import Expr
 def _extreme(name: str, test: str, doc: str) -> None:
     @define("common", 2, name, doc)
     def extreme(b: Builder, x: Expr, y: Expr) -> Expr:
-        wanted, result = type_rules.arithmetic(f"_{name}", [x.type, y.type])
-        x, y = b.cast(x, wanted[0], False), b.cast(y, wanted[1], False)
+        types, result = type_rules.arithmetic(f"_{name}", [x.type, y.type])
+        x, y = b.cast(x, types[0], False), b.cast(y, types[1], False)
         return b.apply("choose", b.apply(test, x, y), y, x) if result.kind == "f" else b.apply(name, x, y)
 
 

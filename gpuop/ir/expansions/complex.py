@@ -95,8 +95,8 @@ def _complex(name: str, arity: int, doc: str) -> Callable[[Function], Function]:
     return register
 
 
-def _parts(b: Builder, given: Expr, kind: Type) -> Complex:
-    lanes = [Real(b, b.cast(lane, kind)) for lane in b.lanes(given)]
+def _parts(b: Builder, arg: Expr, kind: Type) -> Complex:
+    lanes = [Real(b, b.cast(lane, kind)) for lane in b.lanes(arg)]
     return lanes[0], lanes[1] if len(lanes) > 1 else lanes[0].constant(0.0)
 
 
@@ -129,7 +129,7 @@ def multiplied(x: Complex, y: Complex) -> Complex:
 @_complex("Div", 2, "x / y, which overflows only where the result does")
 def divided(x: Complex, y: Complex) -> Complex:
     """R. L. Smith's algorithm (CACM 5(8), 1962), of numbers that are scaled to where nothing overflows."""
-    given, (down, back, _), (up, forth, _) = x, _scale(_greater(*x), DIVIDENDS), _scale(_greater(*y))
+    dividend, (down, back, _), (up, forth, _) = x, _scale(_greater(*x), DIVIDENDS), _scale(_greater(*y))
     x, y, factor = (x[0] * down, x[1] * down), (y[0] * up, y[1] * up), back / forth
     wide = abs(y[0]) >= abs(y[1])
     big, little = wide.chosen(y[0], y[1]), wide.chosen(y[1], y[0])
@@ -137,8 +137,8 @@ def divided(x: Complex, y: Complex) -> Complex:
     zero = big.equals(0.0) & little.equals(0.0)
     ratio = little / big
     size = zero.chosen(0.0, big + little * ratio)  # +0, so that signs are those of x
-    real = zero.chosen(given[0], first + second * ratio) / size
-    cross = zero.chosen(given[1], second - first * ratio) / size
+    real = zero.chosen(dividend[0], first + second * ratio) / size
+    cross = zero.chosen(dividend[1], second - first * ratio) / size
     return real * factor * factor, wide.chosen(cross, -cross) * factor * factor
 
 

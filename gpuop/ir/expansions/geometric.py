@@ -65,13 +65,13 @@ def distance(b: Builder, x: Expr, y: Expr) -> Expr:
     double=8.5,
 )
 def normalize(b: Builder, x: Expr) -> Expr:
-    (given,) = floats(b, "normalize", x)
-    x = _widened(b, given)
+    (arg,) = floats(b, "normalize", x)
+    x = _widened(b, arg)
     infinite = b.apply("eq", b.apply("fabs", x), math.inf)
-    scale = same(1.0, x.type) if given.type.dtype is HALF or x.type.lanes == 1 else _scales(b, x)[0]
+    scale = same(1.0, x.type) if arg.type.dtype is HALF or x.type.lanes == 1 else _scales(b, x)[0]
     scale = b.apply("choose", b.apply("eq", _greatest(b, x), math.inf), 0.0, scale)
     x = b.apply("choose", infinite, b.apply("copysign", same(1.0, x.type), x), b.apply("mul", x, scale))
-    return b.cast(_divided(b, x), given.type)
+    return b.cast(_divided(b, x), arg.type)
 
 
 @define("geometric", 1, "fast_length", "√(Σ xᵢ²); squares may overflow", ulp=8193.5)

@@ -34,16 +34,16 @@ def random(b: Builder, key: Expr, counter: Expr) -> Expr:
     return b.pack(c)
 
 
-def _words(b: Builder, given: Expr, count: int, what: str) -> list[Expr]:
+def _words(b: Builder, arg: Expr, count: int, what: str) -> list[Expr]:
     """The 32-bit words of a number; those that it has not are 0."""
-    (given,) = integers(b, "random", given)
-    if given.type.lanes > count:
+    (arg,) = integers(b, "random", arg)
+    if arg.type.lanes > count:
         most = "two" if count == 2 else "four"
-        raise SemanticError(f"the {what} of _random has up to {most} components, not {article(str(given.type))}'s")
-    if given.type.lanes > 1:
-        words = [b.cast(lane, Type(UINT), saturate=False) for lane in b.lanes(given)]
+        raise SemanticError(f"the {what} of _random has up to {most} components, not {article(str(arg.type))}'s")
+    if arg.type.lanes > 1:
+        words = [b.cast(lane, Type(UINT), saturate=False) for lane in b.lanes(arg)]
     else:
-        wide = b.cast(b.cast(given, Type(LONG if given.type.kind == "i" else ULONG)), Type(ULONG), saturate=False)
+        wide = b.cast(b.cast(arg, Type(LONG if arg.type.kind == "i" else ULONG)), Type(ULONG), saturate=False)
         words = _halves(b, wide)
     return words + [constant(0, UINT)] * (count - len(words))
 

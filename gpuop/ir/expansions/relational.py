@@ -141,13 +141,13 @@ def select(b: Builder, x: Expr, y: Expr, condition: Expr) -> Expr:
     """Select in the argument order of OpenCL, the reverse of `_where`; for an unsigned vector the most significant bit
     decides.
     """
-    given = condition.type
-    if given.kind == "f":
+    kind = condition.type
+    if kind.kind == "f":
         raise SemanticError(
-            f"the condition of _select is of bools or integers, not {article(str(given))}; compare, as in `x > 0`"
+            f"the condition of _select is of bools or integers, not {article(str(kind))}; compare, as in `x > 0`"
         )
-    if given.integer and given.lanes > 1:
-        if given.kind == "u":
-            condition = b.cast(condition, given.of(DTYPES[given.dtype.c[1:]]), saturate=False)
+    if kind.integer and kind.lanes > 1:
+        if kind.kind == "u":
+            condition = b.cast(condition, kind.of(DTYPES[kind.dtype.c[1:]]), saturate=False)
         condition = b.apply("lt", condition, 0)
     return b.apply("choose", condition, y, x)

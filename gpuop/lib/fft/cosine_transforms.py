@@ -20,7 +20,7 @@ from gpuop.ir.types import FieldType
 from gpuop.lib.fft.array_calls import taking_arrays, transforming_alone
 from gpuop.lib.fft.kernels.axes import moved
 from gpuop.lib.fft.kernels.passes import Pair, read, table, times
-from gpuop.lib.fft.kernels.transform_node import fourier, given, scale_of, taken
+from gpuop.lib.fft.kernels.transform_node import fourier, scale_of, transform_input, transform_output
 from gpuop.lib.fft.transforms import ONE, SEVERAL, check_lengths, lengths_of, one_length
 
 Read = Callable[[Any], Pair]
@@ -53,8 +53,8 @@ class Cosines:
         """The transform without scale."""
         return {1: self._mirrored, 2: self._second, 3: self._third, 4: self._fourth}[self.type](field)
 
-    def _transform(self, field: Field, kind: str, wanted: int) -> Field:
-        return fourier(field, kind, (self.axis,), 1 if kind == "c2r" else -1, wanted, self.method)
+    def _transform(self, field: Field, kind: str, results: int) -> Field:
+        return fourier(field, kind, (self.axis,), 1 if kind == "c2r" else -1, results, self.method)
 
     def _moved(
         self, name: str, field: Field, count: int, value: Callable[[Any, Read], Pair], *reads: Field, real: bool = True
@@ -107,8 +107,8 @@ class Cosines:
             turned = times((x, k._where(first, y, 0 - y)), read(phases, [place]))
             return self._ends(2 * turned[0], at, count, math.sqrt(0.5)), 0
 
-        made = self._transform(self._moved("order", field, count, order), "r2c", count // 2 + 1)
-        return self._moved("result", made, count, result, phases)
+        spectrum = self._transform(self._moved("order", field, count, order), "r2c", count // 2 + 1)
+        return self._moved("result", spectrum, count, result, phases)
 
     def _third(self, field: Field) -> Field:
         count = field.field_shape[self.axis]
@@ -144,8 +144,8 @@ class Cosines:
             x, y = times(z(at), read(behind, [at]))
             return (-2 * y if self.sines else 2 * x), 0
 
-        made = self._transform(self._moved("order", field, 2 * count, order, before, real=False), "c2c", 2 * count)
-        return self._moved("result", made, count, result, behind)
+        spectrum = self._transform(self._moved("order", field, 2 * count, order, before, real=False), "c2c", 2 * count)
+        return self._moved("result", spectrum, count, result, behind)
 
 
 def cosines(
@@ -164,11 +164,11 @@ def cosines(
     check_lengths(name, counts)
     orthogonal = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
     kind, lead = BACK[type_] if inverse else type_, 1 if x.type.tensor_points > 1 else 0
-    field = taken(x, dict(zip(numbers, counts, strict=True)), real=True)
+    field = transform_input(x, dict(zip(numbers, counts, strict=True)), real=True)
     for axis in numbers:
         field = Cosines(sines, kind, axis + lead, orthogonal, method).of(field)
     scale = scale_of(norm, [_period(n, sines, kind) for n in counts], 1 if inverse else -1)
-    return given(field, x.type, scale)
+    return transform_output(field, x.type, scale)
 
 
 def _of_array(name: str, x: Any, type_: Any, lengths: Any, axes: Any, norm: Any, orthogonalize: bool | None) -> Any:
@@ -217,8 +217,10 @@ def _documented(function: Callable[..., Any], name: str, several: bool) -> Calla
     what = WHAT[name] + (" along several axes" if several else "")
     function.__doc__ = DOCUMENTED.format(name=full, what=what, lengths=SEVERAL if several else ONE)
 
-    def alone(x: Any, type: Any, norm: Any, orthogonalize: Any, **given: Any) -> Any:
-        lengths, along = (given["s"], given["axes"]) if several else (one_length(name, given["n"]), (given["axis"],))
+    def alone(x: Any, type: Any, norm: Any, orthogonalize: Any, **options: Any) -> Any:
+        lengths, along = (
+            (options["s"], options["axes"]) if several else (one_length(name, options["n"]), (options["axis"],))
+        )
         return _of_array(name, x, type, lengths, along, norm, orthogonalize)
 
     return taking_arrays(function, alone)

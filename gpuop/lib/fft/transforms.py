@@ -10,7 +10,7 @@ from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.types import FieldType
 from gpuop.lib.fft.array_calls import taking_arrays, transforming_alone
-from gpuop.lib.fft.kernels.transform_node import fourier, given, scale_of, taken
+from gpuop.lib.fft.kernels.transform_node import fourier, scale_of, transform_input, transform_output
 from gpuop.lib.ndimage.filter_arguments import axes_of
 from gpuop.lib.ndimage.scalar_arguments import whole
 
@@ -54,7 +54,7 @@ class Kind:
     conjugate: bool
     what: str
 
-    def asked(self, x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[int], tuple[int, ...]]:
+    def extents(self, x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[int], tuple[int, ...]]:
         """The lengths of the transformed axes, on the real side of real transforms, and the numbers of these axes."""
         counts, numbers = lengths_of(x, lengths, axes)
         if self.numbers == "r2c" and x.dtype == "complex64":
@@ -66,21 +66,21 @@ class Kind:
 
     def of(self, x: Field, lengths: Lengths, axes: Any, norm: Any, method: str | None) -> Field:
         """The transform of a field."""
-        counts, numbers = self.asked(x, lengths, axes)
+        counts, numbers = self.extents(x, lengths, axes)
         if not numbers:
             return x.astype("complex64")
         last, elements = numbers[-1], x.type.tensor_points
         half, lead = counts[-1] // 2 + 1, 1 if elements > 1 else 0
         given_counts = dict(zip(numbers, counts, strict=True)) | ({last: half} if self.numbers == "c2r" else {})
-        asked = taken(x, given_counts, self.numbers == "r2c", self.conjugate)
+        source = transform_input(x, given_counts, self.numbers == "r2c", self.conjugate)
         sign = {"c2c": 1 if self.inverse else -1, "r2c": -1, "c2r": 1}[self.numbers]
-        wanted = half if self.numbers == "r2c" else counts[-1]
-        result = fourier(asked, self.numbers, [a + lead for a in numbers], sign, wanted, method)
-        return given(result, x.type, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
+        results = half if self.numbers == "r2c" else counts[-1]
+        result = fourier(source, self.numbers, [a + lead for a in numbers], sign, results, method)
+        return transform_output(result, x.type, scale_of(norm, counts, 1 if self.inverse else -1), self.conjugate)
 
     def of_array(self, x: Any, lengths: Lengths, axes: Any, norm: Any) -> Any:
         """The library function for such an array; None if the device has none."""
-        counts, numbers = self.asked(FieldType(x.shape, (), x.dtype), lengths, axes)
+        counts, numbers = self.extents(FieldType(x.shape, (), x.dtype), lengths, axes)
         scale_of(norm, counts, 1)
         return transforming_alone(self.name, x, counts, numbers, norm) if numbers else None
 
@@ -102,8 +102,8 @@ def lengths_of(x: Field | FieldType, lengths: Lengths, axes: Any) -> tuple[list[
         return [x.field_shape[a] for a in numbers], numbers
     if len(given_lengths) != len(numbers):
         raise ArgumentError("when given, axes and shape arguments have to be of the same length")
-    wanted = [x.field_shape[a] if n in (None, -1) else n for a, n in zip(numbers, given_lengths, strict=True)]
-    return [whole(n, "s") for n in wanted], numbers
+    extents = [x.field_shape[a] if n in (None, -1) else n for a, n in zip(numbers, given_lengths, strict=True)]
+    return [whole(n, "s") for n in extents], numbers
 
 
 def check_lengths(name: str, counts: Sequence[int]) -> None:

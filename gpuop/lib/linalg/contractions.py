@@ -45,12 +45,12 @@ def contracted(name: str, fields: Sequence[Field], what: Contraction, dtype: str
     Raises:
         ArgumentError: axes of one label have different extents.
     """
-    wanted = dtype or common_dtype(fields)
-    known = labelled_axes(name, fields, what)
-    out = type_of(name, [known[one] for one in what.output], wanted)
-    extents = {one: axis.extent for one, axis in known.items()}
+    result_dtype = dtype or common_dtype(fields)
+    axes = labelled_axes(name, fields, what)
+    out = type_of(name, [axes[one] for one in what.output], result_dtype)
+    extents = {one: axis.extent for one, axis in axes.items()}
     with exactly():
-        body = _Sums(fields, what, extents, out, Products(wanted)).body
+        body = _Sums(fields, what, extents, out, Products(result_dtype)).body
         return library_call(name, (out,), fields, body, what)[0]
 
 

@@ -165,13 +165,13 @@ class _GroupTile:
         for i, j in itertools.product(*map(range, self.tile.each)):
             self.product.put(self.sums[i, j], self.first_row + self.row(i), self.first_column + self.column(j))
 
-    def parts(self, wanted: int, width: int) -> list[tuple[Any, Any]]:
+    def parts(self, count: int, width: int) -> list[tuple[Any, Any]]:
         """The indices of the values of a block, `width` columns wide, that a thread loads; they are equally spaced."""
         thread, threads = k._localColumn, self.tile.threads
         if width > threads:
             each = width // threads
-            return [(i // each, thread + i % each * threads) for i in range(wanted * each)]
-        return [(thread // width + i * (threads // width), thread % width) for i in range(wanted * width // threads)]
+            return [(i // each, thread + i % each * threads) for i in range(count * each)]
+        return [(thread // width + i * (threads // width), thread % width) for i in range(count * width // threads)]
 
     def fetch(self, first: Any, border: str) -> None:
         for i, (row, column) in enumerate(self.parts(self.high, self.deep)):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.engine.jit.array_arguments import takes_arrays
-from gpuop.lib.linalg.matrices import Given, loop, swap
+from gpuop.lib.linalg.matrices import MatrixArguments, loop, swap
 
 SWEEPS = 24  # over all pairs of columns; a matrix of 32 needs about ten
 
@@ -56,22 +56,22 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
 def _eigh(a: Any, triangle: str, vectors: bool) -> Any:
     if triangle not in ("L", "U"):
         raise ArgumentError(f"eigh: UPLO is 'L' or 'U', not {triangle!r}")
-    matrices = Given("eigh", a)
+    matrices = MatrixArguments("eigh", a)
     size = matrices.rows
 
     def body() -> None:
-        matrix, made = matrices.read(), matrices.identity(size)
+        matrix, basis = matrices.read(), matrices.identity(size)
         _symmetric(matrix, size, triangle)
         power = matrices.scaled(matrix, size, size)
-        _diagonalised(matrices, matrix, made if vectors else None)
+        _diagonalised(matrices, matrix, basis if vectors else None)
         matrices.multiply(matrix, size, size, power)
-        in_order(size, lambda i, j: matrix[j, j] < matrix[i, i], lambda i, j: _exchange(matrix, made, size, i, j))
+        in_order(size, lambda i, j: matrix[j, j] < matrix[i, i], lambda i, j: _exchange(matrix, basis, size, i, j))
         loop(0, size, lambda n: k._writeTensorElement(k._out0, matrix[n, n], n), size)
         if vectors:
-            matrices.write(k._out1, size, size, lambda i, j: made[i, j])
+            matrices.write(k._out1, size, size, lambda i, j: basis[i, j])
 
-    made = matrices.call(body, [(size,), (size, size)] if vectors else [(size,)], (triangle, vectors))
-    return tuple(made) if vectors else made[0]
+    results = matrices.call(body, [(size,), (size, size)] if vectors else [(size,)], (triangle, vectors))
+    return tuple(results) if vectors else results[0]
 
 
 def _symmetric(matrix: Any, size: int, triangle: str) -> None:
@@ -118,7 +118,7 @@ def rotate(array: Any, one: Any, other: Any, cosine: Any, sine: Any) -> None:
     array[other] = sine * x + cosine * y
 
 
-def _diagonalised(matrices: Given, matrix: Any, vectors: Any) -> None:
+def _diagonalised(matrices: MatrixArguments, matrix: Any, vectors: Any) -> None:
     """Rotate until the elements off the diagonal are negligible."""
     size, least = matrices.rows, matrices.epsilon() ** 2
 
@@ -171,26 +171,26 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 def _qr(a: Any, mode: str) -> Any:
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentError(f"qr: `mode` is 'reduced', 'complete' or 'r', not {mode!r}")
-    matrices = Given("qr", a, square=False, complex_=True)
+    matrices = MatrixArguments("qr", a, square=False, complex_=True)
     rows, columns = matrices.rows, matrices.columns
     turned = min(rows if matrices.products.complex else rows - 1, columns)  # one complex number is rotated to be real
     count = rows if mode == "complete" else min(rows, columns)
 
     def body() -> None:
-        matrix, made, vector = matrices.read(), matrices.identity(rows), matrices.array(rows)
+        matrix, basis, vector = matrices.read(), matrices.identity(rows), matrices.array(rows)
         power = matrices.scaled(matrix, rows, columns)
-        loop(0, turned, lambda n: _reflected(matrices, matrix, made, vector, n), max(rows, columns))
+        loop(0, turned, lambda n: _reflected(matrices, matrix, basis, vector, n), max(rows, columns))
         matrices.multiply(matrix, count, columns, power)
         first, second = (None, k._out0) if mode == "r" else (k._out0, k._out1)
         if first is not None:
-            matrices.write(first, rows, count, lambda i, j: made[i, j])
+            matrices.write(first, rows, count, lambda i, j: basis[i, j])
         matrices.write(second, count, columns, lambda i, j: matrix[i, j])
 
-    made = matrices.call(body, [(count, columns)] if mode == "r" else [(rows, count), (count, columns)], mode)
-    return made[0] if mode == "r" else tuple(made)
+    results = matrices.call(body, [(count, columns)] if mode == "r" else [(rows, count), (count, columns)], mode)
+    return results[0] if mode == "r" else tuple(results)
 
 
-def _reflected(matrices: Given, matrix: Any, result: Any, vector: Any, n: Any) -> None:
+def _reflected(matrices: MatrixArguments, matrix: Any, result: Any, vector: Any, n: Any) -> None:
     """Annihilate a column below the diagonal by a reflection, as LAPACK does."""
     rows, columns, size = matrices.rows, matrices.columns, max(matrices.rows, matrices.columns)
     below = k._var(k._convert(0, matrices.products.summed))
@@ -229,6 +229,6 @@ def _itself(x: Any) -> Any:
     return x
 
 
-def _add_square(matrices: Given, total: Any, value: Any) -> None:
+def _add_square(matrices: MatrixArguments, total: Any, value: Any) -> None:
     for part in (value.x, value.y) if matrices.products.complex else (value,):
         total.assign(k._fma(part, part, total))

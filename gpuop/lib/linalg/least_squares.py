@@ -10,7 +10,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
 from gpuop.ir.types import FieldType
-from gpuop.lib.linalg.matrices import Given, LinAlgError, for_each, loop
+from gpuop.lib.linalg.matrices import LinAlgError, MatrixArguments, for_each, loop
 from gpuop.lib.linalg.svd import RotatedColumns
 from gpuop.ops.create.computed_fields import filled
 
@@ -38,7 +38,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
 def _lstsq(a: Any, b: Any, rcond: Any) -> Any:
     right = as_field(b)
     vectors = right.ndim == 1 or len(right.tensor_shape) == 1
-    matrices = Given("lstsq", a, b, vectors=vectors, square=False)
+    matrices = MatrixArguments("lstsq", a, b, vectors=vectors, square=False)
     rows, columns = matrices.rows, matrices.columns
     if matrices.fields[1].tensor_shape[0] != rows:
         raise LinAlgError(
@@ -55,16 +55,16 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> Any:
     return x, rest if rows > columns else _none(matrices), rank.astype("int32"), values
 
 
-def _none(matrices: Given) -> Field:
+def _none(matrices: MatrixArguments) -> Field:
     return filled(FieldType(0, (), matrices.dtype), 0)
 
 
 class _Nearest:
-    def __init__(self, matrices: Given, several: int, share: Any) -> None:
-        self.given, self.several, self.share = matrices, several, share
+    def __init__(self, matrices: MatrixArguments, several: int, share: Any) -> None:
+        self.matrices, self.several, self.share = matrices, several, share
 
     def body(self) -> None:
-        matrices, columns = self.given, RotatedColumns(self.given)
+        matrices, columns = self.matrices, RotatedColumns(self.matrices)
         count = columns.count
         least, rank = columns.values[0] * self.share, k._var(self._zero())
         loop(0, count, lambda n: rank.assign(rank + k._where(columns.values[n] > least, 1, 0)), count)
@@ -89,7 +89,7 @@ class _Nearest:
         loop(0, self.several, lambda j: self._rest(matrix, beside, result, j), self.several)
 
     def _zero(self) -> Any:
-        return k._convert(0, self.given.dtype)
+        return k._convert(0, self.matrices.dtype)
 
     def _sum(self, count: int, pair: Any) -> Any:
         """A sum of products."""
@@ -99,7 +99,7 @@ class _Nearest:
             one, other = pair(n)
             total.assign(k._fma(one, other, total))
 
-        loop(0, count, more, self.given.rows + self.given.columns)
+        loop(0, count, more, self.matrices.rows + self.matrices.columns)
         return total
 
     def _rest(self, matrix: Any, beside: Any, result: Any, j: Any) -> None:
@@ -110,11 +110,11 @@ class _Nearest:
             apart = k._var(beside[r, j])
             loop(
                 0,
-                self.given.columns,
+                self.matrices.columns,
                 lambda i: apart.assign(k._fma(-matrix[r, i], result[i, j], apart)),
-                self.given.rows,
+                self.matrices.rows,
             )
             total.assign(k._fma(apart, apart, total))
 
-        loop(0, self.given.rows, row, self.given.rows)
+        loop(0, self.matrices.rows, row, self.matrices.rows)
         k._writeTensorElement(k._out1, total, j)

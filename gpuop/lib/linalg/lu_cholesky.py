@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import gpuop.dsl as k
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
-from gpuop.lib.linalg.matrices import Given, LinAlgError, loop, swap
+from gpuop.lib.linalg.matrices import LinAlgError, MatrixArguments, loop, swap
 
 
 class SlogdetResult(NamedTuple):
@@ -30,7 +30,7 @@ def det(a: Any) -> Any:
         LinAlgError: the matrices are not square; a ValueError and a numpy.linalg.LinAlgError.
         UnsupportedError: the matrices are larger than 32×32.
     """
-    matrices = Given("det", a, complex_=True)
+    matrices = MatrixArguments("det", a, complex_=True)
 
     def body() -> None:
         matrix = matrices.read()
@@ -64,7 +64,7 @@ def slogdet(a: Any) -> SlogdetResult:
 
 @takes_arrays("a")
 def _slogdet(a: Any) -> Any:
-    matrices = Given("slogdet", a, complex_=True)
+    matrices = MatrixArguments("slogdet", a, complex_=True)
 
     def body() -> None:
         matrix = matrices.read()
@@ -98,14 +98,14 @@ def inv(a: Any) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`.
     """
-    matrices = Given("inv", a, complex_=True)
+    matrices = MatrixArguments("inv", a, complex_=True)
     size = matrices.rows
 
     def body() -> None:
-        matrix, made = matrices.read(), matrices.identity(size)
-        eliminated(matrices, matrix, made, size)
-        substituted(matrices, matrix, made, size)
-        matrices.write(k._out0, size, size, lambda i, j: made[i, j])
+        matrix, inverse = matrices.read(), matrices.identity(size)
+        eliminated(matrices, matrix, inverse, size)
+        substituted(matrices, matrix, inverse, size)
+        matrices.write(k._out0, size, size, lambda i, j: inverse[i, j])
 
     return matrices.call(body, [(size, size)])[0]
 
@@ -127,22 +127,22 @@ def solve(a: Any, b: Any) -> Any:
     """
     right = as_field(b)
     vectors = right.ndim == 1 or len(right.tensor_shape) == 1
-    matrices = Given("solve", a, b, vectors=vectors, complex_=True)
+    matrices = MatrixArguments("solve", a, b, vectors=vectors, complex_=True)
     size, shape = matrices.rows, matrices.fields[1].tensor_shape
     if shape[0] != size:
         raise LinAlgError(f"solve: matrices of {size} rows, and what they are to give has {shape[0]}")
     columns = 1 if vectors else shape[1]
 
     def body() -> None:
-        matrix, made = matrices.read(), matrices.read(1)
-        eliminated(matrices, matrix, made, columns)
-        substituted(matrices, matrix, made, columns)
-        matrices.write(k._out0, size, columns, lambda i, j: made[i, j])
+        matrix, solution = matrices.read(), matrices.read(1)
+        eliminated(matrices, matrix, solution, columns)
+        substituted(matrices, matrix, solution, columns)
+        matrices.write(k._out0, size, columns, lambda i, j: solution[i, j])
 
     return matrices.call(body, [tuple(shape)])[0]
 
 
-def eliminated(matrices: Given, matrix: Any, beside: Any = None, columns: int = 0) -> Any:
+def eliminated(matrices: MatrixArguments, matrix: Any, beside: Any = None, columns: int = 0) -> Any:
     """Reduce a matrix to an upper triangle with partial pivoting, and apply the same steps to the right-hand sides.
 
     Returns:
@@ -170,7 +170,7 @@ def eliminated(matrices: Given, matrix: Any, beside: Any = None, columns: int = 
     return sign
 
 
-def substituted(matrices: Given, triangle: Any, beside: Any, columns: int) -> None:
+def substituted(matrices: MatrixArguments, triangle: Any, beside: Any, columns: int) -> None:
     """Solve an upper triangle by back substitution, in place of the right-hand sides."""
     size = matrices.rows
 
@@ -200,7 +200,7 @@ def cholesky(a: Any, upper: bool = False) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`.
     """
-    matrices = Given("cholesky", a, complex_=True)
+    matrices = MatrixArguments("cholesky", a, complex_=True)
     size = matrices.rows
 
     def body() -> None:
@@ -230,7 +230,7 @@ def divide(array: Any, place: Any, by: Any) -> None:
     array[place] = array[place] / by
 
 
-def triangular(matrices: Given, matrix: Any, row: Any, column: Any, upper: bool) -> Any:
+def triangular(matrices: MatrixArguments, matrix: Any, row: Any, column: Any, upper: bool) -> Any:
     """The value of a triangle at an index."""
     inside = row <= column if upper else column <= row
     if isinstance(inside, bool):

@@ -32,7 +32,7 @@ class LinAlgError(ArgumentError, np.linalg.LinAlgError):
     """
 
 
-class Given:
+class MatrixArguments:
     """Operands of a function of matrices, as fields of tensors.
 
     Args:
@@ -80,14 +80,14 @@ class Given:
         return reshaped(self.name, field, [Axis(axis.extent, n >= len(axes) - order) for n, axis in enumerate(axes)])
 
     def call(
-        self, body: Callable[[], None], tensors: Sequence[tuple[int, ...]], told: Any = (), real: Sequence[int] = ()
+        self, body: Callable[[], None], tensors: Sequence[tuple[int, ...]], key: Any = (), real: Sequence[int] = ()
     ) -> list[Field]:
         """The output fields of an operator, with tensors of these shapes; some outputs may be real."""
         grid = max((f.field_shape for f in self.fields), key=len)
         dtypes = ["float32" if self.products.complex and n in real else self.dtype for n in range(len(tensors))]
         types = tuple(FieldType(grid, shape, dtype) for shape, dtype in zip(tensors, dtypes, strict=True))
         with exactly():
-            result = library_call(self.name, types, self.fields, body, told, whole=True)
+            result = library_call(self.name, types, self.fields, body, key, whole=True)
         return [self._of_grid(f) if self.grid else f for f in result]
 
     def _of_grid(self, field: Field) -> Field:
@@ -114,8 +114,8 @@ class Given:
         """Write a matrix to an output."""
 
         def place(i: Any, j: Any) -> None:
-            made, number = value(i, j), i * columns + j
-            parts = (made.x, made.y) if self.products.complex else (made,)
+            entry, number = value(i, j), i * columns + j
+            parts = (entry.x, entry.y) if self.products.complex else (entry,)
             for n, part in enumerate(parts):
                 k._writeTensorElement(out, part, number * len(parts) + n)
 
@@ -155,10 +155,10 @@ class Given:
 
     def exponent(self, size: Any) -> Any:
         """The binary exponent of a magnitude; 0 of 0, infinity and NaN."""
-        made = k._var(0)
+        result = k._var(0)
         with k._if((size > 0) & (size < math.inf)):
-            made.assign(k._ilogb(size))
-        return made
+            result.assign(k._ilogb(size))
+        return result
 
     def scaled(self, array: Any, rows: int, columns: int) -> Any:
         """Divide a matrix by a power of two so that squares of its values neither overflow nor underflow; this is exact.

@@ -285,8 +285,8 @@ def crossed(a: Field, b: Field) -> Field:
     """The cross product of 3-vectors along the last axis of both; of each difference the second product is rounded first."""
     labels = [(*(f"b{n}" for n in reversed(range(len(f.type.array_shape) - 1))), "c") for f in (a, b)]
     what = Contraction((labels[0], labels[1]), max(labels, key=len))
-    known, dtype = labelled_axes("cross", [a, b], what), common_dtype((a, b))
-    out, products = type_of("cross", [known[one] for one in what.output], dtype), Products(dtype)
+    axes, dtype = labelled_axes("cross", [a, b], what), common_dtype((a, b))
+    out, products = type_of("cross", [axes[one] for one in what.output], dtype), Products(dtype)
 
     def at(place: list[Any]) -> Any:
         def component(field: Field, step: int) -> Any:

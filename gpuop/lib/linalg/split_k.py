@@ -29,7 +29,7 @@ def is_long(a: Field, b: Field) -> bool:
 def long_sums(a: Field, b: Field) -> Field:
     """The products, then their reduction by `sum`, along rows of the left matrix or columns of the right one."""
     dtype = common_dtype((a, b))
-    left, ranks = _held(a, dtype), (len(a.field_shape), len(b.field_shape))
+    left, ranks = _accumulated(a, dtype), (len(a.field_shape), len(b.field_shape))
     if ranks[1] == 1 or (ranks[0] > 1 and b.field_shape[-1] == 1):
         result = along_rows(a, b if ranks[1] == 1 else swapaxes(b, -1, -2))
         return result if ranks[1] == 1 else expand_dims(result, -1)
@@ -55,10 +55,10 @@ def _batches(shapes: Sequence[Sequence[int]]) -> list[set[int]]:
 def along_rows(a: Field, b: Field) -> Field:
     """The products, then their reduction by `sum` along the last axis."""
     dtype = common_dtype((a, b))
-    return astype(apply("multiply", _held(a, dtype), b).sum(axis=-1), dtype)
+    return astype(apply("multiply", _accumulated(a, dtype), b).sum(axis=-1), dtype)
 
 
-def _held(factor: Field, dtype: str) -> Field:
+def _accumulated(factor: Field, dtype: str) -> Field:
     """A factor in the dtype of the products."""
     return astype(factor, "float32") if dtype == "float16" else factor
 
@@ -79,16 +79,16 @@ def are_long_sums(fields: Sequence[Field], what: Contraction) -> bool:
 def aligned_sums(fields: Sequence[Field], what: Contraction) -> Field:
     """The elementwise products, then their reduction by `sum`."""
     dtype, order = common_dtype(fields), what.inputs[0]
-    result = _held(fields[0], dtype)
+    result = _accumulated(fields[0], dtype)
     for field, labels in zip(fields[1:], what.inputs[1:], strict=True):
         result = apply("multiply", result, _in_order(field, labels, order))
     result = result.sum(axis=tuple(order.index(one) for one in what.summed()))
     return _in_order(astype(result, dtype), [one for one in order if one in what.output], what.output)
 
 
-def _in_order(field: Field, labels: Sequence[str], wanted: Sequence[str]) -> Field:
+def _in_order(field: Field, labels: Sequence[str], order: Sequence[str]) -> Field:
     """The field with its labelled axes in another order."""
-    axes = [labels.index(one) for one in wanted]
+    axes = [labels.index(one) for one in order]
     return field if axes == sorted(axes) else transpose(field, axes)
 
 

@@ -10,7 +10,7 @@ from gpuop.dsl.recorder.value import NUMBERS
 from gpuop.engine.jit.array_arguments import as_field, takes_arrays
 from gpuop.lib.linalg.jacobi import SWEEPS, in_order, pairs, rotate, rotation
 from gpuop.lib.linalg.lu_cholesky import inv
-from gpuop.lib.linalg.matrices import Given, for_each, loop, minus, swap
+from gpuop.lib.linalg.matrices import MatrixArguments, for_each, loop, minus, swap
 from gpuop.lib.linalg.norms import norm
 
 
@@ -52,7 +52,7 @@ def svdvals(x: Any) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices.
     """
-    matrices = Given("svdvals", x, square=False)
+    matrices = MatrixArguments("svdvals", x, square=False)
     count = min(matrices.rows, matrices.columns)
 
     def body() -> None:
@@ -64,17 +64,17 @@ def svdvals(x: Any) -> Any:
 
 @takes_arrays("a")
 def _svd(a: Any, full: bool) -> Any:
-    matrices = Given("svd", a, square=False)
+    matrices = MatrixArguments("svd", a, square=False)
     rows, columns = matrices.rows, matrices.columns
     count = min(rows, columns)
     left, right = (rows, columns) if full else (count, count)
 
     def body() -> None:
-        made = RotatedColumns(matrices)
-        made.complete(max(left, right))
-        one, other = (made.turned, made.long) if made.wide else (made.long, made.turned)
+        factors = RotatedColumns(matrices)
+        factors.complete(max(left, right))
+        one, other = (factors.turned, factors.long) if factors.wide else (factors.long, factors.turned)
         matrices.write(k._out0, rows, left, lambda i, j: one[i, j])
-        values = made.lengths()
+        values = factors.lengths()
         loop(0, count, lambda n: k._writeTensorElement(k._out1, values[n], n), count)
         matrices.write(k._out2, right, columns, lambda i, j: other[j, i])
 
@@ -92,8 +92,8 @@ class RotatedColumns:
         power: the exponent of that power.
     """
 
-    def __init__(self, matrices: Given) -> None:
-        self.given, self.wide = matrices, matrices.rows < matrices.columns
+    def __init__(self, matrices: MatrixArguments) -> None:
+        self.matrices, self.wide = matrices, matrices.rows < matrices.columns
         self.height, self.count = max(matrices.rows, matrices.columns), min(matrices.rows, matrices.columns)
         self.long, self.turned = matrices.array(self.height, self.height), matrices.identity(self.count)
         self.values = matrices.array(self.count)
@@ -115,7 +115,7 @@ class RotatedColumns:
 
     def _turn(self, p: Any, q: Any) -> None:
         one, other, both = self.product(p, p), self.product(q, q), self.product(p, q)
-        least = 0.5 * self.given.epsilon()
+        least = 0.5 * self.matrices.epsilon()
         with k._if(abs(both) > least * k._sqrt(one) * k._sqrt(other)):
             cosine, sine = rotation((other - one) / (2 * both))
             loop(0, self.height, lambda r: rotate(self.long, (r, p), (r, q), cosine, sine), self.height)
@@ -124,7 +124,7 @@ class RotatedColumns:
 
     def product(self, p: Any, q: Any) -> Any:
         """The dot product of two columns."""
-        total = k._var(k._convert(0, self.given.dtype))
+        total = k._var(k._convert(0, self.matrices.dtype))
         loop(0, self.height, lambda r: total.assign(k._fma(self.long[r, p], self.long[r, q], total)), self.height)
         return total
 
@@ -133,7 +133,7 @@ class RotatedColumns:
 
     def lengths(self) -> Any:
         """The singular values: `values`, multiplied in place by the power of two."""
-        self.given.multiply(self.values, self.count, 0, self.power)
+        self.matrices.multiply(self.values, self.count, 0, self.power)
         return self.values
 
     def _exchange(self, i: Any, j: Any) -> None:
@@ -143,7 +143,7 @@ class RotatedColumns:
 
     def complete(self, count: int) -> None:
         """Make `count` columns orthonormal; columns without a length, and further ones, become new unit vectors."""
-        least = self.values[0] * (self.given.epsilon() * self.height)
+        least = self.values[0] * (self.matrices.epsilon() * self.height)
 
         def normed(n: Any) -> None:
             length = k._var(self.values[n])
@@ -171,7 +171,7 @@ class RotatedColumns:
 
     def _new(self, n: Any) -> None:
         """Set a column to a unit vector orthogonal to those before, from the axis that they span least (Gram–Schmidt)."""
-        zero = k._convert(0, self.given.dtype)
+        zero = k._convert(0, self.matrices.dtype)
         best, axis = k._var(zero - 1), k._intVar()
 
         def tried(r: Any) -> None:
@@ -207,21 +207,21 @@ def pinv(a: Any, rcond: Any = None) -> Any:
     Raises:
         LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices and for a Field as `rcond`.
     """
-    matrices = Given("pinv", a, square=False)
+    matrices = MatrixArguments("pinv", a, square=False)
     rows, columns = matrices.rows, matrices.columns
     share = max(rows, columns) * matrices.epsilon() if rcond is None else rcond
     if not isinstance(share, NUMBERS):
         raise UnsupportedError("linalg.pinv: `rcond` is a number")
 
     def body() -> None:
-        made = RotatedColumns(matrices)
-        made.invert(made.values[0] * share)
-        one, other = (made.long, made.turned) if made.wide else (made.turned, made.long)
+        factors = RotatedColumns(matrices)
+        factors.invert(factors.values[0] * share)
+        one, other = (factors.long, factors.turned) if factors.wide else (factors.turned, factors.long)
 
         def at(i: Any, j: Any) -> Any:
             total = k._var(k._convert(0, matrices.dtype))
-            loop(0, made.count, lambda n: total.assign(k._fma(one[i, n], other[j, n], total)), made.height)
-            return matrices.shifted(total, -made.power)
+            loop(0, factors.count, lambda n: total.assign(k._fma(one[i, n], other[j, n], total)), factors.height)
+            return matrices.shifted(total, -factors.power)
 
         matrices.write(k._out0, columns, rows, at)
 
@@ -246,13 +246,13 @@ def matrix_rank(A: Any, tol: Any = None) -> Any:  # noqa: N803 - NumPy's name
     Raises:
         LinAlgError, UnsupportedError: as of `det`; UnsupportedError also for complex matrices.
     """
-    matrices = Given("matrix_rank", A, square=False)
+    matrices = MatrixArguments("matrix_rank", A, square=False)
     if tol is not None and not isinstance(tol, NUMBERS):
         raise UnsupportedError("linalg.matrix_rank: `tol` is a number")
 
     def body() -> None:
-        made, total = RotatedColumns(matrices), k._var(k._convert(0, matrices.dtype))
-        values = made.values if tol is None else made.lengths()
+        factors, total = RotatedColumns(matrices), k._var(k._convert(0, matrices.dtype))
+        values = factors.values if tol is None else factors.lengths()
         least = values[0] * (max(matrices.rows, matrices.columns) * matrices.epsilon()) if tol is None else tol
         count = min(matrices.rows, matrices.columns)
         loop(0, count, lambda n: total.assign(total + k._where(values[n] > least, 1, 0)), count)
@@ -286,7 +286,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 def _scaled(matrix: Any) -> Any:
     """The matrices times powers of two, so that squares of values, also of inverses, are in range; condition numbers stay."""
-    matrices = Given("cond", matrix, complex_=True)
+    matrices = MatrixArguments("cond", matrix, complex_=True)
 
     def body() -> None:
         values = matrices.read()

@@ -66,7 +66,7 @@ def of_arrays(also: str = "", narrow: bool = False, library: Library | None = No
         usual = signature.parameters["output"].default if "output" in signature.parameters else _NO_OUTPUT
 
         field_of = _field_of(function, also)
-        run = pipeline(_named(_told(field_of), name))
+        run = pipeline(_named(_traced_with_array(field_of), name))
         before = CallCache(signature, {first: DATA, also or first: DATA, "output": RESULT}, CONSTANT)
 
         def anew(args: tuple[Any, ...], kwargs: dict[str, Any]) -> New:
@@ -109,17 +109,17 @@ def _field_of(function: Callable[..., Field], also: str) -> Callable[..., Field]
     return field_of
 
 
-def _told(field_of: Callable[..., Field]) -> Callable[..., Field]:
+def _traced_with_array(field_of: Callable[..., Field]) -> Callable[..., Field]:
     """Return a function in which `is_of_an_array` is true."""
 
-    def told(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
+    def traced(array: Any, other: Any, rest: tuple[Any, ...], into: bool) -> Field:
         token = _of_arrays.set(True)
         try:
             return field_of(array, other, rest, into)
         finally:
             _of_arrays.reset(token)
 
-    return told
+    return traced
 
 
 def _name_of(output: Any, into: Any) -> Any:

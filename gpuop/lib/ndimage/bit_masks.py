@@ -144,13 +144,13 @@ class OwnWord:
             test: function of a bit's index.
         """
         if self.alone:
-            found = k._var(k._convert_uint(0))
+            bits = k._var(k._convert_uint(0))
 
             def add(bit: Any) -> None:
-                found.assign(found | k._convert_uint(k._where(test(bit), 1, 0)) << k._as_uint(bit))
+                bits.assign(bits | k._convert_uint(k._where(test(bit), 1, 0)) << k._as_uint(bit))
 
             self.for_columns(add) if within is None else self.for_bits(within, add)
-            return found
+            return bits
         own = k._var(False)
         look = lambda bit: own.assign(test(bit))  # noqa: E731
         self.for_columns(look) if within is None else self.for_bits(within, look)

@@ -84,7 +84,7 @@ def checked_cval(cval: Any) -> Any:
 
 
 def _by_border(border: str) -> str:
-    return next(mode for mode, known in MODES.items() if known == border)
+    return next(mode for mode, each in MODES.items() if each == border)
 
 
 def rank(field: Field) -> int:
@@ -209,14 +209,14 @@ def summed_in(field: Field, dtype: str, weights: np.ndarray[Any, Any], at: Image
     return "int64" if whole and fits and far else computed_in(field, dtype)
 
 
-def method_of(method: Any, known: Sequence[str]) -> Any:
+def method_of(method: Any, methods: Sequence[str]) -> Any:
     """Return the algorithm of `method=`, or None.
 
     Raises:
         ArgumentError: there is no such algorithm.
     """
-    if method is not None and method not in known:
-        named = ", ".join(map(repr, known))
+    if method is not None and method not in methods:
+        named = ", ".join(map(repr, methods))
         raise ArgumentError(f"`method` is one of {named}, or None for what suits the window, not {method!r}")
     return method
 

@@ -67,8 +67,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, scale: Any = 1.0) 
     of = FLOATS["float64" if kind.dtype == "float64" else "float32"]
 
     def value(words: Words, _: Any) -> Any:
-        given = words.of_iteration()
-        rest = middle_share(given[0], "float32") if of.bits == 32 else 1.0 - share(given, "float64")
+        numbers = words.of_iteration()
+        rest = middle_share(numbers[0], "float32") if of.bits == 32 else 1.0 - share(numbers, "float64")
         return 0.0 - log(rest, of)  # -log(1) would be -0.0
 
     result = drawn("exponential", key, kind, of.bits // 32, value)
@@ -152,8 +152,8 @@ def _proposed(words: Words, mean: Any, count: Any) -> None:
             k._break()
         with k._if((proposed >= 0.0) & ~((rest < 0.013) & (v > rest))):
             scale = 1.1239 + 1.1328 / (b - 3.4)
-            asked = log(v * scale / (a / (rest * rest) + b), of)
-            with k._if(asked <= proposed * log(mean, of) - mean - _log_factorial(proposed)):
+            ratio = log(v * scale / (a / (rest * rest) + b), of)
+            with k._if(ratio <= proposed * log(mean, of) - mean - _log_factorial(proposed)):
                 k._break()
 
 
@@ -335,18 +335,18 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
     field = arange(a) if is_integer(a) else as_field(a)
     number = numbered(axis, *of_field(field))
     count = field.type.array_shape[number]
-    wanted = (int(shape),) if is_integer(shape) else tuple(shape)
+    extents = (int(shape),) if is_integer(shape) else tuple(shape)
     if p is not None:
         if not replace:
             raise ArgumentError("random.choice: what is chosen once only is equally likely: leave out `p=`")
-        places = _weighed(key, wanted, p, count)
+        places = _weighed(key, extents, p, count)
     elif replace:
-        places = integers(key, count, shape=wanted)
+        places = integers(key, count, shape=extents)
     else:
-        most = int(np.prod(wanted))
+        most = int(np.prod(extents))
         if most > count:
             raise ArgumentError(f"random.choice: of {count} no {most} are chosen without `replace=True`")
-        places = permutation(key, count)[:most].reshape(wanted)
+        places = permutation(key, count)[:most].reshape(extents)
     return places if is_integer(a) else take(field, places, number, mode="clip")
 
 

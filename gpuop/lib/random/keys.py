@@ -65,7 +65,7 @@ def key(seed: Any) -> Field:
         SemanticError: the seed is no integer.
     """
     if isinstance(seed, Field):
-        return _made("key", [_integer_field("key", seed)], lambda: _words(k._readTensor(seed)))
+        return _key_field("key", [_integer_field("key", seed)], lambda: _words(k._readTensor(seed)))
     number = _integer("key", seed)
     return Key(number & WORD, number >> 32 & WORD)
 
@@ -123,15 +123,15 @@ def _derived(name: str, key: Field, data: Any, kind: int) -> Field:
     arg = a_key(name, key)
     if isinstance(data, Field):
         number = _integer_field(name, data)
-        return _made(name, [arg, number], lambda: _hashed(arg, _words(k._readTensor(number)), kind))
+        return _key_field(name, [arg, number], lambda: _hashed(arg, _words(k._readTensor(number)), kind))
     count = _integer(name, data)
     words = (count & WORD, count >> 32 & WORD)
     if isinstance(arg, Key):
         return Key(*philox(arg.words, (*words, 0, kind))[:2])
-    return _made(name, [arg], lambda: _hashed(arg, k._uint2(*words), kind), words)
+    return _key_field(name, [arg], lambda: _hashed(arg, k._uint2(*words), kind), words)
 
 
-def _made(name: str, fields: list[Field], value: Any, key: Any = ()) -> Field:
+def _key_field(name: str, fields: list[Field], value: Any, key: Any = ()) -> Field:
     return library_call(name, (KEY,), fields, lambda: k._writeTensor(k._out0, value()), key)[0]
 
 
@@ -195,11 +195,11 @@ class Words:
         parts = [words[n] for n in range(BLOCK)]
         if isinstance(self.first, int):
             return parts[self.first : self.first + self.count]
-        found = parts[: self.count]
+        result = parts[: self.count]
         for start in range(self.count, BLOCK, self.count):
             chosen = self.first == start
-            found = [k._where(chosen, parts[start + n], word) for n, word in enumerate(found)]
-        return found
+            result = [k._where(chosen, parts[start + n], word) for n, word in enumerate(result)]
+        return result
 
 
 def _word(number: Any) -> Any:
@@ -217,7 +217,7 @@ def drawn(
     Args:
         count: words of a value: 1, 2 or 4.
         value: computes the value from its words.
-        told: the constants that `value` depends on, for the cache key.
+        key_parts: the constants that `value` depends on, for the cache key.
         fields: fields that `value` reads at each point, of this type or 0D.
     """
     source = a_key(f"random.{name}", key)
@@ -264,16 +264,16 @@ def declared(name: str, shape: Any, dtype: Any, otherwise: str, kinds: str) -> F
     else:
         kind = FieldType(shape, (), otherwise if dtype is None else dtype)
     if kind.dtype == "unorm8" or kind.element.kind not in kinds:
-        wanted = " or ".join({"f": "floats", "i": "integers", "u": "unsigned integers"}[each] for each in kinds[:2])
-        raise SemanticError(f"random.{name} gives {wanted}, not {kind.dtype}; `.astype` converts")
+        classes = " or ".join({"f": "floats", "i": "integers", "u": "unsigned integers"}[each] for each in kinds[:2])
+        raise SemanticError(f"random.{name} gives {classes}, not {kind.dtype}; `.astype` converts")
     return kind
 
 
-def scaled(made: Field, by: Any, offset: Any = 0) -> Field:
+def scaled(field: Field, by: Any, offset: Any = 0) -> Field:
     """The field times a number or a field, plus an offset, in its own dtype."""
-    dtype = made.dtype
+    dtype = field.dtype
     if isinstance(by, Field) or by != 1:
-        made = made * by
+        field = field * by
     if isinstance(offset, Field) or offset != 0:
-        made = made + offset
-    return made.astype(dtype)
+        field = field + offset
+    return field.astype(dtype)

@@ -120,10 +120,10 @@ def normal_of(words: Sequence[Any], of: Floats) -> Any:
 
 def _erfinv_over_x(w: Any, of: Floats) -> Any:
     (_, middle, first), *others = of.erfinv
-    root, found = k._sqrt(w), polynomial(w - middle, first)
+    root, value = k._sqrt(w), polynomial(w - middle, first)
     for start, middle, coefficients in others:
-        found = k._where(w < start, found, polynomial(root - middle, coefficients))
-    return found
+        value = k._where(w < start, value, polynomial(root - middle, coefficients))
+    return value
 
 
 def whole(words: Sequence[Any]) -> Any:

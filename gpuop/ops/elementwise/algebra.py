@@ -150,16 +150,16 @@ def _elementwise(
     """
     fields = [v for v in values if isinstance(v, Field)]
 
-    def write(given: Sequence[Any], dtypes: Sequence[str], place: Sequence[Any]) -> None:
-        made = function(*(k._convert(v, d) for v, d in zip(given, dtypes, strict=True)))
-        k._writeTensorElement(k._out0, made, *place) if place else k._writeTensor(k._out0, made)
+    def write(args: Sequence[Any], dtypes: Sequence[str], place: Sequence[Any]) -> None:
+        value = function(*(k._convert(v, d) for v, d in zip(args, dtypes, strict=True)))
+        k._writeTensorElement(k._out0, value, *place) if place else k._writeTensor(k._out0, value)
 
     def written(read: Callable[[Any], Any], *place: Any) -> None:
-        given = [read(v) if isinstance(v, Field) else v for v in values]
+        args = [read(v) if isinstance(v, Field) else v for v in values]
         if exact:
-            record_steps("int64", lambda dtype: write(given, [dtype] * len(values), place))
+            record_steps("int64", lambda dtype: write(args, [dtype] * len(values), place))
         else:
-            write(given, dtypes, place)
+            write(args, dtypes, place)
 
     def body() -> None:
         if is_big_tensor(out):
@@ -269,8 +269,8 @@ def where(condition: Operand, a: Operand = None, b: Operand = None) -> Field:
     if a is None or b is None:
         raise SemanticError("where of a Field takes three arguments: where(condition, a, b); or see `np.nonzero`")
     condition, a, b = beside("where", (condition, a, b))
-    known = any(isinstance(o, Field) for o in (a, b))
-    computed = common_dtype((a, b)) if known else _of_numbers(a, b)
+    has_fields = any(isinstance(o, Field) for o in (a, b))
+    computed = common_dtype((a, b)) if has_fields else _of_numbers(a, b)
     mask = condition if isinstance(condition, Field) else Field(bool(condition))
     values = [mask, _checked("where", a, computed), _checked("where", b, computed)]
     out = _result_type("where", (mask, a, b), computed)

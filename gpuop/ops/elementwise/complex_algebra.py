@@ -75,8 +75,8 @@ def combined(name: str, function: Callable[[Any, Any], Any], key: str) -> Callab
     """Apply a function of two complex values to two fields, point by point; the key identifies the function."""
 
     def pairs(a: Any, b: Any) -> Any:
-        made = function(a, b)
-        return made if isinstance(made, Value) and made.type.lanes > 1 else k._float2(made, 0)
+        value = function(a, b)
+        return value if isinstance(value, Value) and value.type.lanes > 1 else k._float2(value, 0)
 
     return lambda a, b: _call(name, pairs, (a, b), a.type, key)
 
@@ -115,10 +115,10 @@ def _element(value: Any, element: Any) -> Any:
     return k._float2(*(k._readTensorElement(value, element * 2 + part) for part in range(2)))
 
 
-def _complex(given: Any, read: Any, power: bool = False) -> Any:
+def _complex(operand: Any, read: Any, power: bool = False) -> Any:
     """Return a value of an operand as a complex number; a whole exponent stays real, so that powers become products."""
-    if isinstance(given, Field):
-        return read if given.dtype == "complex64" else k._float2(read, 0)
+    if isinstance(operand, Field):
+        return read if operand.dtype == "complex64" else k._float2(read, 0)
     number = complex(read)
     if power and number.imag == 0 and number.real.is_integer():
         return k._convert_float(number.real)

@@ -41,8 +41,8 @@ def square(z: Value) -> Value:
 
 def reciprocal(z: Value) -> Value:
     """Return 1/z with the conjugate's signs, at zeros and infinities too."""
-    found = k._complexDiv(k._float2(1, 0), z)
-    return k._float2(k._copysign(found.x, z.x), k._copysign(found.y, -z.y))
+    quotient = k._complexDiv(k._float2(1, 0), z)
+    return k._float2(k._copysign(quotient.x, z.x), k._copysign(quotient.y, -z.y))
 
 
 def _growth(z: Value) -> tuple[Value, Value, Value]:
@@ -83,9 +83,9 @@ def _tanh(z: Value) -> Value:
     near = k._float2(square * k._sqrt(1 + sine * sine) * sine / below, tangent / below)
     slope = k._sin(z.y) * k._cos(z.y)
     one = k._copysign(k._convert_float(1.0), z.x)
-    found = k._where(far, k._float2(one + 0.0 * slope, 4 * slope * k._exp(-2 * abs(z.x))), near)
+    value = k._where(far, k._float2(one + 0.0 * slope, 4 * slope * k._exp(-2 * abs(z.x))), near)
     end = k._float2(one, k._copysign(k._convert_float(0.0), k._where(_unknown(z.y), z.y, slope)))
-    there = k._where(_infinite(z.x), end, found)
+    there = k._where(_infinite(z.x), end, value)
     return k._float2(k._where(z.x == 0, z.x, there.x), k._where((z.y == 0) & (z.x != z.x), z.y, there.y))
 
 
@@ -93,8 +93,8 @@ def _turned(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
     """Return a circular function from its hyperbolic one: f(z) = -i g(i z)."""
 
     def of(z: Value) -> Value:
-        found = function(k._float2(-z.y, z.x))
-        return k._float2(found.y, -found.x)
+        value = function(k._float2(-z.y, z.x))
+        return k._float2(value.y, -value.x)
 
     return of
 
@@ -109,23 +109,23 @@ def _arcsin(z: Value) -> Value:
     product = less.x * more.x - less.y * more.y
     near = k._float2(k._atan2(z.x, product), k._asinh(less.x * more.y - less.y * more.x))
     far = k._float2(k._atan2(z.x, abs(z.y)), k._copysign(_log_of_twice(z), z.y))
-    found = k._where(_vast(z), far, near)
-    return k._float2(k._where(z.x == 0, z.x, found.x), found.y)
+    value = k._where(_vast(z), far, near)
+    return k._float2(k._where(z.x == 0, z.x, value.x), value.y)
 
 
 def _arccos(z: Value) -> Value:
     less, more = _roots(z)
     near = k._float2(2 * k._atan2(less.x, more.x), k._asinh(more.x * less.y - more.y * less.x))
     far = k._float2(k._atan2(abs(z.y), z.x), k._copysign(_log_of_twice(z), -z.y))
-    found = k._where(_vast(z), far, near)
-    return k._float2(k._where(z.x == 0, math.pi / 2, found.x), found.y)
+    value = k._where(_vast(z), far, near)
+    return k._float2(k._where(z.x == 0, math.pi / 2, value.x), value.y)
 
 
 def _arccosh(z: Value) -> Value:
     less, more = k._complexSqrt(k._float2(z.x - 1, z.y)), k._complexSqrt(k._float2(z.x + 1, z.y))
     near = k._float2(k._asinh(less.x * more.x + less.y * more.y), 2 * k._atan2(less.y, more.x))
-    found = k._where(_vast(z), k._float2(_log_of_twice(z), k._atan2(z.y, z.x)), near)
-    return k._float2(found.x, k._where(z.x == 0, k._copysign(k._convert_float(math.pi / 2), z.y), found.y))
+    value = k._where(_vast(z), k._float2(_log_of_twice(z), k._atan2(z.y, z.x)), near)
+    return k._float2(value.x, k._where(z.x == 0, k._copysign(k._convert_float(math.pi / 2), z.y), value.y))
 
 
 def _arctanh(z: Value) -> Value:
@@ -143,10 +143,10 @@ def _arctanh(z: Value) -> Value:
     size = k._where(y > x, y, x)
     a, b = z.x / size, z.y / size
     small = k._where(_infinite(x) | _infinite(y), k._copysign(k._convert_float(0.0), z.x), a / (a * a + b * b) / size)
-    known = (z.y == z.y) & ((z.x == z.x) | _infinite(y))
-    right = k._where(known, k._copysign(k._convert_float(math.pi / 2), z.y), math.nan)
-    found = k._where(_vast(z), k._float2(small, right), near)
-    return k._float2(k._where(z.x == 0, z.x, found.x), found.y)
+    is_number = (z.y == z.y) & ((z.x == z.x) | _infinite(y))
+    right = k._where(is_number, k._copysign(k._convert_float(math.pi / 2), z.y), math.nan)
+    value = k._where(_vast(z), k._float2(small, right), near)
+    return k._float2(k._where(z.x == 0, z.x, value.x), value.y)
 
 
 def _expm1(z: Value) -> Value:
@@ -156,9 +156,9 @@ def _expm1(z: Value) -> Value:
 
 
 def _log1p(z: Value) -> Value:
-    found = k._complexLog(k._float2(z.x + 1, z.y))
+    logarithm = k._complexLog(k._float2(z.x + 1, z.y))
     near = k._log1p(z.x * (2 + z.x) + z.y * z.y) / 2
-    return k._float2(k._where(abs(z.x) + abs(z.y) < 0.5, near, found.x), found.y)
+    return k._float2(k._where(abs(z.x) + abs(z.y) < 0.5, near, logarithm.x), logarithm.y)
 
 
 def _sign(z: Value) -> Value:

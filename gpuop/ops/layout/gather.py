@@ -111,11 +111,11 @@ def _write(value: Callable[..., Any], steps_of: Any, element: Sequence[Any]) -> 
     """Write the value at a thread's point, or of an element of it, in the dtype of the steps if there is one."""
 
     def record(*dtype: str) -> None:
-        made = value(*dtype)
+        result = value(*dtype)
         if element:
-            k._writeTensorElement(k._out0, made, *element)
+            k._writeTensorElement(k._out0, result, *element)
         else:
-            k._writeTensor(k._out0, made)
+            k._writeTensor(k._out0, result)
 
     record() if steps_of is None else record_steps(steps_of, record)
 

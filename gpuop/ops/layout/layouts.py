@@ -53,11 +53,11 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Field:
     """numpy.moveaxis."""
     field = a_field("moveaxis", a)
     count, of = of_field(field)
-    taken, put = several(source, count, of), several(destination, count, of)
-    if len(taken) != len(put):
-        raise SemanticError(f"moveaxis: {len(taken)} axes are moved to {len(put)} places: give as many of both")
-    order = [axis for axis in range(count) if axis not in taken]
-    for there, axis in sorted(zip(put, taken, strict=True)):
+    sources, targets = several(source, count, of), several(destination, count, of)
+    if len(sources) != len(targets):
+        raise SemanticError(f"moveaxis: {len(sources)} axes are moved to {len(targets)} places: give as many of both")
+    order = [axis for axis in range(count) if axis not in sources]
+    for there, axis in sorted(zip(targets, sources, strict=True)):
         order.insert(there, axis)
     return permuted("transpose", field, order)
 
@@ -96,10 +96,10 @@ def ravel(a: Any, order: str = "C") -> Field:
 
 def _completed(field: Field, shape: list[int]) -> list[int]:
     """Return the shape, with -1 replaced."""
-    count, known = field.type.array_shape.points, math.prod(n for n in shape if n != -1)
+    count, points = field.type.array_shape.points, math.prod(n for n in shape if n != -1)
     unknown = shape.count(-1)
-    if unknown == 1 and known and count % known == 0:
-        shape = [count // known if n == -1 else n for n in shape]
+    if unknown == 1 and points and count % points == 0:
+        shape = [count // points if n == -1 else n for n in shape]
     if -1 in shape or min(shape, default=0) < 0 or math.prod(shape) != count:
         raise ArgumentError(
             f"reshape: a {field.type} field has {count} values, and none of its shapes is {tuple(shape)}"

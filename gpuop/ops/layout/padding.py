@@ -99,17 +99,17 @@ def _by_sides(field: Field, widths: Sequence[Pair], values: Sequence[Sequence[An
 
     def value(at: Place, read: Reading) -> Any:
         inside = [c - low for c, (low, _) in zip(at, widths, strict=False)]
-        found: Any = None
+        padded_value: Any = None
         if 0 not in shape:
-            held = [
+            clamped = [
                 _inside(c, n) if axis >= grid else c for axis, (c, n) in enumerate(zip(inside, shape, strict=False))
             ]
-            found = read.at(field, held, "clamp")
+            padded_value = read.at(field, clamped, "clamp")
         for c, n, pair, width in zip(inside, shape, values, widths, strict=False):
             for test, number, wide in zip((c < 0, c >= n), pair, width, strict=True):
                 if wide:
-                    found = _either(test, read.number(number, field.type), found)
-        return found
+                    padded_value = _either(test, read.number(number, field.type), padded_value)
+        return padded_value
 
     whole = not any(map(any, widths[grid:]))
     return gathered("pad", out, [field], value, (tuple(widths), repr(values)), whole)

@@ -187,7 +187,7 @@ def equal_bins(low: Field, high: Field, count: int, kind: FieldType) -> tuple[Fi
 
 def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]) -> None:
     """Write the edges, the ends, the line, and for integers the least values of bins."""
-    precise, held, wide = (str(kind.dtype) for kind in types[:3])
+    precise, dtype, wide = (str(kind.dtype) for kind in types[:3])
     same = k._readTensor(low) == k._readTensor(high)
     first, last = (k._convert(k._readTensor(f), precise) for f in (low, high))
     if first.type.kind == "f":
@@ -195,10 +195,10 @@ def _write_edges(low: Field, high: Field, count: int, types: Sequence[FieldType]
     first, last = k._where(same, first - 0.5, first), k._where(same, last + 0.5, last)
     edge = k._where(k._column == count, last, _inner(first, last, count))
     k._writeTensor(k._out0, edge)
-    if held == precise:
+    if dtype == precise:
         ends, line = (edge, last), _scaled(first, last, count)
     else:
-        ends = _whole_ends(low, high, first, last, held)
+        ends = _whole_ends(low, high, first, last, dtype)
         line = [count / k._convert(last - first, wide) * LESS, k._ceil(first) - first]
         k._writeTensor(k._out3, k._where(k._column == count, ends[1], k._ceil(edge)))
     k._writeTensor(k._out1, k._where(k._column == 0, *ends), k._column)
@@ -237,12 +237,12 @@ def _scaled(first: Any, last: Any, count: int) -> list[Any]:
     return [count / (last * near - first * near), (last * shrink - first * shrink) / count, near, shrink, grow]
 
 
-def _whole_ends(low: Field, high: Field, first: Any, last: Any, held: str) -> tuple[Any, Any]:
+def _whole_ends(low: Field, high: Field, first: Any, last: Any, dtype: str) -> tuple[Any, Any]:
     """The least and the greatest integer of all bins, also if rounding of the edges to floats excludes them."""
-    inside = k._convert(k._ceil(first), held), k._convert(k._floor(last), held)
+    inside = k._convert(k._ceil(first), dtype), k._convert(k._floor(last), dtype)
     if low.type.element.kind == "f" or high.type.element.kind == "f":
         return inside
-    least, most = (k._convert(k._readTensor(f), held) for f in (low, high))
+    least, most = (k._convert(k._readTensor(f), dtype) for f in (low, high))
     return k._min(inside[0], least), k._max(inside[1], most)
 
 

@@ -97,8 +97,8 @@ def _sloped(flat: Field, fields: Sequence[Field], value: Callable[[Place, Readin
 def _uneven(flat: Field, axis: int, steps: Numbers, order: int) -> Field:
     """Return sums of three points around each place (at the ends the first or last three), with weights for each place."""
     extent = flat.shape[axis]
-    held = "float64" if flat.dtype == "float64" else "float32"
-    table = Field(_weights(steps, order).astype(held), 0)
+    accumulator = "float64" if flat.dtype == "float64" else "float32"
+    table = Field(_weights(steps, order).astype(accumulator), 0)
 
     def value(at: Place, read: Reading, dtype: str) -> Any:
         first = k._max(0, k._min(at[axis] - 1, extent - 3))
@@ -140,12 +140,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Field:
 
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi) -> Field:
     """numpy.unwrap."""
-    given = a_field("unwrap", p)
-    field = widened(given)
+    original = a_field("unwrap", p)
+    field = widened(original)
     n = numbered(axis, *of_field(field))
     before: tuple[Any, ...] = (slice(None),) * n
     if field.shape[n] < 2:
-        return narrowed(field, given)
+        return narrowed(field, original)
     steps, half = diff(field, axis=n), period / 2
     wrapped = apply("subtract", apply("remainder", apply("add", steps, half), period), half)
     up = apply("logical_and", apply("equal", wrapped, -half), apply("greater", steps, 0))
@@ -154,7 +154,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
     change = where(apply("less", apply("absolute", steps), limit), 0.0, apply("subtract", wrapped, steps))
     first = field[(*before, slice(0, 1))]
     unwrapped = concatenate([first, apply("add", field[(*before, slice(1, None))], cumsum(change, n))], n)
-    return narrowed(unwrapped, given)
+    return narrowed(unwrapped, original)
 
 
 # --- integrals and means --------------------------------------------------------------------------------------------------
@@ -162,15 +162,15 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Field:
     """numpy.trapezoid."""
-    given = a_field("trapezoid", y)
-    field = widened(given)
+    original = a_field("trapezoid", y)
+    field = widened(original)
     n = numbered(axis, *of_field(field))
     before: tuple[Any, ...] = (slice(None),) * n
     means = apply("add", field[(*before, slice(1, None))], field[(*before, slice(None, -1))])
     if x is not None:
         places = x if isinstance(x, Field) else Field(np.asarray(x, str(field.dtype)))
         dx = diff(places) if places.ndim > 1 else _along(diff(places), field, n)
-    return narrowed(reduction("sum", apply("divide", apply("multiply", means, dx), 2.0), n), given)
+    return narrowed(reduction("sum", apply("divide", apply("multiply", means, dx), 2.0), n), original)
 
 
 def _along(row: Field, field: Field, axis: int) -> Field:
@@ -283,8 +283,8 @@ def _periodic(x: Field, xp: Any, fp: Any, period: float) -> tuple[Any, ...]:
 
 def _beside(row: Any, dtype: str) -> Numbers:
     """Return numbers in the dtype of fields; integers stay as they are if it does not represent them."""
-    given = np.asarray(row)
-    return given if given.dtype.name in LONG_INTEGERS else np.asarray(row, dtype)
+    array = np.asarray(row)
+    return array if array.dtype.name in LONG_INTEGERS else np.asarray(row, dtype)
 
 
 def _interpolated(x: Field, xp: Field, fp: Field, left: Any, right: Any, dtype: str) -> Field:
@@ -292,21 +292,21 @@ def _interpolated(x: Field, xp: Field, fp: Field, left: Any, right: Any, dtype: 
     count = xp.size
 
     def value(at: Place, read: Reading, steps: str) -> Any:
-        def given(value: Any) -> Any:
+        def as_dtype(value: Any) -> Any:
             return k._convert(value, steps)
 
-        own = given(read.at(x, at))
-        n = count_passing(count, lambda place: given(k._readTensor(xp, place, border="unchecked")) <= own)
+        own = as_dtype(read.at(x, at))
+        n = count_passing(count, lambda place: as_dtype(k._readTensor(xp, place, border="unchecked")) <= own)
         low = k._max(0, k._min(n - 1, count - 2))
-        x0, x1 = (given(k._readTensor(xp, low + i)) for i in range(2))
-        y0, y1 = (given(k._readTensor(fp, low + i)) for i in range(2))
+        x0, x1 = (as_dtype(k._readTensor(xp, low + i)) for i in range(2))
+        y0, y1 = (as_dtype(k._readTensor(fp, low + i)) for i in range(2))
         slope = (y1 - y0) / (x1 - x0)
         on_line = slope * (own - x0) + y0
         on_line = k._where(on_line == on_line, on_line, slope * (own - x1) + y1)  # as NumPy beside infinities
         on_line = k._where((own == x0) | (y0 == y1), y0, on_line)
-        first, last, end = (given(k._readTensor(row, n)) for row, n in ((fp, 0), (fp, count - 1), (xp, count - 1)))
+        first, last, end = (as_dtype(k._readTensor(row, n)) for row, n in ((fp, 0), (fp, count - 1), (xp, count - 1)))
         before, behind = (
-            own_end if wanted is None else given(wanted) for own_end, wanted in ((first, left), (last, right))
+            own_end if number is None else as_dtype(number) for own_end, number in ((first, left), (last, right))
         )
         inside = k._where(own == end, last, on_line)
         outside = k._where(n == 0, before, k._where(own > end, behind, inside))

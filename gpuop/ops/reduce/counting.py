@@ -222,7 +222,7 @@ def counted(name: str, values: Field, bins: Bins) -> Field:
     return astype(library_call(name, (out,), [source, *bins.fields], body, bins.key)[0], "int64")
 
 
-def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, runs: bool = False) -> Field:
+def weighed(name: str, values: Field, weights: Field, bins: Bins, dtype: str, runs: bool = False) -> Field:
     """Return the sums of weights in each bin, in the accumulator's dtype.
 
     Args:
@@ -231,7 +231,7 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, run
     values, weights = ravel(values), ravel(weights)
     points = values.field_shape.points
     if not points or bins.how == "none":
-        return filled(FieldType(bins.count, (), held), 0)
+        return filled(FieldType(bins.count, (), dtype), 0)
     chunks = min(max(points // (WORTH * bins.count), 1), MOST_CHUNKS)
     size = -(-points // chunks)
     chunks = -(-points // size)
@@ -239,7 +239,7 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, run
     def body() -> None:
         k._globalThreads(chunks)
         k._localThreads(1)
-        add, write = _sums(bins.count, held, runs)
+        add, write = _sums(bins.count, dtype, runs)
         first = k._column * size
         stop = k._min(first + size, points)
         whole = first + (stop - first) / PER_ITERATION * PER_ITERATION
@@ -249,7 +249,7 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, run
             _add_few(values, weights, bins, add, at, 1)
         write()
 
-    kind = FieldType((chunks, bins.count), (), held)
+    kind = FieldType((chunks, bins.count), (), dtype)
     key = ("weighed", size, runs, *bins.key)
     return library_call(name, (kind,), [values, weights, *bins.fields], body, key, whole=True)[0].sum(axis=0)
 
@@ -257,28 +257,28 @@ def weighed(name: str, values: Field, weights: Field, bins: Bins, held: str, run
 def _add_few(values: Field, weights: Field, bins: Bins, add: Callable[..., None], at: Any, count: int) -> None:
     """Read a few values and their weights, then add these in order."""
     places = [bins.place(k._readTensor(values, at + n, border="unchecked")) for n in range(count)]
-    given = [k._readTensor(weights, at + n, border="unchecked") for n in range(count)]
-    for place, weight in zip(places, given, strict=True):
+    numbers = [k._readTensor(weights, at + n, border="unchecked") for n in range(count)]
+    for place, weight in zip(places, numbers, strict=True):
         with k._if((place >= 0) & (place < bins.count)):
             add(place, weight)
 
 
-def _sums(count: int, held: str, runs: bool) -> tuple[Callable[..., None], Callable[[], None]]:
+def _sums(count: int, dtype: str, runs: bool) -> tuple[Callable[..., None], Callable[[], None]]:
     """Return functions that add to the sum of a bin, and that write all sums at the end; many sums are in the result itself."""
     adding = _adding_to_runs if runs else _adding
     if count > LOCAL:
         with k._for(count) as n:
             k._writeTensor(k._out0, 0, k._column, n)
         return adding(
-            held,
+            dtype,
             lambda place: k._readTensor(k._out0, k._column, place),
             lambda place, total: k._writeTensor(k._out0, total, k._column, place),
         )
     arrays = {"float64": k._doubleArray, "int64": k._longArray, "uint64": k._ulongArray}
-    sums = k._local(arrays[held](count))
+    sums = k._local(arrays[dtype](count))
     with k._for(count) as n:
         sums[n] = 0
-    add, write_last = adding(held, lambda place: sums[place], sums.__setitem__)
+    add, write_last = adding(dtype, lambda place: sums[place], sums.__setitem__)
 
     def write() -> None:
         write_last()
@@ -288,19 +288,19 @@ def _sums(count: int, held: str, runs: bool) -> tuple[Callable[..., None], Calla
     return add, write
 
 
-def _adding(held: str, read: Reads, write: Writes) -> tuple[Callable[..., None], Callable[[], None]]:
-    return lambda place, weight: write(place, read(place) + k._convert(weight, held)), lambda: None
+def _adding(dtype: str, read: Reads, write: Writes) -> tuple[Callable[..., None], Callable[[], None]]:
+    return lambda place, weight: write(place, read(place) + k._convert(weight, dtype)), lambda: None
 
 
-def _adding_to_runs(held: str, read: Reads, write: Writes) -> tuple[Callable[..., None], Callable[[], None]]:
+def _adding_to_runs(dtype: str, read: Reads, write: Writes) -> tuple[Callable[..., None], Callable[[], None]]:
     """Return the same functions, with the sum of the last bin in a variable."""
-    own, total = k._var(0), k._var(k._convert(0, held))
+    own, total = k._var(0), k._var(k._convert(0, dtype))
 
     def add(place: Any, weight: Any) -> None:
         with k._if(place != own):
             write(own, total)
             own.assign(place)
             total.assign(read(place))
-        total.assign(total + k._convert(weight, held))
+        total.assign(total + k._convert(weight, dtype))
 
     return add, lambda: write(own, total)

@@ -51,9 +51,9 @@ def called(name: str, a: Any, axis: Any = None, *more: Any, **options: Any) -> F
     refused = [o for o in options if o not in row.options]
     if more or refused:
         what = ", ".join(f"`{o}=`" for o in refused) or "positional options"
-        taken = ", ".join(f"`{o}=`" for o in row.options)
+        names = ", ".join(f"`{o}=`" for o in row.options)
         raise SemanticError(
-            f"{name} of a Field takes `axis` and {taken} by name, not {what}; evaluate first, with `.numpy()`"
+            f"{name} of a Field takes `axis` and {names} by name, not {what}; evaluate first, with `.numpy()`"
         )
     keepdims = options.pop("keepdims", False)
     mask = mask_of(name, a, options.pop("where", True))

@@ -64,11 +64,11 @@ class Partial:
         """Return the item at a point, with position `at` on the reduced axis."""
         value = k._readTensorElement(self.values, *point, element, border="unchecked")
         first = self.places is None and not (reducer.keyed and self.type.dtype != "bool")
-        value = value if reducer.keyed else k._convert(value, reducer.held)
+        value = value if reducer.keyed else k._convert(value, reducer.accumulator)
         if not reducer.has_positions:
             return (value,)
         step = read(self.steps, [(1, MOST)])[0] if self.steps else self.step
-        here = k._convert(at, reducer.places or reducer.held) * step
+        here = k._convert(at, reducer.places or reducer.accumulator) * step
         if first:
             return reducer.item_of(value, here)
         if reducer.keyed:
@@ -90,7 +90,7 @@ def a_step(
     Args:
         numbers: numbers that follow from extents, for the body.
     """
-    dtype = "complex64" if source.type.dtype == "complex64" else reducer.held
+    dtype = "complex64" if source.type.dtype == "complex64" else reducer.accumulator
     types = [kind.replace(dtype=reducer.result if last else dtype)]
     if reducer.places and not last:
         types.append(kind.replace(dtype=reducer.places))
@@ -147,29 +147,29 @@ def by_groups(reducer: Reducer, source: Partial, axes: int, last: bool, parts: S
     busy, so that trees are low; a work-group takes several rows. `parts` gives another chunking.
     """
     grid = source.type.field_shape
-    kept, reduced = Shape(grid[: len(grid) - axes]), Shape(grid[len(grid) - axes :])
-    parts = parts or chunks_of(reduced.points, kept.points)
+    rest, reduced = Shape(grid[: len(grid) - axes]), Shape(grid[len(grid) - axes :])
+    parts = parts or chunks_of(reduced.points, rest.points)
     width = parts.width
-    out = Shape((*kept, *([parts.chunks] if parts.chunks > 1 else [])))
-    apart = not kept or (source.open and len(kept) == 1 and parts.chunks > 1)  # whether chunks have a grid axis
-    threads = (*kept, parts.chunks, width) if apart else (*kept, parts.chunks * width)
+    out = Shape((*rest, *([parts.chunks] if parts.chunks > 1 else [])))
+    apart = not rest or (source.open and len(rest) == 1 and parts.chunks > 1)  # whether chunks have a grid axis
+    threads = (*rest, parts.chunks, width) if apart else (*rest, parts.chunks * width)
     numbers = passed(*parts.numbers, *reduced[1:]) if source.open else ()
 
     def body(write: Callable[..., None]) -> None:
         k._globalThreads(threads, planes_of(source.type))
         k._localThreads(min(WIDE // width, 1 << max(threads[-2] - 1, 0).bit_length()), width)
-        own = own_place(len(threads))[: len(kept)]
+        own = own_place(len(threads))[: len(rest)]
         chunk = k._row if apart else k._groupColumn
         bounds = parts.bounds(source.most if axes == 1 else max(source.most, AT_ONCE))
-        known = read(numbers, (*bounds, *((1, AT_ONCE) for _ in reduced[1:]))) if numbers else []
-        extents = known[len(bounds) :] if numbers else reduced[1:]
+        values = read(numbers, (*bounds, *((1, AT_ONCE) for _ in reduced[1:]))) if numbers else []
+        extents = values[len(bounds) :] if numbers else reduced[1:]
         item = share(
             source.read_by(reducer),
             lambda at: source.load(reducer, (*own, *_unravelled(at, extents)), k._tensorElement, at),
             parts,
             chunk,
             k._localColumn,
-            known[: len(bounds)],
+            values[: len(bounds)],
         )
         joined = _joined(reducer, item, width)
         with k._if(k._localColumn == 0):
@@ -198,7 +198,7 @@ def _unravelled(at: Any, extents: Sequence[Any]) -> list[Any]:
 
 def _joined(reducer: Reducer, mine: Item, width: int) -> Item:
     """Reduce in a tree: a few threads take the items of the others, until one has all. Few levels need few barriers."""
-    dtypes = (reducer.held, reducer.places)[: len(mine)]
+    dtypes = (reducer.accumulator, reducer.places)[: len(mine)]
     shared = [k._local(getattr(k, f"_{BY_NUMPY[dtype].c}Array")(k._localRows, width)) for dtype in dtypes]
     _put(shared, (k._localRow, k._localColumn), mine)
     reach = width

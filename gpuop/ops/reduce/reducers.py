@@ -29,7 +29,7 @@ class Reducer:
 
     Attributes:
         name: the NumPy name.
-        held: the accumulator's dtype; exact for the values, and for sums of integers.
+        accumulator: the accumulator's dtype; exact for the values, and for sums of integers.
         result: the dtype of the result.
         places: the dtype of positions beside the values; "" if there are none.
         keyed: whether an item is one integer, its position, greater by `beyond` where the value is not the one looked for.
@@ -41,7 +41,7 @@ class Reducer:
     """
 
     name: str
-    held: str
+    accumulator: str
     result: str
     places: str = ""
     keyed: bool = False
@@ -55,7 +55,7 @@ class Reducer:
     def in_a_row(self) -> int:
         """Return how many values compilers are asked to unroll: Intel's crashes on seven integer selects, or on two times four."""
         choices = self.name in ("min", "max") or self.key
-        return FEW if choices and np.dtype(self.held).kind != "f" else PER_ITERATION
+        return FEW if choices and np.dtype(self.accumulator).kind != "f" else PER_ITERATION
 
     @property
     def has_positions(self) -> bool:
@@ -65,7 +65,7 @@ class Reducer:
     @property
     def beyond(self) -> int:
         """The sum that tells the key of a value that is not looked for: greater than any position."""
-        return 1 << (8 * np.dtype(self.held).itemsize - 2)
+        return 1 << (8 * np.dtype(self.accumulator).itemsize - 2)
 
     def item_of(self, value: Any, here: Any) -> Item:
         """Return the item of a value at a position."""
@@ -77,7 +77,7 @@ class Reducer:
     @property
     def divided(self) -> str:
         """The dtype of the dividend."""
-        return self.held if np.dtype(self.held).kind == "f" else "float32"
+        return self.accumulator if np.dtype(self.accumulator).kind == "f" else "float32"
 
     def combine(self, a: Item, b: Item) -> Item:
         """Combine two items: by the operation, or the smaller or greater one; of equal ones the first."""
@@ -93,7 +93,7 @@ class Reducer:
     def _before(self, a: Any, b: Any) -> Any:
         """Return whether a is at least as extreme as b; NaN is more extreme than numbers, or less if it is left out."""
         ordered = a <= b if self.name.endswith("min") else a >= b
-        if np.dtype(self.held).kind != "f":
+        if np.dtype(self.accumulator).kind != "f":
             return ordered
         return ordered | (b != b if self.name.startswith("nan") else a != a)
 
@@ -106,7 +106,7 @@ class Reducer:
         if not self.divisor:
             return item[0]
         mean = k._convert(item[0], self.divided) / divisor
-        return k._convert(mean, self.result) if self.held == "float64" else mean
+        return k._convert(mean, self.result) if self.accumulator == "float64" else mean
 
 
 def _select(first: Any, a: Any, b: Any) -> Any:
@@ -127,17 +127,19 @@ def reducer_of(name: str, kind: FieldType, count: int) -> Reducer:
     number = np.dtype(dtype)
     if name in OPERATIONS:
         wide = {"b": "int64", "i": "int64", "u": "uint64"}.get(number.kind)
-        held, result = wide or dtype, wide or result
+        accumulator, result = wide or dtype, wide or result
         if name == "mean" and wide:
-            held, result = wide if 8 * number.itemsize < FEWEST_BITS else "float64", "float32"
-        operation, neutral = getattr(operator, OPERATIONS[name].name), OPERATIONS[name].neutral(BY_NUMPY[held])
-        return Reducer(name, held, result, divisor=count * (name == "mean"), operation=operation, neutral=neutral)
+            accumulator, result = wide if 8 * number.itemsize < FEWEST_BITS else "float64", "float32"
+        operation, neutral = getattr(operator, OPERATIONS[name].name), OPERATIONS[name].neutral(BY_NUMPY[accumulator])
+        return Reducer(
+            name, accumulator, result, divisor=count * (name == "mean"), operation=operation, neutral=neutral
+        )
     if name in ("min", "max", "nanmin", "nanmax"):
         return Reducer(name, "uint8" if dtype == "bool" else dtype, result)
     points = kind.array_shape.points
     if dtype == "bool":  # by integers: NVIDIA's compilers extend some of the compared bytes by their sign
-        held = "int32" if points < 2**30 else "int64"
-        return Reducer(name, held, "int64", keyed=True, operation=k._min, neutral=np.iinfo(held).max)
+        accumulator = "int32" if points < 2**30 else "int64"
+        return Reducer(name, accumulator, "int64", keyed=True, operation=k._min, neutral=np.iinfo(accumulator).max)
     return Reducer(name, dtype, "int64", places="int32" if points < 2**31 else "int64")
 
 
@@ -221,10 +223,10 @@ def _open_share(
     reducer: Reducer, load: Load, guarded: Load, parts: Split, chunk: Any, own: Any, numbers: Sequence[Any]
 ) -> Item:
     """Reduce in the same order with numbers that are arguments: whether there is one chunk is known."""
-    _, given, whole, last = numbers
-    first = k._min(chunk, last) * (given * parts.width) + own if parts.chunks > 1 else own
+    _, count, whole, last = numbers
+    first = k._min(chunk, last) * (count * parts.width) + own if parts.chunks > 1 else own
     total = _started(reducer, guarded, first)
-    iterations, rest, safe = given / PER_ITERATION, given % PER_ITERATION, whole / PER_ITERATION
+    iterations, rest, safe = count / PER_ITERATION, count % PER_ITERATION, whole / PER_ITERATION
     _iterate(reducer, total, load, first, safe, parts.width)
     _iterate(reducer, total, guarded, first + safe * (PER_ITERATION * parts.width), iterations - safe, parts.width)
     if parts.chunks == 1:  # several chunks have full iterations
@@ -237,7 +239,7 @@ def _open_share(
 
 def _started(reducer: Reducer, load: Load, first: Any) -> Item:
     """Return accumulators, which have no value yet, or that of the first position, which changes nothing."""
-    return tuple(map(k._var, (k._convert(reducer.neutral, reducer.held),) if reducer.operation else load(first)))
+    return tuple(map(k._var, (k._convert(reducer.neutral, reducer.accumulator),) if reducer.operation else load(first)))
 
 
 def _iterate(reducer: Reducer, total: Item, load: Load, first: Any, iterations: Any, width: int) -> None:
@@ -254,7 +256,7 @@ def _one_iteration(reducer: Reducer, total: Item, load: Load, first: Any, count:
 
     It is a loop, so that the text has the values' expression once, however long that is; compilers unroll short loops.
     """
-    part = (k._var(k._convert(reducer.neutral, reducer.held)),) if reducer.operation else total
+    part = (k._var(k._convert(reducer.neutral, reducer.accumulator)),) if reducer.operation else total
     with k._for(count, unroll=min(count, reducer.in_a_row) if isinstance(count, int) else False) as j:
         take(reducer, part, load(first + j * width))
     if reducer.operation:
@@ -264,7 +266,11 @@ def _one_iteration(reducer: Reducer, total: Item, load: Load, first: Any, count:
 def _guarded(reducer: Reducer, load: Load, at: Any, count: Any) -> Item:
     """Return the item at a position; past the end the identity, or the last value, which changes nothing."""
     item = load(k._min(at, count - 1))
-    return (k._where(at < count, item[0], k._convert(reducer.neutral, reducer.held)),) if reducer.operation else item
+    return (
+        (k._where(at < count, item[0], k._convert(reducer.neutral, reducer.accumulator)),)
+        if reducer.operation
+        else item
+    )
 
 
 def take(reducer: Reducer, total: Item, item: Item) -> None:

@@ -106,31 +106,31 @@ def _over_grid(reducer: Reducer, source: Partial, axes: list[int], last: bool) -
         together = math.prod(grid[a] for a in pending)
         trailing = pending == list(range(len(grid)))[-len(pending) :]
         fits = SHORT < together <= AT_ONCE and not (chunked and reducer.has_positions)
-        taken = pending if trailing and fits else pending[-1:]
-        extent = math.prod(grid[a] for a in taken)
-        ends = last and taken == pending
+        axes_now = pending if trailing and fits else pending[-1:]
+        extent = math.prod(grid[a] for a in axes_now)
+        ends = last and axes_now == pending
         source = replace(source, step=0 if chunked else block)
-        if taken == [len(grid) - 1] and extent > SHORT and are_stored(reducer, source):
+        if axes_now == [len(grid) - 1] and extent > SHORT and are_stored(reducer, source):
             source = rows_of_truths(reducer, source, ends)
-        elif taken[-1] == len(grid) - 1 and extent > SHORT:
-            source = by_groups(reducer, source, len(taken), ends)
+        elif axes_now[-1] == len(grid) - 1 and extent > SHORT:
+            source = by_groups(reducer, source, len(axes_now), ends)
         else:
-            source = by_threads(reducer, source, taken[0], ends)
+            source = by_threads(reducer, source, axes_now[0], ends)
         block *= 1 if chunked else extent
         chunked = len(source.type.field_shape) == len(grid)
         if not chunked:
-            del pending[-len(taken) :]
+            del pending[-len(axes_now) :]
     return source
 
 
 def _over_tensor(reducer: Reducer, source: Partial, axes: list[int]) -> Partial:
     shape = source.type.tensor_shape
-    kept = Shape(n for a, n in enumerate(shape) if a not in axes)
+    rest = Shape(n for a, n in enumerate(shape) if a not in axes)
     count = math.prod(shape[a] for a in axes)
     strides = {(0,): (1, shape[-1]) if len(shape) == 2 else (0, 1), (1,): (count, 1), (0, 1): (0, 1), (): (1, 0)}
     parts = source.type.planes // shape.points
     outer, inner = (parts * stride for stride in strides[tuple(axes)])
-    return by_elements(reducer, replace(source, step=1), kept, count, (outer, inner, parts), True)
+    return by_elements(reducer, replace(source, step=1), rest, count, (outer, inner, parts), True)
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------
@@ -195,10 +195,10 @@ def are_stored(reducer: Reducer, source: Partial) -> bool:
 
 def rows_of_truths(reducer: Reducer, source: Partial, last: bool) -> Partial:
     """Return the result of `by_groups` for the last axis."""
-    *kept, count = source.type.field_shape
-    parts = chunks_of(count, Shape(kept).points)
+    *rest, count = source.type.field_shape
+    parts = chunks_of(count, Shape(rest).points)
     chunked = parts.chunks > 1
-    out = Shape((*kept, parts.chunks) if chunked else kept)
+    out = Shape((*rest, parts.chunks) if chunked else rest)
     high = 1 if chunked else max(min(out.points // GROUPS, HIGHEST), 1)
 
     def body(write: Callable[..., None]) -> None:
@@ -219,12 +219,12 @@ def rows_of_truths(reducer: Reducer, source: Partial, last: bool) -> Partial:
 def _until_known(reducer: Reducer, source: Partial, parts: Split, point: list[Any], chunk: Any) -> Item:
     """Return whether all or any values of a chunk are true: block after block until one decides; blocks may exceed the chunk."""
     every, first = reducer.name == "min", chunk * parts.size
-    found = k._var(k._convert(every, reducer.held))
+    result = k._var(k._convert(every, reducer.accumulator))
     with k._for(first, k._min(first + parts.size, parts.count), BLOCK) as begin:
-        start, count = k._min(begin, parts.count - BLOCK), k._var(k._convert(0, reducer.held))
+        start, count = k._min(begin, parts.count - BLOCK), k._var(k._convert(0, reducer.accumulator))
         with k._for(BLOCK) as j:
             count.assign(count + source.load(reducer, (*point, start + j), 0, start + j)[0])
         with k._if(count < BLOCK if every else count > 0):
-            found.assign(k._convert(not every, reducer.held))
+            result.assign(k._convert(not every, reducer.accumulator))
             k._break()
-    return (found,)
+    return (result,)

@@ -24,9 +24,9 @@ from gpuop.ops.reduce.reductions import reduced
 TILED = 32  # results with so many rows and columns are matrix products
 
 
-def _operands(name: str, *given: Any) -> list[Field]:
+def _operands(name: str, *args: Any) -> list[Field]:
     """Return fields in their common dtype, with all axes in the grid."""
-    fields = [g if isinstance(g, Field) else Field(g) for g in given]
+    fields = [g if isinstance(g, Field) else Field(g) for g in args]
     dtype = common_dtype(fields)
     return [astype(reshaped(name, f, [Axis(n) for n in f.shape]), dtype) for f in fields]
 
@@ -166,8 +166,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Field:
     return _convolved("correlate", turned, one, mode, one.size // 2)
 
 
-def _rows(name: str, *given: Any) -> list[Field]:
-    rows = [reshaped(name, f, [Axis(1)]) if not f.ndim else f for f in _operands(name, *given)]
+def _rows(name: str, *args: Any) -> list[Field]:
+    rows = [reshaped(name, f, [Axis(1)]) if not f.ndim else f for f in _operands(name, *args)]
     for row in rows:
         if row.ndim != 1 or not row.size:
             raise SemanticError(

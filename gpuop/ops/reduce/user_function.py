@@ -90,19 +90,19 @@ def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, ident
     if not isinstance(field, Field):
         raise SemanticError(f"gp.{name} takes a Field, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`")
     kind = field.type
-    seen = "float32" if kind.dtype in ("unorm8", "float16") else kind.dtype
+    dtype = "float32" if kind.dtype in ("unorm8", "float16") else kind.dtype
     number = identity.item() if isinstance(identity, np.generic) else identity
-    if not isinstance(number, (bool, int, float)) or not BY_NUMPY[seen].holds(number):
+    if not isinstance(number, (bool, int, float)) or not BY_NUMPY[dtype].holds(number):
         raise SemanticError(f"gp.{name}: the identity of a {kind.dtype} field is a number of its, not {identity!r}")
-    held = "uint8" if seen == "bool" else seen
+    accumulator = "uint8" if dtype == "bool" else dtype
 
     def operation(a: Any, b: Any) -> Any:
-        return k._convert(function(k._convert(a, seen), k._convert(b, seen)), held)
+        return k._convert(function(k._convert(a, dtype), k._convert(b, dtype)), accumulator)
 
-    neutral = float(number) if np.dtype(held).kind == "f" else int(number)
-    key = f"{_recorded(name, function, seen)} {neutral!r}"
+    neutral = float(number) if np.dtype(accumulator).kind == "f" else int(number)
+    key = f"{_recorded(name, function, dtype)} {neutral!r}"
     result = "float32" if kind.dtype == "unorm8" else kind.dtype
-    return Reducer(name, held, result, operation=operation, neutral=neutral, key=key)
+    return Reducer(name, accumulator, result, operation=operation, neutral=neutral, key=key)
 
 
 def _recorded(name: str, function: Callable[[Any, Any], Any], dtype: str) -> str:
@@ -116,9 +116,9 @@ def _recorded(name: str, function: Callable[[Any, Any], Any], dtype: str) -> str
     recorder = Recorder(name, types[0].field_shape, here(), slots_of(types, None))
     values = _two_values(dtype)
     with recorder:
-        made = function(*map(k._readTensor, values))
-        _check(name, made, dtype)
-        k._writeTensor(k._out0, made if dtype == "complex64" else k._convert(made, dtype))
+        result = function(*map(k._readTensor, values))
+        _check(name, result, dtype)
+        k._writeTensor(k._out0, result if dtype == "complex64" else k._convert(result, dtype))
     if set(recorder.inputs) - {value.node for value in values}:
         raise SemanticError(f"gp.{name}: the function reads a field; it has its two values, and constants")
     return identity_of(finish(recorder, chosen()))

@@ -49,8 +49,8 @@ class Scanned:
 
     @property
     def type(self) -> FieldType:
-        held = "complex64" if self.field.dtype == "complex64" else self.reducer.held
-        return self.field.type.replace(dtype=self.reducer.result if self.last else held)
+        dtype = "complex64" if self.field.dtype == "complex64" else self.reducer.accumulator
+        return self.field.type.replace(dtype=self.reducer.result if self.last else dtype)
 
     def place(self, own: list[Any], at: Any) -> list[Any]:
         """Return the point at a position of the axis; `own` are the coordinates on other axes."""
@@ -59,7 +59,7 @@ class Scanned:
     def load(self, own: list[Any], at: Any) -> Any:
         point = self.place(own, k._min(at, self.parts.count - 1))
         return k._convert(
-            k._readTensorElement(self.field, *point, k._tensorElement, border="unchecked"), self.reducer.held
+            k._readTensorElement(self.field, *point, k._tensorElement, border="unchecked"), self.reducer.accumulator
         )
 
     def store(self, own: list[Any], at: Any, value: Any) -> None:
@@ -70,7 +70,7 @@ class Scanned:
 
     def start(self, own: list[Any], before: Field | None, chunk: Any, first: Any) -> Any:
         """Return a variable with the result before a chunk; for the first one the identity, which an exclusive scan also writes."""
-        neutral = k._convert(self.reducer.neutral, self.reducer.held)
+        neutral = k._convert(self.reducer.neutral, self.reducer.accumulator)
         if not self.inclusive:
             with k._if(first == 0):
                 k._writeTensorElement(k._out0, neutral, *self.place(own, 0), k._tensorElement)
@@ -80,8 +80,10 @@ class Scanned:
 
     def call(self, before: Field | None, body: Callable[[], None], out: FieldType, *key: Any) -> Field:
         fields = [self.field, *([] if before is None else [before])]
-        told = (self.reducer, self.axis, self.parts, self.inclusive, *key)
-        return library_call(NAMES.get(self.reducer.name, self.reducer.name), (out,), fields, body, told, whole=True)[0]
+        constants = (self.reducer, self.axis, self.parts, self.inclusive, *key)
+        return library_call(
+            NAMES.get(self.reducer.name, self.reducer.name), (out,), fields, body, constants, whole=True
+        )[0]
 
 
 def along_grid(reducer: Reducer, field: Field, axis: int, inclusive: bool, last: bool = True) -> Field:
@@ -142,15 +144,15 @@ def _by_lanes(step: Scanned, before: Field | None, totals: bool = False) -> Fiel
     Args:
         totals: whether only the last value of each chunk is needed.
     """
-    parts, kept = step.parts, Shape(step.type.field_shape[:-1])
-    threads = (*kept, parts.chunks * parts.width) if kept else (parts.chunks, parts.width)
-    out = Shape((*kept, parts.chunks if totals else parts.count))
+    parts, rows = step.parts, Shape(step.type.field_shape[:-1])
+    threads = (*rows, parts.chunks * parts.width) if rows else (parts.chunks, parts.width)
+    out = Shape((*rows, parts.chunks if totals else parts.count))
 
     def body() -> None:
         k._globalThreads(threads, planes_of(step.type))
         k._localThreads(min(WIDE // parts.width, 1 << max(threads[-2] - 1, 0).bit_length()), parts.width)
-        own = list(own_place(len(threads))[:-1] if kept else ())
-        chunk = k._groupColumn if kept else k._row
+        own = list(own_place(len(threads))[:-1] if rows else ())
+        chunk = k._groupColumn if rows else k._row
         first = chunk * parts.size
         total = step.start(own, before, chunk, first + k._localColumn)
         with k._for(parts.share // IN_A_ROW) as t:
@@ -182,10 +184,10 @@ def _store(step: Scanned, own: list[Any], first: Any, values: list[Any]) -> None
     with k._codegenIf(k._target.backend == "cuda"):
         for j in range(IN_A_ROW):
             place = j * step.parts.width + column
-            found = [k._shuffleGroup(value, place / IN_A_ROW, over="column") for value in values]
-            mine = found[0]
+            shuffled = [k._shuffleGroup(value, place / IN_A_ROW, over="column") for value in values]
+            mine = shuffled[0]
             for i in range(1, IN_A_ROW):
-                mine = k._where(column % IN_A_ROW == i, found[i], mine)
+                mine = k._where(column % IN_A_ROW == i, shuffled[i], mine)
             step.store(own, first + place, mine)
     with k._codegenElse():
         for j, value in enumerate(values):
@@ -200,10 +202,10 @@ def along_tensor(reducer: Reducer, field: Field, axis: int, inclusive: bool) -> 
 
     def scan(number: Any) -> None:
         first = number // inner * (count * inner) + number % inner
-        total = k._var(k._convert(reducer.neutral, reducer.held))
+        total = k._var(k._convert(reducer.neutral, reducer.accumulator))
 
         def at(j: Any) -> None:
-            value = k._convert(k._readTensorElement(field, first + j * inner), reducer.held)
+            value = k._convert(k._readTensorElement(field, first + j * inner), reducer.accumulator)
             if not inclusive:
                 k._writeTensorElement(k._out0, total, first + j * inner)
             total.assign(step.operation(total, value))

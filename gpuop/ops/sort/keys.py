@@ -20,16 +20,16 @@ def key_of(value: Any, kind: FieldType, zeros: bool = False) -> Any:
     dtype = np.dtype(kind.array_dtype)
     if dtype.kind == "f":
         as_int, as_bits, bits = (k._as_long, k._as_ulong, 64) if dtype.itemsize == 8 else (k._as_int, k._as_uint, 32)
-        found = as_int(value if zeros else value + 0.0)  # turns -0 into 0
+        bits_of_value = as_int(value if zeros else value + 0.0)  # turns -0 into 0
         top = k._convert(1 << (bits - 1), unsigned(kind))
-        ordered = as_bits(found) ^ (as_bits(found >> (bits - 1)) | top)
+        ordered = as_bits(bits_of_value) ^ (as_bits(bits_of_value >> (bits - 1)) | top)
         return k._where(value != value, ~k._convert(0, unsigned(kind)), ordered)
     if dtype.itemsize == 8:
-        found = k._as_ulong(value)
-        return found ^ k._convert(1 << 63, "uint64") if dtype.kind == "i" else found
+        bits_of_value = k._as_ulong(value)
+        return bits_of_value ^ k._convert(1 << 63, "uint64") if dtype.kind == "i" else bits_of_value
     if dtype.itemsize == 4:
-        found = k._as_uint(value)
-        return found ^ k._convert(1 << 31, "uint32") if dtype.kind == "i" else found
+        bits_of_value = k._as_uint(value)
+        return bits_of_value ^ k._convert(1 << 31, "uint32") if dtype.kind == "i" else bits_of_value
     return k._convert_uint(k._convert_int(value) + (1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0))
 
 
@@ -43,12 +43,12 @@ def value_of(key: Any, kind: FieldType) -> Any:
     bits = 64 if dtype.itemsize == 8 else 32
     top = k._convert(1 << (bits - 1), unsigned(kind))
     if dtype.kind == "f":
-        found = (k._as_double if bits == 64 else k._as_float)(key ^ k._where((key & top) == 0, last_key(kind), top))
+        value = (k._as_double if bits == 64 else k._as_float)(key ^ k._where((key & top) == 0, last_key(kind), top))
     elif dtype.itemsize < 4:
-        found = k._convert_int(key) - (1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0)
+        value = k._convert_int(key) - (1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0)
     else:
-        found = key if dtype.kind == "u" else (k._as_long if bits == 64 else k._as_int)(key ^ top)
-    return found != 0 if dtype.kind == "b" else k._convert(found, kind.dtype)
+        value = key if dtype.kind == "u" else (k._as_long if bits == 64 else k._as_int)(key ^ top)
+    return value != 0 if dtype.kind == "b" else k._convert(value, kind.dtype)
 
 
 def digits_of(kind: FieldType, most: int, used: int | None = None) -> tuple[int, int]:

@@ -111,7 +111,7 @@ class _Pass(ABC):
         """Return the first place of each digit's values from each chunk in a row; chunks of a digit follow one another."""
         out = FieldType((self.rows, self.radix * self.chunks), (), "int32")
         counts = self._called([out], [self.field, self.shift], self.counted)[0]
-        adder = replace(reducer_of("sum", counts.type, 1), held="int32", result="int32")
+        adder = replace(reducer_of("sum", counts.type, 1), accumulator="int32", result="int32")
         return along_grid(adder, counts, 1, False)
 
     def _called(self, types: list[FieldType], fields: list[Field], write: Callable[[], None]) -> tuple[Field, ...]:

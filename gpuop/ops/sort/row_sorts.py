@@ -242,8 +242,8 @@ class _Rows:
 
     def _exchange(self, lane: Any) -> None:
         with k._for(0, self.count, BLOCK) as first:
-            found = k._sort([k._var(self.keys[first + n, lane]) for n in range(BLOCK)])
-            for n, key in enumerate(found):
+            ordered = k._sort([k._var(self.keys[first + n, lane]) for n in range(BLOCK)])
+            for n, key in enumerate(ordered):
                 self.keys[first + n, lane] = key
         size = 2 * BLOCK
         while size <= self.size:

@@ -151,29 +151,29 @@ def unique(
     field = a_field("unique", ar)
     if axis is not None:
         raise SemanticError("unique: of a Field values are compared, not what lies along an axis: `axis=` is None")
-    wanted = (True, return_index, return_inverse, return_counts)
+    request = (True, return_index, return_inverse, return_counts)
     values = ordered("unique", field)
     flat = reshaped("unique", values, [Axis(field.type.array_shape.points)])
     if 0 < flat.field_shape.points <= FEW:
-        result = _of_few(field, values, wanted, equal_nan)
+        result = _of_few(field, values, request, equal_nan)
     elif not flat.field_shape.points:
         none = filled(FieldType(0, (), "int64"), 0)
         result = [astype(flat, field.dtype), none, reshaped("unique", none, axes_of(field.type)), none]
     else:
         close = None if return_index else _of_close_integers(field, flat, return_inverse)
         result = close or _unique_parts(field, flat, return_index or return_inverse, equal_nan)
-    chosen = tuple(part for part, want in zip(result, wanted, strict=True) if want)
+    chosen = tuple(part for part, want in zip(result, request, strict=True) if want)
     return chosen if len(chosen) > 1 else chosen[0]
 
 
-def _of_few(field: Field, values: Field, wanted: tuple[bool, ...], equal_nan: bool) -> list[Field]:
+def _of_few(field: Field, values: Field, request: tuple[bool, ...], equal_nan: bool) -> list[Field]:
     """Return the result for few values, which the host sorts before a device would begin; the values themselves are not wanted."""
     of_array: Any = np.unique
-    result = of_array(on_host("unique", SORTED, values), *wanted[1:], equal_nan=equal_nan)
+    result = of_array(on_host("unique", SORTED, values), *request[1:], equal_nan=equal_nan)
     arrays = iter(result if isinstance(result, tuple) else (result,))
     values = Field(next(arrays).astype(_dtype(field)))
-    _, index, inverse, counts = (Field(next(arrays)) if want and n else values for n, want in enumerate(wanted))
-    return [values, index, reshaped("unique", inverse, axes_of(field.type)) if wanted[2] else values, counts]
+    _, index, inverse, counts = (Field(next(arrays)) if want and n else values for n, want in enumerate(request))
+    return [values, index, reshaped("unique", inverse, axes_of(field.type)) if request[2] else values, counts]
 
 
 def _dtype(field: Field) -> str:
@@ -260,7 +260,7 @@ def true_places(name: str, advice: str, mask: Field, dtype: str) -> Field:
     mask = on_device(name, advice, mask)
     (points,) = mask.field_shape
     parts = Split(points, LANES, SHARE, -(-points // (LANES * SHARE)))
-    adder = replace(reducer_of("sum", mask.type, 1), held="int32", result="int32")
+    adder = replace(reducer_of("sum", mask.type, 1), accumulator="int32", result="int32")
     counts = reshape(by_groups(adder, Partial(mask), 1, False, parts).values, (parts.chunks,))
     ends = on_device(name, advice, along_grid(adder, counts, 0, True))
     (count,) = integers(ends[-1])

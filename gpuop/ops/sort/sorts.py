@@ -172,10 +172,16 @@ def _statistics(
         rows = widened(rows)
     own_axes = axes_of(field.type)
 
-    def result(made: Field) -> Field:
-        made = reshaped(name, made, [own_axes[n] for n in _others(field.type, axes)])
-        made = astype(made, "float16") if field.dtype == "float16" else made if of_values else narrowed(made, field)
-        return with_unit_axes(name, made, field, axis) if keepdims else made
+    def result(statistic: Field) -> Field:
+        statistic = reshaped(name, statistic, [own_axes[n] for n in _others(field.type, axes)])
+        statistic = (
+            astype(statistic, "float16")
+            if field.dtype == "float16"
+            else statistic
+            if of_values
+            else narrowed(statistic, field)
+        )
+        return with_unit_axes(name, statistic, field, axis) if keepdims else statistic
 
     return [result(choice(rows)) for choice in chosen]
 
@@ -217,12 +223,12 @@ def _quantiles(
         raise SemanticError(f"{name}: a method is one of {', '.join(map(repr, METHODS))}, not {method!r}")
     several = not isinstance(q, NUMBERS)
     shares = np.asarray(q if several and not isinstance(q, Field) else [q], object)
-    wanted = shares.ravel()
-    if not wanted.size or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in wanted):
+    fractions = shares.ravel()
+    if not fractions.size or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in fractions):
         text = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
         raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {text}")
     dtype = None
-    if name.endswith("quantile") and all(isinstance(n, (int, np.integer)) for n in wanted):
+    if name.endswith("quantile") and all(isinstance(n, (int, np.integer)) for n in fractions):
         method, dtype = _method_of_ends(method, a, several)
 
     def chosen(share: float) -> Callable[[Field], Field]:
@@ -230,7 +236,7 @@ def _quantiles(
             return lambda rows: _between_numbers(rows, share, method)
         return lambda rows: _between(rows, share, method)
 
-    result = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in wanted], method in VALUES)
+    result = _statistics(name, a, axis, keepdims, [chosen(float(n) / whole) for n in fractions], method in VALUES)
     result = [field if dtype is None else astype(field, dtype) for field in result]
     if not several:
         return result[0]

@@ -234,7 +234,7 @@ class GroupOperation:
     def pairwise(self, items: Sequence[tuple[ir.Expr, ir.Expr | None]]) -> ir.Expr:
         """Combine values pairwise, neighbours first; one with a condition is left out where that does not hold."""
         while len(items) > 1:
-            pairs = [(self.joined(a, b, test), known) for (a, known), (b, test) in zip(items[::2], items[1::2])]  # noqa: B905
+            pairs = [(self.joined(a, b, test), certain) for (a, certain), (b, test) in zip(items[::2], items[1::2])]  # noqa: B905
             items = [*pairs, *items[len(pairs) * 2 :]]
         return items[0][0]
 

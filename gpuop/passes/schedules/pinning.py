@@ -35,14 +35,14 @@ def schedule(method: str, **parameters: SupportsIndex) -> AbstractContextManager
     Raises:
         SemanticError: there is no such method, the method has no such parameter, or it is no whole number above 0.
     """
-    known = {PLAIN: (), **{each.name: each.parameters for each in METHODS}}
-    if method not in known:
-        raise SemanticError(f"there is no schedule {method!r}; one of {', '.join(known)}")
+    methods = {PLAIN: (), **{each.name: each.parameters for each in METHODS}}
+    if method not in methods:
+        raise SemanticError(f"there is no schedule {method!r}; one of {', '.join(methods)}")
     if method == PLAIN and parameters:
         raise SemanticError(f"the schedule {PLAIN!r} has no parameters; leave out {', '.join(parameters)}")
-    unknown = next((name for name in parameters if name not in known[method]), None)
+    unknown = next((name for name in parameters if name not in methods[method]), None)
     if unknown is not None:
-        raise SemanticError(f"the schedule {method!r} has no parameter {unknown}; it has {', '.join(known[method])}")
+        raise SemanticError(f"the schedule {method!r} has no parameter {unknown}; it has {', '.join(methods[method])}")
     return _pinning(Pin(method, tuple(sorted((name, _counted(name, n)) for name, n in parameters.items()))))
 
 

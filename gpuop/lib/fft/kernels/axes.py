@@ -17,16 +17,16 @@ from gpuop.ops.layout.gather import own_place
 Place = list[Any]
 
 
-def along_axis(field: Field, axis: int, sign: int, wanted: int | None = None, real: bool = False) -> Field:
+def along_axis(field: Field, axis: int, sign: int, most: int | None = None, real: bool = False) -> Field:
     """The transform along an axis: fields of pairs, of pairs or of real numbers.
 
     Args:
         sign: the sign of the exponent.
-        wanted: the number of results, from the first on; by default all.
+        most: the number of results, from the first on; by default all.
         real: whether only real parts are computed.
     """
     count = field.field_shape[axis]
-    results, radices = wanted or count, factors(count)
+    results, radices = most or count, factors(count)
     if not radices:
         return _convolved(field, axis, sign, results, real)
     done = 1
@@ -36,22 +36,22 @@ def along_axis(field: Field, axis: int, sign: int, wanted: int | None = None, re
     return field
 
 
-def by_passes(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int) -> Field:
+def by_passes(field: Field, kind: str, axes: Sequence[int], sign: int, results: int) -> Field:
     """A transform along several axes.
 
     Args:
-        kind: "c2c"; "r2c", of real numbers, which computes the first `wanted` results of the last axis, as the others are
+        kind: "c2c"; "r2c", of real numbers, which computes the first `results` results of the last axis, as the others are
             their conjugates; or its inverse, "c2r".
-        wanted: points of the last axis after the transform.
+        results: points of the last axis after the transform.
     """
     first, last = axes[:-1], axes[-1]
     if kind == "r2c":
-        field = along_axis(field, last, sign, wanted)
+        field = along_axis(field, last, sign, results)
     for axis in first:
         field = along_axis(field, axis, sign)
     if kind == "c2c":
         return along_axis(field, last, sign)
-    return field if kind == "r2c" else along_axis(_completed(field, last, wanted), last, sign, real=True)
+    return field if kind == "r2c" else along_axis(_completed(field, last, results), last, sign, real=True)
 
 
 def moved(
@@ -96,7 +96,7 @@ def _completed(field: Field, axis: int, count: int) -> Field:
     return moved("fft_conjugates", field, axis, count, value, count)
 
 
-def _convolved(field: Field, axis: int, sign: int, wanted: int, real: bool) -> Field:
+def _convolved(field: Field, axis: int, sign: int, results: int, real: bool) -> Field:
     """The transform as a convolution with a chirp, whose length has small factors (L. Bluestein, 1970)."""
     count = field.field_shape[axis]
     long = fast_length(2 * count - 1)
@@ -125,8 +125,8 @@ def _convolved(field: Field, axis: int, sign: int, wanted: int, real: bool) -> F
 
     spread = along_axis(moved("fft_chirp", field, axis, long, chirped, count, sign, reads=[chirps]), axis, sign)
     product = moved("fft_response", spread, axis, long, multiplied, sign, reads=[responses])
-    back = along_axis(product, axis, -sign, wanted)
-    return moved("fft_chirp", back, axis, wanted, result, "result", sign, reads=[chirps], real=real)
+    back = along_axis(product, axis, -sign, results)
+    return moved("fft_chirp", back, axis, results, result, "result", sign, reads=[chirps], real=real)
 
 
 def fast_length(count: int) -> int:

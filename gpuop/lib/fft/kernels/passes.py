@@ -84,7 +84,7 @@ class Pass:
         radix: the number of values that are combined.
         done: the product of the radices of earlier passes.
         sign: the sign of the exponent.
-        wanted: the number of results of the last pass.
+        results: the number of results of the last pass.
         real: whether imaginary parts are left out.
     """
 
@@ -93,7 +93,7 @@ class Pass:
     radix: int
     done: int
     sign: int
-    wanted: int
+    results: int
     real: bool
 
     @property
@@ -103,7 +103,7 @@ class Pass:
     def of(self, field: Field) -> Field:
         """The field after the pass."""
         shape = list(field.field_shape)
-        shape[self.axis] = self.wanted if self.last else self.count
+        shape[self.axis] = self.results if self.last else self.count
         kind = FieldType(shape, () if self.last and self.real else (2,), field.dtype)
         single = self.last or self.radix > IN_REGISTERS
         weights = [roots(self.count, field.dtype)] if self.radix > 1 else []

@@ -27,7 +27,7 @@ def computed_in(field: Field) -> str:
     return "float64" if field.dtype == "float64" else "float32"
 
 
-def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int, method: str | None) -> Field:
+def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, results: int, method: str | None) -> Field:
     """An unscaled transform, as of `by_passes`: by a library if the device has arrays for one, unless `method` decides.
 
     Raises:
@@ -35,18 +35,18 @@ def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int
     """
     if method not in METHODS:
         raise ArgumentError(f'`method` is "library", "passes", or None for what the device is best at, not {method!r}')
-    asked = field, kind, axes, sign, wanted
+    call = field, kind, axes, sign, results
     if method == "library":
-        return by_library(*asked)
+        return by_library(*call)
     *others, last = sorted(axes)
     lines = kind == "c2c" and _side_by_side(field, others if last == len(field.field_shape) - 1 else axes)
     if method == "passes" or not field.field_shape.points or (lines and last < len(field.field_shape) - 1):
-        return by_passes(*asked)
-    library = by_library(*asked)
+        return by_passes(*call)
+    library = by_library(*call)
     choices: list[tuple[Facts, Field]] = [
         ({"has_arrays": True, "device": "cpu"}, _by_both(field, others, last, sign) if lines and others else library),
         ({"has_arrays": True, "device": "gpu"}, library),
-        ({"has_arrays": False}, by_passes(*asked)),
+        ({"has_arrays": False}, by_passes(*call)),
     ]
     return by_target(choices)
 
@@ -65,7 +65,7 @@ def _by_both(field: Field, axes: Sequence[int], last: int, sign: int) -> Field:
     return field
 
 
-def taken(field: Field, lengths: Mapping[int, int], real: bool = False, conjugate: bool = False) -> Field:
+def transform_input(field: Field, lengths: Mapping[int, int], real: bool = False, conjugate: bool = False) -> Field:
     """The input of a transform: a field of pairs or real numbers, with tensor elements along a new first axis.
 
     Args:
@@ -100,7 +100,7 @@ def _element(field: Field, point: Sequence[Any], element: Any, border: Any) -> A
     return k._readTensorElement(field, *point, element, border=border)
 
 
-def given(field: Field, like: FieldType, scale: float, conjugate: bool = False) -> Field:
+def transform_output(field: Field, like: FieldType, scale: float, conjugate: bool = False) -> Field:
     """The output of a transform, scaled, as a field like its input: complex from pairs, real from real numbers."""
     tensor_shape, lead = like.tensor_shape, 1 if like.tensor_points > 1 else 0
     pairs = bool(field.tensor_shape)

@@ -29,10 +29,10 @@ _functions: BoundedCache[Any, LibraryTransform] = BoundedCache(256)
 _plans: BoundedCache[Any, Any] = BoundedCache(16)  # plans hold device memory
 
 
-def by_library(field: Field, kind: str, axes: Sequence[int], sign: int, wanted: int) -> Field:
+def by_library(field: Field, kind: str, axes: Sequence[int], sign: int, results: int) -> Field:
     """The transform of `by_passes`, by the library, which takes fields of pairs as interleaved complex numbers."""
     shape = list(field.field_shape)
-    shape[axes[-1]] = wanted
+    shape[axes[-1]] = results
     key = LibraryTransform(kind, tuple(field.field_shape), tuple(shape), tuple(axes), sign, field.dtype)
     function = _functions.get(key)
     if function is None:

@@ -78,13 +78,13 @@ class _RowWords:
 
     def __init__(self, links: Links) -> None:
         self.links, self.last = links, links.words - 1
-        self.held = (1 << (links.columns - self.last * BITS)) - 1  # bits of the last word that are in the row
+        self.row_bits = (1 << (links.columns - self.last * BITS)) - 1  # bits of the last word that are in the row
 
     def zeros(self, words: Field, word: Any) -> Any:
         bits = ~k._readTensor(words, k._row * self.links.words + word, border="unchecked")
-        if self.held == ALL:
+        if self.row_bits == ALL:
             return bits
-        return bits & k._where(word == self.last, k._convert_uint(self.held), k._convert_uint(ALL))
+        return bits & k._where(word == self.last, k._convert_uint(self.row_bits), k._convert_uint(ALL))
 
     def ends(self, words: Field) -> Field:
         """Return each word's last zero column; in as many further rows, reversed, its first zero's distance from the row's end."""
@@ -145,21 +145,21 @@ class _SearchedLines:
         """Return the number of blocks of a line on a level."""
         return -(-self.count // self.sizes[level])
 
-    def searched(self, found: Field, costs: Field) -> tuple[Field, ...]:
+    def searched(self, nearest: Field, costs: Field) -> tuple[Field, ...]:
         """Return the nearest points along one more axis, and their distances unless this is the last one."""
-        fields = [found, costs]
+        fields = [nearest, costs]
         for level in range(len(self.sizes)):
             fields.append(self._least(fields[-1], self.blocks(level - 1) if level else self.count, self.blocks(level)))
 
         def body() -> None:
             self._threads(self.count)
-            search = _PointSearch(self, found, costs, fields[2:])
+            search = _PointSearch(self, nearest, costs, fields[2:])
             search.step_by_step()
             if self.sizes:
                 search.in_blocks()
             search.write()
 
-        kinds = (found.type,) if self.last else (found.type, costs.type)
+        kinds = (nearest.type,) if self.last else (nearest.type, costs.type)
         return library_call("nearest", kinds, fields, body, (self.shape, self.axis, self.costs.metric), whole=True)
 
     def _least(self, values: Field, count: int, blocks: int) -> Field:
@@ -186,8 +186,8 @@ class _SearchedLines:
 class _PointSearch:
     """Search of one point along its line: the nearest point so far, and its distance."""
 
-    def __init__(self, lines: _SearchedLines, found: Field, costs: Field, least: Sequence[Field]) -> None:
-        self.lines, self.found, self.costs, self.least = lines, found, costs, least
+    def __init__(self, lines: _SearchedLines, nearest: Field, costs: Field, least: Sequence[Field]) -> None:
+        self.lines, self.nearest, self.costs, self.least = lines, nearest, costs, least
         self.line, self.at = k._row / lines.count, k._row % lines.count
         self.site = k._var(self.at)
         self.best = k._var(self._cost(self.at))
@@ -255,7 +255,7 @@ class _PointSearch:
 
     def write(self) -> None:
         place, none = self._place(self.at), self.best >= self.lines.costs.none
-        number = k._readTensor(self.found, self._place(self.site), border="unchecked")
+        number = k._readTensor(self.nearest, self._place(self.site), border="unchecked")
         k._writeTensor(k._out0, k._where(none, NONE, number), place)
         if not self.lines.last:
             k._writeTensor(k._out1, self.best, place)

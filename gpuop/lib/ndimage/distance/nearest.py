@@ -171,14 +171,14 @@ def _along(result: Field, shape: tuple[int, ...], axis: int, metric: Metric) -> 
 class _Stack:
     """Stack of a line's lower envelope: the points that are nearest somewhere. Its top is in variables, the rest in memory."""
 
-    def __init__(self, line: _LinePoints, found: Field, metric: Metric) -> None:
-        self.line, self.found, self.metric, self.place = line, found, metric, line.place
+    def __init__(self, line: _LinePoints, nearest: Field, metric: Metric) -> None:
+        self.line, self.nearest, self.metric, self.place = line, nearest, metric, line.place
         self.height = k._var(0)
         self.site, self.start = k._var(0), k._var(0)  # top of the stack, and the place from which it is nearest
         self.cost = k._var(k._convert(0, metric.dtype))
 
     def point(self, at: Any) -> Any:
-        return k._readTensor(self.found, self.line.number(self.place, at), border="unchecked")
+        return k._readTensor(self.nearest, self.line.number(self.place, at), border="unchecked")
 
     def cost_of(self, at: Any) -> Any:
         line = self.line

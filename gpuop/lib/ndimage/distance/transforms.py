@@ -60,8 +60,8 @@ def distance_transform_edt(
         UnsupportedError: arrays beside a Field; a TypeError.
     """
     lengths = None if sampling is None else _sampled(sampling, _rank(input))
-    wanted = _Wanted("distance_transform_edt", "float64", return_distances, return_indices, distances, indices)
-    return wanted.of(input, Metric("euclidean", lengths), "past the first")
+    request = _Request("distance_transform_edt", "float64", return_distances, return_indices, distances, indices)
+    return request.of(input, Metric("euclidean", lengths), "past the first")
 
 
 def distance_transform_cdt(
@@ -80,8 +80,8 @@ def distance_transform_cdt(
     Raises:
         UnsupportedError: another structure; a TypeError.
     """
-    wanted = _Wanted("distance_transform_cdt", "int32", return_distances, return_indices, distances, indices)
-    return wanted.of(input, Metric(_steps(metric, _rank(input))), "own")
+    request = _Request("distance_transform_cdt", "int32", return_distances, return_indices, distances, indices)
+    return request.of(input, Metric(_steps(metric, _rank(input))), "own")
 
 
 def distance_transform_bf(
@@ -104,8 +104,8 @@ def distance_transform_bf(
     plain = sampling is None or name != "euclidean"
     lengths = None if plain else _sampled(sampling, _rank(input))
     dtype = "float64" if name == "euclidean" else "uint32"
-    wanted = _Wanted("distance_transform_bf", dtype, return_distances, return_indices, distances, indices)
-    return wanted.of(input, Metric(name, lengths), "first")
+    request = _Request("distance_transform_bf", dtype, return_distances, return_indices, distances, indices)
+    return request.of(input, Metric(name, lengths), "first")
 
 
 def _sampled(sampling: Any, count: int) -> tuple[float, ...]:
@@ -134,7 +134,7 @@ def _steps(metric: Any, rank: int) -> str:
     raise UnsupportedError("a metric's structure is that of all neighbours, or of those along the axes")
 
 
-class _Wanted:
+class _Request:
     """Results that a call asks for, and the arrays that they go into.
 
     Args:

@@ -279,8 +279,8 @@ def _summed(
         check_exact(field, window, at, dtype)
         return by_fft(*args, "`method='fft'` asks for it")
     whole = dtype not in ("float16", "float32", "float64", "complex64")
-    wanted = method == "separable" or (method is None and window.size >= WORTH)
-    parts = factors_of(window, whole and method is None) if wanted else None
+    separates = method == "separable" or (method is None and window.size >= WORTH)
+    parts = factors_of(window, whole and method is None) if separates else None
     if parts is not None:
         return one_by_one(field, parts, shifts, at, dtype, along)
     if method == "separable" and window.any() and sum(n > 1 for n in window.shape) > 1:
@@ -405,7 +405,7 @@ def _half(lengths: Sequence[int], axes: Sequence[int]) -> int:
 def response(window: Numbers, lengths: Sequence[int], axes: Sequence[int], dtype: str) -> Field:
     """Return the frequency response: the transform of the weights, divided by the number of values."""
 
-    def made() -> Field:
+    def spectrum() -> Field:
         library, options = host_library()
         numbers = library.rfft(window, lengths[axes[-1]], axes[-1], **options)
         for axis in axes[:-1]:
@@ -413,7 +413,7 @@ def response(window: Numbers, lengths: Sequence[int], axes: Sequence[int], dtype
         numbers /= math.prod(lengths[axis] for axis in axes)
         return VectorField(np.stack([numbers.real, -numbers.imag], -1).astype(dtype))
 
-    return _responses.find((window.tobytes(), window.shape, tuple(lengths), dtype), made)
+    return _responses.find((window.tobytes(), window.shape, tuple(lengths), dtype), spectrum)
 
 
 def _extended(

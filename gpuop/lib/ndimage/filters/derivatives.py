@@ -140,10 +140,10 @@ def _gaussian(field: Field, sigma: Any, axes: Any, order: int, truncate: float, 
     chosen = axes_of(axes, rank(field))
     deviations = dict(zip(chosen, each(sigma, len(chosen), "sigma"), strict=True))
 
-    def derivative(given: Field, axis: int, output: Any, mode: Any, cval: Any) -> Field:
-        orders = [order if a == axis else 0 for a in range(rank(given))]
-        sigmas = [deviations.get(a, 0) for a in range(rank(given))]
-        return gaussian_filter(given, sigmas, orders, output, mode, cval, truncate, radius=radius)  # type: ignore[no-any-return]
+    def derivative(source: Field, axis: int, output: Any, mode: Any, cval: Any) -> Field:
+        orders = [order if a == axis else 0 for a in range(rank(source))]
+        sigmas = [deviations.get(a, 0) for a in range(rank(source))]
+        return gaussian_filter(source, sigmas, orders, output, mode, cval, truncate, radius=radius)  # type: ignore[no-any-return]
 
     return derivative
 

@@ -38,7 +38,7 @@ class LineWindow:
         operation: associative function of two values.
         repeats: whether values may be counted twice (idempotent operations).
         computed: dtype of the operation.
-        held: function from a number of points to the dtype of their partial result.
+        partial: function from a number of points to the dtype of their partial result.
         last: function from the reduced value to the result.
     """
 
@@ -50,7 +50,7 @@ class LineWindow:
     operation: Operation
     repeats: bool
     computed: str
-    held: Callable[[int], str]
+    partial: Callable[[int], str]
     last: Callable[[Any], Any]
 
     @property
@@ -69,10 +69,10 @@ class LineWindow:
         """Return the results in a dtype, from the values one by one."""
         at_step = steps_along(self.axis, rank(field), self.origin)
 
-        def found(around: Around) -> Any:
+        def value_at(around: Around) -> Any:
             return self.last(combined(self.size, lambda n: around(at_step(n - self.size // 2)), self.operation))
 
-        return neighbourhood(self.name, field, found, self.at, self.computed, dtype, self.key)
+        return neighbourhood(self.name, field, value_at, self.at, self.computed, dtype, self.key)
 
     def nested(self, field: Field, dtype: str) -> Field:
         """Return the results in a dtype, from partial sums or extremes."""
@@ -95,8 +95,8 @@ class LineWindow:
                 first = self.operation(around(step(-far)), around(step(0)))
                 return self.operation(first, around(step(far)))
 
-            name, held, key = f"{self.name}_of_{3 * count}", self.held(3 * count), (self.axis, count)
-            result[3 * count] = neighbourhood(name, result[count], of_three, edge, self.computed, held, key)
+            name, partial, key = f"{self.name}_of_{3 * count}", self.partial(3 * count), (self.axis, count)
+            result[3 * count] = neighbourhood(name, result[count], of_three, edge, self.computed, partial, key)
             count *= 3
         return result
 
@@ -116,7 +116,7 @@ class LineWindow:
         edge = self.at if self.at.border in KEPT else MIRRORED
         low, high = -(self.size // 2), self.size - 1 - self.size // 2
 
-        def found(around: Around) -> Any:
+        def value_at(around: Around) -> Any:
             values = [around(step(far), result[count], edge) for count, far in taps]
             if odd < self.size or edge is not self.at:
                 values.append(around(step(low)))
@@ -128,7 +128,9 @@ class LineWindow:
             return self.last(total)
 
         others = [result[largest]] if largest > 1 else []
-        return neighbourhood(f"{self.name}_nested", result[1], found, self.at, self.computed, dtype, self.key, others)
+        return neighbourhood(
+            f"{self.name}_nested", result[1], value_at, self.at, self.computed, dtype, self.key, others
+        )
 
 
 def _odd(size: int) -> int:

@@ -142,14 +142,14 @@ def extremum(
     place = offsets_at([offset for offset, _ in taps])
     table = numbers_at([sign * height for _, height in taps], computed)
 
-    def found(around: Around) -> Any:
+    def value_at(around: Around) -> Any:
         def term(n: Any) -> Any:
             value = around(place(n))
             return value if structure is None else value + table(n)
 
         return combined(len(taps), term, join)
 
-    return neighbourhood(f"{which}_filter", field, found, at, computed, dtype, (tuple(taps), structure is None))
+    return neighbourhood(f"{which}_filter", field, value_at, at, computed, dtype, (tuple(taps), structure is None))
 
 
 def footprint_of(size: Any, footprint: Any, count: int, structure: Any = None) -> np.ndarray[Any, Any]:
@@ -238,8 +238,8 @@ def line(
         operation=OPERATIONS[which],
         repeats=True,
         computed=computed,
-        held=lambda count: computed,
-        last=lambda found: found,
+        partial=lambda count: computed,
+        last=lambda value: value,
     )
     return window.nested(field, dtype) if window.is_nested(method) else window.direct(field, dtype)
 

@@ -88,17 +88,17 @@ def _filtered(
 ) -> Field:
     field = _real(input)
     chosen = window_axes(axes, rank(field))
-    held = footprint_of(size, footprint, len(chosen))
-    taps = [offset for offset, _ in taps_of(field, held, chosen, origin, np.zeros(held.shape))]
+    mask = footprint_of(size, footprint, len(chosen))
+    taps = [offset for offset, _ in taps_of(field, mask, chosen, origin, np.zeros(mask.shape))]
     dtype, at = result_dtype(output, field), edge(mode, cval)
 
-    def found(around: Around) -> Any:
+    def value_at(around: Around) -> Any:
         return function(window_values([around(offset) for offset in taps]))
 
     if len(taps) <= MOST:
         with contextlib.suppress(Exception):  # a function that cannot be recorded is called
-            return neighbourhood("generic_filter", field, found, at, _given_in(field, function, at), dtype, object())
-    window = spread(held, chosen, rank(field), "footprint")
+            return neighbourhood("generic_filter", field, value_at, at, _given_in(field, function, at), dtype, object())
+    window = spread(mask, chosen, rank(field), "footprint")
     origins = dict(zip(chosen, each(origin, len(chosen), "origin"), strict=True))
     before = [n // 2 + origins.get(a, 0) for a, n in enumerate(window.shape)]
 
@@ -153,43 +153,43 @@ def _by_lines(
 
     count, before, dtype = field.field_shape[number], size // 2 + origin, result_dtype(output, field)
 
-    def found(around: Around) -> Any:
+    def value_at(around: Around) -> Any:
         result = ResultLine(count)
         function(LineValues(count + size - 1, lambda n: around(steps_along(number, rank(field), before)(n))), result)
         return result.at(0)
 
     with contextlib.suppress(Exception):  # a function that cannot be recorded is called
-        return neighbourhood("generic_filter1d", field, found, at, "float64", dtype, object())
+        return neighbourhood("generic_filter1d", field, value_at, at, "float64", dtype, object())
 
-    def filtered(array: Numbers) -> Numbers:
+    def on_host(array: Numbers) -> Numbers:
         lines = np.moveaxis(array, number, -1)
-        made = _lines_filtered(lines.reshape(-1, lines.shape[-1]), function, size, before, at, _kept(dtype))
-        return np.moveaxis(made.reshape(lines.shape), -1, number)
+        results = _lines_filtered(lines.reshape(-1, lines.shape[-1]), function, size, before, at, _host_dtype(dtype))
+        return np.moveaxis(results.reshape(lines.shape), -1, number)
 
-    return _on_host("generic_filter1d", field, filtered, dtype)
+    return _on_host("generic_filter1d", field, on_host, dtype)
 
 
 def _lines_filtered(lines: Numbers, function: Any, size: int, before: int, at: ImageEdge, result_dtype: str) -> Numbers:
     """Apply a function to each line; lines are batched in buffers that are reused."""
-    count, made = lines.shape[1], np.empty(lines.shape, result_dtype)
+    count, filtered = lines.shape[1], np.empty(lines.shape, result_dtype)
     middle = slice(before, before + count)
-    given, results = np.full((AT_ONCE, count + size - 1), at.cval), np.empty((AT_ONCE, count))
+    input_lines, buffer = np.full((AT_ONCE, count + size - 1), at.cval), np.empty((AT_ONCE, count))
     places = padded(np.arange(count), [before], [size], at)
     for first in range(0, len(lines), AT_ONCE):
         some = lines[first : first + AT_ONCE]
-        wide, found = given[: len(some)], results[: len(some)]
+        wide, values = input_lines[: len(some)], buffer[: len(some)]
         wide[:, middle] = some
         for end in (slice(0, before), slice(before + count, None)):
             wide[:, end] = at.cval if at.border == "constant" else some[:, places[end]]
-        found[:] = 0
-        for line, result in zip(wide, found, strict=True):
+        values[:] = 0
+        for line, result in zip(wide, values, strict=True):
             function(line, result)
         with np.errstate(over="ignore"):
-            made[first : first + AT_ONCE] = found
-    return made
+            filtered[first : first + AT_ONCE] = values
+    return filtered
 
 
-def _kept(dtype: str) -> str:
+def _host_dtype(dtype: str) -> str:
     """Return the dtype of host results that are converted to `dtype`."""
     return dtype if dtype in ("float32", "float64") else "float64"
 
@@ -211,21 +211,21 @@ def _on_host(name: str, field: Field, filtered: Callable[[Numbers], Numbers], dt
     """Return a filter of arrays as a host operator with double results; it is applied to each element of tensors by itself."""
     if not field.field_shape.points:
         return field.astype(dtype)
-    grid, result_dtype = rank(field), _kept(dtype)
+    grid, result_dtype = rank(field), _host_dtype(dtype)
 
     def run(array: Numbers) -> Numbers:
-        made = np.empty(array.shape) if array.ndim > grid else filtered(array)
+        result = np.empty(array.shape) if array.ndim > grid else filtered(array)
         for element in np.ndindex(array.shape[grid:]) if array.ndim > grid else ():
-            made[(..., *element)] = filtered(array[(..., *element)])
+            result[(..., *element)] = filtered(array[(..., *element)])
         with np.errstate(over="ignore"):
-            return made.astype(result_dtype, copy=False)
+            return result.astype(result_dtype, copy=False)
 
     run.__name__ = name
     source = field.astype("float64") if field.dtype == "unorm8" else field
-    made = HostOperator(run, source, outputs=field.type.replace(dtype=result_dtype))
+    result = HostOperator(run, source, outputs=field.type.replace(dtype=result_dtype))
     if result_dtype == dtype:
-        return made  # type: ignore[no-any-return]
-    return neighbourhood(name, made, lambda around: around((0,) * grid), ImageEdge("clamp"), "float64", dtype, dtype)
+        return result  # type: ignore[no-any-return]
+    return neighbourhood(name, result, lambda around: around((0,) * grid), ImageEdge("clamp"), "float64", dtype, dtype)
 
 
 # --- symbolic values of a line, for recording -------------------------------------------------------------------------
@@ -305,13 +305,13 @@ def _range(part: Any, count: int) -> tuple[int, int, int]:
     return part.indices(count)
 
 
-def _elementwise(function: Callable[..., Any], given: tuple[Any, ...]) -> LineValues:
+def _elementwise(function: Callable[..., Any], args: tuple[Any, ...]) -> LineValues:
     """Apply a function to the elements of lines of one length, and to numbers."""
-    lengths = {len(line) for line in given if isinstance(line, LineValues)}
-    others = [number for number in given if not isinstance(number, LineValues)]
+    lengths = {len(line) for line in args if isinstance(line, LineValues)}
+    others = [number for number in args if not isinstance(number, LineValues)]
     if len(lengths) != 1 or any(np.ndim(number) for number in others):
         raise TypeError("recorded lines are computed with beside those of one length, and numbers")
-    steps = [line.at if isinstance(line, LineValues) else _same(line) for line in given]
+    steps = [line.at if isinstance(line, LineValues) else _same(line) for line in args]
     return LineValues(lengths.pop(), lambda n: function(*(at(n) for at in steps)))
 
 

@@ -165,20 +165,20 @@ def counted(
     short = "uint32" if keys.dtype == "uint64" else keys.dtype  # lanes of one width, if it can hold the count
     counts = np.promote_types(short, np.min_scalar_type(len(offsets))).name
 
-    def found(around: Around) -> Any:
+    def value_at(around: Around) -> Any:
         bits = 8 * np.dtype(keys.dtype).itemsize
-        made, bit = k._var(k._convert(0, keys.dtype)), k._var(k._convert(1 << (bits - 1), keys.dtype))
+        pivot, bit = k._var(k._convert(0, keys.dtype)), k._var(k._convert(1 << (bits - 1), keys.dtype))
         with k._for(bits):
-            tried, less = k._var(made | bit), k._var(k._convert(0, counts))
+            tried, less = k._var(pivot | bit), k._var(k._convert(0, counts))
             _over(offsets, around, lambda value: less.assign(less + k._convert(value < tried, counts)))
-            made.assign(k._where(less <= at, tried, made))
+            pivot.assign(k._where(less <= at, tried, pivot))
             bit.assign(bit >> 1)
         if keys is field:
-            return made
-        key = k._convert(made, "uint64" if bits == 64 else "uint32")
+            return pivot
+        key = k._convert(pivot, "uint64" if bits == 64 else "uint32")
         return k._convert(value_of(key, kind), computed)
 
-    return neighbourhood(name, keys, found, edge, keys.dtype, dtype, (tuple(offsets), at, computed))
+    return neighbourhood(name, keys, value_at, edge, keys.dtype, dtype, (tuple(offsets), at, computed))
 
 
 def _over(offsets: Sequence[Offset], around: Around, each: Any) -> None:

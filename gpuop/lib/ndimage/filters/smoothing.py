@@ -242,7 +242,7 @@ def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin
         operation=operator.add,
         repeats=False,
         computed=computed,
-        held=lambda count: _held(field, count) if computed == "int32" else computed,
+        partial=lambda count: _sum_dtype(field, count) if computed == "int32" else computed,
         last=lambda total: total / size,
     )
     return window.nested(field, dtype) if window.is_nested(method) else window.direct(field, dtype)
@@ -251,11 +251,11 @@ def _mean(field: Field, size: int, axis: int, output: Any, at: ImageEdge, origin
 def _summed_in(field: Field, size: int, at: ImageEdge, dtype: str) -> str:
     """Return the dtype of sums of a window: for short integers with means of the same dtype, one that holds the sums."""
     short = field.dtype in SHORT and dtype == field.dtype and size < 1 << 15
-    held = at.border != "constant" or field.type.element.holds(at.cval)
-    return "int32" if short and held else computed_in(field, dtype)
+    fits = at.border != "constant" or field.type.element.holds(at.cval)
+    return "int32" if short and fits else computed_in(field, dtype)
 
 
-def _held(field: Field, count: int) -> str:
+def _sum_dtype(field: Field, count: int) -> str:
     """Return the dtype of sums of `count` values."""
     limits = np.iinfo(field.dtype)
     return np.min_scalar_type((int(limits.min) or int(limits.max)) * count).name
@@ -306,19 +306,19 @@ class _Lines:
         k._globalThreads(Shape(grid), planes_of(self.out))
         self.own = list(own_place(len(grid)))
         self.own[self.axis] = self.own[self.axis] * self.chunk
-        held = (k._floatArray if self.computed == "float32" else k._doubleArray)(self.chunk)
+        sums_before = (k._floatArray if self.computed == "float32" else k._doubleArray)(self.chunk)
         sums = _Recursion(self.poles, self.computed)
         with k._for(self.reach) as n:
             sums.add(self._value(n - self.reach))
         with k._for(self.chunk) as n:
             sums.add(self._value(n))
-            held[n] = sums.total(self.factors)
+            sums_before[n] = sums.total(self.factors)
         sums = _Recursion(self.poles, self.computed)  # sums of the points behind
         with k._for(self.reach) as n:
             sums.add(self._value(self.chunk + self.reach - 1 - n))
         with k._for(self.chunk) as n:
             at = self.chunk - 1 - n
-            self._write(at, held[at] + sums.total(self.factors * self.poles))
+            self._write(at, sums_before[at] + sums.total(self.factors * self.poles))
             sums.add(self._value(at))
 
     def _value(self, n: Any) -> Any:

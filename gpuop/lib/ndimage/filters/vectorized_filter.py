@@ -97,12 +97,12 @@ class ReducedWindow:
     """A user function of a window.
 
     Attributes:
-        held: mask of the window's points, over the axes in their order.
+        mask: mask of the window's points, over the axes in their order.
         flat: whether the function gets the points along one axis.
     """
 
     function: Callable[..., Any]
-    held: Numbers
+    mask: Numbers
     axes: Sequence[int]
     origins: Sequence[int]
     flat: bool
@@ -111,55 +111,55 @@ class ReducedWindow:
         """Return the bytes of the windows of one index of the first axis."""
         others = [n for a, n in enumerate(field.field_shape) if a not in self.axes]
         counts = (*others, *(field.field_shape[a] for a in self.axes))
-        return math.prod(counts[1:]) * self.held.size * field.type.array_dtype.itemsize
+        return math.prod(counts[1:]) * self.mask.size * field.type.array_dtype.itemsize
 
     def inside(self, field: Field) -> tuple[slice, ...]:
         """Return the slices of points whose windows lie inside."""
         cuts = [slice(None)] * rank(field)
-        for axis, n in zip(self.axes, self.held.shape, strict=True):
+        for axis, n in zip(self.axes, self.mask.shape, strict=True):
             cuts[axis] = slice(n // 2, field.field_shape[axis] - (n - 1) // 2)
         return tuple(cuts)
 
     def filtered(self, field: Field, at: ImageEdge, output: Any) -> Field:
         values = field.type.array_dtype
-        found = np.asarray(self._of(np.ones((1, *self.held.shape), values))).dtype.name
-        dtype = field.type.replace(dtype=found if output is None else output).dtype
+        result_dtype = np.asarray(self._of(np.ones((1, *self.mask.shape), values))).dtype.name
+        dtype = field.type.replace(dtype=result_dtype if output is None else output).dtype
 
         def recorded(around: Around) -> Any:
-            made = window_values([around(offset) for offset in self._offsets(rank(field))])
-            window = made if self.flat else made.reshape(self.held.shape)
-            reduced = self.function(window, axis=-1 if self.flat else tuple(range(-self.held.ndim, 0)))
+            values_around = window_values([around(offset) for offset in self._offsets(rank(field))])
+            window = values_around if self.flat else values_around.reshape(self.mask.shape)
+            reduced = self.function(window, axis=-1 if self.flat else tuple(range(-self.mask.ndim, 0)))
             return reduced.item() if isinstance(reduced, np.ndarray) else reduced
 
-        exact = found == field.dtype if field.dtype in ("float32", "float64") else self.function in REDUCTIONS
-        if exact and self.held.sum() <= MOST and (at.border != "constant" or field.type.element.holds(at.cval)):
+        exact = result_dtype == field.dtype if field.dtype in ("float32", "float64") else self.function in REDUCTIONS
+        if exact and self.mask.sum() <= MOST and (at.border != "constant" or field.type.element.holds(at.cval)):
             with contextlib.suppress(Exception):  # a function that cannot be recorded is called
-                return neighbourhood("vectorized_filter", field, recorded, at, found, dtype, object())
-        return self._on_host(field, at, found).astype(dtype)
+                return neighbourhood("vectorized_filter", field, recorded, at, result_dtype, dtype, object())
+        return self._on_host(field, at, result_dtype).astype(dtype)
 
     def _of(self, views: Numbers) -> Any:
         if self.flat:
-            return self.function(views[..., self.held], axis=-1)
-        return self.function(views, axis=tuple(range(-self.held.ndim, 0)))
+            return self.function(views[..., self.mask], axis=-1)
+        return self.function(views, axis=tuple(range(-self.mask.ndim, 0)))
 
     def _offsets(self, count: int) -> list[tuple[int, ...]]:
         result = []
-        for place in np.argwhere(self.held):
+        for place in np.argwhere(self.mask):
             offset = [0] * count
-            for i, axis, n, shift in zip(place, self.axes, self.held.shape, self.origins, strict=True):
+            for i, axis, n, shift in zip(place, self.axes, self.mask.shape, self.origins, strict=True):
                 offset[axis] = int(i) - n // 2 - shift
             result.append(tuple(offset))
         return result
 
     def _on_host(self, field: Field, at: ImageEdge, dtype: str) -> Field:
         before, extents = [0] * rank(field), [1] * rank(field)
-        for axis, n, shift in zip(self.axes, self.held.shape, self.origins, strict=True):
+        for axis, n, shift in zip(self.axes, self.mask.shape, self.origins, strict=True):
             before[axis], extents[axis] = n // 2 + shift, n
         tensor = len(field.tensor_shape)
 
         def vectorized_filter(array: Numbers) -> Numbers:
             wide = padded(array, [*before, *[0] * tensor], [*extents, *[1] * tensor], at)
-            return np.asarray(self._of(sliding_window_view(wide, self.held.shape, self.axes)))  # type: ignore[call-overload]
+            return np.asarray(self._of(sliding_window_view(wide, self.mask.shape, self.axes)))  # type: ignore[call-overload]
 
         result: Field = HostOperator(vectorized_filter, field, outputs=field.type.replace(dtype=dtype))
         return result

@@ -59,19 +59,19 @@ def at_places(
         fields: fields that `places` reads.
         key: everything else that `places` depends on.
     """
-    made = between(field, spline, axes, shape, result_dtype(output, field))
-    extents = [made.held.field_shape[axis] for axis in axes]
-    small = made.computed == "float32" and not made.padding and max(extents) <= SMALL_EXTENT
+    operator = between(field, spline, axes, shape, result_dtype(output, field))
+    extents = [operator.coefficients.field_shape[axis] for axis in axes]
+    small = operator.computed == "float32" and not operator.padding and max(extents) <= SMALL_EXTENT
     dtype = "float32" if small and all(f.dtype in SMALL for f in fields) else "float64"
 
     def knots(point: Place) -> list[Knots]:
-        found = [k._convert(at, dtype) for at in places(point)]
+        coordinates = [k._convert(at, dtype) for at in places(point)]
         return [
-            knots_at(at + made.padding if made.padding else at, n, spline, made.computed)
-            for at, n in zip(found, extents, strict=True)
+            knots_at(at + operator.padding if operator.padding else at, n, spline, operator.computed)
+            for at, n in zip(coordinates, extents, strict=True)
         ]
 
-    return made.at(name, knots, fields, key)
+    return operator.at(name, knots, fields, key)
 
 
 def by_matrix(
@@ -95,7 +95,7 @@ def by_matrix(
     turned = tuple(axes) if len(axes) < len(shape) else tuple(range(len(shape)))
 
     def places(point: Place) -> list[Any]:
-        found = []
+        coordinates = []
         ways = [
             k._convert(point[axis], "float64") - k._readTensor(middles, column, border="unchecked")
             for column, axis in enumerate(turned)
@@ -104,8 +104,8 @@ def by_matrix(
             at = k._readTensor(numbers, row, 0, border="unchecked")
             for column, way in enumerate(ways, 1):
                 at = at + way * k._readTensor(numbers, row, column, border="unchecked")
-            found.append(at)
-        return found
+            coordinates.append(at)
+        return coordinates
 
     return at_places(name, field, spline, axes, shape, output, places, [numbers, middles], turned)
 
@@ -144,23 +144,28 @@ def moved(name: str, field: Field, spline: Spline, output: Any, steps: Sequence[
 def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], output: Any) -> Field:
     """Interpolate the field at coordinates along each axis: linearly in one step, with other orders axis by axis."""
     dtype, axes = result_dtype(output, field), range(len(at))
-    made = between(field, spline, axes, [len(c) for c in at], dtype)
+    operator = between(field, spline, axes, [len(c) for c in at], dtype)
     if not field.field_shape.points:
-        return filled(made.out, spline.cval)
+        return filled(operator.out, spline.cval)
     tables = [
-        table_of(c + made.padding, n, spline, made.computed) for c, n in zip(at, made.held.field_shape, strict=True)
+        table_of(c + operator.padding, n, spline, operator.computed)
+        for c, n in zip(at, operator.coefficients.field_shape, strict=True)
     ]
     borders = tuple((t.outside, t.beyond) for t in tables)
     fields = [f for t in tables for f in (t.at, t.weights)]
     if spline.order < 2:
-        found = made.at(name, lambda point: [t.knots(p) for t, p in zip(tables, point, strict=False)], fields, borders)
-        return either(single(), _evenly(made, tables), found) if _is_even(made, tables) else found
-    line = made.held
+        result = operator.at(
+            name, lambda point: [t.knots(p) for t, p in zip(tables, point, strict=False)], fields, borders
+        )
+        return either(single(), _evenly(operator, tables), result) if _is_even(operator, tables) else result
+    line = operator.coefficients
     for axis in axes:
         last = axis == len(at) - 1
         shape = (*(len(c) for c in at[: axis + 1]), *line.field_shape[axis + 1 :])
-        kind = made.out if last else made.out.replace(dtype=_between_passes(made.out.dtype, made.computed))
-        step = replace(made, held=line, axes=(axis,), out=kind.replace(field_shape=shape))
+        kind = (
+            operator.out if last else operator.out.replace(dtype=_between_passes(operator.out.dtype, operator.computed))
+        )
+        step = replace(operator, coefficients=line, axes=(axis,), out=kind.replace(field_shape=shape))
 
         def knots(point: Place, axis: int = axis, last: bool = last) -> list[Knots]:
             of_axes = [t.knots(p) for t, p in zip(tables, point, strict=False)] if last else []
@@ -174,18 +179,23 @@ def along_axes(name: str, field: Field, spline: Spline, at: Sequence[Numbers], o
 
 def _is_even(result: Between, tables: Sequence[Table]) -> bool:
     """Return whether a plane is read in blocks that repeat, so that CPUs shuffle vector loads, and nothing is to fuse with it."""
-    plain = result.out.planes == 1 and result.held.type.planes == 1
-    floats = {result.held.dtype, result.out.dtype, result.computed} == {"float32"}
+    plain = result.out.planes == 1 and result.coefficients.type.planes == 1
+    floats = {result.coefficients.dtype, result.out.dtype, result.computed} == {"float32"}
     if len(tables) != 2 or tables[1].blocks is None or not (plain and floats):
         return False
     borders = any(t.outside or t.beyond for t in tables)
-    return is_of_an_array() and not borders and result.spline.order == 1 and result.held.field_shape[1] <= MOST_COLUMNS
+    return (
+        is_of_an_array()
+        and not borders
+        and result.spline.order == 1
+        and result.coefficients.field_shape[1] <= MOST_COLUMNS
+    )
 
 
 def _evenly(result: Between, tables: Sequence[Table]) -> Field:
     rows, columns = ((t.at, t.weights) for t in tables)
     assert tables[1].blocks is not None
-    return evenly(result.held, rows, columns, tables[1].blocks, result.out)
+    return evenly(result.coefficients, rows, columns, tables[1].blocks, result.out)
 
 
 def _between_passes(dtype: str, computed: str) -> str:

@@ -155,13 +155,13 @@ class Between:
     """A field that is interpolated along some axes of its grid.
 
     Attributes:
-        held: the coefficients, or the field itself where these are its values.
+        coefficients: the coefficients, or the field itself where these are its values.
         padding: number of points of padding along the axes.
         out: type of the result.
         computed: dtype of weights and sums.
     """
 
-    held: Field
+    coefficients: Field
     padding: int
     axes: Sequence[int]
     spline: Spline
@@ -176,7 +176,7 @@ class Between:
             fields: fields that it reads.
             key: everything else that it depends on.
         """
-        if not self.held.field_shape.points:
+        if not self.coefficients.field_shape.points:
             return filled(self.out, self.spline.cval)
 
         def value(point: Place, read: Reading) -> Any:
@@ -188,7 +188,7 @@ class Between:
             return rounded(total, self.out)
 
         key = (self.spline, self.padding, tuple(self.axes), self.computed, self.out.dtype, key)
-        return gathered(name, self.out, [self.held, *fields], value, key, whole=True)
+        return gathered(name, self.out, [self.coefficients, *fields], value, key, whole=True)
 
     def _cval(self, read: Reading) -> Any:
         if self.out.dtype == "complex64":
@@ -218,12 +218,12 @@ class Between:
 
     def _tap(self, knots: list[Knots], taps: Sequence[int], point: Place, read: Reading) -> Any:
         """Read one combination of knots, one of each axis."""
-        count = rank(self.held)
+        count = rank(self.coefficients)
         place, borders = [*point, *[0] * count][:count], ["unchecked"] * count
         for number, axis, tap in zip(self.axes, knots, taps, strict=True):
             place[number], borders[number] = axis.at[tap], axis.border
-        value = read.at(self.held, place, tuple(borders))
-        value = value if self.held.dtype == "complex64" else k._convert(value, self.computed)
+        value = read.at(self.coefficients, place, tuple(borders))
+        value = value if self.coefficients.dtype == "complex64" else k._convert(value, self.computed)
         outside = [axis.outside[tap] for axis, tap in zip(knots, taps, strict=True) if axis.outside is not None]
         return k._where(any_of(outside), self._cval(read), value) if outside else value
 

@@ -113,16 +113,16 @@ def _joined(words: Any, parents: Any, links: Links) -> None:
         with k._if(own.at(word.number) != 0):
             rows, steps, bits = zip(*_neighbours(own, word, lead), strict=True)
             away, along = (k._constantArray(np.array(numbers, np.int32)) for numbers in (rows, steps))
-            asked = k._uintArray(len(bits))
+            neighbours = k._uintArray(len(bits))
             for n, columns in enumerate(bits):
-                asked[n] = columns
+                neighbours[n] = columns
             with k._for(len(bits)) as n:  # a loop, so that the kernel has one copy of the join
 
                 def join(bit: Any) -> None:
                     other, column = replace(own, row=k._row + away[n]), word.begin + bit
                     _join(parents, own.first(column), other.first(column + along[n]))
 
-                word.for_bits(asked[n], join)
+                word.for_bits(neighbours[n], join)
 
     for_words(links, join_word)
 
@@ -188,7 +188,7 @@ def numbered(trees: Forest) -> tuple[Field, Field]:
     """Return the components' numbers from 1 on in the order of their first points, 0 outside; and the number of components."""
     roots = _roots(trees)
     counts = astype(apply("bitwise_count", roots), "int32")
-    adder = replace(reducer_of("sum", counts.type, 1), held="int32", result="int32")
+    adder = replace(reducer_of("sum", counts.type, 1), accumulator="int32", result="int32")
     sums = along_grid(adder, counts, 0, True)
     return _looked_up(trees, roots, sums), sums[-1]
 
@@ -203,9 +203,9 @@ def _roots(trees: Forest) -> Field:
         def is_root(bit: Any) -> Any:
             return k._readTensor(trees.parents, word.first + bit, border="unchecked") == word.first + bit
 
-        found = word.bits_where(is_root, row)
+        roots = word.bits_where(is_root, row)
         with k._if(word.written_here):
-            k._writeTensor(k._out0, found, word.place)
+            k._writeTensor(k._out0, roots, word.place)
 
     def body() -> None:
         threads_of_words(links)

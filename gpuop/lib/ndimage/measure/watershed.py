@@ -148,7 +148,7 @@ class _Flood:
             self._begin(flat(place, self.markers.field_shape), k._readTensor(self.markers, *place, border="unchecked"))
         with k._for(self.top + 1) as cost, k._while(lambda: _at(self.first, cost) >= 0):
             point = k._var(_at(self.first, cost))
-            reached = self._taken(point, cost)
+            reached = self._dequeue(point, cost)
             with k._for(len(steps), unroll=len(steps) <= 8) as n:
                 beside = point + table[n]
                 with k._if((beside >= 0) & (beside < self.count)):
@@ -169,7 +169,7 @@ class _Flood:
         with k._if(label != 0):
             self._put(point, k._convert_int(0), label > 0)
 
-    def _taken(self, point: Any, cost: Any) -> tuple[Any, Any, Any]:
+    def _dequeue(self, point: Any, cost: Any) -> tuple[Any, Any, Any]:
         """Dequeue the first point of a cost; return its value, cost and label, which are final."""
         following = self._get(BEHIND, point)
         k._writeTensor(self.first, following, cost)

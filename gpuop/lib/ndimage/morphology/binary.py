@@ -209,24 +209,24 @@ class BinaryStep:
         if field.dtype == "complex64":
             raise UnsupportedError("Complex type not supported: complex numbers are neither true nor false")
         self.axes, self.shape = axes_of(axes, rank(field)), tuple(field.field_shape)
-        self.held = _structure(structure, len(self.axes))
-        if self.held.ndim != len(self.axes):
+        self.structure = _structure(structure, len(self.axes))
+        if self.structure.ndim != len(self.axes):
             raise ArgumentError(
-                f"structure and input must have same dimensionality: structure.ndim ({self.held.ndim}) must match "
+                f"structure and input must have same dimensionality: structure.ndim ({self.structure.ndim}) must match "
                 f"len(axes) ({len(self.axes)})"
             )
-        if not self.held.size:
+        if not self.structure.size:
             raise ArgumentError("structure must not be empty")
         self.border, self.dilating = bool(border), dilating
         self.origin = each(origin, len(self.axes), "origin")
         if dilating:
-            self.origin = [-o - (n % 2 == 0) for o, n in zip(self.origin, self.held.shape, strict=True)]
-            self.held = np.flip(self.held)
+            self.origin = [-o - (n % 2 == 0) for o, n in zip(self.origin, self.structure.shape, strict=True)]
+            self.structure = np.flip(self.structure)
 
     @property
     def links(self) -> Links | None:
         """Connected neighbours of a symmetric structure, by which values spread in whole components; else None."""
-        shape, bits = self.shape, self.held
+        shape, bits = self.shape, self.structure
         whole = self.axes == tuple(range(len(shape))) and bits.shape == (3,) * len(shape) and not any(self.origin)
         if not (shape and whole and bits[(1,) * len(shape)] and np.array_equal(bits, np.flip(bits))):
             return None
@@ -234,9 +234,9 @@ class BinaryStep:
 
     def __call__(self, field: Field) -> Field:
         which = "maximum" if self.dilating else "minimum"
-        if not self.held.any():
+        if not self.structure.any():
             return field & False if self.dilating else field | True
-        return extremum(which, field, None, self.held, None, None, "constant", self.border, self.origin, self.axes)
+        return extremum(which, field, None, self.structure, None, None, "constant", self.border, self.origin, self.axes)
 
 
 def _structure(arg: Any, count: int) -> Numbers:

@@ -170,7 +170,7 @@ class RollKernel:
         """The row of an iteration in which the reader of a view comes to the first row."""
         return (self.warm - self.windows.ahead[view.reader]) % self.walk.turn
 
-    def moved(self, array: ir.Array, kept: int) -> ir.Block:
+    def moved(self, array: ir.Array, rows: int) -> ir.Block:
         """Move the rows up that the next iteration needs again."""
 
         def row(k: ir.Expr, out: list[ir.Stmt]) -> None:
@@ -181,7 +181,7 @@ class RollKernel:
 
             out += numbered("column", 0, array.extents[1], one)
 
-        return numbered("k", 0, kept, row)
+        return numbered("k", 0, rows, row)
 
     def at(self, number: int, place: StagePosition, out: list[ir.Stmt]) -> ir.Block:
         return StagePoint(self.source, number, (self.windows, self.loads), self.stored, place, out).copy()
