@@ -120,7 +120,7 @@ def here() -> Loc | None:
 
 
 def called_here() -> Loc | None:
-    """As `here`, for a library operator: the line also holds the functions that led to it."""
+    """Return the location of `here` for a library operator: its line also has the functions that led to it."""
     if getattr(_blamed, "loc", None) is not None:
         return _blamed.loc  # type: ignore[no-any-return]
     frame: FrameType | None = sys._getframe(1)
@@ -134,8 +134,8 @@ def called_here() -> Loc | None:
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user line, once per line."""
     frame = user_frame() or sys._getframe(1)
-    seen = frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, registry=seen)
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, registry=registry)
 
 
 @contextmanager

@@ -28,13 +28,13 @@ def rotation(nexts: Mapping[int, int], anew: Collection[int]) -> tuple[list[Plac
     """
     pools = {line.start: [v for v in line.depth if v in nexts] for line in _lines(nexts) if line.start in anew}
     place = {v: v for v in (*nexts, *nexts.values())}
-    seen: dict[tuple[int, ...], int] = {}
+    visited: dict[tuple[int, ...], int] = {}
     steps: list[Places] = []
-    while (now := tuple(place.values())) not in seen:
-        seen[now] = len(steps)
+    while (now := tuple(place.values())) not in visited:
+        visited[now] = len(steps)
         steps.append(place)
         place = _moved(place, nexts, pools)
-    return steps, seen[now]
+    return steps, visited[now]
 
 
 def _moved(place: Places, nexts: Mapping[int, int], pools: Mapping[int, list[int]]) -> Places:

@@ -47,11 +47,11 @@ def allocation(plan: Plan) -> Allocation:
     free: dict[object, list[int]] = {}
     for n, launch in enumerate(plan.launches):
         replaced = {
-            v: given
-            for v, given in launch.replaced.items()
-            if given in of and last[given] == n and not {v, given} & (own | over)
+            v: source
+            for v, source in launch.replaced.items()
+            if source in of and last[source] == n and not {v, source} & (own | over)
         }
-        of |= {v: of[given] for v, given in replaced.items()}
+        of |= {v: of[source] for v, source in replaced.items()}
         for value in (v for v in launch.outputs if v not in over and v not in replaced):
             same = free.get(_layout(types[value]))
             if same and value not in own:  # values that outlive the step share no buffer

@@ -41,12 +41,12 @@ def arithmetic(kernel: Kernel) -> float:
 def taps(readers: Sequence[tuple[Kernel, FieldParam]]) -> float:
     """The number of reads of a field by a thread, in all of these kernels together; equal places count once."""
     places = Places(_turns)
-    taken: dict[object, float] = {}
+    runs_of_place: dict[object, float] = {}
     for kernel, field in readers:
         for read, place, runs in places.reads(resolve_target(kernel).body):
             if read.field is field:
-                taken[place] = max(taken.get(place, 0.0), runs)
-    return sum(taken.values())
+                runs_of_place[place] = max(runs_of_place.get(place, 0.0), runs)
+    return sum(runs_of_place.values())
 
 
 def _block(block: Block, weight: Callable[[Expr], float]) -> float:
@@ -76,5 +76,5 @@ def is_shift(expr: Apply) -> bool:
 
 
 def _turns(stmt: Stmt) -> float:
-    known = times(stmt)
-    return ITERATIONS if known is None else known
+    count = times(stmt)
+    return ITERATIONS if count is None else count

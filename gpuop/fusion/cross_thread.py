@@ -66,27 +66,27 @@ def access_pattern(kernel: Kernel) -> AccessPattern:
 
 
 def needs_other_threads(producer: Op, consumer: Op, value: int) -> str | None:
-    """Why a thread of the consumer needs what other threads of the producer make; None where its own value is all it takes.
+    """Return the reason why a thread of the consumer needs values of other producer threads; None if its own value is all it reads.
 
     Kernels without a body have no threads.
     """
     if producer.kernel.unfusible or consumer.kernel.unfusible:
         return None
-    made, used = producer.fusible, consumer.fusible
-    if made.domain != used.domain:
-        return f"`{made.name}` runs on {made.domain} threads, `{used.name}` on {used.domain}"
-    out = made.outputs[producer.outputs.index(value)].param
+    source, used = producer.fusible, consumer.fusible
+    if source.domain != used.domain:
+        return f"`{source.name}` runs on {source.domain} threads, `{used.name}` on {used.domain}"
+    out = source.outputs[producer.outputs.index(value)].param
     if out in access_of(producer).scatters:
         line = _line(producer, access_of(producer).scatters[out])
-        return f"`{made.name}` writes {out.hint} at computed places ({line}), so other threads' values are needed"
-    for position, given in enumerate(consumer.inputs):
+        return f"`{source.name}` writes {out.hint} at computed places ({line}), so other threads' values are needed"
+    for position, each in enumerate(consumer.inputs):
         param = used.inputs[position]
-        if given == value and param in access_of(consumer).gathers:
+        if each == value and param in access_of(consumer).gathers:
             line = _line(consumer, access_of(consumer).gathers[param])
             own = tuple(Index("global", axis) for axis in used.domain.axes)  # even if it is outside the grid
             points = (e.point for e in expressions(used.body) if isinstance(e, Read) and e.field is param)
             if used.whole and all(point == own for point in points):
-                return f"`{used.name}` reads `{param.hint}` in tail threads too ({line}), for which `{made.name}` has no values"
+                return f"`{used.name}` reads `{param.hint}` in tail threads too ({line}), for which `{source.name}` has no values"
             return f"`{used.name}` reads `{param.hint}` at other points ({line}), so other threads' values are needed"
     return None
 

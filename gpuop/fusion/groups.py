@@ -60,20 +60,20 @@ class Order:
         edges = nx.generic_bfs_edges(self.graph, start, lambda node: (n for n in near(node) if low < place[n] < high))
         return (node for _, node in edges)
 
-    def merge(self, kept: int, other: int) -> None:
+    def merge(self, node_left: int, other: int) -> None:
         """Make two nodes one, which has the number of the first. There must be no detour between them."""
         graph, place = self.graph, self.place
-        a, b = sorted((kept, other), key=place.__getitem__)
+        a, b = sorted((node_left, other), key=place.__getitem__)
         needed, needing = self._reached(b, graph.predecessors, a, b), self._reached(a, graph.successors, a, b)
-        order = [*sorted(needed, key=place.__getitem__), kept, *sorted(needing, key=place.__getitem__)]
-        free = sorted([place.pop(a), place.pop(b), *(place[node] for node in order if node != kept)])
+        order = [*sorted(needed, key=place.__getitem__), node_left, *sorted(needing, key=place.__getitem__)]
+        free = sorted([place.pop(a), place.pop(b), *(place[node] for node in order if node != node_left)])
         place.update(zip(order, free, strict=False))
         for node in graph.predecessors(other):
-            if node != kept:
-                graph.add_edge(node, kept)
+            if node != node_left:
+                graph.add_edge(node, node_left)
         for node in graph.successors(other):
-            if node != kept:
-                graph.add_edge(kept, node)
+            if node != node_left:
+                graph.add_edge(node_left, node)
         graph.remove_node(other)
 
     def need(self, node: int, needed: Set[int]) -> None:
@@ -91,8 +91,8 @@ class Order:
         """The nodes in a topological order; of those that may come next the one with the least key."""
         import networkx as nx
 
-        found: Iterator[int] = nx.lexicographical_topological_sort(self.graph, key)
-        return found
+        result: Iterator[int] = nx.lexicographical_topological_sort(self.graph, key)
+        return result
 
 
 MOST_COMPARED = 8  # kernels that read one value and are tried with each other
@@ -227,9 +227,9 @@ class Groups:
 
     def needed(self, ops: Iterable[Op]) -> set[int]:
         """The values of operators that are wanted, or that others read."""
-        made = {value: op for op in ops for value in op.outputs}
-        inside = {op.number for op in made.values()}
-        return {v for v in made if v in self.wanted or not self.using.get(v, {}).keys() <= inside}
+        makers = {value: op for op in ops for value in op.outputs}
+        inside = {op.number for op in makers.values()}
+        return {v for v in makers if v in self.wanted or not self.using.get(v, {}).keys() <= inside}
 
     def are_apart(self, a: Op, b: Op) -> bool:
         """Return whether two operators are in different groups, both alive."""

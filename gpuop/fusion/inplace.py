@@ -32,9 +32,9 @@ def in_place(launches: Sequence[PlannedLaunch], program: Program, target: Target
     """
     assert program.cycle is not None
     counts = Counter((*program.wanted, *(v for launch in launches for v in launch.inputs)))
-    taken = {value for _, value in program.cycle.nexts}
+    results = {value for _, value in program.cycle.nexts}
     targets = {
-        value: state for state, value in program.cycle.nexts if counts[value] == 1 and state not in taken
+        value: state for state, value in program.cycle.nexts if counts[value] == 1 and state not in results
     }  # only the state needs the value, and no other state takes what it overwrites
     waiting = {
         n: over
@@ -60,8 +60,8 @@ def _over(launch: PlannedLaunch, targets: Mapping[int, int]) -> Over:
     if kernel.intermediates or effects(kernel.body) & Effect.HOST:
         return {}  # stages compute points of neighbours, from states that the neighbours would overwrite
     access = access_pattern(kernel)
-    made = zip(launch.outputs, kernel.outputs, strict=True)
-    return {v: targets[v] for v, output in made if _is_own(kernel, output, _param(launch, targets[v]), access)}
+    outputs = zip(launch.outputs, kernel.outputs, strict=True)
+    return {v: targets[v] for v, output in outputs if _is_own(kernel, output, _param(launch, targets[v]), access)}
 
 
 def _loses_its_schedule(launch: PlannedLaunch, over: Over, target: Target | None) -> bool:
@@ -128,8 +128,8 @@ def _written_over(launch: PlannedLaunch, over: Over) -> PlannedLaunch:
     """A launch whose kernel writes over states after all other statements."""
     kernel = launch.kernel
     assert isinstance(kernel, Kernel)
-    made = zip(launch.outputs, kernel.outputs, strict=True)
-    states = {output.param: _param(launch, over[v]) for v, output in made if v in over}
+    pairs = zip(launch.outputs, kernel.outputs, strict=True)
+    states = {output.param: _param(launch, over[v]) for v, output in pairs if v in over}
     outputs = tuple(replace(output, over=states.get(output.param)) for output in kernel.outputs)
     last = {output.param for output in kernel.outputs if output.initial is None} & states.keys()
     body = sorted(kernel.body, key=lambda stmt: isinstance(stmt, Write) and stmt.field in last)

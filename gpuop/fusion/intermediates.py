@@ -77,8 +77,8 @@ def reach(ops: Iterable[Op]) -> int:
     """The greatest distance in points from a result of a kernel to a value of its operators that it depends on."""
     far: dict[int, int] = {}
     for op in sorted(ops, key=lambda each: each.number):
-        known = [v for v in op.inputs if v in far]
-        near = footprints_of(op) if known else {}
+        values = [v for v in op.inputs if v in far]
+        near = footprints_of(op) if values else {}
         each = (far[v] + _radius(near.get(p)) for p, v in zip(op.kernel.inputs, op.inputs, strict=True) if v in far)
         far.update(dict.fromkeys(op.outputs, max(each, default=0)))
     return max(far.values(), default=0)

@@ -77,9 +77,9 @@ def _plan_of(program: Program, limits: Limits) -> Plan:
 def _twice(part: Part, states: int) -> Part:
     once = part.program
     count, first = len(once.ops), max(once.types) + 1
-    known = {v: once.wanted[position] for v, position in part.given.items() if position < states}
-    known |= {v: v for v, position in part.given.items() if position >= states}
-    later = {v: known.get(v, v + first) for v in once.types}
+    values = {v: once.wanted[position] for v, position in part.given.items() if position < states}
+    values |= {v: v for v, position in part.given.items() if position >= states}
+    later = {v: values.get(v, v + first) for v in once.types}
     ops = [
         replace(op, number=op.number + count, inputs=_moved(op.inputs, later), outputs=_moved(op.outputs, later))
         for op in once.ops

@@ -52,9 +52,9 @@ def _counted(block: Block) -> Operations:
     for stmt in block:
         count += sum(_lanes(e) for value in values(stmt) for e in walk_expr(value) if isinstance(e, Apply))
         inner = [_counted(b) for b in blocks(stmt)]
-        known = times(stmt)
-        exact &= known is not None and all(i.exact for i in inner)
-        count += sum(i.count for i in inner) * (1 if known is None else known)
+        iterations = times(stmt)
+        exact &= iterations is not None and all(i.exact for i in inner)
+        count += sum(i.count for i in inner) * (1 if iterations is None else iterations)
     return Operations(count, exact)
 
 
@@ -105,10 +105,10 @@ class _Liveness:
                 live = set(self.nested(stmt, frozenset(live)))
                 size = sum(map(_size, live))
             else:
-                made = stmt.var if isinstance(stmt, (Let, Assign, Atomic, Collective)) else None
-                if made in live:
-                    live.remove(made)
-                    size -= _size(made)
+                variable = stmt.var if isinstance(stmt, (Let, Assign, Atomic, Collective)) else None
+                if variable in live:
+                    live.remove(variable)
+                    size -= _size(variable)
                 fresh = used_by(stmt) - live
                 live |= fresh
                 size += sum(map(_size, fresh))

@@ -64,8 +64,8 @@ class Invariant:
             return None
         ops = {op.number: op for group in (a, b) for op in self.groups.members[group]}
         steady = [op for n, op in ops.items() if n in self.numbers]
-        made = {v for op in steady for v in op.outputs}
-        read = made & {v for n, op in ops.items() if n not in self.numbers for v in op.inputs}
+        values = {v for op in steady for v in op.outputs}
+        read = values & {v for n, op in ops.items() if n not in self.numbers for v in op.inputs}
         if not read:
             return "one of them would be computed at every step, though its values are always the same"
         for op in steady:

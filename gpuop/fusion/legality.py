@@ -101,9 +101,9 @@ def not_in_registers(groups: Groups, a: int, b: int) -> str | None:
     """Values between the two must pass in registers, which hold only a thread's own values, or in intermediates."""
     for producer, consumer, value in groups.edges(a, b):
         reason = needs_other_threads(producer, consumer, value)
-        kept = unstaged(groups, producer, consumer, value) if reason is not None else None
-        if kept is not None:
-            return "; ".join(filter(None, (reason, kept)))
+        refusal = unstaged(groups, producer, consumer, value) if reason is not None else None
+        if refusal is not None:
+            return "; ".join(filter(None, (reason, refusal)))
     return None
 
 

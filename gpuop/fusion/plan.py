@@ -97,12 +97,12 @@ def _kernels(
         if cut:
             memory |= cut
             continue
-        found = Severing(program, limits, splitting.whole).severed(pieces)
-        found = found or Parting(program, limits, spliced).severed(pieces)
-        if not found:
+        edges = Severing(program, limits, splitting.whole).severed(pieces)
+        edges = edges or Parting(program, limits, spliced).severed(pieces)
+        if not edges:
             apart = [a for a in refused if groups.are_apart(a.producer, a.consumer)]
             return pieces, (*apart, *(Apart(*each) for each in splitting.apart))
-        severed, memory = severed | found, set()
+        severed, memory = severed | edges, set()
 
 
 def _ill_staged(
@@ -229,9 +229,9 @@ def plan_for(plan: Plan, target: Target) -> Plan:
     launches = [resolved(launch) for launch in plan.launches]
     if all(new is old for new, old in zip(launches, plan.launches, strict=True)):
         return plan
-    needed, kept = set(plan.program.wanted), []
+    needed, remaining = set(plan.program.wanted), []
     for launch in reversed(launches):
         if not needed.isdisjoint(launch.outputs):
-            kept.append(launch)
+            remaining.append(launch)
             needed.update(launch.inputs)
-    return replace(plan, launches=tuple(reversed(kept)))
+    return replace(plan, launches=tuple(reversed(remaining)))

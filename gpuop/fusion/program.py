@@ -169,8 +169,8 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
     used = {v for op in ops for v in op.inputs} | set(ids)
     leaves = {v: node for v, node in leaves.items() if v in used}
     leaf_key = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
-    kept = {*leaves, *(v for op in ops for v in op.outputs)}
-    dynamic = frozenset(v for node, v in values.items() if node.dynamic and v in kept)
+    remaining = {*leaves, *(v for op in ops for v in op.outputs)}
+    dynamic = frozenset(v for node, v in values.items() if node.dynamic and v in remaining)
     key = (leaf_key, tuple((op.identity, op.inputs) for op in ops), ids, dynamic)
     return Program(leaves, ops, ids, types, key, _names(values, needed), dynamic=dynamic)
 
@@ -194,13 +194,13 @@ def network_of(ops: Collection[Op]) -> Network:
 
 def connect(network: Network, op: Op, maker: Mapping[int, Op]) -> None:
     """Add the edges that lead to an operator from those that make its inputs, which `maker` has by value."""
-    taken: dict[int, tuple[int, ...]] = {}
+    values_of: dict[int, tuple[int, ...]] = {}
     for value in op.inputs:
         producer = maker.get(value)
         if producer is not None:
-            values = taken.get(producer.number, ())
-            taken[producer.number] = values if value in values else (*values, value)
-    for number, values in taken.items():
+            values = values_of.get(producer.number, ())
+            values_of[producer.number] = values if value in values else (*values, value)
+    for number, values in values_of.items():
         network.add_edge(number, op.number, values=values)
 
 
@@ -213,19 +213,19 @@ def _recorded(op: Op) -> Iterator[tuple[Kernel, tuple[int, ...]]]:
             yield variant.kernel, tuple(op.inputs[k] for k in variant.inputs)
 
 
-def _names(values: dict[Node, int], made: Iterable[Call]) -> dict[int, str]:
+def _names(values: dict[Node, int], calls: Iterable[Call]) -> dict[int, str]:
     """The user's names of values. What goes into another value of the same name on the same line is only on the way to it."""
     names = {value: node.name for node, value in reversed(values.items()) if node.name}
-    for call in made:
-        for taken in call.inputs:
-            if isinstance(taken, Result) and taken.call.loc == call.loc and taken.name in call.names:
-                names.pop(values[taken], None)
+    for call in calls:
+        for input in call.inputs:
+            if isinstance(input, Result) and input.call.loc == call.loc and input.name in call.names:
+                names.pop(values[input], None)
     return names
 
 
 def needed_ops(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
     """The operators with what is needed of them: an output that nobody reads, and what only it needs, is left out."""
-    needed, kept = set(wanted), []
+    needed, result = set(wanted), []
     for op in reversed(ops):
         positions = frozenset(k for k, value in enumerate(op.outputs) if value in needed)
         if not positions:
@@ -234,9 +234,9 @@ def needed_ops(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
         if less is not None:
             inputs, outputs = (tuple(op.inputs[k] for k in less.inputs), tuple(op.outputs[k] for k in less.outputs))
             op = replace(op, kernel=less.kernel, identity=less.identity, inputs=inputs, outputs=outputs)
-        kept.append(op)
+        result.append(op)
         needed.update(op.inputs)
-    return tuple(reversed(kept))
+    return tuple(reversed(result))
 
 
 KEPT = 4096
@@ -252,7 +252,7 @@ class Pruned:
     outputs: tuple[int, ...]
 
 
-_known: BoundedCache[tuple[str, frozenset[int]], Pruned | None] = BoundedCache(KEPT)
+_cache: BoundedCache[tuple[str, frozenset[int]], Pruned | None] = BoundedCache(KEPT)
 
 
 def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
@@ -266,17 +266,17 @@ def pruned(kernel: Kernel, name: str, needed: frozenset[int]) -> Pruned | None:
     def prune() -> Pruned | None:
         computed = updated(kernel.body)
         outputs = tuple(k for k, o in enumerate(kernel.outputs) if k in needed or o.param in computed)
-        if len(outputs) == len(kernel.outputs) and _taken(kernel).issuperset(kernel.inputs):
+        if len(outputs) == len(kernel.outputs) and _inputs_of(kernel).issuperset(kernel.inputs):
             return None
         less = restricted(kernel, tuple(kernel.outputs[k] for k in outputs))
-        read = _taken(less)
+        read = _inputs_of(less)
         inputs = tuple(k for k, p in enumerate(kernel.inputs) if p in read)
         less = replace(less, inputs=tuple(kernel.inputs[k] for k in inputs))
         return Pruned(less, identity(less), inputs, outputs)
 
-    return _known.find((name, needed), prune)
+    return _cache.find((name, needed), prune)
 
 
-def _taken(kernel: Kernel) -> set[FieldParam]:
+def _inputs_of(kernel: Kernel) -> set[FieldParam]:
     """The inputs that a kernel needs."""
     return fields_read(kernel.body) | {output.initial for output in kernel.outputs if output.initial is not None}

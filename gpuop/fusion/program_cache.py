@@ -37,18 +37,18 @@ class ProgramShape:
 
     def numbered(self) -> Numbered | None:
         """The program of this shape, if it is cached."""
-        found = _known.get(self.key)
-        if found is None:
+        entry = _cache.get(self.key)
+        if entry is None:
             return None
-        key, places, wanted = found
+        key, places, wanted = entry
         return Numbered(key, {value: self.leaves[place] for value, place in places}, wanted)
 
     def keep(self, what: Program) -> None:
         place = {node: n for n, node in enumerate(self.leaves)}
-        _known[self.key] = what.key, tuple((v, place[node]) for v, node in what.leaves.items()), what.wanted
+        _cache[self.key] = what.key, tuple((v, place[node]) for v, node in what.leaves.items()), what.wanted
 
 
-_known: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...]]] = BoundedCache(MOST_KEPT)
+_cache: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...]]] = BoundedCache(MOST_KEPT)
 
 
 def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[Node] = ()) -> ProgramShape | None:
@@ -64,12 +64,12 @@ def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[No
     following = count()
 
     def number(node: Node) -> int:
-        found = numbers.get(node)
-        if found is None:
-            found = numbers[node] = next(following)
+        number_of_input = numbers.get(node)
+        if number_of_input is None:
+            number_of_input = numbers[node] = next(following)
             leaves.append(node)
-            key.append((found, node.type, isinstance(node, Leaf) and node.by_value))
-        return found
+            key.append((number_of_input, node.type, isinstance(node, Leaf) and node.by_value))
+        return number_of_input
 
     for call in needed:
         kernel = call.kernel
@@ -77,9 +77,11 @@ def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[No
             return None
         key.append((call.identity, *map(number, call.inputs)))
         for index in range(len(kernel.outputs)):
-            made = next(following)  # also for outputs in `given`, so that the shape tells which ones they are
+            number_of_output = next(
+                following
+            )  # also for outputs in `given`, so that the shape tells which ones they are
             if Result(call, index) not in given:
-                numbers[Result(call, index)] = made
+                numbers[Result(call, index)] = number_of_output
     key.append(tuple(map(number, wanted)))
     if any(isinstance(node, Leaf) and (node.source.dynamic or node.source.layout is not None) for node in leaves):
         return None

@@ -121,13 +121,13 @@ class Recomputing:
         go through memory to such threads anyway.
         """
         uses = [(user, value) for value in op.outputs for user in self.groups.using.get(value, {}).values()]
-        made = [value for value in dict.fromkeys(op.inputs) if value in self.groups.maker]
-        if op.kernel.unfusible or not made or not uses or not self.groups.wanted.isdisjoint(op.outputs):
+        inputs = [value for value in dict.fromkeys(op.inputs) if value in self.groups.maker]
+        if op.kernel.unfusible or not inputs or not uses or not self.groups.wanted.isdisjoint(op.outputs):
             return False
         if any(self.level[user.number] <= self.level[op.number] or _is_between(op, user, (v,)) for user, v in uses):
             return False
         read, written = (sum(self.types[v].nbytes for v in values) for values in (dict.fromkeys(op.inputs), op.outputs))
-        return read <= 2 * written and all(map(self._in_memory, made))
+        return read <= 2 * written and all(map(self._in_memory, inputs))
 
     def _in_memory(self, value: int) -> bool:
         """Return whether a reader takes a value from memory; all do if its producer cannot pass it in registers."""
@@ -135,13 +135,13 @@ class Recomputing:
         if maker.kernel.unfusible:
             return True
         apart = [user for user in users if _is_between(maker, user, (value,))]
-        kept = any(unstaged(self.groups, maker, user, value) is not None for user in apart)
-        return kept and not isinstance(self.chain(value), Chain)
+        is_stored = any(unstaged(self.groups, maker, user, value) is not None for user in apart)
+        return is_stored and not isinstance(self.chain(value), Chain)
 
     def reason(self, value: int) -> str:
         """The reason why a value is not recomputed, if cost, size or a rule forbids it; else empty."""
-        found = self.chains.get(value, "")
-        return found if isinstance(found, str) else self.large.get(value) or self.refused.get(value, "")
+        chain = self.chains.get(value, "")
+        return chain if isinstance(chain, str) else self.large.get(value) or self.refused.get(value, "")
 
     def chain(self, value: int) -> Chain | str:
         if value not in self.chains:
@@ -165,21 +165,21 @@ class Recomputing:
             return ""
         if staged and (access_pattern(kernel).gathers or work(kernel) > CHEAP):
             return ""  # better an intermediate of one kernel with its readers, which each thread computes once
-        made = kernel
+        by_points = kernel
         if any(any(element_reads(reader, param)) for reader, param in _reading(apart, value)):
-            made = by_element(kernel) or kernel
-        cost = work(simplify(made))
-        if crowded := _crowded(made, cost, value, apart) or _endless(made, apart):
+            by_points = by_element(kernel) or kernel
+        cost = work(simplify(by_points))
+        if crowded := _crowded(by_points, cost, value, apart) or _endless(by_points, apart):
             return crowded
         alone = len(apart) == len(self.groups.using[value])
-        spared = made.domain.threads * (alone and not self.steady.differ(self.groups.maker[value], apart))
+        spared = by_points.domain.threads * (alone and not self.steady.differ(self.groups.maker[value], apart))
         readers = self._together(apart)
         reads = sum(taps(_reading(ops, value)) * ops[0].kernel.grid.threads for ops in readers)
         operations = cost * max(reads - spared, 0) + self._unshared(kernel, apart)
         operations /= 1 if self.types[value].field_shape else SHARED_BY_THREADS
-        given = {v: self._given(v, made) for v in inputs}
-        more = sum(given[v] for ops in readers for v in inputs if not self._is_read_beside(v, ops))
-        saved = self.types[value].nbytes * (1 + len(readers)) + sum(given.values()) * alone - more
+        bytes_of = {v: self._bytes_read(v, by_points) for v in inputs}
+        more = sum(bytes_of[v] for ops in readers for v in inputs if not self._is_read_beside(v, ops))
+        saved = self.types[value].nbytes * (1 + len(readers)) + sum(bytes_of.values()) * alone - more
         saved += LAUNCH if not self.types[value].field_shape else 0
         if operations / BALANCE > saved:
             return (
@@ -193,7 +193,7 @@ class Recomputing:
             return 0.0
         return REPEATED_READ * kernel.domain.threads * sum(taps([(kernel, f)]) for f in access_pattern(kernel).gathers)
 
-    def _given(self, value: int, kernel: Kernel) -> int:
+    def _bytes_read(self, value: int, kernel: Kernel) -> int:
         """The bytes that a kernel reads of an input; threads of the elements of a point share an input without elements."""
         kind = self.types[value]
         return kind.nbytes * (kernel.domain.elements if kind.planes == 1 else 1)
@@ -253,8 +253,10 @@ def _levels(program: Program) -> dict[int, int]:
     """The level of each operator: the number of cross-thread reads before it. Operators of one level can be one kernel."""
     level: dict[int, int] = {}
     for op in program.ops:
-        made = program.network.pred[op.number].items()
-        apart = (level[n] + _is_between(program.network.nodes[n]["operator"], op, taken["values"]) for n, taken in made)
+        predecessors = program.network.pred[op.number].items()
+        apart = (
+            level[n] + _is_between(program.network.nodes[n]["operator"], op, edge["values"]) for n, edge in predecessors
+        )
         level[op.number] = max(apart, default=0)
     return level
 
@@ -265,14 +267,14 @@ def _is_between(maker: Op, op: Op, values: Sequence[int]) -> bool:
 
 
 def _params(op: Op, value: int) -> list[FieldParam]:
-    return [param for param, given in zip(op.kernel.inputs, op.inputs, strict=True) if given == value]
+    return [param for param, input in zip(op.kernel.inputs, op.inputs, strict=True) if input == value]
 
 
 def _gathers(ops: Sequence[Op]) -> bool:
     """Return whether operators of one kernel read, at other points, values that none of them computes."""
-    made = {value for op in ops for value in op.outputs}
+    outputs = {value for op in ops for value in op.outputs}
     read = ((op, p, v) for op in ops for p, v in zip(op.fusible.inputs, op.inputs, strict=True))
-    return any(v not in made and p in access_of(op).gathers for op, p, v in read)
+    return any(v not in outputs and p in access_of(op).gathers for op, p, v in read)
 
 
 def _reading(ops: Sequence[Op], value: int) -> list[tuple[Kernel, FieldParam]]:
@@ -284,9 +286,9 @@ def composed(op: Op, value: int, chain: Chain, dynamic: bool) -> Op:
     kernel = op.fusible
     for param in _params(op, value):
         kernel = inline(kernel, param, chain.kernel, dynamic)
-    known = dict(zip((*op.kernel.inputs, *chain.kernel.inputs), (*op.inputs, *chain.inputs), strict=True))
-    inputs = tuple(known[param] for param in kernel.inputs)
-    recomputed = (*op.recomputed, *(done for made in chain.ops for done in (*made.recomputed, made)))
+    values = dict(zip((*op.kernel.inputs, *chain.kernel.inputs), (*op.inputs, *chain.inputs), strict=True))
+    inputs = tuple(values[param] for param in kernel.inputs)
+    recomputed = (*op.recomputed, *(done for each in chain.ops for done in (*each.recomputed, each)))
     return replace(
         op, kernel=kernel, identity=identity(kernel), inputs=inputs, recomputed=tuple(dict.fromkeys(recomputed))
     )

@@ -72,15 +72,15 @@ class Splitting:
         return need if need > self.most else 0
 
     def _note(self, first: Sequence[Op], second: Sequence[Op], reason: str) -> None:
-        made = {value: op for op in first for value in op.outputs}
+        makers = {value: op for op in first for value in op.outputs}
         read = {value: op for op in reversed(first) for value in op.inputs}
-        seen: set[int] = set()
+        noted: set[int] = set()
         for op in second:
             for value in op.inputs:
-                one = made.get(value) or read.get(value)
-                if one is not None and value not in seen and self.types[value].field_shape:
-                    seen.add(value)
-                    self.apart.append((one, op, value, reason if value in made else f"both read it, but {reason}"))
+                one = makers.get(value) or read.get(value)
+                if one is not None and value not in noted and self.types[value].field_shape:
+                    noted.add(value)
+                    self.apart.append((one, op, value, reason if value in makers else f"both read it, but {reason}"))
 
     def _cut(self, ops: Sequence[Op]) -> tuple[list[Op], list[Op]] | None:
         """Two parts, the first of which needs nothing of the second; None if either would have too many arguments."""
@@ -100,16 +100,16 @@ class Splitting:
         first: list[Range] = []
         second: list[Range] = []
         needed, end = self.groups.needed(order), len(order)
-        made = {value: at for at, op in enumerate(order) for value in op.outputs}
+        starts = {value: at for at, op in enumerate(order) for value in op.outputs}
         last = {value: at for at, op in enumerate(order) for value in op.inputs}
-        begin = {value: at for at, op in reversed(list(enumerate(order))) for value in op.inputs} | made
+        begin = {value: at for at, op in reversed(list(enumerate(order))) for value in op.inputs} | starts
         for value, start in begin.items():
             stop, words = last.get(value, start), self.groups.words.get(value, 1)
-            passes = 2 if value in made and value not in needed else 1  # written and read, or only read
+            passes = 2 if value in starts and value not in needed else 1  # written and read, or only read
             moved.append((start + 1, stop, self.types[value].nbytes * passes))
-            first.append((start + 1, end if value not in made or value in needed else stop, words))
-            second.append((start + 1 if value in made else 0, stop, words))
-            second.append((0, start if value in made and value in needed else -1, words))
+            first.append((start + 1, end if value not in starts or value in needed else stop, words))
+            second.append((start + 1 if value in starts else 0, stop, words))
+            second.append((0, start if value in starts and value in needed else -1, words))
         return _sums(end, moved), _sums(end, first), _sums(end, second)
 
 

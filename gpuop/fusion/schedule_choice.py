@@ -26,7 +26,7 @@ def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | Non
 
 
 def recompute_ratio(kernel: Kernel, target: Target) -> float:
-    """How many points the stages of a kernel compute for each point that is needed: on CPUs, neighbouring blocks share halos."""
+    """Return the ratio of computed points to needed points in the stages of a kernel: on CPUs, neighbouring blocks share halos."""
     ready = unscheduled(kernel, target)
     method, parameters = choice(ready) or (None, {})
     return line_buffers.recompute_ratio(ready, parameters) if method is line_buffers.LINE_BUFFERS else 1.0
@@ -46,13 +46,17 @@ def ill_staged(piece: Piece, limits: Limits, layouts: Mapping[int, Layout], dyna
     if limits.target is None or not isinstance(kernel, Kernel) or not kernel.intermediates:
         return set()
     pinned = kernel if limits.pin is None else replace(kernel, pin=limits.pin)
-    known = placed(pinned, piece, layouts, dynamic)
-    if opened(known, limits.target).kernel is not None if known.dynamic else suited(known, limits.target):
+    pinned_kernel = placed(pinned, piece, layouts, dynamic)
+    if (
+        opened(pinned_kernel, limits.target).kernel is not None
+        if pinned_kernel.dynamic
+        else suited(pinned_kernel, limits.target)
+    ):
         return set()
     value = dict(zip(kernel.intermediates, staged(piece.ops), strict=True))
-    found = levels(kernel)
-    middle = (len(found) - 1) / 2
-    fewest = min(enumerate(found), key=lambda at: (sum(param.type.nbytes for param in at[1]), abs(at[0] - middle)))[1]
+    stages = levels(kernel)
+    middle = (len(stages) - 1) / 2
+    fewest = min(enumerate(stages), key=lambda at: (sum(param.type.nbytes for param in at[1]), abs(at[0] - middle)))[1]
     return {value[param] for param in fewest}
 
 

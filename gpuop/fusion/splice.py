@@ -32,7 +32,7 @@ class _Splicer(Copier):
         self.written = set(op.kernel.written)
         self.captured = captured
         self.outputs = outputs
-        self.made: dict[FieldParam, Expr] = {}
+        self.results: dict[FieldParam, Expr] = {}
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Read) and expr.field in self.captured:
@@ -50,10 +50,10 @@ class _Splicer(Copier):
         value = copied.value
         before: Block = ()
         if isinstance(value, Ref) and value.var.mutable:  # the variable may change after the write
-            kept = replace(value.var, mutable=False)
-            before, value = (Let(kept, value, stmt.loc),), Ref(kept)
-        self.made[stmt.field] = value
-        places = (kept[stmt.field] for kept in (self.outputs, self.intermediates) if stmt.field in kept)
+            variable = replace(value.var, mutable=False)
+            before, value = (Let(variable, value, stmt.loc),), Ref(variable)
+        self.results[stmt.field] = value
+        places = (variable[stmt.field] for variable in (self.outputs, self.intermediates) if stmt.field in variable)
         return (*before, *(replace(copied, field=place, value=value) for place in places))
 
 
@@ -124,38 +124,38 @@ def splice(ops: Sequence[Op], needed: set[int]) -> tuple[Launchable, tuple[int, 
                 if value not in inputs:  # a new one: equal operators share their kernel and its parameters
                     inputs[value] = FieldParam(param.hint, param.type, param.by_value)
                 fields[param] = inputs[value]
-        made = list(zip(op.kernel.written, op.outputs, strict=True))
-        own = {param: intermediates[value] for param, value in made if value in intermediates}
-        splicer = _Splicer(op, fields, captured, _kept(op, needed, outputs, fields), own)
+        produced = list(zip(op.kernel.written, op.outputs, strict=True))
+        own = {param: intermediates[value] for param, value in produced if value in intermediates}
+        splicer = _Splicer(op, fields, captured, _renamed_outputs(op, needed, outputs, fields), own)
         last = regions.add(op, splicer.copy(), max((ready.get(value, 0) for value in op.inputs), default=0))
         ready.update(dict.fromkeys(op.outputs, last))
-        registers.update({value: splicer.made[param] for param, value in made if param in splicer.made})
-    params, written, kept = tuple(inputs.values()), tuple(outputs.values()), tuple(intermediates.values())
+        registers.update({value: splicer.results[param] for param, value in produced if param in splicer.results})
+    params, written, stages = tuple(inputs.values()), tuple(outputs.values()), tuple(intermediates.values())
     domain, group = ops[0].fusible.domain, next((op.fusible.group for op in ops if op.fusible.group), None)
     whole = any(op.fusible.whole for op in ops)
     kernel = Kernel(_name(ops), params, written, domain, regions.body(), group, whole=whole, precision=_loosest(ops))
-    return replace(kernel, loc=ops[0].fusible.loc, intermediates=kept), tuple(inputs), tuple(outputs)
+    return replace(kernel, loc=ops[0].fusible.loc, intermediates=stages), tuple(inputs), tuple(outputs)
 
 
 def _intermediates(ops: Sequence[Op]) -> dict[int, FieldParam]:
     """The values that other threads of the kernel read, named after the operators that make them."""
-    made = {v: (op, out.param) for op in ops for v, out in zip(op.outputs, op.kernel.outputs, strict=True)}
-    return {value: FieldParam(made[value][0].kernel.name, made[value][1].type) for value in staged(ops)}
+    outputs = {v: (op, out.param) for op in ops for v, out in zip(op.outputs, op.kernel.outputs, strict=True)}
+    return {value: FieldParam(outputs[value][0].kernel.name, outputs[value][1].type) for value in staged(ops)}
 
 
-def _kept(
+def _renamed_outputs(
     op: Op, needed: set[int], outputs: dict[int, Output], fields: dict[FieldParam, FieldParam]
 ) -> dict[FieldParam, FieldParam]:
     """The outputs of an operator that go to memory, which are added to those of the kernel."""
-    kept: dict[FieldParam, FieldParam] = {}
+    params: dict[FieldParam, FieldParam] = {}
     computed = updated(op.fusible.body)
     for output, value in zip(op.kernel.outputs, op.outputs, strict=True):
         if value in needed or output.param in computed:
-            kept[output.param] = FieldParam(f"out{len(outputs)}", output.param.type)
+            params[output.param] = FieldParam(f"out{len(outputs)}", output.param.type)
             outputs[value] = replace(
-                output, param=kept[output.param], initial=output.initial and fields[output.initial]
+                output, param=params[output.param], initial=output.initial and fields[output.initial]
             )
-    return kept
+    return params
 
 
 def _name(ops: Sequence[Op]) -> str:

@@ -68,7 +68,7 @@ def _statement(stmt: ir.Stmt) -> str:  # noqa: C901 - a case for each kind of no
             return "loops until a condition holds"
         case ir.For(step=step) if not isinstance(step, ir.Const):
             return "loops by a computed step"
-        case ir.Store(memory=ir.Array(), index=index) if not _known(index):
+        case ir.Store(memory=ir.Array(), index=index) if not _is_constant(index):
             return "writes arrays at computed places"
         case (
             ir.Let()
@@ -95,7 +95,7 @@ def _expression(expr: ir.Expr) -> str:
     match expr:
         case ir.Read(point=point, border="unchecked") if point is not None:
             return 'reads under border="unchecked"'
-        case ir.Load(index=index) if not _known(index):
+        case ir.Load(index=index) if not _is_constant(index):
             return "reads arrays at computed places"
         case ir.Const() | TargetConst() | ir.Ref() | ir.Index() | ir.Stride() | ir.Argument():
             return ""
@@ -105,5 +105,5 @@ def _expression(expr: ir.Expr) -> str:
             ir.assert_never(expr)
 
 
-def _known(index: tuple[ir.Expr, ...]) -> bool:
+def _is_constant(index: tuple[ir.Expr, ...]) -> bool:
     return all(isinstance(i, ir.Const) for i in index)

@@ -25,7 +25,7 @@ from gpuop.ir.visit import Copier, bound, changed, effects, expressions, leaving
 from gpuop.passes.scalarize import ELEMENT
 
 KEPT = 4096
-_known: BoundedCache[str, Kernel | None] = BoundedCache(KEPT)
+_cache: BoundedCache[str, Kernel | None] = BoundedCache(KEPT)
 
 
 def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
@@ -57,7 +57,7 @@ def with_elements(program: Program) -> tuple[Program, frozenset[int]]:
 def _on_elements(op: Op) -> Op | None:
     if not isinstance(op.kernel, Kernel):
         return None
-    kernel = _known.find(op.identity, partial(on_elements, op.kernel))
+    kernel = _cache.find(op.identity, partial(on_elements, op.kernel))
     return None if kernel is None else replace(op, kernel=kernel, identity=f"{op.identity} on elements")
 
 
@@ -106,16 +106,16 @@ class _Spread:
     def _one(self, write: Write) -> bool:
         if write.point is not None or not isinstance(write.element, Const) or write.field in self.whole:
             return False
-        self.single.setdefault(write.field, {})[int(write.element.value)] = self._kept(write)
+        self.single.setdefault(write.field, {})[int(write.element.value)] = self._value(write)
         return True
 
-    def _kept(self, write: Write) -> Expr:
+    def _value(self, write: Write) -> Expr:
         """The written value, unaffected by later assignments."""
         if not isinstance(write.value, Ref) or not write.value.var.mutable:
             return write.value
-        kept = replace(write.value.var, mutable=False)
-        self.out.append(Let(kept, write.value, write.loc))
-        return Ref(kept)
+        variable = replace(write.value.var, mutable=False)
+        self.out.append(Let(variable, write.value, write.loc))
+        return Ref(variable)
 
     def _turns(self, loop: For) -> bool:
         """Convert a loop over all elements whose iterations write their own element and are independent; False for others."""
@@ -128,7 +128,7 @@ class _Spread:
             return False
         for stmt in Copier(loop.body, {loop.var: ELEMENT}).copy():
             if isinstance(stmt, Write):
-                self.whole[stmt.field] = replace(stmt, value=self._kept(stmt))
+                self.whole[stmt.field] = replace(stmt, value=self._value(stmt))
             else:
                 self.out.append(stmt)
         return True
@@ -165,18 +165,18 @@ def shared_once(kernel: Kernel) -> Kernel:
 def _varying(body: ir.Block) -> set[int]:
     """The positions of the statements that differ between elements."""
     touched = [bound((stmt,)) | changed((stmt,)) for stmt in body]
-    taken = [{_symbol(e) for e in expressions((stmt,))} for stmt in body]
+    symbols_of = [{_symbol(e) for e in expressions((stmt,))} for stmt in body]
     symbols: set[object] = {ELEMENT}
-    found: set[int] = set()
+    result: set[int] = set()
     while True:
         fresh = {
             n
             for n, stmt in enumerate(body)
-            if n not in found and (isinstance(stmt, ir.Write) or symbols & taken[n] or symbols & touched[n])
+            if n not in result and (isinstance(stmt, ir.Write) or symbols & symbols_of[n] or symbols & touched[n])
         }
         if not fresh:
-            return found
-        found |= fresh
+            return result
+        result |= fresh
         symbols |= {symbol for n in fresh for symbol in touched[n]}
 
 
@@ -194,11 +194,11 @@ def _symbol(expr: ir.Expr) -> object:
             ir.assert_never(expr)
 
 
-def _part(body: ir.Block, kept: list[bool]) -> ir.Block:
+def _part(body: ir.Block, choice: list[bool]) -> ir.Block:
     """Some of the statements, with the names of their operators."""
     out: list[ir.Stmt] = []
     name: ir.Comment | None = None
-    for stmt, keep in zip(body, kept, strict=True):
+    for stmt, keep in zip(body, choice, strict=True):
         if isinstance(stmt, ir.Comment):
             name = stmt
         elif keep:

@@ -50,8 +50,8 @@ class Parting:
         target = self.limits.target
         if target is None or not self.limits.has_stages or self.limits.pin is not None:
             return {}
-        found = list(pieces)
-        return {pair: reason for piece in found for pair, reason in self._of(piece, target, found).items()}
+        all_pieces = list(pieces)
+        return {pair: reason for piece in all_pieces for pair, reason in self._of(piece, target, all_pieces).items()}
 
     def _of(self, piece: Piece, target: Target, pieces: Sequence[Piece]) -> Severed:
         kernel, numbers, others = piece.kernel, _computed(piece), [each for each in pieces if each is not piece]
@@ -60,11 +60,11 @@ class Parting:
         why = self._why(piece, kernel, target, others) if 2 <= len(numbers) <= MOST_OPERATORS else ""
         if not why:
             return {}
-        taken, at_least = predicted(kernel, target), self._at_least(kernel, numbers, target)
-        if taken <= SLOWER_THAN_PARTS * at_least:
+        seconds, at_least = predicted(kernel, target), self._at_least(kernel, numbers, target)
+        if seconds <= SLOWER_THAN_PARTS * at_least:
             return {}
         parts = self._parts(piece, others, target)
-        ratio = taken / sum(self._more(part, piece, others, target) for part in parts)
+        ratio = seconds / sum(self._more(part, piece, others, target) for part in parts)
         if len(parts) == 1 or ratio <= SLOWER_THAN_PARTS:
             return {}
         reason = f"{why}, which is predicted to take {ratio:.2g} times as long as apart"
@@ -109,12 +109,12 @@ class Parting:
 
     def _time(self, ops: Sequence[Op], piece: Piece, target: Target, time: Time) -> float:
         """The time of operators in one kernel; for a piece with intermediates also with the recomputation that it has."""
-        numbers, made = {op.number for op in ops}, [ops]
+        numbers, parts = {op.number for op in ops}, [ops]
         again = [op for op in piece.ops if op.recomputed and numbers.issuperset(_numbers(op))]
         if again and isinstance(piece.kernel, Kernel) and piece.kernel.intermediates:
             done = {number for op in again for number in _numbers(op)}
-            made.append([*again, *(op for op in ops if op.number not in done)])
-        kernels = [self._apart.whole(each).kernel for each in made]
+            parts.append([*again, *(op for op in ops if op.number not in done)])
+        kernels = [self._apart.whole(each).kernel for each in parts]
         return min(time(kernel, target) for kernel in kernels if isinstance(kernel, Kernel))
 
     def _more(
@@ -256,8 +256,8 @@ class Severing:
 
 def _crossing(before: Iterable[Op], after: Iterable[Op]) -> Iterator[tuple[Op, int]]:
     """Pairs of an operator of the second part and a value of the first that it reads."""
-    made = {value for op in before for value in op.outputs}
-    return ((op, value) for op in after for value in dict.fromkeys(op.inputs) if value in made)
+    outputs = {value for op in before for value in op.outputs}
+    return ((op, value) for op in after for value in dict.fromkeys(op.inputs) if value in outputs)
 
 
 def _reads_neighbours(op: Op) -> bool:

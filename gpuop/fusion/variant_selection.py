@@ -56,5 +56,5 @@ def _settled(op: Op, program: Program, choices: Choices) -> Op:
         return op
     variant = choices.variant(op.kernel, [program.leaves.get(v) for v in op.inputs])
     inputs = tuple(op.inputs[k] for k in variant.inputs)
-    told = shown(variant.parameters)
-    return replace(op, kernel=variant.kernel, identity=variant.identity, inputs=inputs, variant=told)
+    text = shown(variant.parameters)
+    return replace(op, kernel=variant.kernel, identity=variant.identity, inputs=inputs, variant=text)

@@ -14,7 +14,7 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.dsl.recorder.trace_effects import values_seen
 from gpuop.ir.values import NO_VALUES, Leaf, NoValues
 
-LENGTH = "how long the result is"
+LENGTH = "the length of the result"
 
 
 def on_device(name: str, advice: str, field: Field, what: str = LENGTH) -> Field:
@@ -40,7 +40,7 @@ def _with_values(get: Callable[[Field], Any], name: str, advice: str, field: Fie
     try:
         return get(field)
     except SemanticError as unknown:
-        raise SemanticError(f"{name}: {what} follows from values, which are not known here; {advice}") from unknown
+        raise SemanticError(f"{name}: {what} depends on values, which are not known here; {advice}") from unknown
 
 
 def has_values(field: Field) -> bool:

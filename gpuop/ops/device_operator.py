@@ -127,8 +127,8 @@ class Filled:
         for value in returned if isinstance(returned, (tuple, list)) else (returned,):
             if value is not None and _address(value) not in places:
                 raise SemanticError(
-                    f"device operator `{self.name}` returns {described(value)} of its own; it fills the arrays of its outputs, "
-                    "which it gets behind those of its fields: by `out=`, or `result[...] = …`",
+                    f"device operator `{self.name}` returns {described(value)} of its own; it must fill the arrays of its "
+                    "outputs, which are its last arguments: by `out=`, or `result[...] = …`",
                     self.loc,
                 )
 

@@ -31,16 +31,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize("gpuop_device_name", names, scope="session")
 
 
-def _names(wanted: str) -> list[str] | None:
+def _names(option: str) -> list[str] | None:
     """The names of devices; None: the one in use."""
-    if wanted in ("best", "none"):
+    if option in ("best", "none"):
         return None
-    if wanted not in ("all", "first-per-api"):
-        return wanted.split(",")
+    if option not in ("all", "first-per-api"):
+        return option.split(",")
     import gpuop
 
     names = [device.name for device in gpuop.devices()]
-    if wanted == "first-per-api":
+    if option == "first-per-api":
         return list({name.split(":")[0]: name for name in reversed(names)}.values())[::-1]
     return names
 

@@ -145,7 +145,7 @@ def test_notes_do_not_follow_links(tmp_path):
     link = tmp_path / "out.npy.gpuop-stream"
     for target in ("precious", "nowhere"):
         link.symlink_to(tmp_path / target)
-        with pytest.raises(gp.SemanticError, match="is a link, and a stream notes what it has done in a file"):
+        with pytest.raises(gp.SemanticError, match="is a link, but the checkpoint of a stream is a file"):
             locked(str(link))
         with pytest.raises(gp.SemanticError, match="is a link"):
             gp.stream(

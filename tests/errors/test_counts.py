@@ -18,7 +18,7 @@ def no_bins():
 
 
 @WRONGS.add(
-    "histogram: how many bins 'auto' makes follows from the values; `np.histogram_bin_edges(f.numpy(), 'auto')` gives edges"
+    "histogram: the number of bins of 'auto' depends on the values; `np.histogram_bin_edges(f.numpy(), 'auto')` gives edges"
 )
 def bins_by_name():
     np.histogram(SCALAR, "auto")  # here
@@ -34,12 +34,12 @@ def edges_of_a_plane():
     np.histogram(ROW, SCALAR)  # here
 
 
-@WRONGS.add("histogram: bins are so many, an integer, or a row of edges, not a float")
+@WRONGS.add("histogram: `bins=` is a number of bins, or a row of edges, not a float")
 def half_a_bin():
     np.histogram(SCALAR, 5.0)  # here
 
 
-@WRONGS.add("histogram: bins are so many, an integer, or a row of edges, not None")
+@WRONGS.add("histogram: `bins=` is a number of bins, or a row of edges, not None")
 def bins_of_nothing():
     np.histogram(SCALAR, None)  # here
 
@@ -49,12 +49,12 @@ def a_range_that_falls():
     np.histogram(SCALAR, 4, (1, 0))  # here
 
 
-@WRONGS.add("histogram: `range=` has numbers and fields of one, not a list")
+@WRONGS.add("histogram: an end of `range=` is a number, or a field of one number, not a list")
 def a_range_of_lists():
     np.histogram(SCALAR, 4, (0, [1]))  # here
 
 
-@WRONGS.add("histogram: between 1.0 and 1.0000001 float32 has no 9 bins")
+@WRONGS.add("histogram: float32 has too few numbers between 1.0 and 1.0000001 for 9 bins")
 def more_bins_than_floats():
     np.histogram(SCALAR, 9, (1.0, 1.0000001))  # here
 
@@ -64,7 +64,7 @@ def bins_of_complex_numbers():
     np.histogram(COMPLEX)  # here
 
 
-@WRONGS.add("histogram: weights have the shape of what is counted, (5,), not (4, 5)")
+@WRONGS.add("histogram: weights have the shape of the counted values, (5,), not (4, 5)")
 def weights_of_another_shape():
     np.histogram(ROW, weights=SCALAR)  # here
 
@@ -74,17 +74,17 @@ def weights_of_an_array():
     np.histogram(ROW, weights=np.ones(5))  # here
 
 
-@WRONGS.add("bincount: what is counted is a row, not a 4×5 int32 field; `.ravel()` makes one")
+@WRONGS.add("bincount counts the values of a row, not a 4×5 int32 field; `.ravel()` makes one")
 def counts_of_a_plane():
     np.bincount(INTEGER)  # here
 
 
-@WRONGS.add("bincount: what is counted are integers of up to int64, not float32")
+@WRONGS.add("bincount counts integers of up to int64, not float32")
 def counts_of_floats():
     np.bincount(SCALAR[0])  # here
 
 
-@WRONGS.add("bincount: what is counted is 0 or more, not -1")
+@WRONGS.add("bincount counts numbers of 0 or more, not -1")
 def counts_of_negative_ones():
     np.bincount(ROW - 1)  # here
 
@@ -109,21 +109,21 @@ def a_length_beyond_memory():
 
 
 @WRONGS.add(
-    'bincount: how long the result is follows from values, which are not known here; `np.bincount(f.astype("uint8"), '
+    'bincount: the length of the result depends on values, which are not known here; `np.bincount(f.astype("uint8"), '
 )
 def counts_in_a_pipeline():
     gp.pipeline(lambda a: np.bincount(gp.ScalarField(a)))(np.arange(5))  # here
 
 
 @WRONGS.add(
-    "unique: how long the result is follows from values, which are not known here; `np.sort(f)` has as many values as"
+    "unique: the length of the result depends on values, which are not known here; `np.sort(f)` has as many values as"
 )
 def distinct_values_of_frames():
     with gp.ComputeGraph():
         np.unique(gp.Sensor(ROW.type, lambda: None))  # here
 
 
-@WRONGS.add("unique: of a Field values are compared, not what lies along an axis: `axis=` is None")
+@WRONGS.add("unique compares the single values of a Field: leave out `axis=`")
 def distinct_rows():
     np.unique(SCALAR, axis=0)  # here
 

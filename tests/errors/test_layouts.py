@@ -31,12 +31,12 @@ def axis_of_float():
     np.roll(SCALAR, 1, axis=1.0)  # here
 
 
-@WRONGS.add("moveaxis: 2 axes are moved to 1 places: give as many of both")
+@WRONGS.add("moveaxis: 2 sources and 1 destinations: give as many of both")
 def moved_to_nowhere():
     np.moveaxis(SCALAR, (0, 1), 0)  # here
 
 
-@WRONGS.add("reshape: a 4×5 float32 field has 20 values, and none of its shapes is (3, -1)")
+@WRONGS.add("reshape: the 20 values of a 4×5 float32 field do not fill the shape (3, -1)")
 def another_number_of_values():
     SCALAR.reshape(3, -1)  # here
 
@@ -56,7 +56,7 @@ def not_broadcast():
     np.broadcast_to(SCALAR, (4, 6))  # here
 
 
-@WRONGS.add("concatenate: 4×5 float32 and 4×5 float32[3] fields do not go together along axis 0")
+@WRONGS.add("concatenate: 4×5 float32 and 4×5 float32[3] fields do not join along axis 0")
 def scalars_and_vectors():
     np.concatenate([SCALAR, VECTOR3])  # here
 
@@ -82,7 +82,7 @@ def unequal_parts():
 
 
 @WRONGS.add(
-    "pad: of a Field the modes are constant, edge, wrap, reflect, symmetric, not 'linear_ramp'; an operator with a larger"
+    "pad: of a Field the modes are constant, edge, wrap, reflect, symmetric, not 'linear_ramp'; for others write an operator"
 )
 def unknown_mode():
     np.pad(SCALAR, 1, mode="linear_ramp")  # here
@@ -103,7 +103,7 @@ def too_many_widths():
     np.pad(SCALAR, ((1, 1), (1, 1), (1, 1)))  # here
 
 
-@WRONGS.add("pad: widths are 0 or more, not -1; slices take points away")
+@WRONGS.add("pad: widths are 0 or more, not -1; slices remove points")
 def negative_width():
     np.pad(SCALAR, -1)  # here
 
@@ -124,7 +124,7 @@ def field_of_indices():
 
 
 @WRONGS.add(
-    "take: whether a Field's indices are within bounds follows from values, which are not known here; "
+    "take: whether a Field's indices are within bounds depends on values, which are not known here; "
     'say `mode="clip"` or `mode="wrap"`'
 )
 def field_of_unknown_indices():
@@ -136,7 +136,7 @@ def counts_of_another_axis():
     np.repeat(SCALAR, [1, 2], axis=0)  # here
 
 
-@WRONGS.add("repeat: how often points repeat decides the result's shape: give an integer or a list, not a Field")
+@WRONGS.add("repeat: counts are an integer or a list, not a Field, because they determine the shape of the result")
 def counts_of_a_field():
     np.repeat(ROW, INTEGER[0])  # here
 
@@ -181,7 +181,7 @@ def full_of_too_much():
     gp.full(3, 300, "uint8")  # here
 
 
-@WRONGS.add("arange: from 0 to 5 by 0 are no evenly spaced numbers")
+@WRONGS.add("arange: there are no evenly spaced numbers from 0 to 5 by steps of 0")
 def no_step():
     gp.arange(0, 5, 0)  # here
 
@@ -191,7 +191,7 @@ def range_of_too_much():
     gp.arange(300, dtype="uint8")  # here
 
 
-@WRONGS.add("arange: a Field is no number; what devices have computed comes with `int(f)` or `float(f)`")
+@WRONGS.add("arange: a Field is no number; `int(f)` or `float(f)` gives the value of a field")
 def range_of_a_field():
     gp.arange(ROW[0])  # here
 

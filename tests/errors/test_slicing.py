@@ -137,12 +137,12 @@ def mask_of_more_axes():
     SCALAR.sum(where=gp.ScalarField(np.ones((3, 4, 5), bool)))  # here
 
 
-@WRONGS.add("max with `where=` takes `initial=` too: what is nowhere chosen has no value")
+@WRONGS.add("max with `where=` needs `initial=`, the value where nothing is chosen")
 def extremes_of_what_may_be_nothing():
     SCALAR.max(where=SCALAR > 0)  # here
 
 
-@WRONGS.add("sum: `initial=` makes float32 of int64; convert first, with `.astype`")
+@WRONGS.add("sum: `initial=` would turn int64 into float32; convert first, with `.astype`")
 def initial_of_another_dtype():
     (SCALAR > 0).sum(initial=0.5)  # here
 
@@ -162,7 +162,7 @@ def reduced_complex():
     gp.reduce(lambda a, b: a + b, COMPLEX, None)  # here
 
 
-@WRONGS.add("gp.scan: the function gives a float3, and values are complex64; convert it")
+@WRONGS.add("gp.scan: the function returns a float3, but values are complex64; convert its result")
 def three_of_a_pair():
     gp.scan(lambda a, b: _float3(a, 1), COMPLEX, 0)  # here
 
@@ -187,7 +187,7 @@ def sums_of_another_dtype():
     np.cumsum(SCALAR, dtype="float64")  # here
 
 
-@WRONGS.add("gp.reduce: the function reads a field; it has its two values, and constants")
+@WRONGS.add("gp.reduce: the function reads a field; it may use only its two values, and constants")
 def function_that_reads():
     gp.reduce(lambda a, b: a + _readTensor(SCALAR, 0, 0), SCALAR, 0)  # here
 
@@ -197,12 +197,12 @@ def function_without_a_value():
     gp.reduce(lambda a, b: None, SCALAR, 0)  # here
 
 
-@WRONGS.add("gp.reduce: the function gives a float, and values are bool; convert it")
+@WRONGS.add("gp.reduce: the function returns a float, but values are bool; convert its result")
 def function_of_another_dtype():
     gp.reduce(lambda a, b: a * 0.5, SCALAR > 0, False)  # here
 
 
-@WRONGS.add("gp.reduce: the identity of a uint8 field is a number of its, not 300")
+@WRONGS.add("gp.reduce: the identity is a number that uint8 can represent, not 300")
 def identity_beyond_the_dtype():
     gp.reduce(lambda a, b: a | b, gp.ScalarField(np.ones(3, "u1")), 300)  # here
 
@@ -242,12 +242,12 @@ def sorted_by_another_kind():
     np.sort(SCALAR, kind="bubble")  # here
 
 
-@WRONGS.add("quantile: what is wanted is a number from 0 to 1, or a list of them, not []")
+@WRONGS.add("quantile: `q` is a number from 0 to 1, or a list of them, not []")
 def no_quantiles():
     np.quantile(SCALAR, [])  # here
 
 
-@WRONGS.add("percentile: what is wanted is a number from 0 to 100, or a list of them, not 101")
+@WRONGS.add("percentile: `q` is a number from 0 to 100, or a list of them, not 101")
 def percentile_above_all():
     np.percentile(SCALAR, 101)  # here
 

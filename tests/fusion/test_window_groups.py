@@ -139,7 +139,7 @@ def test_streams_and_dask_choose_windows_of_whole_groups():
         ):
             np.testing.assert_array_equal(found, one)
         with pytest.raises(
-            SemanticError, match=r"chunks of axis 0 must end at multiples of 4, which `rechunk=True` sees to"
+            SemanticError, match=r"chunks of axis 0 must end at multiples of 4, which `rechunk=True` does"
         ):
             gd.map_blocks(shares, given, rechunk=False)
 

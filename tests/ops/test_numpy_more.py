@@ -169,7 +169,7 @@ def test_derivatives_fuse():
         (lambda f: np.gradient(f, edge_order=3), "gradient: `edge_order` is 1 or 2, not 3"),
         (lambda f: np.gradient(f, [1, 2], axis=0), "gradient: the places along axis 0 are an array of 5 numbers, or one distance"),
         (lambda f: np.gradient(f[:1], axis=0), "gradient: axis 0 of a 1×6 float32 field has fewer than 2 points"),
-        (lambda f: np.choose(f.astype("int32"), [f, f]), "choose: a Field's indices are not known when it is called"),
+        (lambda f: np.choose(f.astype("int32"), [f, f]), "choose: indices in a Field are not known at the call"),
         (lambda f: np.select([f], [f]), "select: conditions are bool fields, as comparisons give them"),
         (lambda f: np.tensordot(f, f, 1), "tensordot: axes (1,) of a 5×6 float32 field and (0,) of a 5×6 float32 one"),
         (lambda f: np.convolve(f, f), "convolve takes rows that have values, not a 5×6 float32 field; `gp.ndimage.convolve`"),

@@ -253,9 +253,7 @@ def test_axes_that_stay_whole():
     blocks = gd.map_blocks(turned, lazy)
     assert blocks.chunks == ((3, 3, 2), (9,))
     equal(blocks, turned(image))
-    with pytest.raises(
-        gp.SemanticError, match=r"axis 1 must be in one chunk, which `rechunk=True` sees to: .*mirrored"
-    ):
+    with pytest.raises(gp.SemanticError, match=r"axis 1 must be in one chunk, which `rechunk=True` does: .*mirrored"):
         gd.map_blocks(turned, lazy, rechunk=False)
     equal(gd.map_blocks(flipped, chunked(image, 8, 9)), image[::-1])  # one chunk is one call
 
@@ -268,7 +266,7 @@ def test_axes_that_stay_whole():
         (lambda a: gd.map_blocks(smoothed, a, batch=2), "all axes of `image` count images, .*: leave the pipeline at least one"),
         (lambda a: gd.map_blocks(smoothed, a, axes=()), "all axes of `image` count images"),
         (lambda a: gd.map_blocks(smoothed, a[:0]), r"`image` has no points: its extents are \(0, 4\); call the pipeline"),
-        (lambda a: gd.map_blocks(smoothed, a[a[:, 0] > 2]), r"`image` has chunks of unknown extents, .*_sizes\(\)`"),
+        (lambda a: gd.map_blocks(smoothed, a[a[:, 0] > 2]), r"`image` has chunks of unknown extents; .*_sizes\(\)`"),
         (lambda a: gd.map_blocks(smoothed, a, axes=(0, 0)), "`axes=` are different axes of the first array"),
         (lambda a: gd.map_blocks(smoothed, a, axes="y"), "numbers below 2; not 'y'"),
         (lambda a: gd.map_blocks(smoothed, a, axes=(0, 1), batch=1), "leave out `batch=`"),

@@ -434,7 +434,7 @@ def test_results_that_tiff_cannot_have(reference, tmp_path, x):
     pytest.importorskip("tifffile")
     for function, source, message in (
         (lambda x: gp.ScalarField(x) > 0.5, x, r'bool in a byte.*give the result as `.astype\("uint8"\)`'),
-        (lambda x: gp.ScalarField(x) * 2, x[0], r"two axes, and the result one; stream to \.npy"),
+        (lambda x: gp.ScalarField(x) * 2, x[0], r"two axes, but the result has one; stream to \.npy"),
     ):
         with pytest.raises(SemanticError, match=message):
             gp.stream(function, source, tmp_path / "y.tif", progress=False)
@@ -453,7 +453,7 @@ def test_wrong_arguments(reference, tmp_path, x):
         ({"source": 1}, r"a source is an array, its path, or a list of paths, not an int\n"),
         ({"source": x, "out": np.zeros((3, 3), "f")}, r"`out=` is \(3, 3\) float32, and the result \(33, 40\) float32"),
         ({"source": x, "chunks": (4,)}, '`chunks=` is "auto" or an extent for each axis'),
-        ({"source": x, "resume": True}, "`resume=` wants a file of results"),
+        ({"source": x, "resume": True}, "`resume=` needs a file for the results"),
         ({"source": x, "batch": -1}, "`batch=` is how many leading axes count images, from 0 to 1, not -1"),
         ({"source": x, "batch": 2}, "from 0 to 1, not 2: the pipeline gets the others"),
         ({"source": np.float32(3)}, "a 0-D array has no axes; call the pipeline itself"),

@@ -64,19 +64,19 @@ def explain(
 
 def _text(facts: Facts, steps: bool) -> str:
     calls = f" and {_count(facts['library_calls'], 'library call')}" if facts["library_calls"] else ""
-    told = sum(1 for each in _all_kernels(facts) if _kind(each) == "kernel")
+    kernels = sum(1 for each in _all_kernels(facts) if _kind(each) == "kernel")
     count = _count(facts["kernel_count"], "kernel")
-    if told != facts["kernel_count"]:
-        count = f"{_count(told, 'kernel')} in {_count(facts['kernel_count'], 'launch')}"
+    if kernels != facts["kernel_count"]:
+        count = f"{_count(kernels, 'kernel')} in {_count(facts['kernel_count'], 'launch')}"
     lines = [f"{count}{calls} for {_count(facts['operator_count'], 'operator')}"]
     for kernel in facts["kernels"]:
         lines += _kernel(kernel)
     if facts["apart"]:
         lines.append("left apart:")
         lines += _apart(facts["apart"])
-    taken = [state for state in facts["states"] if state["kernel"] is None and state["takes"] == "buffer"]
-    if taken:
-        lines.append(f"states that take a buffer, and copy nothing: {_taking(taken)}")
+    states = [state for state in facts["states"] if state["kernel"] is None and state["takes"] == "buffer"]
+    if states:
+        lines.append(f"states that take a buffer, and copy nothing: {_taking(states)}")
     if facts["kernels"]:
         moved, floor = amount(facts["moved_bytes"]), amount(facts["floor_bytes"])
         who = "a step moves" if steps and facts["step_bytes"] == facts["moved_bytes"] else "the kernels move"
@@ -153,17 +153,17 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
     moves = f"reads {amount(kernel['read_bytes'])}, writes {amount(kernel['written_bytes'])}"
     number = f"{outer}{kernel['number']}"
     lines = [f"{_kind(kernel)} {number}: {kernel['name']} {where}; {moves}", *_operators(kernel["operators"])]
-    given, made = (_names(kernel[side]) for side in ("inputs", "outputs"))
-    if given + made != "……":
-        lines.append(f"  {given} → {made}")
+    inputs, outputs = (_names(kernel[side]) for side in ("inputs", "outputs"))
+    if inputs + outputs != "……":
+        lines.append(f"  {inputs} → {outputs}")
     if kernel["repeats"]:
         turn = kernel["repeats"]["turn"]["kernels"]
         lines += [f"    {line}" for inner in turn for line in _kernel(inner, f"{number}.")]
     elif kernel["operations"] is not None:
         least = "" if kernel["operations_exact"] else "at least "
         local = f", {amount(kernel['local_bytes'])} of local memory" if kernel["local_bytes"] else ""
-        work, kept = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")
-        lines.append(f"  {least}{work} per {one}, about {kept}{local}")
+        work, registers = _count(kernel["operations"], "operation"), _count(kernel["registers"], "register")
+        lines.append(f"  {least}{work} per {one}, about {registers}{local}")
     if kernel["in_place"]:
         over = _names([value for value in kernel["outputs"] if value["value"] in kernel["in_place"]])
         lines.append(f"  in place, when the next step begins: {over}")
@@ -177,8 +177,8 @@ def _schedules(kernel: Facts) -> list[str]:
     """The schedule of a kernel, and those that were pinned or would suit and are not taken."""
     lines = []
     if schedule := kernel["schedule"]:
-        given = ", ".join(f"{name} {value}" for name, value in schedule.items() if name != "method")
-        lines.append(f"  schedule: {schedule['method']}" + (f" ({given})" if given else ""))
+        parameters = ", ".join(f"{name} {value}" for name, value in schedule.items() if name != "method")
+        lines.append(f"  schedule: {schedule['method']}" + (f" ({parameters})" if parameters else ""))
     if pin := kernel["refused_pin"]:
         lines.append(f"  pinned: {pin['method']}, which does not suit: {pin['reason']}")
     if other := kernel["not_taken"]:
@@ -186,20 +186,20 @@ def _schedules(kernel: Facts) -> list[str]:
     return lines
 
 
-def _dynamic(found: Facts | None) -> list[str]:
-    if found is None:
+def _dynamic(extents: Facts | None) -> list[str]:
+    if extents is None:
         return []
-    if found["reason"]:
-        return [f"  compiled for each size: {found['reason']}"]
-    within = [f"what {found['looked']} asks of extents is a constant in it"] if found["looked"] else []
-    within += [f"{', '.join(map(str, found['constants']))} in it is an extent"] if found["constants"] else []
+    if extents["reason"]:
+        return [f"  compiled for each size: {extents['reason']}"]
+    within = [f"what {extents['looked']} asks of extents is a constant in it"] if extents["looked"] else []
+    within += [f"{', '.join(map(str, extents['constants']))} in it is an extent"] if extents["constants"] else []
     unless = f", unless {' or '.join(within)}" if within else ""
     return [f"  compiled for any size: its extents are arguments{unless}"]
 
 
-def _predictions(found: list[Facts] | None) -> list[str]:
+def _predictions(predictions: list[Facts] | None) -> list[str]:
     """The predicted times of a kernel's schedules, that of the chosen one first."""
-    times = [f"{each['ms']:.3g} ms as {each['method']}" for each in found or ()]
+    times = [f"{each['ms']:.3g} ms as {each['method']}" for each in predictions or ()]
     return [f"  predicted: {', '.join(times)}"] if times else []
 
 
@@ -226,13 +226,15 @@ def _operators(operators: list[Facts]) -> list[str]:
         part = op["part"] if op["method"] in ("registers", "stage") else None
         lines.setdefault((op["method"], part), []).append(where)
     remarks = dict.fromkeys(f"  {op['name']}: {op['remark']}" for op in operators if op["remark"])
-    return [f"  {METHODS[method]}: {', '.join(_times(found))}" for (method, _), found in lines.items()] + [*remarks]
+    return [f"  {METHODS[method]}: {', '.join(_times(lines_of))}" for (method, _), lines_of in lines.items()] + [
+        *remarks
+    ]
 
 
-def _times(found: list[str]) -> list[str]:
-    if len(found) <= MOST_IN_ORDER:
-        return found
-    return [f"{each} {n} times" if n > 1 else each for each, n in Counter(found).items()]
+def _times(names: list[str]) -> list[str]:
+    if len(names) <= MOST_IN_ORDER:
+        return names
+    return [f"{each} {n} times" if n > 1 else each for each, n in Counter(names).items()]
 
 
 def _count(n: int, what: str) -> str:

@@ -61,12 +61,12 @@ def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
     """Seconds of what threads do; fewer than a device has lanes take as long as those."""
     model = MODELS[target.device]
     operation = facts.seconds(VECTOR if work.vectors and target.device == "cpu" else OPERATION)
-    known = {OPERATION: 1.0, FAR: 0.0, ACCESS: model.access, BARRIER: BARRIER_WAIT}
+    costs = {OPERATION: 1.0, FAR: 0.0, ACCESS: model.access, BARRIER: BARRIER_WAIT}
 
     def seconds(kind: str, count: float) -> float:
         if kind in ALONE:
             return count * facts.seconds(kind)
-        one = known[kind] * operation if kind in known else facts.seconds(kind)
+        one = costs[kind] * operation if kind in costs else facts.seconds(kind)
         return count * model.crowding * one
 
     least = near = target.least_threads
@@ -77,12 +77,12 @@ def _computing(work: Workload, target: Target, facts: DeviceFacts) -> float:
     else:  # a compiler makes vectors of threads, which take as long for each of computed places
         once, least, near = SHARED_BY_LANES, DEPENDENT_CHAIN * target.simd_width, DEPENDENT_CHAIN
 
-    def taken(counts: Counts, share: float) -> float:
+    def duration_of(counts: Counts, share: float) -> float:
         times = {kind: near if kind in ALONE else least for kind in counts}
         shares = {kind: 1.0 if kind == NEIGHBOUR else share for kind in counts}
         return sum(seconds(kind, n) * shares[kind] * max(work.threads, times[kind]) for kind, n in counts.items())
 
-    return taken(work.lanes, 1.0) + taken(work.scalars, once)
+    return duration_of(work.lanes, 1.0) + duration_of(work.scalars, once)
 
 
 def moved(kernel: Kernel) -> int:

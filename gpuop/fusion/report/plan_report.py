@@ -12,7 +12,7 @@ from gpuop.fusion.kernel_statistics import operations, points_of_thread, registe
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Apart, Plan
 from gpuop.fusion.program import Op, network_of
-from gpuop.fusion.report.prediction import Prediction, told, totals
+from gpuop.fusion.report.prediction import Prediction, launch_predictions, totals
 from gpuop.fusion.schedule_choice import pin_refusal, scheduled
 from gpuop.ir.device_model import DeviceFacts
 from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
@@ -59,17 +59,17 @@ def report(
         predicted: as `_predicted` says.
     """
     names = dict(plan.program.names) | dict(labels or {})
-    made = {value: n for n, launch in enumerate(plan.launches, 1) for value in launch.outputs}
-    kernels = [_kernel(plan, n, launch, names, made, target) for n, launch in enumerate(plan.launches, 1)]
+    makers = {value: n for n, launch in enumerate(plan.launches, 1) for value in launch.outputs}
+    kernels = [_kernel(plan, n, launch, names, makers, target) for n, launch in enumerate(plan.launches, 1)]
     for each, launch in zip(kernels, plan.launches, strict=True):
         if isinstance(launch.kernel, Iteration):
             each["repeats"] = _repeats(launch.kernel, plan, target, device)
     predicted = (_predictions(launch.kernel, target, device) for launch in plan.launches)
     return {
-        "kernels": [{**each, "predictions": found} for each, found in zip(kernels, predicted, strict=True)],
+        "kernels": [{**each, "predictions": times} for each, times in zip(kernels, predicted, strict=True)],
         "apart": [_apart(plan, apart, names) for apart in plan.apart],
-        "states": states(plan, names, made),
-        **_totals(plan, set(made)),
+        "states": states(plan, names, makers),
+        **_totals(plan, set(makers)),
         "predicted": _predicted(plan, target, device),
     }
 
@@ -83,13 +83,13 @@ def _predictions(kernel: Launchable, target: Target | None, device: DeviceFacts 
     if target is None or device is None:
         return None
     is_open = isinstance(kernel, Kernel) and kernel.dynamic and opened(kernel, target).kernel is not None
-    return None if is_open else told(kernel, target, device)
+    return None if is_open else launch_predictions(kernel, target, device)
 
 
-def _totals(plan: Plan, made: set[int]) -> Facts:
+def _totals(plan: Plan, values: set[int]) -> Facts:
     moved, memory = sum(moved_bytes(plan, launch) for launch in plan.launches), allocation(plan)
-    outside = {v for launch in plan.launches for v in launch.inputs if v not in made}
-    floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & made))
+    outside = {v for launch in plan.launches for v in launch.inputs if v not in values}
+    floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & values))
     return {
         "kernel_count": launches(plan),
         "library_calls": launches(plan, DeviceFunction.where),
@@ -103,7 +103,7 @@ def _totals(plan: Plan, made: set[int]) -> Facts:
     }
 
 
-def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: Made, target: Target | None) -> Facts:
+def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers: Made, target: Target | None) -> Facts:
     """A launch.
 
     Returns:
@@ -122,8 +122,8 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, made: 
             turn: such a report, of so many turns}.
     """
     kernel = resolve_target(launch.kernel) if isinstance(launch.kernel, Kernel) else launch.kernel
-    inputs = [_value(plan, v, names, made) for v in launch.inputs]
-    outputs = [_value(plan, v, names, made) for v in launch.outputs]
+    inputs = [_value(plan, v, names, makers) for v in launch.inputs]
+    outputs = [_value(plan, v, names, makers) for v in launch.outputs]
     return {
         "number": number,
         "name": kernel.name,
@@ -161,18 +161,18 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         return dict.fromkeys(EFFORT)
     size = opened(kernel, target) if target and kernel.dynamic else None
     refused = pin_refusal(kernel, target) if target else ""
-    known = target if size is None or size.kernel is None else None
-    chosen = scheduled(kernel, known) if known else None
-    outside = not_inside(kernel, known) if known and chosen else ""
+    of_size = target if size is None or size.kernel is None else None
+    chosen = scheduled(kernel, of_size) if of_size else None
+    outside = not_inside(kernel, of_size) if of_size and chosen else ""
     not_taken = {"method": chosen[0].name, "reason": outside} if chosen and outside else None
     chosen = chosen if not outside else None
-    work, found = operations(kernel), points_of_thread(kernel, known) if known and chosen is None else None
+    work, points = operations(kernel), points_of_thread(kernel, of_size) if of_size and chosen is None else None
     return {
         "operations": work.count,
         "operations_exact": work.exact,
         "registers": registers(kernel),
         "local_bytes": sum(stmt.array.nbytes for stmt in kernel.shared("local")),
-        "lanes": found and {"count": found.count, "form": found.form, "reason": found.reason},
+        "lanes": points and {"count": points.count, "form": points.form, "reason": points.reason},
         "schedule": chosen and {"method": chosen[0].name, **chosen[1]},
         "refused_pin": {"method": kernel.pin.method, "reason": refused} if kernel.pin and refused else None,
         "not_taken": not_taken,
@@ -189,11 +189,11 @@ def _dynamic(kernel: Launchable, launch: PlannedLaunch, target: Target | None) -
     """
     if target is None or not isinstance(kernel, Kernel) or not kernel.dynamic:
         return None
-    found = opened(kernel, target)
+    general = opened(kernel, target)
     looks = [op.line(op.kernel.looked) for op in launch.ops if isinstance(op.kernel, Kernel) and op.kernel.looked]
     return {
-        "extents": list(found.values),
-        "reason": found.reason,
+        "extents": list(general.values),
+        "reason": general.reason,
         "looked": str(looks[0]) if looks else "",
         "constants": _extents_within(kernel),
     }
@@ -228,31 +228,31 @@ def _repeats(kernel: Iteration, plan: Plan, target: Target | None, device: Devic
     return {"times": kernel.times, "every": every, "together": count, "turn": turn}
 
 
-def _value(plan: Plan, value: int, names: Names, made: Made) -> Facts:
+def _value(plan: Plan, value: int, names: Names, makers: Made) -> Facts:
     kind = plan.program.types[value]
     name = names.get(value, "")
-    return {"value": value, "name": name, "type": str(kind), "bytes": kind.nbytes, "kernel": made.get(value)}
+    return {"value": value, "name": name, "type": str(kind), "bytes": kind.nbytes, "kernel": makers.get(value)}
 
 
 # --- operators ----------------------------------------------------------------------------------------------------------
 
 
 def _operators(launch: PlannedLaunch) -> list[Facts]:
-    part, kept = parts(launch), set(staged(launch.ops))
-    found = [_operator(op, "recomputed", None) for op in recomputed(launch)]
+    part, staged_values = parts(launch), set(staged(launch.ops))
+    rows = [_operator(op, "recomputed", None) for op in recomputed(launch)]
     for op in launch.ops:
         companions = sum(p == part[op.number] for p in part.values())
         method = (
             "stage"
-            if kept.intersection(op.outputs)
+            if staged_values.intersection(op.outputs)
             else "registers"
             if companions > 1
             else "side by side"
             if len(launch.ops) > 1
             else "alone"
         )
-        found.append(_operator(op, method, part[op.number]))
-    return found
+        rows.append(_operator(op, method, part[op.number]))
+    return rows
 
 
 def _operator(op: Op, method: str, part: int | None) -> Facts:
@@ -299,12 +299,12 @@ def _apart(plan: Plan, apart: Apart, names: Names) -> Facts:
     }
 
 
-def states(plan: Plan, names: Mapping[int, str], made: Mapping[int, int]) -> list[dict[str, Any]]:
+def states(plan: Plan, names: Mapping[int, str], makers: Mapping[int, int]) -> list[dict[str, Any]]:
     """The states of a graph.
 
     Args:
         names: of values.
-        made: values, by the kernels that make them.
+        makers: values, by the kernels that make them.
 
     Returns:
         A list of {value, name, next (the value that it takes), next_name, kernel (that makes it; null for a state, a sensor or
@@ -320,7 +320,7 @@ def states(plan: Plan, names: Mapping[int, str], made: Mapping[int, int]) -> lis
             "name": names.get(state, ""),
             "next": value,
             "next_name": names.get(value, ""),
-            "kernel": made.get(value),
+            "kernel": makers.get(value),
             "takes": takes.get(state, "copy" if value in lasting else "buffer"),
         }
         for state, value in (cycle.nexts if cycle is not None else ())

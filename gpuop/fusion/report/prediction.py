@@ -30,12 +30,12 @@ def predictions(kernel: Kernel, target: Target, facts: DeviceFacts) -> list[Pred
     A kernel with stages has for "plain" the kernels that it would be without.
     """
     return [
-        {"method": name, **given, "ms": 1e3 * duration(pinned, target, facts)}
-        for name, given, pinned in _alternatives(kernel, target, config.generating)
+        {"method": name, **parameters, "ms": 1e3 * duration(pinned, target, facts)}
+        for name, parameters, pinned in _alternatives(kernel, target, config.generating)
     ]
 
 
-def told(kernel: Launchable, target: Target, facts: DeviceFacts) -> list[Prediction] | None:
+def launch_predictions(kernel: Launchable, target: Target, facts: DeviceFacts) -> list[Prediction] | None:
     """The predictions of a launch, a single one for a library; None if there is none."""
     if isinstance(kernel, DeviceFunction) and kernel.cost is not None:
         return [{"method": "library", "ms": 1e3 * of_library(kernel, target, facts)}]
@@ -55,11 +55,11 @@ def _alternatives(
     chosen = scheduled(kernel, target)
     ready = unscheduled(kernel, target)
     pins = [replace(ready, pin=Pin(method.name)) for method in METHODS]  # users may pin a schedule even for small grids
-    suits = {found[0].name: found[1] for pin in pins if not unpinned(pin) and (found := choice(pin))}
-    name, given = (PLAIN, NOTHING) if chosen is None else (chosen[0].name, chosen[1])
+    suits = {match[0].name: match[1] for pin in pins if not unpinned(pin) and (match := choice(pin))}
+    name, parameters = (PLAIN, NOTHING) if chosen is None else (chosen[0].name, chosen[1])
     others = {each: best for each, best in suits.items() if each != name} | ({PLAIN: NOTHING} if chosen else {})
     pinned = ((each, best, replace(kernel, pin=Pin(each, tuple(best.items())))) for each, best in others.items())
-    return (name, given, kernel), *pinned
+    return (name, parameters, kernel), *pinned
 
 
 def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFacts) -> float:
@@ -75,16 +75,16 @@ def expected(kernel: Launchable, limits: Limits, target: Target, facts: DeviceFa
     return sum(turn) * kernel.times / together if all(turn) else 0.0
 
 
-def totals(made: Plan, target: Target, facts: DeviceFacts) -> Prediction | None:
+def totals(fused: Plan, target: Target, facts: DeviceFacts) -> Prediction | None:
     """The predicted times of all launches, and of a kernel for each operator: {ms, unfused_ms, unfused_kernel_count}.
 
     None where that is not known, where nothing was fused, and where so many kernels would be lowered for it that it takes long.
     """
-    if not len(made.launches) < len(made.program.ops) <= MOST_UNFUSED:
+    if not len(fused.launches) < len(fused.program.ops) <= MOST_UNFUSED:
         return None
-    unfused = plan(made.program, False, made.limits)
+    unfused = plan(fused.program, False, fused.limits)
     together, alone = (
-        [expected(launch.kernel, made.limits, target, facts) for launch in each.launches] for each in (made, unfused)
+        [expected(launch.kernel, fused.limits, target, facts) for launch in each.launches] for each in (fused, unfused)
     )
     if not (all(together) and all(alone)):
         return None

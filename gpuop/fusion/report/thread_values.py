@@ -159,12 +159,12 @@ class ThreadValues:
 
     def _turns(self, stmt: ir.Stmt) -> float:
         """The iterations of a loop; a guess if bounds are unknown, and its root within such loops, as few searches are long."""
-        known = self._known_turns(stmt)
-        return float(ITERATIONS**0.5**self.guessed) if known is None else known
+        count = self._known_turns(stmt)
+        return float(ITERATIONS**0.5**self.guessed) if count is None else count
 
     def _known_turns(self, stmt: ir.Stmt) -> float | None:
-        known = times(stmt)
-        if known is None and isinstance(stmt, ir.For) and isinstance(stmt.step, ir.Const):
+        count = times(stmt)
+        if count is None and isinstance(stmt, ir.For) and isinstance(stmt.step, ir.Const):
             (base, start), (other, stop) = self.sum(stmt.start), self.sum(stmt.stop)
             step = int(stmt.step.value)
             if base == other:
@@ -173,7 +173,7 @@ class ThreadValues:
                 return len(range(0, stop, step))
             if base is None and (most := self.extent(stmt.stop)) is not None:  # the last thread may take fewer
                 return len(range(start, most - 1, step))
-        return known
+        return count
 
     def sum(self, expr: ir.Expr) -> tuple[ir.Expr | None, int]:
         """An integer as another one plus a constant."""

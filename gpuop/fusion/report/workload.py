@@ -94,10 +94,10 @@ class _Count:
             for inner in (stmt.then, stmt.orelse):
                 self.block(inner, runs * self.known.share(stmt.cond))
             return
-        found = [_Count(self.known, self.on_cpu, self.vectors) for _ in range(2)]
-        for one, branch in zip(found, (stmt.then, stmt.orelse), strict=True):
+        counts = [_Count(self.known, self.on_cpu, self.vectors) for _ in range(2)]
+        for one, branch in zip(counts, (stmt.then, stmt.orelse), strict=True):
             one.block(branch, runs)
-        least = min(found, key=lambda one: sum(one.lanes.values()) + sum(one.scalars.values()))
+        least = min(counts, key=lambda one: sum(one.lanes.values()) + sum(one.scalars.values()))
         for mine, more in ((self.lanes, least.lanes), (self.scalars, least.scalars)):
             for kind, count in more.items():
                 mine[kind] += count

@@ -81,20 +81,20 @@ class GridBlocks:
 def _axis_blocks(chunks: Chunks, halo: Ends, periodic: bool, alike: bool) -> list[AxisBlock]:
     extent, (before, after) = sum(chunks), halo
     stops = list(accumulate(chunks))
-    wanted = list(zip([0, *stops], stops, strict=False))
+    points = list(zip([0, *stops], stops, strict=False))
     if len(chunks) == 1:
         return [AxisBlock((0, extent), (0, extent), (0, extent))]
     if periodic:
-        firsts = [max(0, b - max(chunks)) if alike else a for a, b in wanted]
-        computed = [(a, a + max(chunks) if alike else ends[1]) for a, ends in zip(firsts, wanted, strict=True)]
+        firsts = [max(0, b - max(chunks)) if alike else a for a, b in points]
+        computed = [(a, a + max(chunks) if alike else ends[1]) for a, ends in zip(firsts, points, strict=True)]
         windows = [(a - before, b + after) for a, b in computed]
-        return [AxisBlock(*each) for each in zip(wanted, computed, windows, strict=True)]
-    windows = [(max(a - before, 0), min(b + after, extent)) for a, b in wanted]
+        return [AxisBlock(*each) for each in zip(points, computed, windows, strict=True)]
+    windows = [(max(a - before, 0), min(b + after, extent)) for a, b in points]
     if not alike:
-        return [AxisBlock(ends, ends, window) for ends, window in zip(wanted, windows, strict=True)]
+        return [AxisBlock(ends, ends, window) for ends, window in zip(points, windows, strict=True)]
     longest = max(b - a for a, b in windows)
     blocks = []
-    for ends, (_, stop) in zip(wanted, windows, strict=True):
+    for ends, (_, stop) in zip(points, windows, strict=True):
         first = max(stop - longest, 0)
         last = first + longest
         inside = first + before if first else 0, last - after if last < extent else extent

@@ -128,10 +128,10 @@ def places(start: Any, stop: Any, grid: Place) -> tuple[Place, Place]:
         SemanticError: no integers, not one for each axis, or outside of the grid.
     """
     ends = []
-    for name, given in (("start", start), ("stop", stop)):
-        each = tuple(given) if not is_integer(given) else (given,)
+    for name, corner in (("start", start), ("stop", stop)):
+        each = tuple(corner) if not is_integer(corner) else (corner,)
         if len(each) != len(grid) or not all(map(is_integer, each)):
-            raise SemanticError(f"`{name}` is an integer for each axis of the grid {grid}, not {given!r}")
+            raise SemanticError(f"`{name}` is an integer for each axis of the grid {grid}, not {corner!r}")
         ends.append(tuple(int(n) for n in each))
     if not all(0 <= a < b <= n for a, b, n in zip(*ends, grid, strict=True)):
         raise SemanticError(
@@ -170,14 +170,14 @@ def kernels_grid(grid: Sequence[int]) -> Shape:
     return Shape(folded(Shape(grid), MOST_GRID))
 
 
-def iteration_of(what: Program, states: Mapping[int, int], seen: Sequence[int] = ()) -> Program:
-    """One iteration of a repeated program: its results are the next values of states, then the values in `seen`.
+def iteration_of(what: Program, states: Mapping[int, int], probes: Sequence[int] = ()) -> Program:
+    """One iteration of a repeated program: its results are the next values of states, then the values in `probes`.
 
     Args:
         states: leaves, each with its next value.
     """
-    wanted = (*states.values(), *seen)
-    return replace(what, ops=needed_ops(list(what.ops), wanted), wanted=wanted)
+    results = (*states.values(), *probes)
+    return replace(what, ops=needed_ops(list(what.ops), results), wanted=results)
 
 
 def of_steps(
@@ -193,12 +193,12 @@ def of_steps(
     grid = max((Shape(turn.types[v].field_shape) for v in states), key=math.prod, default=Shape())
     windows = [v for v in turn.leaves if turn.types[v].field_shape == grid and v not in known]
     halos = infer_halo(turn, grid, windows, parts)
-    seen = range(len(states), len(turn.wanted))
-    given = {leaf: position for position, leaf in enumerate(states)}
-    given |= {v: seen.stop + n for n, v in enumerate(v for v in windows if v not in given)}
-    needs = iterate_halo(halos, turn, given, [halos.nothing] * len(turn.wanted), steps)
+    probes = range(len(states), len(turn.wanted))
+    inputs = {leaf: position for position, leaf in enumerate(states)}
+    inputs |= {v: probes.stop + n for n, v in enumerate(v for v in windows if v not in inputs)}
+    needs = iterate_halo(halos, turn, inputs, [halos.nothing] * len(turn.wanted), steps)
     halo = halos.halo(halos.margins) if steps else halos.nothing
-    halos.margins = {leaf: needs[position] for leaf, position in given.items() if position in needs}
+    halos.margins = {leaf: needs[position] for leaf, position in inputs.items() if position in needs}
     return halos, footprint_of(tuple(grid), halos, wider(halo, halos.halo(windows)), positions(turn, halos))
 
 

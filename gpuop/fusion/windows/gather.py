@@ -21,24 +21,24 @@ def window_of(
     """The points of a window of a source, contiguous; they wrap around its ends. `copied` forces a copy."""
     if ends is None:
         return together(np.asarray(source[index] if index else source[...]), copied)
-    found: Any = None
+    result: Any = None
     for parts in product(*(pieces(a, b, n) for (a, b), n in zip(ends, grid, strict=True))):
         piece = np.asarray(source[(*index, *(slice(first, last) for _, first, last in parts))])
-        if found is None and all(b - a == last - first for (a, b), (_, first, last) in zip(ends, parts, strict=True)):
+        if result is None and all(b - a == last - first for (a, b), (_, first, last) in zip(ends, parts, strict=True)):
             return together(piece, copied)
-        if found is None:
-            found = reused((*(b - a for a, b in ends), *piece.shape[len(ends) :]), piece.dtype)
-        found[tuple(slice(at, at + last - first) for at, first, last in parts)] = piece
-    return np.asarray(found)
+        if result is None:
+            result = reused((*(b - a for a, b in ends), *piece.shape[len(ends) :]), piece.dtype)
+        result[tuple(slice(at, at + last - first) for at, first, last in parts)] = piece
+    return np.asarray(result)
 
 
 def together(piece: Array, copied: bool = False) -> Array:
     """Make an array contiguous; `copied` forces a copy."""
     if piece.flags.c_contiguous and not copied:
         return piece
-    found = reused(piece.shape, piece.dtype)
-    found[...] = piece
-    return found
+    result = reused(piece.shape, piece.dtype)
+    result[...] = piece
+    return result
 
 
 def pieces(start: int, stop: int, n: int) -> Iterator[tuple[int, int, int]]:

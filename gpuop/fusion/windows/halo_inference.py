@@ -95,10 +95,10 @@ def wider(a: Margin, b: Margin) -> Margin:
 def infer_halo(what: Program, grid: Shape, windows: Collection[int], parts: Collection[int] = ()) -> ProgramHalo:
     """Infer the halos of a program; `windows` are leaves that come in windows, `parts` results that windows give parts of."""
     halos = ProgramHalo(grid, set(windows), set(parts))
-    kept = [op for op in what.ops if _comes_in_windows(halos, what, op)]
+    ops = [op for op in what.ops if _comes_in_windows(halos, what, op)]
     for value in what.wanted:
         halos.margins[value] = halos.nothing
-    for op in reversed(kept):
+    for op in reversed(ops):
         _propagate(halos, what, op)
     merge_axes(halos)
     return halos
@@ -135,7 +135,7 @@ def merge_axes(halos: ProgramHalo, others: Sequence[ProgramHalo] = ()) -> None:
 
 def _comes_in_windows(halos: ProgramHalo, what: Program, op: Op) -> bool:
     """Return whether an operator computes windows; note the reason if it must compute the whole."""
-    given = [v for v in op.inputs if v in halos.cut]
+    windows = [v for v in op.inputs if v in halos.cut]
     name = operator_label(op.kernel, op.loc)
     shapes = [Shape(what.types[v].field_shape) for v in op.outputs]
     if isinstance(op.kernel, Kernel) and op.kernel.domain.shape == halos.grid:
@@ -145,14 +145,14 @@ def _comes_in_windows(halos: ProgramHalo, what: Program, op: Op) -> bool:
             _check_parts(halos, what, op, parts)
             halos.cut.update(own)
             return True
-    if isinstance(op.kernel, Iteration) and given and shapes == [halos.grid] * len(shapes):
+    if isinstance(op.kernel, Iteration) and windows and shapes == [halos.grid] * len(shapes):
         halos.cut.update(op.outputs)
         return True
-    if given and op.kernel.unfusible:
+    if windows and op.kernel.unfusible:
         halos.all_whole(f"{name} {op.kernel.unfusible}: call it of the whole, between pipelines in windows")
-    elif given and isinstance(op.kernel, Kernel) and combining_refusal(op.kernel):
+    elif windows and isinstance(op.kernel, Kernel) and combining_refusal(op.kernel):
         halos.all_whole(f"{name} {combining_refusal(op.kernel)}")
-    elif given:
+    elif windows:
         whose = next((str(what.types[v]) for v in op.outputs if what.types[v].field_shape != halos.grid), "")
         halos.all_whole(f"{name} {_whole_field_reason(op, whose)}")
     elif halos.grid in shapes and halos.grid:
@@ -160,12 +160,12 @@ def _comes_in_windows(halos: ProgramHalo, what: Program, op: Op) -> bool:
     return False
 
 
-def _whole_field_reason(op: Op, made: str) -> str:
+def _whole_field_reason(op: Op, cause: str) -> str:
     """The reason why an operator on another grid needs a whole field, and a remedy."""
     called = op.loc.called if op.loc is not None else ""
     if called in INSTEAD:
         return f"takes the whole field: {INSTEAD[called]}"
-    return f"makes of a field in windows one of another grid, {made or 'by other threads'}: have windows end before it"
+    return f"makes of a field in windows one of another grid, {cause or 'by other threads'}: have windows end before it"
 
 
 def _parts(halos: ProgramHalo, op: Op, kernel: Kernel) -> set[int]:
@@ -199,9 +199,9 @@ def _propagate(halos: ProgramHalo, what: Program, op: Op) -> None:
         return
     assert isinstance(op.kernel, Kernel)
     if op.number not in halos.near:
-        given = zip(op.inputs, op.kernel.inputs, strict=True)
+        inputs = zip(op.inputs, op.kernel.inputs, strict=True)
         halos.near[op.number] = infer_kernel_halo(
-            op.kernel, {param for v, param in given if v in halos.cut}, operator_label(op.kernel, op.loc)
+            op.kernel, {param for v, param in inputs if v in halos.cut}, operator_label(op.kernel, op.loc)
         )
     near = halos.near[op.number]
     for axis, reason in near.whole.items():
@@ -255,23 +255,23 @@ def _propagate_iteration(halos: ProgramHalo, op: Op, kernel: Iteration, margin: 
 
 
 def iterate_halo(
-    turn: ProgramHalo, what: Program, given: Mapping[int, int], margins: Sequence[Margin], times: int
+    turn: ProgramHalo, what: Program, leaves: Mapping[int, int], margins: Sequence[Margin], times: int
 ) -> dict[int, Margin]:
     """Propagate halos through iterations of a program, whose first inputs are the states and whose results are their next values.
 
     Args:
-        given: the leaves, each with its position among the inputs.
+        leaves: the leaves, each with its position among the inputs.
         margins: the halos of the states after the last iteration.
 
     Returns:
         The halo of each position before the first iteration.
     """
-    stayed = [turn.cut.issuperset((v, leaf)) or turn.cut.isdisjoint((v, leaf)) for v, leaf in _pairs(what, given)]
+    stayed = [turn.cut.issuperset((v, leaf)) or turn.cut.isdisjoint((v, leaf)) for v, leaf in _pairs(what, leaves)]
     if not all(stayed):
         turn.all_whole("a state of the grid takes a value that does not come in windows: add it to one that does")
     needs = dict(enumerate(margins))
     for _ in range(times):
-        before, needs = needs, _iteration_before(turn, what, given, needs)
+        before, needs = needs, _iteration_before(turn, what, leaves, needs)
         if _inside(turn.grid, needs) == _inside(turn.grid, before):
             break
     for axis in turn.periodic:
@@ -285,14 +285,14 @@ def _inside(grid: Shape, needs: Mapping[int, Margin]) -> list[list[tuple[int, in
     return [[(min(a, n), min(b, n)) for (a, b), n in zip(need, grid, strict=True)] for need in needs.values()]
 
 
-def _pairs(what: Program, given: Mapping[int, int]) -> list[tuple[int, int]]:
+def _pairs(what: Program, positions: Mapping[int, int]) -> list[tuple[int, int]]:
     """Pairs of a next value and the leaf of its state."""
-    leaves = {position: leaf for leaf, position in given.items()}
+    leaves = {position: leaf for leaf, position in positions.items()}
     return [(v, leaves[position]) for position, v in enumerate(what.wanted) if position in leaves]
 
 
 def _iteration_before(
-    turn: ProgramHalo, what: Program, given: Mapping[int, int], needs: dict[int, Margin]
+    turn: ProgramHalo, what: Program, leaves: Mapping[int, int], needs: dict[int, Margin]
 ) -> dict[int, Margin]:
     """The halos before an iteration, from those after it; inputs that are no states keep those of later iterations."""
     turn.margins = {}
@@ -302,7 +302,7 @@ def _iteration_before(
         if not turn.cut.union(turn.parts).isdisjoint(op.outputs):
             _propagate(turn, what, op)
     halos = {position: turn.nothing if position < len(what.wanted) else need for position, need in needs.items()}
-    for leaf, position in given.items():
+    for leaf, position in leaves.items():
         if leaf in turn.cut and leaf in turn.margins:
             halos[position] = wider(halos.get(position, turn.nothing), turn.margins[leaf])
     return halos

@@ -163,7 +163,7 @@ class _WindowCopier(Copier):
         return self.within
 
     def _between(self, margin: Collection[tuple[int, int]], axes: frozenset[int]) -> Expr:
-        found: Expr = constant(True, BOOL)
+        result: Expr = constant(True, BOOL)
         for axis, (before, after) in enumerate(margin):
             if axis in axes:
                 first, last = self._number("first", axis), self._number("last", axis)
@@ -174,8 +174,8 @@ class _WindowCopier(Copier):
                     b.apply("ge", at, b.apply("sub", first, before)),
                     b.apply("lt", at, b.apply("add", last, after)),
                 )
-                found = inside if isinstance(found, Const) else b.apply("and", found, inside)
-        return found
+                result = inside if isinstance(result, Const) else b.apply("and", result, inside)
+        return result
 
     def _first(self, axis: int, b: Builder) -> Expr:
         """The thread's position in the window, or the first one of its work-group, which is wanted wholly or not at all."""
@@ -193,8 +193,10 @@ class _WindowCopier(Copier):
         result = self.renamed(map_blocks(result, self.block))
         if isinstance(result, While):
             result = self._while(result)
-        seen = result.effect & Effect.HOST or (isinstance(result, Atomic) and isinstance(result.memory, FieldParam))
-        if seen and self.extents.partial:
+        observable = result.effect & Effect.HOST or (
+            isinstance(result, Atomic) and isinstance(result.memory, FieldParam)
+        )
+        if observable and self.extents.partial:
             result = If(self._is_within(), (result,), (), result.loc)
         return (*local, *before, result)
 
@@ -222,8 +224,8 @@ class _WindowCopier(Copier):
                 return kind == "global"
             case Ref(var=var):
                 return var in self.local
-        known = getattr(value, "op", "") in ("add", "sub") and value.type == Type(INT)
-        return known and any(self._adds(a) for a in value.args if isinstance(a, (Index, Ref)))  # type: ignore[union-attr]
+        is_sum = getattr(value, "op", "") in ("add", "sub") and value.type == Type(INT)
+        return is_sum and any(self._adds(a) for a in value.args if isinstance(a, (Index, Ref)))  # type: ignore[union-attr]
 
     def _in_window(self, expr: Expr) -> Expr:
         if isinstance(expr, Index):

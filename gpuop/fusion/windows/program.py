@@ -31,7 +31,7 @@ class WindowedProgram:
 
 def window_program(what: Program, halos: ProgramHalo, extents: WindowExtents) -> WindowedProgram:
     """Make the program of a window."""
-    return _Windowing(what, halos, extents).made()
+    return _Windowing(what, halos, extents).result()
 
 
 class _Windowing:
@@ -40,7 +40,7 @@ class _Windowing:
         self.numbers: dict[Name, int] = {}
         self.next = max(what.types, default=-1) + 1
 
-    def made(self) -> WindowedProgram:
+    def result(self) -> WindowedProgram:
         what, cut = self.what, self.halos.cut
         changed = cut | self.halos.parts
         ops = tuple(op if changed.isdisjoint(op.outputs) else self._op(op) for op in what.ops)
@@ -66,24 +66,24 @@ class _Windowing:
             return self._turns(op, op.kernel)
         assert isinstance(op.kernel, Kernel)
         cut = {p for v, p in zip(op.inputs, op.kernel.inputs, strict=True) if v in self.halos.cut}
-        made = window_kernel(op.kernel, self.extents, cut, self.halos.of_ops[op.number])
-        inputs = (*op.inputs, *map(self._leaf, made.numbers))
-        return replace(op, kernel=made.kernel, identity=identity(made.kernel), inputs=inputs)
+        window = window_kernel(op.kernel, self.extents, cut, self.halos.of_ops[op.number])
+        inputs = (*op.inputs, *map(self._leaf, window.numbers))
+        return replace(op, kernel=window.kernel, identity=identity(window.kernel), inputs=inputs)
 
     def _turns(self, op: Op, kernel: Iteration) -> Op:
         """An iteration on a window, with the window's numbers as inputs besides."""
-        made = window_program(kernel.turn.program, self.halos.inner[op.number], self.extents)
-        names = tuple(made.numbers)
-        given = kernel.turn.given | {made.numbers[name]: len(op.inputs) + n for n, name in enumerate(names)}
+        window = window_program(kernel.turn.program, self.halos.inner[op.number], self.extents)
+        names = tuple(window.numbers)
+        leaves = kernel.turn.given | {window.numbers[name]: len(op.inputs) + n for n, name in enumerate(names)}
         params = [self._param(p) if v in self.halos.cut else p for v, p in zip(op.inputs, kernel.inputs, strict=True)]
         params += [FieldParam(f"{what}{axis}", NUMBER, by_value=True) for what, axis in names]
         turns = replace(
             kernel,
             inputs=tuple(params),
             outputs=tuple(Output(self._param(o.param)) for o in kernel.outputs),
-            turn=Part(made.program, given),
+            turn=Part(window.program, leaves),
         )
-        name = hashlib.sha256(repr((op.identity, made.program.key)).encode()).hexdigest()
+        name = hashlib.sha256(repr((op.identity, window.program.key)).encode()).hexdigest()
         return replace(op, kernel=turns, identity=name, inputs=(*op.inputs, *map(self._leaf, names)))
 
     def _param(self, param: FieldParam) -> FieldParam:

@@ -75,7 +75,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Field:
     if not kind.tensor_shape:
         kind = kind.replace(tensor_shape=value.shape)
     if value.shape != tuple(kind.tensor_shape):
-        raise SemanticError(f"full: a value of shape {value.shape} for tensors of {tuple(kind.tensor_shape)}")
+        raise SemanticError(
+            f"full: a value of shape {value.shape} does not fill tensors of shape {tuple(kind.tensor_shape)}"
+        )
     return spread("full", Field(value, value.ndim).astype(kind.dtype), kind.array_shape)
 
 

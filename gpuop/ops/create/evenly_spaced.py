@@ -38,7 +38,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Fi
     numbers = [_real("arange", value) for value in (start, stop, step)]
     first, last, step = numbers
     if step == 0 or not all(map(math.isfinite, numbers)):
-        raise SemanticError(f"arange: from {first} to {last} by {step} are no evenly spaced numbers")
+        raise SemanticError(f"arange: there are no evenly spaced numbers from {first} to {last} by steps of {step}")
     whole = all(isinstance(value, int) for value in numbers)
     kind = _ordered(
         "arange",
@@ -129,7 +129,7 @@ def _real(name: str, value: Any) -> Any:
     computed = number(value)
     if computed is None or not isinstance(value, NUMBERS):
         raise SemanticError(
-            f"{name}: {described(value)} is no number; what devices have computed comes with `int(f)` or `float(f)`"
+            f"{name}: {described(value)} is no number; `int(f)` or `float(f)` gives the value of a field"
         )
     return computed
 

@@ -102,8 +102,8 @@ def _joined(name: str, fields: list[Field], axis: Any) -> Field:
         any(a[n].tensor != axes[0][n].tensor for a in axes)
     ):
         raise ArgumentError(
-            f"{name}: {_listed(fields)} fields do not go together along axis {n}: other axes are equal, and those of the "
-            "grid and of the tensor are as many"
+            f"{name}: {_listed(fields)} fields do not join along axis {n}: all other axes must be equal, and the fields "
+            "must have as many axes of the grid, and as many of the tensor"
         )
     while len(fields) > AT_ONCE:
         fields = [_together(name, fields[i : i + AT_ONCE], n) for i in range(0, len(fields), AT_ONCE)]

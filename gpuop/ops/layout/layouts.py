@@ -55,7 +55,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Field:
     count, of = of_field(field)
     sources, targets = several(source, count, of), several(destination, count, of)
     if len(sources) != len(targets):
-        raise SemanticError(f"moveaxis: {len(sources)} axes are moved to {len(targets)} places: give as many of both")
+        raise SemanticError(f"moveaxis: {len(sources)} sources and {len(targets)} destinations: give as many of both")
     order = [axis for axis in range(count) if axis not in sources]
     for there, axis in sorted(zip(targets, sources, strict=True)):
         order.insert(there, axis)
@@ -101,9 +101,7 @@ def _completed(field: Field, shape: list[int]) -> list[int]:
     if unknown == 1 and points and count % points == 0:
         shape = [count // points if n == -1 else n for n in shape]
     if -1 in shape or min(shape, default=0) < 0 or math.prod(shape) != count:
-        raise ArgumentError(
-            f"reshape: a {field.type} field has {count} values, and none of its shapes is {tuple(shape)}"
-        )
+        raise ArgumentError(f"reshape: the {count} values of a {field.type} field do not fill the shape {tuple(shape)}")
     return shape
 
 

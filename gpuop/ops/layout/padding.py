@@ -24,8 +24,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Fi
     field = a_field("pad", array)
     if mode != "constant" and mode not in BORDERS:
         raise SemanticError(
-            f"pad: of a Field the modes are constant, {', '.join(BORDERS)}, not {mode!r}; an operator with a larger "
-            "`outputs=` writes what it likes there"
+            f"pad: of a Field the modes are constant, {', '.join(BORDERS)}, not {mode!r}; for others "
+            "write an operator with a larger `outputs=`"
         )
     allowed = {"constant": {"constant_values"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}}.get(
         mode, set()
@@ -35,7 +35,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Fi
         raise SemanticError(f"pad: mode {mode!r} of a Field does not take {what}")
     widths = [(int(low), int(high)) for low, high in _pairs(field, pad_width, "pad_width")]
     if min(map(min, widths), default=0) < 0:
-        raise SemanticError(f"pad: widths are 0 or more, not {pad_width!r}; slices take points away")
+        raise SemanticError(f"pad: widths are 0 or more, not {pad_width!r}; slices remove points")
     if not any(map(any, widths)):
         return field
     if mode == "constant":

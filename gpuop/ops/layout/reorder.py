@@ -128,7 +128,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Field:
 def _counts(repeats: Any) -> Numbers:
     if isinstance(repeats, Field):
         raise SemanticError(
-            "repeat: how often points repeat decides the result's shape: give an integer or a list, not a Field"
+            "repeat: counts are an integer or a list, not a Field, because they determine the shape of the result"
         )
     counts = np.atleast_1d(np.asarray(repeats))
     if counts.dtype.kind not in "iu" or counts.ndim > 1 or (counts.size and counts.min() < 0):
@@ -242,7 +242,7 @@ def _looked_up(field: Field, indices: Field, axis: int, mode: str) -> Field:
     _check_indices(indices)
     if axis >= len(field.field_shape):
         raise SemanticError(
-            f"take: axis {axis} is the tensor's of a {field.type} field: its indices are Python's integers"
+            f"take: axis {axis} of a {field.type} field is a tensor axis: its indices are Python integers"
         )
     extent = field.type.array_shape[axis]
     if not extent and indices.field_shape.points:

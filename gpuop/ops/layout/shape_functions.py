@@ -173,7 +173,9 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Field:
     field, axis = (ravel(field), 0) if axis is None else (field, axis)
     n = numbered(axis, *of_field(field))
     if isinstance(obj, Field):
-        raise SemanticError("delete: what goes decides the result's shape: give integers or a slice, not a Field")
+        raise SemanticError(
+            "delete: indices are integers or a slice, not a Field, because they determine the shape of the result"
+        )
     try:
         left = np.delete(np.arange(field.shape[n]), obj)
     except (IndexError, ValueError) as wrong:

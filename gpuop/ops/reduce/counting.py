@@ -68,7 +68,7 @@ def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
         return bins, bins_among(ordered("histogram", bins), compared)
     if isinstance(bins, str):
         raise SemanticError(
-            f"histogram: how many bins {bins!r} makes follows from the values; `np.histogram_bin_edges(f.numpy(), {bins!r})` gives "
+            f"histogram: the number of bins of {bins!r} depends on the values; `np.histogram_bin_edges(f.numpy(), {bins!r})` gives "
             "edges"
         )
     if is_integer(bins):
@@ -83,7 +83,7 @@ def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
         edges = _between(values, int(bins), (low, high))
         return Field(edges), known_bins(edges, compared, True)
     if np.ndim(bins) == 0:
-        raise SemanticError(f"histogram: bins are so many, an integer, or a row of edges, not {described(bins)}")
+        raise SemanticError(f"histogram: `bins=` is a number of bins, or a row of edges, not {described(bins)}")
     edges = edges_of("histogram", bins)
     if edges.size < 2 or not np.all(edges[:-1] <= edges[1:]):
         raise SemanticError("histogram: edges of bins are a row of two or more that increase")
@@ -98,7 +98,9 @@ def _ends(values: Field, ends: Any) -> tuple[Any, Any]:
         raise SemanticError(f"histogram: `range=` is a pair of numbers, not {described(ends)}")
     for end in ends:
         if not isinstance(end, NUMBERS) and not (isinstance(end, Field) and not end.type.array_shape):
-            raise SemanticError(f"histogram: `range=` has numbers and fields of one, not {described(end)}")
+            raise SemanticError(
+                f"histogram: an end of `range=` is a number, or a field of one number, not {described(end)}"
+            )
     return tuple(ends)
 
 
@@ -109,8 +111,8 @@ def _own_ends(values: Field) -> tuple[Field, Field]:
         ends = [float(end) for end in services.above.evaluate(low, high)]
         if not np.all(np.isfinite(ends)):
             raise ArgumentError(
-                f"histogram: the range of the values, {ends[0]:g} to {ends[1]:g}, is not finite; `range=` names its ends, and "
-                "what is outside is not counted"
+                f"histogram: the range of the values, {ends[0]:g} to {ends[1]:g}, is not finite; give finite ends by "
+                "`range=`; values outside are not counted"
             )
     return low, high
 
@@ -122,16 +124,18 @@ def _between(values: Field, count: int, ends: tuple[Any, Any]) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.histogram_bin_edges(np.empty(0, values.type.array_dtype), count, ends)
     except ValueError:
-        raise SemanticError(f"histogram: between {ends[0]} and {ends[1]} {values.dtype} has no {count} bins") from None
+        raise SemanticError(
+            f"histogram: {values.dtype} has too few numbers between {ends[0]} and {ends[1]} for {count} bins"
+        ) from None
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Field:
     """numpy.bincount."""
     field = a_field("bincount", x)
     if np.dtype(field.type.array_dtype).kind not in "biu" or field.dtype in ("unorm8", "uint64"):
-        raise SemanticError(f"bincount: what is counted are integers of up to int64, not {field.dtype}")
+        raise SemanticError(f"bincount counts integers of up to int64, not {field.dtype}")
     if len(field.type.array_shape) != 1 or field.tensor_shape:
-        raise SemanticError(f"bincount: what is counted is a row, not a {field.type} field; `.ravel()` makes one")
+        raise SemanticError(f"bincount counts the values of a row, not a {field.type} field; `.ravel()` makes one")
     least = whole_number(minlength, "bincount: `minlength=`")
     if least < 0:
         raise SemanticError(f"bincount: `minlength=` is 0 or more, not {least}")
@@ -152,7 +156,7 @@ def _all_counted(values: Field, least: int) -> tuple[Field, int]:
     values = on_device("bincount", ADVICE, values)
     low, high = integers(values.min(), values.max())
     if low < 0:
-        raise SemanticError(f"bincount: what is counted is 0 or more, not {low}")
+        raise SemanticError(f"bincount counts numbers of 0 or more, not {low}")
     _check_room(high + 1, f"a value of {high}")
     return values, max(least, high + 1)
 
@@ -162,7 +166,7 @@ def _check_room(count: int, cause: str) -> None:
     if count > MOST_COUNTS:
         raise SemanticError(
             f"bincount: {cause} asks for {count} counts, which are more than {MOST_COUNTS}; "
-            "`np.unique(f, return_counts=True)` counts the values that there are"
+            "`np.unique(f, return_counts=True)` counts only the values that occur"
         )
 
 
@@ -170,11 +174,11 @@ def _weights(name: str, weights: Any, values: Field) -> Field:
     field = a_field(name, weights)
     if field.type.array_shape != values.type.array_shape:
         raise SemanticError(
-            f"{name}: weights have the shape of what is counted, {tuple(values.type.array_shape)}, not "
+            f"{name}: weights have the shape of the counted values, {tuple(values.type.array_shape)}, not "
             f"{tuple(field.type.array_shape)}"
         )
     if field.dtype == "complex64":
-        raise SemanticError(f"{name}: weights are real; `.real` and `.imag` are weighed by themselves")
+        raise SemanticError(f"{name}: weights are real; take `.real` and `.imag` one after the other")
     return astype(field, "float32") if field.dtype == "unorm8" else field
 
 

@@ -104,7 +104,9 @@ def _accumulated(operation: str, name: str, a: Field, axis: Any, mask: Mask, ini
 
 def _same_dtype(name: str, result: Field, like: Field) -> Field:
     if result.dtype != like.dtype:
-        raise SemanticError(f"{name}: `initial=` makes {result.dtype} of {like.dtype}; convert first, with `.astype`")
+        raise SemanticError(
+            f"{name}: `initial=` would turn {like.dtype} into {result.dtype}; convert first, with `.astype`"
+        )
     return result
 
 
@@ -112,7 +114,7 @@ def _extreme(joined: str, name: str, a: Field, axis: Any, mask: Mask, initial: A
     """Return the least or the greatest value; masked values are replaced by `initial=`."""
     if initial is None:
         if mask is not None:
-            raise SemanticError(f"{name} with `where=` takes `initial=` too: what is nowhere chosen has no value")
+            raise SemanticError(f"{name} with `where=` needs `initial=`, the value where nothing is chosen")
         return reduced(name, a, axis)
     like = astype(a, "float32") if a.dtype == "unorm8" else a
     counted = like if mask is None else _same_dtype(name, where(mask, like, initial), like)

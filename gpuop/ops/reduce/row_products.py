@@ -63,7 +63,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Field:
     theirs = [numbered(n, *of_field(other)) for n in theirs]
     if [one.shape[n] for n in mine] != [other.shape[n] for n in theirs]:
         raise SemanticError(
-            f"tensordot: axes {tuple(mine)} of a {one.type} field and {tuple(theirs)} of a {other.type} one are not as long"
+            f"tensordot: axes {tuple(mine)} of a {one.type} field and {tuple(theirs)} of a {other.type} one have different extents"
         )
     return _contracted(one, other, mine, theirs)
 
@@ -120,7 +120,8 @@ def inner(a: Any, b: Any, /) -> Field:
 def _paired(name: str, one: Field, other: Field, axis: int) -> tuple[list[int], list[int]]:
     if one.shape[-1] != other.shape[axis]:
         raise SemanticError(
-            f"{name}: a {one.type} field and a {other.type} one: {one.shape[-1]} products of {other.shape[axis]}"
+            f"{name}: the last axis of a {one.type} field has {one.shape[-1]} values, and that of a "
+            f"{other.type} one {other.shape[axis]}"
         )
     return [one.ndim - 1], [axis]
 

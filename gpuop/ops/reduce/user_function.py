@@ -93,7 +93,7 @@ def reducer_by(name: str, function: Callable[[Any, Any], Any], field: Any, ident
     dtype = "float32" if kind.dtype in ("unorm8", "float16") else kind.dtype
     number = identity.item() if isinstance(identity, np.generic) else identity
     if not isinstance(number, (bool, int, float)) or not BY_NUMPY[dtype].holds(number):
-        raise SemanticError(f"gp.{name}: the identity of a {kind.dtype} field is a number of its, not {identity!r}")
+        raise SemanticError(f"gp.{name}: the identity is a number that {kind.dtype} can represent, not {identity!r}")
     accumulator = "uint8" if dtype == "bool" else dtype
 
     def operation(a: Any, b: Any) -> Any:
@@ -120,7 +120,7 @@ def _recorded(name: str, function: Callable[[Any, Any], Any], dtype: str) -> str
         _check(name, result, dtype)
         k._writeTensor(k._out0, result if dtype == "complex64" else k._convert(result, dtype))
     if set(recorder.inputs) - {value.node for value in values}:
-        raise SemanticError(f"gp.{name}: the function reads a field; it has its two values, and constants")
+        raise SemanticError(f"gp.{name}: the function reads a field; it may use only its two values, and constants")
     return identity_of(finish(recorder, chosen()))
 
 
@@ -136,4 +136,6 @@ def _check(name: str, result: Any, dtype: str) -> None:
     if not isinstance(result, Value):
         raise SemanticError(f"gp.{name}: the function gives a value, not {described(result)}")
     if result.type.lanes > 1 + (dtype == "complex64") or (result.type.kind == "f" and np.dtype(dtype).kind not in "fc"):
-        raise SemanticError(f"gp.{name}: the function gives a {result.type}, and values are {dtype}; convert it")
+        raise SemanticError(
+            f"gp.{name}: the function returns a {result.type}, but values are {dtype}; convert its result"
+        )

@@ -42,7 +42,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Field:
     index = a_field("choose", a)
     if out is not None or mode not in ("clip", "wrap"):
         raise SemanticError(
-            'choose: a Field\'s indices are not known when it is called: `mode` is "clip" or "wrap", and there is no `out`'
+            'choose: indices in a Field are not known at the call: `mode` is "clip" or "wrap", and there is no `out`'
         )
     if np.dtype(index.type.array_dtype).kind not in "iub" or index.dtype == "unorm8":
         raise SemanticError(f"choose: indices are integers, not a {index.type} field")

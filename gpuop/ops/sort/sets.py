@@ -105,7 +105,7 @@ def nonzero(a: Any) -> tuple[Field, ...]:
     """numpy.nonzero: a field of coordinates for each axis."""
     field = a_field("nonzero", a)
     if not field.ndim:
-        raise SemanticError("nonzero: a field of one number has no axes; `f != 0` tells")
+        raise SemanticError("nonzero: a field of one number has no axes; write `f != 0`")
     places = flatnonzero(field)
     return tuple(_coordinate(places, field, n) for n in range(field.ndim))
 
@@ -150,7 +150,7 @@ def unique(
     """numpy.unique."""
     field = a_field("unique", ar)
     if axis is not None:
-        raise SemanticError("unique: of a Field values are compared, not what lies along an axis: `axis=` is None")
+        raise SemanticError("unique compares the single values of a Field: leave out `axis=`")
     request = (True, return_index, return_inverse, return_counts)
     values = ordered("unique", field)
     flat = reshaped("unique", values, [Axis(field.type.array_shape.points)])

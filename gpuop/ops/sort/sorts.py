@@ -226,7 +226,7 @@ def _quantiles(
     fractions = shares.ravel()
     if not fractions.size or not all(isinstance(n, NUMBERS) and 0 <= n <= whole for n in fractions):
         text = repr(q) if isinstance(q, (*NUMBERS, list, tuple)) else described(q)
-        raise SemanticError(f"{name}: what is wanted is a number from 0 to {whole:g}, or a list of them, not {text}")
+        raise SemanticError(f"{name}: `q` is a number from 0 to {whole:g}, or a list of them, not {text}")
     dtype = None
     if name.endswith("quantile") and all(isinstance(n, (int, np.integer)) for n in fractions):
         method, dtype = _method_of_ends(method, a, several)

@@ -82,11 +82,11 @@ class BlockMap:
 
     @property
     def at_once(self) -> bool:
-        """Whether the last stage and the blocks of results are computed together."""
+        """Return whether the last stage and the blocks of results are computed together."""
         return self.cut and self.program.footprint.at_once
 
     def parted(self, kind: FieldType) -> bool:
-        """Whether blocks give parts of a result."""
+        """Return whether blocks give parts of a result."""
         return self.cut and kind.field_shape == self.program.footprint.grid
 
     def chunks_of(self, kind: FieldType) -> tuple[Chunks, ...]:

@@ -210,7 +210,7 @@ def _check_extents(lazy: Mapping[str, Any], count: int) -> None:
     """Refuse arrays whose blocks have unknown places, and an empty first array."""
     for name, array in lazy.items():
         if any(map(isnan, array.shape)):
-            raise SemanticError(f"`{name}` has chunks of unknown extents, which its `compute_chunk_sizes()` finds")
+            raise SemanticError(f"`{name}` has chunks of unknown extents; call its `compute_chunk_sizes()` first")
     name, first = next(iter(lazy.items()))
     if 0 in first.shape:
         raise SemanticError(f"`{name}` has no points: its extents are {first.shape}; call the pipeline itself")
@@ -233,15 +233,15 @@ def _check(first: Any, count: int, footprint: Footprint, cut: bool, rechunk: boo
     )
     if several and not cut and not count:
         raise SemanticError(
-            f"no axis can be cut: {reasons}. Map what comes before it, and rechunk what that gives for what comes after"
+            f"no axis can be cut: {reasons}. Map the part before it, and rechunk its result for the part after it"
         )
     whole = [a for a in several if not cut or a in footprint.whole]
     if whole and not rechunk:
-        raise SemanticError(f"axis {whole[0]} must be in one chunk, which `rechunk=True` sees to: {reasons}")
+        raise SemanticError(f"axis {whole[0]} must be in one chunk, which `rechunk=True` does: {reasons}")
     for axis, (of, reason) in footprint.multiples.items() if cut and not rechunk else ():
         if in_multiples(first.chunks[count + axis], of) != first.chunks[count + axis]:
             raise SemanticError(
-                f"chunks of axis {axis} must end at multiples of {of}, which `rechunk=True` sees to: {reason}"
+                f"chunks of axis {axis} must end at multiples of {of}, which `rechunk=True` does: {reason}"
             )
 
 
@@ -307,7 +307,7 @@ def image_axes(ndim: int, batch: Any, axes: Any, names: Sequence[str] = ()) -> I
     if axes is None:
         return ImageAxes(tuple(range(lead)), tuple(range(lead, ndim)))
     if lead:
-        raise SemanticError("`axes=` are those that the function gets, and all others count images: leave out `batch=`")
+        raise SemanticError("`axes=` are the axes of an image, and all others count images: leave out `batch=`")
     image = different_axes(axes, ndim, "the first array", names)
     return ImageAxes(tuple(a for a in range(ndim) if a not in image), image)
 

@@ -82,8 +82,8 @@ def check_no_alias(sources: Mapping[str, Any], outs: Sequence[Any]) -> None:
             out = next(filter(place.meets, locations), None)
             if out is not None:
                 raise SemanticError(
-                    f"`out=`{_text(out)} lies where `{name}` is read from, and windows that are read later would have results in "
-                    "them; stream to another array or file, and copy or rename that"
+                    f"`out=`{_text(out)} overlaps `{name}`, so later windows would read results in the place of values; "
+                    "stream to another array or file, and copy or rename that"
                 )
     for a, b in combinations(locations, 2):
         if a.meets(b):

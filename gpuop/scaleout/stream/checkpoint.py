@@ -78,7 +78,9 @@ def _opened(path: str) -> IO[bytes]:
         return open(path, "ab+", buffering=0, opener=opener)
     except OSError:
         if os.path.islink(path):
-            raise SemanticError(f"{path} is a link, and a stream notes what it has done in a file: remove it") from None
+            raise SemanticError(
+                f"{path} is a link, but the checkpoint of a stream is a file: remove the link"
+            ) from None
         raise
 
 
@@ -128,7 +130,7 @@ class Checkpoint:
 
     @property
     def resumed(self) -> bool:
-        """Whether an earlier stream has written lines."""
+        """Return whether an earlier stream has written lines."""
         return bool(self.done)
 
     def note(self, stage: int, place: Place, facts: Iterable[Any]) -> None:

@@ -150,12 +150,12 @@ def _tiff(path: str, shape: tuple[int, ...], dtype: Any) -> Any:
     tifffile = _package("tifffile", path)
     if np.dtype(dtype) == bool:
         raise SemanticError(
-            f"{path}: TIFF files have eight values of bool in a byte, which are not written in windows: give the result as "
+            f"{path}: TIFF files pack eight bools in a byte, which windows cannot write: give the result as "
             '`.astype("uint8")`, or stream to .npy, .zarr or .h5'
         )
     if len(shape) < 2:
         raise SemanticError(
-            f"{path}: pages of TIFF files have two axes, and the result one; stream to .npy, .zarr or .h5"
+            f"{path}: pages of TIFF files have two axes, but the result has one; stream to .npy, .zarr or .h5"
         )
     return tifffile.memmap(path, shape=shape, dtype=dtype, bigtiff=True, photometric="minisblack")
 

@@ -165,7 +165,7 @@ class StreamWork:
 
     @property
     def is_cut(self) -> bool:
-        """Whether images are cut into windows; otherwise the pipeline is called for each."""
+        """Return whether images are cut into windows; otherwise the pipeline is called for each."""
         return math.prod(self.chunking.counts) > 1
 
     @property
@@ -180,7 +180,7 @@ class StreamWork:
 
     @property
     def at_once(self) -> bool:
-        """Whether the last stage and the results are computed in one pass."""
+        """Return whether the last stage and the results are computed in one pass."""
         return self.is_cut and self.of.footprint.at_once
 
     @property
@@ -197,20 +197,20 @@ class StreamWork:
     # --- passes ---------------------------------------------------------------------------------------------------
 
     def run(self, out: Any, resume: bool, progress: Progress) -> Any:
-        wanted = list(out) if isinstance(out, (tuple, list)) else [out]
+        outs = list(out) if isinstance(out, (tuple, list)) else [out]
         if out is None:
-            wanted = [None] * sum(self.inside)
-        if len(wanted) != sum(self.inside):
+            outs = [None] * sum(self.inside)
+        if len(outs) != sum(self.inside):
             raise SemanticError(
-                f"`out=` has {len(wanted)} arrays, and {sum(self.inside)} results are of the grid; reductions are returned"
+                f"`out=` has {len(outs)} arrays, and {sum(self.inside)} results are of the grid; reductions are returned"
                 + f"; {self.uncut}" * bool(self.uncut)
             )
-        check_no_alias(self.named, wanted)
-        with exclusive_outputs(wanted):
-            checkpoint = self._checkpoint(wanted, resume)
+        check_no_alias(self.named, outs)
+        with exclusive_outputs(outs):
+            checkpoint = self._checkpoint(outs, resume)
             finished = False
             try:
-                results = self._results(wanted, checkpoint, progress)
+                results = self._results(outs, checkpoint, progress)
                 finished = True
             finally:
                 checkpoint.close(finished)
@@ -218,29 +218,29 @@ class StreamWork:
                 let_go()
         return results
 
-    def _checkpoint(self, wanted: Sequence[Any], resume: bool) -> Checkpoint:
+    def _checkpoint(self, outs: Sequence[Any], resume: bool) -> Checkpoint:
         """Return the checkpoint, with earlier lines if all result files exist."""
-        files = [file for each in wanted if (file := file_of(each)) is not None]
+        files = [file for each in outs if (file := file_of(each)) is not None]
         if not files:
             if resume:
-                raise SemanticError("`resume=` wants a file of results, `out=`, beside which it is noted what is done")
+                raise SemanticError("`resume=` needs a file for the results as `out=`: the checkpoint lies beside it")
             return Checkpoint((), {}, False, False)
-        each = [paths for paths in map(beside, wanted) if paths]
+        each = [paths for paths in map(beside, outs) if paths]
         identity = stream_identity(self, [first.removesuffix(ENDING) for first, *_ in each])
         return Checkpoint([*dict.fromkeys(chain(*each))], identity, resume, all(map(os.path.exists, files)))
 
-    def _outs(self, wanted: Sequence[Any], mode: str) -> list[Any]:
+    def _outs(self, targets: Sequence[Any], mode: str) -> list[Any]:
         kinds = [kind for kind, inside in zip(self.kinds, self.inside, strict=True) if inside]
         chunk = [1] * len(self.lead) + list(self.chunking.chunk)
         return [
             created(each, kind, (*self.lead, *kind.array_shape), [*chunk, *kind.tensor_shape], mode)
-            for each, kind in zip(wanted, kinds, strict=True)
+            for each, kind in zip(targets, kinds, strict=True)
         ]
 
-    def _results(self, wanted: Sequence[Any], checkpoint: Checkpoint, progress: Progress) -> Any:
-        passes = self.stages + bool(wanted or not self.is_cut)  # calls of the pipeline, if images are not cut
+    def _results(self, targets: Sequence[Any], checkpoint: Checkpoint, progress: Progress) -> Any:
+        passes = self.stages + bool(targets or not self.is_cut)  # calls of the pipeline, if images are not cut
         total = passes * math.prod((*self.chunking.counts, *self.lead))
-        outs = self._outs(wanted, "r" if checkpoint.resumed else "")
+        outs = self._outs(targets, "r" if checkpoint.resumed else "")
         there = self._there(outs, checkpoint)
         progress.begin(total, len(there) + sum(stage < self.stages for stage, _ in checkpoint.done))
         values = ImageValues(self.lead, self.kinds, self.inside)
@@ -250,7 +250,7 @@ class StreamWork:
         if todo or values.left:
             if checkpoint.resumed:
                 outs.clear()  # an HDF5 file that is open for reads cannot be opened for writes
-                outs += self._outs(wanted, "r+")
+                outs += self._outs(targets, "r+")
             self._compute(todo, values, outs, checkpoint, progress)
         on_grid, rest = iter(outs), iter(values.arrays)
         results = [next(on_grid if inside else rest) for inside in self.inside]
