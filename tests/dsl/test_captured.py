@@ -31,6 +31,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
+from gpuop.base.errors import Loc
 from gpuop.dsl import *
 from gpuop.dsl import __all__ as VOCABULARY
 from gpuop.dsl.guards.trace_constants import PURE_PARTS, is_constant
@@ -666,6 +667,52 @@ def test_objects_take_turns():
 def said(text):
     (line,) = [line for line in text.splitlines() if "traced again" in line]
     return line
+
+
+def drawn_by_a_helper(f):
+    return f * GENERATOR.random()
+
+
+GENERATOR = np.random.default_rng(0)
+
+
+def test_a_third_trace_warns_once():
+    """With the object, the function that uses it, and the line; not if arguments differ, or where nothing was traced again."""
+    drawn = gp.pipeline(lambda a: drawn_by_a_helper(gp.ScalarField(a)))
+    steady = gp.pipeline(lambda a, k: gp.ScalarField(a) * k)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(6):
+            steady(ONE, n)
+        drawn(ONE), drawn(ONE)
+        assert not caught
+        for _ in range(4):
+            drawn(ONE)
+    (warning,) = caught
+    told = (
+        "pipeline `<lambda>` is traced for the third time with equal arguments: `GENERATOR`, a Generator, which "
+        "`drawn_by_a_helper` uses, may be another each time; make it an argument or a gp.Parameter, or compute it outside\n"
+    )
+    loc = Loc(__file__, drawn_by_a_helper.__code__.co_firstlineno + 1)
+    assert warning.filename == __file__
+    assert str(warning.message) == f"{told}  at {loc}\n    return f * GENERATOR.random()"
+
+
+def test_a_name_that_changes_at_each_call_is_told():
+    scale = 2
+    scaled = gp.pipeline(lambda a: gp.ScalarField(a) * scale)
+    assert scaled(ONE)[0] == 2
+    scale = 3
+    assert scaled(ONE)[0] == 3
+    scale = 4
+    told = r"`scale`, a variable around the function, is bound anew.*\n  at .*\n.*gp.pipeline"
+    with pytest.warns(UserWarning, match=told):
+        assert scaled(ONE)[0] == 4
+
+
+def test_types_of_arrays_are_constants():
+    checked = gp.pipeline(lambda a: gp.ScalarField(a) * (1 + isinstance(a, np.ndarray)))
+    assert traces(checked, [lambda: checked(ONE)] * 3) == 1
 
 
 def test_why_it_is_traced_again_is_told():

@@ -66,6 +66,16 @@ def uses(code: CodeType) -> Uses:
     )
 
 
+def line_of(code: CodeType, name: str) -> int:
+    """Line of the first use of a name or an attribute, in code or in functions within it; that of the code if there is none."""
+    offsets = [i.offset for i in dis.get_instructions(code) if i.argval == name]
+    lines = [line for start, end, line in code.co_lines() if line and any(start <= at < end for at in offsets)]
+    if lines:
+        return lines[0]
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return next((line for each in inner if (line := line_of(each, name)) != each.co_firstlineno), code.co_firstlineno)
+
+
 def _loads(listing: Sequence[dis.Instruction]) -> Iterator[tuple[Use, range]]:
     """Loaded and imported names, each with the positions of its attribute accesses."""
     for position, instruction in enumerate(listing):

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import described
+from gpuop.base.errors import Loc, described
 from gpuop.dsl.fields.field import Field
-from gpuop.dsl.guards.captured_names import ANY, Use, uses
+from gpuop.dsl.guards.captured_names import ANY, Use, line_of, uses
 from gpuop.dsl.guards.function_wrapper import FunctionWrapper
 from gpuop.dsl.guards.sources import (
     Attributes,
@@ -190,6 +190,7 @@ class Snapshot:
             return (code, self._value(function.__defaults__), *named, *self._loaded(function, loads), *abstract)
         except Unknown as unknown:
             unknown.within = unknown.within or function.__name__
+            unknown.loc = unknown.loc or Loc(code.co_filename, line_of(code, unknown.name.partition(".")[0]))
             raise
 
     def _loaded(self, function: FunctionType, loads: tuple[Use, ...]) -> Iterator[Any]:
@@ -352,11 +353,24 @@ def snapshot(*parts: Any, large_arrays: bool = False) -> Snapshot | None:
     return result if isinstance(result, Snapshot) else None
 
 
-def snapshot_or_reason(*parts: Any, large_arrays: bool) -> Snapshot | str:
+class Reason(str):
+    """Reason for having no snapshot, and the line of the user that uses what may change, if known."""
+
+    loc: Loc | None = None
+
+    @classmethod
+    def of(cls, unknown: Unknown) -> Reason:
+        """The reason that an object gives."""
+        reason = cls(unknown)
+        reason.loc = unknown.loc
+        return reason
+
+
+def snapshot_or_reason(*parts: Any, large_arrays: bool) -> Snapshot | Reason:
     """Snapshot of the captures, or the reason for having none."""
     try:
         return Snapshot(parts, large_arrays)
     except Unknown as unknown:
-        return str(unknown)
+        return Reason.of(unknown)
     except RecursionError:
-        return "what it captures is nested too deep"
+        return Reason("what it captures is nested too deep")

@@ -15,6 +15,7 @@ from types import (
 )
 from typing import Any
 
+from gpuop.base.errors import Loc
 from gpuop.dsl.guards.function_wrapper import FunctionWrapper
 from gpuop.dsl.guards.standard_library import is_defined_in
 from gpuop.dsl.guards.trace_constants import PACKAGE, is_constant
@@ -46,7 +47,10 @@ class Unknown(Exception):
 
     Attributes:
         name, within: its name, and the function that uses it.
+        loc: the line of that use.
     """
+
+    loc: Loc | None = None
 
     def __init__(self, what: str) -> None:
         super().__init__(what)

@@ -56,7 +56,7 @@ _LIBRARY = {
         *(getattr(np, name, None) for name in PURE_NUMPY),
         *(getattr(np.linalg, name) for name in PURE_LINALG),
         *(function for function in vars(np).values() if isinstance(function, np.ufunc)),
-        *(np.ndindex, np.ndenumerate, np.mgrid, np.ogrid, functools.partial),
+        *(np.ndarray, np.ndindex, np.ndenumerate, np.mgrid, np.ogrid, functools.partial),
     )
 }
 _CHANGING = (np.void, np.object_)  # mutable NumPy scalars

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError, described, naming_arguments
+from gpuop.base.errors import Loc, SemanticError, described, located, naming_arguments, warn
 from gpuop.base.lru import BoundedCache
 from gpuop.base.trace import HostSpan, observers, traced_again
 from gpuop.dsl.fields.field import Field
@@ -47,6 +47,7 @@ from gpuop.runtime.devices import current
 from gpuop.runtime.profile.profiler import Profile
 from gpuop.runtime.tuning.chooser import choice_settings
 
+MOST_TRACES = 3  # with equal arguments, before a warning
 MOST_READY = 4  # devices and queues that calls of one kind are prepared for
 
 
@@ -111,6 +112,8 @@ class Pipeline(Tokenized):
         self._declare("pipeline", dynamic)
         self.precision, self.optimize = precision, optimize
         self.traces: GuardedCache[Trace] = GuardedCache(PLANS_KEPT)
+        self._counts: BoundedCache[Any, int] = BoundedCache(PLANS_KEPT)  # traces, by arguments
+        self._told: set[str] = set()
         self.call_cache = CallCache(self.signature, {"out": RESULT})
         self._partitions: BoundedCache[Any, GridPartition] = BoundedCache(PLANS_KEPT)
         self._window_traces: BoundedCache[Any, WindowTrace] = BoundedCache(PLANS_KEPT)
@@ -289,7 +292,17 @@ class Pipeline(Tokenized):
         if isinstance(captured, Snapshot):
             self.traces.keep(key, owners, captured, trace)
         traced_again(self.name, again)
+        self._tell_of_traces((key, *map(id, owners)), again, getattr(captured, "loc", None))
         return TracedCall(self.name, trace, device, captured)
+
+    def _tell_of_traces(self, key: Any, again: str, loc: Loc | None) -> None:
+        """Warn once, if a third trace of calls with equal arguments has a reason."""
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        if again and count == MOST_TRACES and not self._told:
+            self._told.add(again)
+            why = f"pipeline `{self.name}` is traced for the third time with equal arguments: {again.removeprefix(EVERY_CALL)}"
+            advice = "make it an argument or a gp.Parameter, or compute it outside"
+            warn(located(f"{why}; {advice}", loc or def_line(self.function.__code__)))
 
     def _known_by(self, bound: inspect.BoundArguments, arrays: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
         """Return the arguments that are no arrays, by content."""
