@@ -222,14 +222,14 @@ def share(reducer: Reducer, load: Load, parts: Split, chunk: Any, own: Any = 0, 
 def _open_share(
     reducer: Reducer, load: Load, guarded: Load, parts: Split, chunk: Any, own: Any, numbers: Sequence[Any]
 ) -> Item:
-    """Reduce in the same order with numbers that are arguments: whether there is one chunk is known."""
+    """Reduce in the same order with numbers that are arguments: whether there is one chunk, or full iterations, is known."""
     _, count, whole, last = numbers
     first = k._min(chunk, last) * (count * parts.width) + own if parts.chunks > 1 else own
     total = _started(reducer, guarded, first)
     iterations, rest, safe = count / PER_ITERATION, count % PER_ITERATION, whole / PER_ITERATION
     _iterate(reducer, total, load, first, safe, parts.width)
     _iterate(reducer, total, guarded, first + safe * (PER_ITERATION * parts.width), iterations - safe, parts.width)
-    if parts.chunks == 1:  # several chunks have full iterations
+    if parts.chunks == 1 or parts.share % PER_ITERATION:  # several chunks of reductions have full iterations, those of scans not
         with k._if(rest > 0) if reducer.key else nullcontext():  # the identity of a user function may change values
             _one_iteration(
                 reducer, total, guarded, first + iterations * (PER_ITERATION * parts.width), rest, parts.width
