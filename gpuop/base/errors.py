@@ -168,8 +168,8 @@ def written_out(number: object) -> str:
 
 
 def described(value: object) -> str:
-    """Value in words: a list, an int."""
-    return article(type(value).__name__) if value is not None else "None"
+    """Value in words: a list, an int; classes that users never name have their own words."""
+    return getattr(type(value), "in_words", article(type(value).__name__)) if value is not None else "None"
 
 
 def meant(name: str, names: Iterable[str]) -> str:

@@ -197,6 +197,42 @@ def no_fields():
     nothing(3)
 
 
+ARRAY = (
+    "operator `brighter` has no fields among its arguments: `{0}` is an array, which is a constant; pass `gp.ScalarField({0})`, "
+    "or declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
+)
+
+
+@gp.operator
+def brighter(image):
+    return _readTensor(image, _row, _column + 1) + 1
+
+
+@WRONGS.add("reads want a Field, not an argument of a pipeline; wrap arrays, as in `gp.ScalarField(array)`")
+def read_of_an_argument_of_a_pipeline():
+    twice = gp.operator(lambda image: _readTensor(image) * 2)
+    gp.pipeline(lambda photo: twice(photo))(np.ones((3, 4), "f"))  # here
+
+
+@WRONGS.add(ARRAY.format("image"))
+def list_for_a_field():
+    brighter([[1.0, 2.0], [3.0, 4.0]])  # here
+
+
+@WRONGS.add(ARRAY.format("image"))
+def array_for_a_field():
+    brighter(np.ones((3, 4), "f"))  # here
+
+
+@WRONGS.add(ARRAY.format("image"))
+def argument_of_a_pipeline_for_a_field():
+    @gp.pipeline
+    def bright(photo):
+        return brighter(photo)  # here
+
+    bright(np.ones((3, 4), "f"))
+
+
 @WRONGS.add("an output is declared by a FieldType, not by a ScalarField; write `field.type`")
 def field_as_an_output_type():
     with gp.GPUOperator(SCALAR):  # here

@@ -142,6 +142,16 @@ def test_of_nothing(device):
         np.nanmin(f)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["argmin", "argmax", "nanargmin", "nanargmax"])
+def test_places_in_empty_rows(name, dtype):
+    x = np.zeros((2, 0), dtype)
+    with pytest.raises(ValueError, match="empty"):
+        getattr(np, name)(x, axis=-1)
+    with pytest.raises(gp.SemanticError, match="there is no value to choose along axis -1, which is empty"):
+        getattr(np, name)(gp.ScalarField(x), axis=-1)
+
+
 def test_large_means_lose_no_digits_of_variances(device):
     x = (4096 + image(30, 70)).astype("f")
     np.testing.assert_allclose(gp.ScalarField(x).var(axis=1).numpy(), x.astype("f8").var(axis=1), rtol=1e-4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array as PlainArray
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 class Placeholder(Arithmetic[Any]):
     """Stands for an array argument while a pipeline is traced."""
 
+    in_words: ClassVar[str] = "an argument of a pipeline"
     position: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

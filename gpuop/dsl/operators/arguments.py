@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuop.base.errors import SemanticError, described
 from gpuop.dsl.builtins.shared_memory import of_weights
-from gpuop.dsl.fields.from_arrays import NUMERIC, is_array, remedy
+from gpuop.dsl.fields.from_arrays import NUMERIC, Placeholder, is_array, remedy
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.target_facts import TargetExpression, TargetRecord
 from gpuop.dsl.recorder.value import Value
@@ -75,6 +75,11 @@ def check(operator: str, bound: inspect.BoundArguments) -> None:
             raise SemanticError(
                 f"argument `{name}` of operator `{operator}` is an array of {value.dtype}, not of numbers"
             )
+
+
+def is_array_like(value: Any) -> bool:
+    """Return whether an argument may be meant as a Field: an array, one of a pipeline, or a list."""
+    return isinstance(value, (list, Placeholder)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def check_size(owner: str, arguments: Mapping[str, Any]) -> None:

@@ -311,6 +311,7 @@ class Operator(Tokenized):
         names = () if threads is None or grid is None else threads.names[: len(grid)]
         recorder = Recorder(self.name, grid, loc, slots, names)
         recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
+        recorder.array = next((name for name, v in bound.arguments.items() if arguments.is_array_like(v)), "")
         recorder.constants, recorder.called = arguments.no_fields(bound, flat), here()
         recorder.hints = {v.node: name for name, v in reversed(flat.items()) if isinstance(v, Field)}
         arguments_of_body = begin_updates(recorder, self.updates, bound, in_memory)

@@ -60,6 +60,7 @@ class Recorder:
         # own positions along dimensions folded into one axis
         self.unfolded: tuple[Scope, tuple[ir.Expr, ...]] | None = None
         self.grid_of = ""  # origin of the grid, unless `_globalThreads` set it
+        self.array = ""  # the argument that is an array, where there may be no field
         self.tensor = Shape()  # tensor axis of the thread grid: one thread per element
         self.grid_chosen: tuple[int, ...] | None = None  # the grid of this recording, if targets decide on it
         self.threads_set = self.whole = False  # whole: the tail threads of the last groups run too
@@ -233,10 +234,15 @@ class Recorder:
     @property
     def domain(self) -> Domain:
         if self.grid is None:
-            raise SemanticError(
-                f"operator `{self.name}` has no fields among its arguments: "
-                "declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
-            )
+            outputs = "declare its outputs, as in `@gp.operator(outputs=gp.FieldType(…))`"
+            if self.array:
+                field = f"gp.ScalarField({self.array})"
+                raise SemanticError(
+                    f"operator `{self.name}` has no fields among its arguments: `{self.array}` is an array, which is a constant; "
+                    f"pass `{field}`, or {outputs}",
+                    self.called,
+                )
+            raise SemanticError(f"operator `{self.name}` has no fields among its arguments: {outputs}")
         return Domain(Shape(folded(self.grid, MOST_GRID)), self.tensor.points)
 
     @property

@@ -58,7 +58,7 @@ def reduced(name: str, field: Field, axis: Any) -> Field:
 def reduced_by(reducer: Reducer, field: Field, axes: list[int], axis: Any) -> Field:
     """Reduce the values along axes with a reducer; `axis` is the user's argument."""
     kind = field.type
-    if not math.prod(kind.array_shape[a] for a in axes) and not reducer.operation:
+    if not math.prod(kind.array_shape[a] for a in axes) and (reducer.keyed or not reducer.operation):
         raise EmptyError(
             f"{reducer.name} of a {kind} field: there is no value to choose along {_named(axis)}, which is empty"
         )

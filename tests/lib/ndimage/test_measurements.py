@@ -284,6 +284,31 @@ def test_functions_of_each_label():
         fields = gp.ScalarField(VALUES), gp.ScalarField(LABELS)
         alike(ndimage.labeled_comprehension(*fields, *call[2:]), scipy.ndimage.labeled_comprehension(*call))
         assert ndimage.labeled_comprehension(VALUES, LABELS, None, np.size, int, 0) == np.count_nonzero(LABELS)
+        for index in (4, 999):
+            for function in (np.sum, np.max):
+                one = VALUES, LABELS, index, function, "f4", -5
+                result, expected = ndimage.labeled_comprehension(*one), scipy.ndimage.labeled_comprehension(*one)
+                assert result == expected and result.dtype == expected.dtype
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("shape", [(2,), (2, 2), (1, 2, 3)])
+def test_centers_of_an_index_of_any_shape(shape):
+    index = np.resize([4, 2, 1, 999], shape)
+    with gp.use_device("reference"):
+        centers = ndimage.center_of_mass(VALUES, LABELS, index)
+    expected = scipy.ndimage.center_of_mass(VALUES, LABELS, index)
+    assert [len(row) for row in centers] == [len(row) for row in expected]
+    np.testing.assert_allclose(np.array(centers), np.array(expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("index", [2, [3, 1], [[2, 1], [1, 3]]], ids=str)
+def test_places_in_an_array_without_axes(index):
+    with gp.use_device("reference"):
+        for name in ("minimum_position", "maximum_position"):
+            call = np.float32(4), 2, index
+            assert getattr(ndimage, name)(*call) == getattr(scipy.ndimage, name)(*call)
+        assert ndimage.extrema(np.float32(4), 2, index)[2:] == scipy.ndimage.extrema(np.float32(4), 2, index)[2:]
 
 
 def check_distances(mask, sampling):

@@ -124,12 +124,12 @@ def labeled_comprehension(
         input: a Field of scalars, which is evaluated, or an array.
         labels, index: as in `sum_labels`.
         func: gets a 1D array of values, in row-major order; a NumPy array for a Field.
-        out_dtype: dtype of the results if `index` is an array of numbers.
+        out_dtype: dtype of the results of an index.
         default: the result of absent labels.
         pass_positions: whether `func` also gets the points' row-major indices.
 
     Returns:
-        The result of `func`, or an array of results of the index's shape.
+        The result of `func` without an index, else a number or an array of the index's shape.
 
     Raises:
         ArgumentError: an index without labels, or one that labels cannot have; a ValueError.
@@ -138,13 +138,13 @@ def labeled_comprehension(
     input, labels = _with_values(input), None if labels is None else _with_values(labels)
     chosen = _checked_index(index, labels)
     rows = _values_and_places(input, labels, chosen)
-    if chosen.shape is None:
+    if chosen.values is None:
         return func(*rows[0][: 1 + pass_positions])
     each = [func(*row[: 1 + pass_positions]) if len(row[0]) else default for row in rows]
     results = np.empty(len(chosen.places), out_dtype)
     for n, place in enumerate(chosen.places):
         results[n] = each[place]
-    return results.reshape(chosen.shape)
+    return results[0] if chosen.shape is None else results.reshape(chosen.shape)
 
 
 def histogram(input: Any, min: Any, max: Any, bins: Any, labels: Any = None, index: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,13 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     """scipy.ndimage.center_of_mass: the mean position of each label's points, weighted by their values, as `sum_labels`.
 
     Returns:
-        A tuple of numbers, for an array of numbers a list of tuples; for Fields a float64 Field with the coordinates along its last
-        axis: `y, x = place[0], place[1]`, or `y, x = place.numpy()`.
+        A tuple of numbers, for an array of numbers a list of tuples (for one of several axes tuples of arrays, as SciPy's); for
+        Fields a float64 Field with the coordinates along its last axis: `y, x = place[0], place[1]`, or `y, x = place.numpy()`.
     """
-    return as_tuples(measured(_center, input, labels, index_of(index)), is_lazy(input, labels))
+    lazy, result = is_lazy(input, labels), measured(_center, input, labels, index_of(index))
+    if lazy or result.ndim < 3:
+        return as_tuples(result, lazy)
+    return [tuple(row) for row in values_of(result).transpose(*reversed(range(result.ndim - 1)), -1)]
 
 
 def median(input: Any, labels: Any = None, index: Any = None) -> Any:
@@ -170,5 +174,4 @@ def as_tuples(result: Any, lazy: bool) -> Any:
     places = values_of(result)
     if places.ndim == 1:
         return tuple(places)
-    rows = places.reshape(-1, places.shape[-1])
-    return list(zip(*rows.T, strict=True)) if rows.shape[1] else [()] * len(rows)
+    return [tuple(row) for row in places.reshape(math.prod(places.shape[:-1]), places.shape[-1])]
