@@ -77,9 +77,10 @@ def check(operator: str, bound: inspect.BoundArguments) -> None:
             )
 
 
-def is_array_like(value: Any) -> bool:
-    """Return whether an argument may be meant as a Field: an array, one of a pipeline, or a list."""
-    return isinstance(value, (list, Placeholder)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+def array_like(bound: inspect.BoundArguments) -> str:
+    """Return the first argument that may be meant as a Field: an array, one of a pipeline, or a list; empty if there is none."""
+    arrays = (list, Placeholder, np.ndarray)
+    return next((name for name, value in bound.arguments.items() if isinstance(value, arrays)), "")
 
 
 def check_size(owner: str, arguments: Mapping[str, Any]) -> None:
