@@ -307,12 +307,10 @@ class Operator(Tokenized):
             first = next((f for f in fields if f.field_shape), fields[0] if fields else None)
             threads = None if first is None else first.type
             grid_of = next((f"as `{name}` is, the first Field" for name, v in flat.items() if v is first), "")
-        grid, names = (
-            (None, ()) if threads is None else (threads.field_shape, threads.names[: len(threads.field_shape)])
-        )
+        grid = None if threads is None else threads.field_shape
+        names = threads.names[: len(threads.field_shape)] if threads is not None else ()
         recorder = Recorder(self.name, grid, loc, slots, names)
-        recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
-        recorder.array = arguments.array_like(bound)
+        recorder.grid_of, recorder.grid_chosen, recorder.array = grid_of, grid_chosen, arguments.array_like(bound)
         recorder.constants, recorder.called = arguments.no_fields(bound, flat), here()
         recorder.hints = {v.node: name for name, v in reversed(flat.items()) if isinstance(v, Field)}
         arguments_of_body = begin_updates(recorder, self.updates, bound, in_memory)
