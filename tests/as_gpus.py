@@ -1,4 +1,4 @@
-"""What is planned for GPUs however small the grid, as devices of the tests.
+"""Plans of GPUs, however small the grid, as devices of the tests.
 
 "opencl:0 as a gpu" and "reference:sm_90 as a gpu" run text of OpenCL and interpret; "cuda:sm_90 on the host" runs text of CUDA.
 """

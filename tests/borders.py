@@ -1,4 +1,4 @@
-"""What the borders of reads mean, apart from gpuop: in plain Python, and under NumPy's and SciPy's names."""
+"""The meaning of the borders of reads, apart from gpuop: in plain Python, and under NumPy's and SciPy's names."""
 
 from __future__ import annotations
 

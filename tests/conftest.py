@@ -1,4 +1,4 @@
-"""What all tests share: a compile cache of the session's own, and a `device` to run on."""
+"""Fixtures of all tests: a compile cache of the session's own, and a `device` to run on."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Widened(Lowered):
 
 
 class Vectorized(Lowered):
-    """As a CPU's kernels, whose lanes are vectors."""
+    """The form of CPU kernels, whose lanes are vectors."""
 
     target = replace(Reference.target, widening="vector", simd_width=4, least_threads=1)
 
@@ -154,7 +154,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of a test's items, those that run on other days."""
+    """The items of a test that run on other days."""
     module, daily = items[0].module.__name__, items[0].get_closest_marker("daily") is not None  # type: ignore[attr-defined]
     forms = [*dict.fromkeys(filter(None, map(device_of, items)))]
     if gp.devices()[0].name not in forms:
@@ -173,7 +173,7 @@ def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def is_for_gpus(item: pytest.Item, form: str) -> bool:
-    """Whether a case of graphs or the library is one of the quarter that drivers plan as for GPUs by day."""
+    """Return whether a case of graphs or the library is one of the quarter that drivers plan as for GPUs by day."""
     turn = crc32(item.nodeid.replace(form, "").encode()) % 12
     return turn < 2 if form == f"{gp.devices()[0].name}{AS_A_GPU}" else turn == 11
 

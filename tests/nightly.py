@@ -1,4 +1,4 @@
-"""What `make test` leaves to `make test-all`, and the seeds that random programs have on a day."""
+"""Tests of `make test-all` alone, and the seeds of random programs on a day."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def configure(config: pytest.Config) -> None:
 
 
 def is_nightly() -> bool:
-    """Whether every form and device takes every case."""
+    """Return whether every form and device takes every case."""
     return os.environ.get(ALL) == "1"
 
 

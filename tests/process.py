@@ -39,5 +39,5 @@ def python(*arguments: str, **environment: str | None) -> subprocess.CompletedPr
 
 
 def devices(**environment: str | None) -> str:
-    """What `gpuop devices` prints."""
+    """The output of `gpuop devices`."""
     return python("-m", "gpuop", "devices", **environment).stdout

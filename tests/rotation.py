@@ -1,4 +1,4 @@
-"""Which cases `make test` runs on a day, and on which form of a device: within a week each case has had its turn.
+"""Rotation of `make test`: the cases of a day, each on one form of a device; within a week all have run.
 
 A test function has cases (the rows of `parametrize`), and each case has forms: a driver, the interpreter, the interpreter of what
 the passes make, a driver that plans as for a GPU. Every function runs each day; of one with many cases, a share of them runs. Both
@@ -49,7 +49,7 @@ def form_of(case: str, week: Sequence[Sequence[str]]) -> str:
 
 
 def is_turn(name: str, days: int) -> bool:
-    """Whether it is the turn of what runs once in so many days."""
+    """Return whether a case that runs once in so many days runs today."""
     return (_number(name) + day()) % days == 0
 
 

@@ -1,4 +1,4 @@
-"""What a day leaves out of the suite, other days of the week run."""
+"""Rotation of the suite: other days of the week run the cases that a day leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept to be found again: no more than the bound, what was used last, and never another's."""
+"""Caches of bounded size: they have no more entries than the bound, those that were used last, and never mix keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment decides: the device, what is printed, what is dumped; and a Python without pyopencl."""
+"""Environment variables: the device, prints and dumps; and a Python without pyopencl."""
 
 import os
 import runpy

@@ -1,4 +1,4 @@
-"""What is computed of integers alone may be a constant to NVIDIA's compiler, which stores no other answer about NaN than NumPy.
+"""Floats that are computed of integers alone are constants to NVIDIA's compiler: it has the answers of NumPy about NaN.
 
 Compilers for GPUs need no GPU; what is stored is a constant in PTX, or it is computed.
 """

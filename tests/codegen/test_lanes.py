@@ -1,4 +1,4 @@
-"""What NVIDIA's compiler makes of lanes: accesses as wide as they are written, and no array left in memory."""
+"""Lanes in the output of NVIDIA's compiler: accesses as wide as they are written, and no array left in memory."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def grid(dtype: str, with_denormals: bool, few: bool = False) -> Any:
 
 @cache
 def arguments(kind: str, dtype: str, with_denormals: bool) -> tuple[Any, ...]:
-    """What the functions of a table are tried on."""
+    """Arguments for the functions of a table."""
     rng = np.random.default_rng(23)
     if kind == "one":
         return (grid(dtype, with_denormals),)
@@ -73,7 +73,7 @@ def arguments(kind: str, dtype: str, with_denormals: bool) -> tuple[Any, ...]:
 
 
 def exact(kind: str, name: str, arrays: tuple[Any, ...]) -> Any:
-    """What a function should give."""
+    """The expected result of a function."""
     with np.errstate(all="ignore"):
         if name in IN_STEPS:
             return TABLES[kind][name](*arrays).astype(np.longdouble)
@@ -130,7 +130,7 @@ def packed(functions: list[Any], *fields: gp.Field, lanes: int = 1) -> list[Any]
 
 
 def measured(kind: str, dtype: str) -> dict[str, tuple[Any, Any, Any]]:
-    """Of each function of a table, on the device in use: what it gives, what it should, and how far that is off."""
+    """Result, expected result and error of each function of a table, on the device in use."""
     flag = denormals(dtype)
     names = list(TABLES[kind])
     results = packed([function(n) for n in names], *map(gp.Field, arguments(kind, dtype, flag)))

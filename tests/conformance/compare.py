@@ -40,7 +40,7 @@ def compute(body: Callable[..., Any], *fields: gp.Field, outputs: Any = None) ->
 
 
 def has_denormals(kind: str) -> bool:
-    """Whether the device in use computes with denormals of "single" or "double"."""
+    """Return whether the device in use computes with denormals of "single" or "double"."""
     device = getattr(current(), "device", None)
     return device is None or bool(getattr(device, f"{kind}_fp_config") & 1)  # CL_FP_DENORM
 

@@ -1,4 +1,4 @@
-"""What the tests of a file run is compiled as CUDA too: all kernels in one text, at the file's end."""
+"""Compilation of the kernels of a test file as CUDA: all kernels in one text, at the file's end."""
 
 from __future__ import annotations
 

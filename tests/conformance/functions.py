@@ -1,4 +1,4 @@
-"""What the guide's math and common functions should give: 50 digits of mpmath's, NumPy's special values, and formulae."""
+"""Expected values of the guide's math and common functions: 50 digits of mpmath's, NumPy's special values, and formulae."""
 
 from __future__ import annotations
 

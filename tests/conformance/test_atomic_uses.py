@@ -1,4 +1,4 @@
-"""What atomic functions are for: histograms, counters, extremes, loops of compare and swap. Expected values are NumPy's."""
+"""Uses of atomic functions: histograms, counters, extremes, loops of compare and swap. Expected values are NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What threads of a work-group make of one another's values. Expected values are NumPy's; floats have one order."""
+"""Collective operations of work-groups. Expected values are NumPy's; floats have one order."""
 
 from __future__ import annotations
 

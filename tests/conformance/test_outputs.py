@@ -1,4 +1,4 @@
-"""How operators say what their outputs are: as the first Field is, and by functions of some arguments."""
+"""Declarations of outputs: the type of the first Field, or functions of some arguments."""
 
 from __future__ import annotations
 

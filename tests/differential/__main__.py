@@ -47,7 +47,7 @@ def work(device: str) -> None:
 
 
 def compared(kind: str, seed: int, device: str) -> dict[str, Any]:
-    """What a program comes to: how much was compared, and what disagrees, if anything does."""
+    """The outcome of a program: the number of compared values, and the first difference, if there is one."""
     made = program(kind, seed)
     found = failure(made, device)
     told: dict[str, Any] = {"checks": len(made.expected())}

@@ -107,12 +107,12 @@ def apply(op: Op, operands: tuple[Operand, ...]) -> Val:
 
 
 def _long(operands: tuple[Operand, ...]) -> bool:
-    """Whether an operand has integers that float32 does not hold."""
+    """Return whether an operand has integers that float32 does not hold."""
     return any(o.dtype in ("int32", "uint32", "int64", "uint64") for o in operands if isinstance(o, Val))
 
 
 def _free_zeros(op: Op, arrays: list[np.ndarray]) -> bool:
-    """Whether the sign of a zero in the result is nobody's promise."""
+    """Return whether no rule decides the sign of a zero in the result."""
     if (
         op.form.split("(")[0] not in ("np.maximum", "np.minimum", "np.fmax", "np.fmin", "np.clip")
         or arrays[0].dtype.kind != "f"
@@ -165,7 +165,7 @@ def _refuse_denormals(array: np.ndarray, exact: np.ndarray) -> None:
 
 
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Of integers; NumPy refuses negative exponents, whose whole part this is."""
+    """The power of integers; NumPy refuses negative exponents, whose whole part this is."""
     bits = 8 * x.dtype.itemsize
 
     def one(a: Any, b: Any) -> int:
@@ -267,13 +267,13 @@ Arg = str | Num
 
 
 def _number(given: Num) -> Any:
-    """As the text has it: of NumPy's dtype, or Python's."""
+    """A number as the text has it: of NumPy's dtype, or Python's."""
     scalar = getattr(np, given.text[3:].split("(")[0], None) if given.text.startswith("np.") else None
     return given.value if scalar is None else scalar(given.value)
 
 
 def evaluate(name: str, operands: tuple[Operand, ...]) -> Val:
-    """What a function of the tables gives."""
+    """The result of a function of the tables."""
     op = OPS[name]
     if not any(isinstance(o, Val) for o in operands):
         raise Rejected("numbers only")
@@ -306,7 +306,7 @@ def _where(operands: tuple[Operand, ...]) -> Val:
 
 
 def _alone(values: list[Any]) -> str:
-    """Of numbers: NumPy's own dtype, of 32 bits where all are Python's, and for float64 that comes of integers."""
+    """The result of numbers: NumPy's own dtype, of 32 bits where all are Python's, and for float64 that comes of integers."""
     joined = np.where(True, *values).dtype
     typed = {v.dtype for v in values if isinstance(v, np.generic)}
     if joined in typed or (joined == "int64" and all(isinstance(v, np.generic) for v in values)):

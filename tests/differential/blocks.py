@@ -35,7 +35,7 @@ class Tap:
     offsets: Ints
 
     def at(self, place: Ints, extents: Ints, halo: Ints) -> Ints:
-        """Where it is in the block, which begins before its first point by the halo."""
+        """The position in the block, which begins before its first point by the halo."""
         given = zip(place, self.factors, self.offsets, extents, halo, strict=True)
         return tuple((p * k + o) % (n + 2 * h) - h for p, k, o, n, h in given)
 

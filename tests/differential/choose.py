@@ -78,7 +78,7 @@ class Maker:
         return names[-1 - min(int(self.rng.exponential(3)), len(names) - 1)]
 
     def beside(self, first: str) -> Arg:
-        """What may stand beside a field."""
+        """Operands that may stand beside a field."""
         kind = self.value(first)
         if self.chance(0.25):
             return self.number(kind.dtype)

@@ -1,4 +1,4 @@
-"""What the threads of work-groups make of one another's values, in NumPy."""
+"""Collective operations of work-groups, in NumPy."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def bits(votes: np.ndarray) -> int:
 
 
 def _neutral(op: str, dtype: np.dtype) -> np.ndarray:
-    """What the first thread has before it."""
+    """The value that the first thread has before it."""
     ends = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     table = {"add": 0, "mul": 1, "or": 0, "xor": 0, "and": np.iinfo(dtype).max if dtype.kind == "u" else -1}
     found = table[op] if op in table else ends["min" in op]

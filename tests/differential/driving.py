@@ -87,7 +87,7 @@ def _operator(inner: Maker) -> None:
 
 
 def _nexts(inner: Maker, states: list[str]) -> tuple[tuple[str, str], ...]:
-    """What states become: what is there of their types, or something made for them."""
+    """The next values of states: values of their types, or ones made for them."""
     found = []
     for state in states:
         if inner.chance(0.1):

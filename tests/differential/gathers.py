@@ -85,7 +85,7 @@ class Gather(Step):
         env.values[self.name] = Val(np.asarray(total), given.order, slack=slack)
 
     def _read(self, array: np.ndarray, tap: Tap) -> np.ndarray:
-        """What a tap reads at all points."""
+        """The values that a tap reads at all points."""
         borders = tap.border if isinstance(tap.border, tuple) else (tap.border,) * len(tap.places)
         index: list[np.ndarray] = []
         outside = np.zeros(self.grid, bool)

@@ -39,7 +39,7 @@ class Sensor:
 
 @dataclass(frozen=True)
 class Action:
-    """What is done to a graph that is there.
+    """A change of an existing graph.
 
     Attributes:
         what: "step", "reset", "read", "set", "tick", "save", "load", "sync" or "fed" (what the actuator got).

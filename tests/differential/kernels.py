@@ -98,7 +98,7 @@ class Kernel(Step):
 
 
 def places(at: tuple[int, ...], grid: tuple[int, ...]) -> dict[str, int]:
-    """What a thread knows of where it is."""
+    """Values that tell a thread its place."""
     own = (0,) * (3 - len(at)) + at
     extents = (1,) * (3 - len(at)) + grid
     counts = dict(zip(("_layers", "_rows", "_columns"), extents, strict=True))

@@ -99,7 +99,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def binary(op: str, x: Any, y: Any, t: str) -> Any:
-    """Of two values of the result's type."""
+    """The operation on two values of the result's type."""
     if t == "bool":
         return bool(INTEGER[op](bool(x), bool(y)))
     return FLOATING[op](x, y) if t in REAL else wrap(INTEGER[op](x, y), t)

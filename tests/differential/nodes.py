@@ -59,7 +59,7 @@ class Node:
 
 @dataclass
 class Thread:
-    """What one thread knows."""
+    """The values of one thread."""
 
     at: dict[str, int]
     fields: dict[str, Val]

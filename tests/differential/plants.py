@@ -37,12 +37,12 @@ Function = Callable[..., Any]
 
 
 def row(name: str, meant: Function) -> Patch:
-    """What an operator of kernels means."""
+    """A wrong meaning of an operator of kernels."""
     return mock.patch.dict(OPS, {name: replace(OPS[name], numpy=meant)})
 
 
 def of_fields(name: str, body: Function) -> Patch:
-    """What a function of fields records."""
+    """A wrong recording of a function of fields."""
     return mock.patch.dict(numpy_functions.EVERY, {name: (numpy_functions.EVERY[name][0], body)})
 
 
@@ -52,7 +52,7 @@ def instead(owner: Any, name: str, wrong: Callable[[Function], Any]) -> Patch:
 
 
 def border(rule: str, index: Callable[[Any, int], Any]) -> Patch:
-    """What a border means."""
+    """A wrong meaning of a border."""
     return mock.patch.dict(BORDERS, {rule: replace(BORDERS[rule], numpy=index)})
 
 
@@ -97,7 +97,7 @@ def early(right: Function) -> Function:
 
 
 def late(right: Function) -> Function:
-    """What was read is read again, when there is something new."""
+    """Stale values: a second read returns the first one's value, although there is a new one."""
 
     def read(self: BoundGraph, number: int) -> Any:
         before = self.__dict__.setdefault("_late", {})
@@ -162,7 +162,7 @@ PLANTS: dict[str, Callable[[], Patch]] = {
 
 
 def found(name: str) -> tuple[int, str]:
-    """How many programs, of all kinds by turns, it took to find a mistake; 0 if that many were not enough."""
+    """The number of programs, of all kinds in rotation, until a mistake is detected; 0 if the limit is not enough."""
     with PLANTS[name]():
         for number in range(MOST):
             kind = tuple(KINDS)[number % len(KINDS)]
@@ -174,7 +174,7 @@ def found(name: str) -> tuple[int, str]:
 
 
 def main(names: list[str]) -> int:
-    """Of one name here, of several in a process each; how many were missed."""
+    """The number of missed mistakes: one name runs here, several run in a process each."""
     if len(names) == 1:
         count, kind = found(names[0])
         print(f"{names[0]:40} {f'found by program {count}, {kind}' if count else 'not found'}", flush=True)

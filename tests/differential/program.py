@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 @dataclass
 class Env:
-    """What the steps so far have made."""
+    """The values of the steps so far."""
 
     values: dict[str, Val] = field(default_factory=dict)
     seen: list[Val] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Step:
         raise NotImplementedError
 
     def run(self, env: Env) -> None:
-        """What it does, in NumPy.
+        """The step in NumPy.
 
         Raises:
             Rejected: nothing that is defined.
@@ -53,7 +53,7 @@ class Step:
         return {}
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
-        """What could stand in its place, simpler."""
+        """Simpler steps that could stand in its place."""
         return iter(())
 
     def made(self, env: Env) -> dict[str, Val]:
@@ -149,7 +149,7 @@ class Program:
         return env.seen
 
     def got(self, device: str) -> list[Any]:
-        """What gpuop computes."""
+        """The results of gpuop."""
         text, name = self.text(), f"<program {next(_numbers)}>"
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         space: dict[str, Any] = {"__name__": "program"}
@@ -164,14 +164,14 @@ class Program:
 
 @dataclass(frozen=True)
 class Failure:
-    """How a program fails: what kind of failure it is, and what to read."""
+    """A failure of a program: its kind, and the text to read."""
 
     what: str
     details: str
 
 
 def failure(program: Program, device: str) -> Failure | None:
-    """What is wrong with what gpuop computes; None if nothing is."""
+    """The fault in the results of gpuop; None if there is none."""
     want = program.expected()
     try:
         got = program.got(device)

@@ -19,7 +19,7 @@ Offsets = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Around(Step):
-    """What is made of the values at some offsets, along whose axes borders may differ.
+    """A value of the values at some offsets, along whose axes borders may differ.
 
     Attributes:
         how: "select" the value of the rank, "sort" all and take it, or "switch" by the column plus that number.

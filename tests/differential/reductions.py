@@ -123,7 +123,7 @@ def _extreme(
 
 
 def _rounded(how: str, array: np.ndarray, counts: np.ndarray, axes: tuple[int, ...], ddof: int) -> Val:
-    """What rounds on the way, with bounds."""
+    """Reductions that round on the way, with bounds."""
     dtype = array.dtype if array.dtype.kind == "f" else np.dtype("float32")
     kept = [a for a in range(array.ndim) if a not in axes]
     shape = [array.shape[a] for a in kept]

@@ -75,7 +75,7 @@ def suited(maker: Maker, method: str, border: Any) -> bool:
 
 
 def a_near_stencil(maker: Maker, border: Any) -> bool:
-    """Of one of the last fields, mostly with one border rule in a program, along one axis or around the point."""
+    """A read of one of the last fields, mostly with one border rule in a program, along one axis or around the point."""
     of = maker.field()
     given = maker.value(of)
     if given.dtype == "bool" or math.prod(given.tensor) > 4 or given.grid != maker.grid:
@@ -94,7 +94,7 @@ def a_stencil_of_bytes(maker: Maker, border: Any) -> bool:
 
 
 def a_transpose(maker: Maker, border: Any) -> bool:
-    """Of what lies on the grid with its axes in another order, and may have been computed there."""
+    """A read of values that lie on the grid with its axes in another order, and may have been computed there."""
     last, *others = (int(k) for k in maker.rng.permutation(len(maker.grid)))
     order = (*others, last) if last + 1 < len(maker.grid) else (last, *others)
     of = maker.input(maker.one_of(NUMBERS), (), tuple(maker.grid[k] for k in order))
@@ -122,7 +122,7 @@ def a_resampling(maker: Maker, border: Any) -> bool:
 
 
 def a_shift(maker: Maker, border: Any) -> bool:
-    """Of a field that may be larger or smaller."""
+    """A read of a field that may be larger or smaller."""
     grid = tuple(max(n + int(maker.rng.integers(-2, 5)), 1) for n in maker.grid)
     of = maker.input(maker.one_of(NUMBERS), (), grid)
     return _gathered(maker, of, lambda: tuple(Place(k, _offset(maker)) for k in range(len(grid))), border, 3)

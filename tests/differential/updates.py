@@ -85,7 +85,7 @@ class Update(Step):
 
 
 def own(field: Val, at: tuple[int, ...]) -> Val:
-    """What a thread has of a field: a tensor on a grid of no dimensions."""
+    """A thread's part of a field: a tensor on a grid of no dimensions."""
     return replace(field, array=np.asarray(field.array[at]))
 
 

@@ -22,7 +22,7 @@ class Rejected(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Val:
-    """What a field holds.
+    """The values of a field.
 
     Attributes:
         array: as `.numpy()` gives it; uint8 of unorm8.
@@ -59,7 +59,7 @@ class Val:
 
     @property
     def number(self) -> np.ndarray:
-        """What arithmetic takes."""
+        """Operands of arithmetic."""
         return self.array.astype(np.float32) / np.float32(255) if self.unorm else self.array
 
 
@@ -123,7 +123,7 @@ def a_tensor(rng: Rng) -> tuple[int, ...]:
 
 
 def disagreement(got: Any, want: Val) -> tuple[str, np.ndarray | None]:
-    """What is wrong with a result, and where; an empty text if nothing is."""
+    """The fault in a result, and its place; an empty text if there is none."""
     got = np.asarray(got)
     if got.shape != want.array.shape or got.dtype != want.array.dtype:
         return f"{got.dtype}{got.shape}, not {want.array.dtype}{want.array.shape}", None
@@ -148,7 +148,7 @@ def _same(got: np.ndarray, want: Val) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """How far values are off, in units of the last place of the exact ones; infinity stands for what follows the greatest."""
+    """The distance of values, in units of the last place of the exact ones; infinity stands for what follows the greatest."""
     info = np.finfo(got.dtype)
     _, exponent = np.frexp(np.maximum(np.abs(exact), np.longdouble(info.tiny)))
     unit = np.ldexp(np.longdouble(1), exponent - 1 - info.nmant)

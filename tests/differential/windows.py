@@ -20,7 +20,7 @@ PLACE = re.compile(r" \([^()]*\.py:\d+\)")  # which a refusal has
 
 
 def in_windows(seed: int, device: str) -> dict[str, Any]:
-    """What a program comes to on a device: how many windows were compared, and why it is refused, or how it differs."""
+    """The outcome of a program on a device: the number of compared windows, and the refusal or the difference."""
     try:
         windows, reason = _compared(WindowedProgram(seed), device)
         what = "values" if windows and reason else "refusal" if reason and not PLACE.search(reason) else ""
@@ -33,7 +33,7 @@ def in_windows(seed: int, device: str) -> dict[str, Any]:
 
 
 def _compared(made: WindowedProgram, device: str) -> tuple[int, str]:
-    """How many windows, which are none where the program is refused, and why it is, or what is wrong."""
+    """The number of windows, 0 for a refused program, and the refusal or the fault."""
     with used(device):
         try:
             needed = made.footprint
@@ -61,6 +61,6 @@ def windowed_script(seed: int, device: str, details: str) -> str:
 
 
 def refusals(results: Sequence[dict[str, Any]]) -> list[str]:
-    """How many programs were refused, for each reason."""
+    """The number of refused programs, by reason."""
     reasons = Counter(re.sub(r"\d+", "N", PLACE.sub("", told["refused"])) for told in results if "refused" in told)
     return [f"{count:6} refused: {reason}" for reason, count in reasons.most_common()]

@@ -1,4 +1,4 @@
-"""What rows of docs/how-to/port-from-other-systems.md claim that no other test is about, in groups; and the table itself."""
+"""Claims of docs/how-to/port-from-other-systems.md that no other test is about, in groups; and the table itself."""
 
 from __future__ import annotations
 

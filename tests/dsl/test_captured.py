@@ -1,4 +1,4 @@
-"""What operators and pipelines capture: nothing that changes gives a stale result, and what cannot change is not recorded again."""
+"""Captured objects of operators and pipelines: changes leave no stale result, and objects that cannot change cost no recording."""
 
 from __future__ import annotations
 

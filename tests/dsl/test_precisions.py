@@ -1,4 +1,4 @@
-"""Where a precision is chosen and what knows of it: operators, graphs, pipelines, `with`; plans, text, pickles and bundles."""
+"""The choice of a precision, and its effects: operators, graphs, pipelines, `with`; plans, text, pickles and bundles."""
 
 from __future__ import annotations
 

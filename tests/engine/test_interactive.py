@@ -1,4 +1,4 @@
-"""What one sees who tries things out: representations, help, completion, warnings; and partials as functions."""
+"""Interactive use: representations, help, completion, warnings; and partials as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notebooks show of fields and of source."""
+"""Representations of fields and of source in notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call of a pipeline runs: `explain`, `source` and `profile`, of arrays as they lie."""
+"""`explain`, `source` and `profile` of a call of a pipeline, for arrays in their own layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long kernels take: by the device's clock, over steps that the graph takes."""
+"""Times of kernels: by the device's clock, over steps that the graph takes."""
 
 from __future__ import annotations
 

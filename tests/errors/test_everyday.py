@@ -1,4 +1,4 @@
-"""What people write first, and the sentence that says what to write instead."""
+"""Mistakes of beginners, each with the sentence that says what to write instead."""
 
 from __future__ import annotations
 

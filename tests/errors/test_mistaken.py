@@ -1,4 +1,4 @@
-"""What Python says of a body in its own words, or not at all: names of outer functions, floats in ints, indices of outputs."""
+"""Mistakes in bodies that Python reports itself, or not at all: names of outer functions, floats in ints, indices of outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call has failed with holds no field: its memory is free at once, and not when Python looks for cycles."""
+"""Errors of calls hold no fields: their memory is free at once, not when Python looks for cycles."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""What is no array is not written over by a stream's results."""
+"""Files that are no arrays: a stream never overwrites them."""
 
 from __future__ import annotations
 

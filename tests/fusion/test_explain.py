@@ -1,4 +1,4 @@
-"""What a plan says of itself: methods, bytes, operations, registers, reasons; as text and as JSON."""
+"""Reports of plans: methods, bytes, operations, registers, reasons; as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes one kernel and what does not; and that fusing changes no bit of any result."""
+"""Fusion: which operators become one kernel, with the bits of separate ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many kernels graphs become, and that each computes what it computes unfused, bit for bit, and what the reference does."""
+"""Numbers of kernels of graphs; each has the bits of the unfused graph, and of the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not change from step to step: computed once, or when a parameter is set, and kept apart from what does."""
+"""Values that are the same in all steps: computed once, or when a parameter is set, apart from the values that change."""
 
 from __future__ import annotations
 

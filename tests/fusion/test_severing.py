@@ -1,4 +1,4 @@
-"""What runs point by point is left apart from stencils before it, which have vectors then, where that is predicted to be faster."""
+"""Fission: code that runs point by point is apart from stencils before it, which then have vectors, if that is predicted to pay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What threads update by atomic operations, in windows: parts are combined by the same operation."""
+"""Atomic updates in windows: the same operation combines the parts."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Body(Writer):
     # --- outputs and local memory -------------------------------------------------------------------------------------
 
     def mapped(self, output):
-        """Where a thread writes: no two threads at one place."""
+        """The place that a thread writes: no two threads have the same one."""
         if output.how != "scatter":
             return ()
         move = {

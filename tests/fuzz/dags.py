@@ -27,7 +27,7 @@ LIMITS = (LEAST, Limits(arguments=6), Limits(arguments=8, registers=6))
 
 @dataclass(frozen=True)
 class Kind:
-    """What makes values of values, and the same of arrays."""
+    """A function of values, and the same function of arrays."""
 
     takes: str
     gives: str
@@ -85,7 +85,7 @@ def on_host(function: Callable[..., Any], gives: str) -> Callable[..., Any]:
 
 
 def simply(takes: str, gives: str, both: Callable[..., Any]) -> Kind:
-    """What fields and arrays spell alike."""
+    """Expressions that fields and arrays spell alike."""
     return Kind(takes, gives, both, both)
 
 
@@ -188,7 +188,7 @@ def applied(dag: Dag, values: Sequence[Any], fields: bool) -> list[Any]:
 
 
 def expected(dag: Dag, steps: int) -> list[Any]:
-    """What NumPy makes of it."""
+    """The result of NumPy."""
     values = applied(dag, start(), fields=False)
     for _ in range(steps):
         leaves = values[: len(LEAVES)]

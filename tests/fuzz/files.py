@@ -27,7 +27,7 @@ STRANGE = (
 
 @dataclass(frozen=True)
 class Format:
-    """How a format keeps its document: read from the members, and put back (as if it belonged there, or not)."""
+    """The document of a format: read from the members, and put back (as if it belonged there, or not)."""
 
     read: Callable[[Members], Any]
     put: Callable[[Members, str, bool], Members]
@@ -59,7 +59,7 @@ def retold(head: Any, members: Members) -> Iterator[tuple[str, bytes]]:
 
 
 def kernels(plan: Any) -> Iterator[Any]:
-    """What a plan says of its kernels, in order."""
+    """The report of a plan about its kernels, in order."""
     for step in plan["steps"]:
         if "repeat" in step:
             for part in (step["repeat"]["turn"], step["repeat"]["until"]):

@@ -21,7 +21,7 @@ LARGE, SMALL = (6, 20), (3, 10)
 
 @dataclass(frozen=True)
 class Kind:
-    """What makes fields of fields.
+    """A function from fields to fields.
 
     Attributes:
         sort: what the strategy counts.

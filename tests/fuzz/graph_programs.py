@@ -178,7 +178,7 @@ def planned(graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> None:
 
 
 def ordered(plan: Plan) -> None:
-    """What a kernel needs is made before, in the plan and in those of its iterations."""
+    """Kernels come after the kernels whose results they need, in the plan and in those of its iterations."""
     made: set[int] = set(plan.program.leaves)
     for step in plan.launches:
         assert set(step.inputs) <= made, "a kernel before what makes its inputs"

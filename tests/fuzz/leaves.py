@@ -21,7 +21,7 @@ _below = cache(lambda n: st.integers(0, n - 1))
 
 @dataclass
 class Scope:
-    """What an expression may name.
+    """The names that an expression may use.
 
     Attributes:
         fields: (name, dtype, tensor shape, grid, whether it is the threads' grid).

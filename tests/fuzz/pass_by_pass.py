@@ -37,7 +37,7 @@ class Version:
     guarded: bool
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
-        """What it makes of its outputs, which are the last arrays."""
+        """The outputs, which are the last arrays."""
         kernel, outputs = self.kernel, arrays[len(self.kernel.inputs) :]
         for output, array in zip(kernel.outputs, outputs, strict=True):
             if output.fill is not None:

@@ -221,7 +221,7 @@ def _kernel_name(dtype: str) -> str:
 
 
 def _writes(body: tuple, n: int) -> bool:
-    """Whether statements write an output."""
+    """Return whether statements write an output."""
     if body[:2] in (("write", n), ("write element", n), ("atomic", n)):
         return True
     return any(isinstance(part, tuple) and _writes(part, n) for part in body)

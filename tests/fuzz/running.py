@@ -123,7 +123,7 @@ def allowed(output: Any) -> float:
 
 
 def differences(program: Program, got: list, want: list) -> list[str]:
-    """What of the outputs is not what it should be."""
+    """The outputs that differ from the expected ones."""
     found = []
     for n, (output, a, b) in enumerate(zip(program.outputs, got, want, strict=True)):
         if a.dtype != b.dtype or a.shape != b.shape:
@@ -152,7 +152,7 @@ def check(program: Program, device: str) -> None:
 
 
 def pair_in_a_graph(pair: tuple[Program, Program], device: str, optimize: bool) -> tuple[dict[str, np.ndarray], int]:
-    """What both programs give, the second one reading the first one's outputs, and how many kernels that took."""
+    """The results of both programs, the second one reading the first one's outputs, and the number of kernels."""
     first, second = pair
     with using(device):
         with gp.ComputeGraph(optimize=optimize) as graph:

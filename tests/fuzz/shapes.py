@@ -107,7 +107,7 @@ def _saturated(x: Any, dtype: str) -> Any:
 
 
 def expected(shape: str, dtype: str, x: Any, y: Any, z: Any) -> Any:
-    """What NumPy makes of a shape."""
+    """The result of NumPy for a shape."""
     there_and_back = lambda to: lambda v: _saturated(_saturated(v, to), dtype)  # noqa: E731
     names = {
         "x": x, "y": y, "z": z, "maximum": np.maximum, "minimum": np.minimum,
@@ -182,7 +182,7 @@ OUTS = (_out0, _out1, _out2, _out3, _out4, _out5, _out6, _out7, _out8, _out9)
 def wrong(
     shapes: Sequence[str], dtype: str, grid: tuple[int, ...], tensor: int = 1, blocks: bool = True
 ) -> dict[str, str]:
-    """What the device in use gets wrong, and how.
+    """The faults of the device in use.
 
     Args:
         grid: of rows and columns; threads of the last groups are masked where it does not fill them.

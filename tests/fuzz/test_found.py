@@ -1,4 +1,4 @@
-"""What the random programs found, each as small as it gets."""
+"""Faults that random programs revealed, each as small as possible."""
 
 from __future__ import annotations
 

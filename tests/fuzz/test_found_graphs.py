@@ -1,4 +1,4 @@
-"""What random graphs have found, as small as it gets."""
+"""Faults that random graphs revealed, each as small as possible."""
 
 from __future__ import annotations
 

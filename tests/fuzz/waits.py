@@ -90,7 +90,7 @@ def drawn(dtype: str, count: int, seed: int) -> list[Row]:
 
 
 def expected(row: Row, x: Any, y: Any) -> list[Any]:
-    """What NumPy makes of a row: its values, then those of other threads."""
+    """The result of NumPy for a row: its values, then those of other threads."""
     grid, n = GRIDS[row.grid]
     whole = [np.pad(a, [(0, 0)] * (len(grid) - 1) + [(0, -grid[-1] % n)], "edge") for a in (x, y)]
     x, y = (a.reshape(-1, n) for a in whole)
@@ -150,7 +150,7 @@ def _flipped(x: Any) -> Any:
 
 
 def _other(row: Row, v: Any, memory: Any, at: Any) -> Any:
-    """What a thread sees of another one's value."""
+    """The value of another thread that a thread sees."""
     match row.barrier:
         case "none":
             return v
@@ -201,7 +201,7 @@ def _write(row: Row, own: list[Any], others: list[Any]) -> None:
 
 
 def wrong(row: Row) -> dict[str, str]:
-    """What the device in use gets wrong of a row, and how."""
+    """The faults of the device in use in a row."""
     grid = GRIDS[row.grid][0]
     rng = np.random.default_rng(3)
     low = -32 if row.dtype in FLOATS or row.dtype[0] == "i" else 0

@@ -165,7 +165,7 @@ class WindowedProgram:
         return found
 
     def notices(self, axis: int, times: int = 8) -> bool | None:
-        """Whether some input shows that windows have a point less along an axis; None if that leaves them as they are."""
+        """Return whether some input shows that windows have a point less along an axis; None if that leaves them as they are."""
         needed, n = self.footprint, self.grid[axis]
         if axis in needed.whole or axis in needed.multiples or not 0 < min(each or n for each in needed.halo[axis]) < n:
             return None
@@ -189,7 +189,7 @@ class WindowedProgram:
 
 
 def _longer(ends: Ends, needed: Footprint) -> Ends:
-    """As many points or a few more, as windows at the ends of a grid have that are as long as others."""
+    """As many points or a few more: windows at the ends of a grid may be as long as others."""
     more = np.random.default_rng(list(map(sum, ends))).integers(0, 3, (2, len(ends[0])))
     more[:, list(needed.multiples)] = 0
     start, stop = ends

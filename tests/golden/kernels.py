@@ -212,7 +212,7 @@ def collectives() -> object:
 
 @golden
 def targets() -> object:
-    """What a target decides: a branch with its field and its table, the work-groups, an array, a loop that is expanded."""
+    """Decisions of a target: a branch with its field and its table, the work-groups, an array, a loop that is expanded."""
 
     @gp.operator
     def targets(a, b):

@@ -1,4 +1,4 @@
-"""What neither outputs nor other effects need goes, loops that are left early and arrays that feed themselves among it."""
+"""Dead code, which no output or effect needs: among it loops with early exits and arrays that feed themselves."""
 
 from __future__ import annotations
 

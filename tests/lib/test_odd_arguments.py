@@ -1,4 +1,4 @@
-"""What NumPy and SciPy take that is seldom given: nothing at all, masks of NumPy's, nested quantiles, arrays of others' dtypes."""
+"""Rare arguments of NumPy's and SciPy's functions: nothing at all, masks of NumPy's, nested quantiles, arrays of others' dtypes."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Mutation:
         return mock.patch.object(self.owner, self.function, made[self.function])
 
     def findings(self) -> set[str]:
-        """What finds it: "run", as memory or values are wrong, and "proof", as accesses are not shown to be inside."""
+        """The check that detects it: "run", as memory or values are wrong, and "proof", as accesses are not shown to be inside."""
         plans: BoundedCache[Any, Any] = BoundedCache(1)  # what is planned with the mistake is not used again
         known: BoundedCache[Any, Any] = BoundedCache(1)
         asked, found = pipeline._unproved, set[str]()
@@ -149,7 +149,7 @@ MUTATIONS: dict[str, Mutation] = {
 
 
 def main(names: list[str]) -> int:
-    """How many are missed when they run."""
+    """The number of mutations that a run misses."""
     found = {name: MUTATIONS[name].findings() for name in names or MUTATIONS}
     sys.stdout.writelines(f"{' and '.join(sorted(by)) or 'not found':14} {name}\n" for name, by in found.items())
     return sum("run" not in by for by in found.values())

@@ -25,7 +25,7 @@ def checked() -> Any:
 
 
 def line_of(program: Program, mark: str) -> str:
-    """What a message says of another line of a program."""
+    """The part of a message about another line of a program."""
     lines, first = inspect.getsourcelines(program)
     (found,) = [(n, text) for n, text in enumerate(lines, first) if text.rstrip().endswith(mark)]
     return f"`{found[1].strip()}` (line {found[0]})"

@@ -1,4 +1,4 @@
-"""Which device computes: chosen for a thread or a task, for the process, or for one call; and what `gp.release` gives back."""
+"""The device in use: chosen for a thread or a task, for the process, or for one call; and what `gp.release` gives back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is CUDA's own: contexts, graphs of launches, grids, memory, and what is missing where there is none."""
+"""CUDA alone: contexts, graphs of launches, grids, memory; and messages where it is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a device takes for what kernels do: measured once, kept on disk, measured again where that is damaged or doubtful."""
+"""Speeds of a device: measured once, stored on disk, measured again where the file is damaged or runs disagree."""
 
 from __future__ import annotations
 

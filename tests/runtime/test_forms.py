@@ -1,4 +1,4 @@
-"""What compilers make of kernels, as users look at it."""
+"""Outputs of compilers, as users see them."""
 
 from __future__ import annotations
 

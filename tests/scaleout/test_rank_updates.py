@@ -1,4 +1,4 @@
-"""What threads update by atomic operations, in steps of graphs on ranks: all ranks have what all threads make, as NumPy has it."""
+"""Atomic updates in steps of graphs on ranks: all ranks have the result of all threads, as in NumPy."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class _Request:
 
 
 class ThreadComm:
-    """What a Domain asks of a communicator."""
+    """The methods of a communicator that a Domain uses."""
 
     def __init__(self, world: _World, rank: int) -> None:
         self.world, self.rank = world, rank
@@ -70,7 +70,7 @@ class ThreadComm:
 
 
 def on_ranks(size: int, work: Callable[[Any], Any], device: str) -> list[Any]:
-    """What each of so many ranks returns, or raises."""
+    """The result or the exception of each rank."""
     world, found = _World(size), [None] * size
 
     def run(rank: int) -> None:

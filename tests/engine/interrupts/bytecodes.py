@@ -36,7 +36,7 @@ class Places:
         self.raise_at, self.count, self.where = raise_at, 0, ""
 
     def run(self, action: Callable[[], Any]) -> bool:
-        """Whether it was interrupted."""
+        """Return whether it was interrupted."""
         before = sys.gettrace()
         sys._getframe().f_trace_opcodes = True  # from 3.12 on a frame must have that before
         sys.settrace(self._enter)
@@ -84,7 +84,7 @@ def _is_of_others(frame: FrameType | None) -> bool:
 
 
 def _is_place(code: CodeType, last: int, now: int) -> bool:
-    """Whether a signal may come after an instruction, and what is raised before the next one is handled alike."""
+    """Return whether a signal may come after an instruction, with a handler's exception before the next one."""
     if code not in _known:
         _known[code] = code.co_code, dis._parse_exception_table(code)  # type: ignore[attr-defined]
     instructions, table = _known[code]

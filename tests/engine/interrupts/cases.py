@@ -182,7 +182,7 @@ NAMES = {build.__name__: build for build in MODELS}
 
 @dataclass(frozen=True)
 class Moment:
-    """What a graph is to have: its states' values, and the frame that is shown."""
+    """The expected content of a graph: its states' values, and the frame that is shown."""
 
     tick: int
     values: Values
@@ -238,7 +238,7 @@ class Trial:
         return self.problems(action, then)
 
     def problems(self, action: Callable[..., object], *may: Moment) -> list[str]:
-        """What is torn; one of these moments it should be."""
+        """The torn value; one of these moments must be whole."""
         found = [self._torn(moment) for moment in may]
         right = next((moment for moment, wrong in zip(may, found, strict=True) if not wrong), None)
         if right is None:
@@ -253,7 +253,7 @@ class Trial:
         return []
 
     def at_once(self, action: Callable[[], tuple[Callable[[], object], Moment]], *may: Moment) -> list[str]:
-        """What is wrong when that comes after an interrupted step, of which only the tick has been looked at."""
+        """The fault when that comes after an interrupted step, of which only the tick has been looked at."""
         self.now = next((moment for moment in may if moment.tick == self.graph.tick), may[0])
         self.log.clear()  # of what was interrupted sinks need not have got everything
         found = self.expected(action) + self.expected(self.step)
@@ -285,7 +285,7 @@ class Trial:
         return len(arrays) == len(want) and all(map(np.array_equal, arrays, want))
 
     def goes_on(self) -> list[str]:
-        """What is wrong in two more steps; and whether every sink got every step once."""
+        """The fault in two more steps, or in a sink that did not get every step once."""
         found = self.expected(self.step) + self.expected(self.step)
         if self.case.sunk and not found:
             self.graph.synchronize()
@@ -300,4 +300,4 @@ class Trial:
 
 
 class Interrupted(BaseException):
-    """What a signal's handler raises."""
+    """The exception of a signal's handler."""

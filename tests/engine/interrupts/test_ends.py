@@ -1,4 +1,4 @@
-"""When objects end that are made in loops, no Python code runs, in which what a signal's handler raises would be lost."""
+"""Ends of objects that loops create: no Python code runs then, in which an exception of a signal handler would be lost."""
 
 import gc
 import sys

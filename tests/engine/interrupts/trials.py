@@ -20,7 +20,7 @@ ACTIONS = ("step", "reset", "save", "load", "read")
 
 
 class Result:
-    """How many interrupts there were, and what was torn."""
+    """The number of interrupts, and the torn values."""
 
     def __init__(self) -> None:
         self.interrupts, self.torn = 0, list[str]()

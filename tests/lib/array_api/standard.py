@@ -35,18 +35,18 @@ def command(suite: str, *more: str) -> list[str]:
 
 
 def left_out(names: list[str]) -> dict[str, str]:
-    """Which of these tests are left out, and why."""
+    """The skipped tests, and the reasons."""
     found = {name: [why for pattern, why in SKIPS.items() if re.search(pattern, name)] for name in names}
     return {name: reasons[0] for name, reasons in found.items() if reasons}
 
 
 def counts_of(text: str) -> dict[str, int]:
-    """What pytest's last line says."""
+    """The counts of pytest's last line."""
     return {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|error)", text[-400:])}
 
 
 def run(suite: str, *more: str) -> tuple[dict[str, int], Counter[str], str]:
-    """How many tests passed, failed and were skipped, how many are left out by reason, and what pytest wrote."""
+    """The numbers of passed, failed and skipped tests, those left out by reason, and pytest's output."""
     here = str(Path(__file__).parents[3])
     known = os.environ | {
         "ARRAY_API_TESTS_MODULE": "gpuop.array_namespace",

@@ -18,7 +18,7 @@ MODES = {"clamp": "nearest", "zero": "constant", "wrap": "wrap"}
 
 
 def arrays(rank: int, kind: str) -> SimpleNamespace:
-    """What the page's names stand for: `f` and `g` are of the kind, the others follow from the rank."""
+    """The values of the page's names: `f` and `g` are of the kind, the others follow from the rank."""
     rng, grid, window = np.random.default_rng(rank), GRIDS[rank], (3,) * rank
 
     def random(*shape: int) -> Any:
@@ -51,7 +51,7 @@ def arrays(rank: int, kind: str) -> SimpleNamespace:
 
 
 def given(a: SimpleNamespace) -> dict[str, Any]:
-    """What is no field in the lines: extents, slices, footprints."""
+    """Arguments in the lines that are no fields: extents, slices, footprints."""
     grid = GRIDS[a.n]
     return {
         "n": a.n,
@@ -137,7 +137,7 @@ def windows(a: SimpleNamespace) -> Any:
 
 
 def extreme(a: SimpleNamespace, x: Any) -> Any:
-    """Where the greatest point of the neighbourhood lies, points outside left out."""
+    """The place of the greatest point of the neighbourhood, points outside left out."""
     out = np.zeros((*x.shape, a.n), "float32")
     for at in np.ndindex(*x.shape):
         best = -np.inf

@@ -33,7 +33,7 @@ def command(*more: str, files: tuple[str, ...]) -> list[str]:
 
 
 def run(*more: str, files: tuple[str, ...] = FILES) -> tuple[int, int, str]:
-    """How many tests passed and failed, and what pytest wrote."""
+    """The numbers of passed and failed tests, and pytest's output."""
     here = str(Path(__file__).parents[3])
     with tempfile.TemporaryDirectory() as elsewhere:  # the settings of pytest here are not SciPy's
         known = os.environ | {"PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
