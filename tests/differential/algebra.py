@@ -351,7 +351,7 @@ class Let(Step):
                 one = type(a.value)(1)
                 yield (replace(self, args=(*self.args[:k], Num(one, repr(one)), *self.args[k + 1 :])),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 

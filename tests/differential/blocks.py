@@ -111,7 +111,7 @@ class Block(Step):
         if any(self.halo):
             yield (replace(self, halo=(0,) * len(self.halo)),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 
@@ -164,7 +164,7 @@ class ReadBack(Step):
         if len(self.turns) > 1:
             yield (replace(self, turns=self.turns[:-1]),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {n: env.values[n] for n in self.names if n in env.values}
 
 
@@ -173,7 +173,7 @@ def a_group(maker: Maker, dimensions: int) -> Ints:
     return tuple(maker.one_of(groups[dimensions]))
 
 
-def _given(maker: Maker) -> str:
+def _operand_name(maker: Maker) -> str:
     """A field with a grid, of small tensors."""
     fit = [n for n in maker.usable() if maker.value(n).grid and np.prod(maker.value(n).tensor) <= 4]
     if fit and maker.chance(0.7):
@@ -182,7 +182,7 @@ def _given(maker: Maker) -> str:
 
 
 def a_block(maker: Maker) -> bool:
-    of = _given(maker)
+    of = _operand_name(maker)
     grid = maker.value(of).grid if maker.chance(0.7) else tuple(max(n - 1, 1) for n in maker.value(of).grid)
     axes, rng = len(grid), maker.rng
     extents = tuple(int(n) for n in rng.integers(1, 9, axes))
@@ -203,7 +203,7 @@ def _tap(maker: Maker, axes: int) -> Tap:
 
 
 def what_is_read_back(maker: Maker) -> bool:
-    of = _given(maker)
+    of = _operand_name(maker)
     axes = len(maker.value(of).grid)
     turns = tuple(
         tuple((int(maker.rng.integers(0, 4)), int(maker.rng.integers(0, 9))) for _ in range(axes))

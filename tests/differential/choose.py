@@ -26,7 +26,7 @@ class Maker:
     wild: float = 0.3
     env: Env = field(default_factory=Env)
     steps: list[Step] = field(default_factory=list)
-    made: int = 0
+    names: int = 0
 
     def add(self, step: Step) -> bool:
         """Run the step and keep it; False if what it does is not defined."""
@@ -42,8 +42,8 @@ class Maker:
         return True
 
     def name(self) -> str:
-        self.made += 1
-        return f"{NAMES[self.made % len(NAMES)]}{self.made}"
+        self.names += 1
+        return f"{NAMES[self.names % len(NAMES)]}{self.names}"
 
     def one_of(self, choices: tuple | list):
         return choices[int(self.rng.integers(len(choices)))]

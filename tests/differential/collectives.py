@@ -94,7 +94,7 @@ class Collective(Step):
         if self.over is not None:
             yield (replace(self, over=None),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 

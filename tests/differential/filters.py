@@ -54,7 +54,7 @@ class Filter(Step):
             raise Rejected("what the dtype does not hold")
         env.values[self.name] = Val(found, slack=np.zeros(found.shape))  # the signs of zeros are nobody's promise
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 

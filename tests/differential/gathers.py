@@ -108,7 +108,7 @@ class Gather(Step):
             if tap.weight != 1:
                 yield (replace(self, taps=(*self.taps[:k], replace(tap, weight=1), *self.taps[k + 1 :])),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 

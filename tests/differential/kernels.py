@@ -93,7 +93,7 @@ class Kernel(Step):
                 if k not in used and k == len(self.outs) - 1:
                     yield (replace(self, outs=self.outs[:k], names=self.names[:k]),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {n: env.values[n] for n in self.names if n in env.values}
 
 

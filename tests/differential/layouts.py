@@ -55,7 +55,7 @@ class Layout(Step):
         slack = None if all(value.slack is None for value in given) else np.zeros(np.shape(found))
         env.values[self.name] = Val(array.reshape(np.shape(found)), self.order, given[0].unorm, slack=slack)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 

@@ -118,7 +118,7 @@ class Set(Step):
             raise Rejected(self.name)
         env.values[self.name] = replace(old, array=array_of(self.values, old.dtype, old.array.shape))
         for step in env.history:
-            if step.made(env):
+            if step.alternatives(env):
                 step.run(env)
 
 
@@ -230,7 +230,7 @@ class Host(Step):
         array = np.ascontiguousarray(HOST[self.how][1](given.array))
         env.values[self.name] = replace(given, array=array, exact=None, slack=None)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 

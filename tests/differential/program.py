@@ -56,7 +56,7 @@ class Step:
         """Simpler steps that could stand in its place."""
         return iter(())
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         """Values that inputs could have instead, after it has run."""
         return {}
 
@@ -186,7 +186,7 @@ def failure(program: Program, device: str) -> Failure | None:
     for k, (value, expected) in enumerate(zip(got, want, strict=True)):
         what, where = disagreement(value, expected)
         if what:
-            return Failure("values" if where is not None else "type", _told(k, value, expected, what, where))
+            return Failure("values" if where is not None else "type", _message(k, value, expected, what, where))
     return None
 
 
@@ -195,7 +195,7 @@ def _raised(error: Exception) -> Failure:
     return Failure(type(error).__name__, "\n".join(line[:240] for line in last))
 
 
-def _told(k: int, got: Any, want: Val, what: str, where: np.ndarray | None) -> str:
+def _message(k: int, got: Any, want: Val, what: str, where: np.ndarray | None) -> str:
     if where is None:
         return f"# seen[{k}] is {what}"
     lines = [f"# {int(where.sum())} of {where.size} values of seen[{k}] are wrong ({want.dtype}, {want.ulps or 0} ULP)"]

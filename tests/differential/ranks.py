@@ -69,7 +69,7 @@ class Around(Step):
             array = np.where(outside, array.dtype.type(0), np.take(array, [p or 0 for p in places], axis))
         return array
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 

@@ -67,7 +67,7 @@ class Reblock(Step):
         if self.order != tuple(range(len(self.order))):
             yield (replace(self, order=tuple(range(len(self.order)))),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
 

@@ -66,7 +66,7 @@ class Reduce(Step):
         if self.keepdims:
             yield (replace(self, keepdims=False),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
     def _reduced(self, given: Val, mask: np.ndarray) -> Val:

@@ -61,4 +61,4 @@ def _cut(before: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
                 s.run(env)
     except (Rejected, KeyError):
         return ()
-    return tuple(as_input(name, value) for name, value in step.made(env).items() if not value.ends)
+    return tuple(as_input(name, value) for name, value in step.alternatives(env).items() if not value.ends)

@@ -85,7 +85,7 @@ class Iterate(Nested):
         for body in bodies(self.body):
             yield (replace(self, body=body),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {n: env.values[n] for n in self.names if n in env.values}
 
 
@@ -98,11 +98,11 @@ def an_iteration(maker: Maker) -> bool:
     states = [first]
     if maker.chance(0.4):
         states.append(maker.input(kind.dtype, kind.tensor, kind.grid))
-    inner = Maker(maker.rng, maker.grid, 0.05, Env(dict(maker.env.values)), made=maker.made + 20)
+    inner = Maker(maker.rng, maker.grid, 0.05, Env(dict(maker.env.values)), names=maker.names + 20)
     results = [_next(inner, name) for name in states]
     if None in results:
         return False
-    maker.made = inner.made
+    maker.names = inner.names
     times = int(maker.one_of((0, 1, 2, 3, 4, 7)))
     names = tuple(maker.name() for _ in states)
     step = Iterate(names, tuple(states), tuple(inner.steps), tuple(r for r in results if r is not None), times)

@@ -80,7 +80,7 @@ class Update(Step):
         for body in parts(self.body):
             yield (replace(self, body=body),)
 
-    def made(self, env: Env) -> dict[str, Val]:
+    def alternatives(self, env: Env) -> dict[str, Val]:
         return {n: env.values[n] for n in self.names if n in env.values}
 
 
