@@ -22,6 +22,11 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the session's
     os.environ["GPUOP_CACHE"] = tempfile.mkdtemp(prefix="gpuop-tests-")
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # each process that a test starts would compile all of gpuop
         os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(os.environ["GPUOP_CACHE"], "bytecode")
+elif sys.pycache_prefix == os.path.join(os.environ["GPUOP_CACHE"], "bytecode"):
+    sys.pycache_prefix, sys.dont_write_bytecode = (
+        None,
+        True,
+    )  # a worker reads what is installed, as the first process does
 os.environ["GPUOP_VERIFY"] = "1"  # what every pass leaves, here and in processes that tests start
 
 import gpuop as gp
@@ -159,7 +164,8 @@ def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
     forms = [*dict.fromkeys(filter(None, map(device_of, items)))]
     if gp.devices()[0].name not in forms:
         every = daily or module.startswith(CHEAP)
-        taken = rotation.share((item.nodeid for item in items), len(items) if every else CASES)
+        most = 1 if items[0].get_closest_marker("in_turn") else CASES
+        taken = rotation.share((item.nodeid for item in items), len(items) if every else most)
         return [item for item in items if item.nodeid not in taken]
     cases = {(case_of(item), device_of(item)): item for item in items}
     names, most = {case for case, _ in cases}, len(items) if daily else FORMS

@@ -20,6 +20,7 @@ needs_opencl = pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that work
 # --- GPUOP_DEVICE ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", [d.name for d in gp.devices()])
 def test_device(name):
     assert python("-c", DOUBLE, GPUOP_DEVICE=name).stdout.split() == ["20.0", name]
@@ -70,6 +71,7 @@ for name, (function, expected) in made.items():
 
 
 @needs_opencl
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", [name for name in OPENCL if gp.device(name).target.device == "cpu"])
 def test_plans_of_a_gpu(name):
     """A CPU's driver accesses 16 bytes at multiples of 16, has tiles in local memory, and transforms by kernels."""

@@ -106,6 +106,7 @@ def test_disk_that_is_full(folder, monkeypatch):
 
 
 @needs_opencl
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", OPENCL)
 def test_second_process(name, tmp_path):
     if gp.device(name).late:
@@ -130,6 +131,7 @@ def test_second_process(name, tmp_path):
 
 
 @needs_opencl
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "missing", [{"GPUOP_CACHE": "/dev/null/cache"}, {"GPUOP_CACHE": None, "HOME": "/dev/null/home"}]
 )

@@ -90,6 +90,7 @@ SENTENCE = (
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.in_turn
 @pytest.mark.parametrize("on", dict.fromkeys((DEVICES[0], "reference")))  # no driver is called
 def test_everything_in_a_child(on, tmp_path):
     script = tmp_path / "forks.py"

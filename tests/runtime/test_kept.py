@@ -285,6 +285,7 @@ def test_choices_of_schedules_are_found(disk, monkeypatch):
 
 
 @needs_opencl
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", OPENCL)
 def test_another_process_generates_nothing(name, tmp_path):
     def run(**settings):

@@ -232,6 +232,7 @@ print(len(made))
 
 
 @needs_opencl
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", OPENCL)
 def test_another_process_lowers_nothing(name, tmp_path):
     """Of sizes that the first one never saw; a changed function has its own."""
