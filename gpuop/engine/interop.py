@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -146,13 +147,18 @@ def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | Non
 
 def array_like(sample: Any, lent: Any) -> Any:
     """An array of the library of `sample`, in the same memory as `lent`."""
+    return importer(sample)(lent)
+
+
+def importer(sample: Any) -> Callable[[Any], Any]:
+    """The function of the library of `sample` that returns an array in the memory of what is lent."""
     name = library_of(sample)
     if name == "numba":
-        return sys.modules["numba.cuda"].as_cuda_array(lent)
+        return sys.modules["numba.cuda"].as_cuda_array  # type: ignore[no-any-return]
     module = importlib.import_module("jax.dlpack") if name == "jax" else sys.modules[name]
     if not hasattr(module, "from_dlpack"):
         raise SemanticError(f"{name} has no `from_dlpack`, so there is no {name} array of a result; pass NumPy arrays")
-    return module.from_dlpack(lent)
+    return module.from_dlpack  # type: ignore[no-any-return]
 
 
 def export(field: Field) -> Any:

@@ -10,9 +10,16 @@ import numpy as np
 
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import copy_into
-from gpuop.engine.interop import array_like, lend, share
+from gpuop.engine.interop import array_like, importer, lend, share
 from gpuop.engine.jit.call import PipelineCall
-from gpuop.engine.jit.prepared_call import Convert, HostResult, PreparedHostCall
+from gpuop.engine.jit.prepared_call import (
+    Convert,
+    DeviceResult,
+    HostResult,
+    PreparedCall,
+    PreparedDeviceCall,
+    PreparedHostCall,
+)
 from gpuop.fusion.cross_thread import access_pattern
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.windows.buffer_pool import reused
@@ -109,18 +116,12 @@ class HostCall(PipelineCall):
             return self.out
         return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]
 
-    def prepared(self) -> PreparedHostCall | None:
+    def prepared(self) -> PreparedCall | None:
         wanted, types = self.program.wanted, self.program.types
         plan = self.trace.prepared.reference(self._key(self.layouts))
         if not self.usual or plan is None or self._compiled().once or len(set(wanted)) < len(wanted):
             return None
-        given, others = [], []
-        for number, node in self.program.leaves.items():
-            source = node.source if isinstance(node, Leaf) else None
-            if isinstance(source, Deferred):
-                given.append((number, source.placeholder.position, self.converted.get(number)))
-            else:
-                others.append((number, node))
+        given = [(number, position, self.converted.get(number)) for number, position, _ in self.own_leaves]
         results = [
             HostResult(
                 v,
@@ -132,13 +133,21 @@ class HostCall(PipelineCall):
             )
             for v, kind in zip(wanted, self.trace.kinds, strict=True)
         ]
-        return PreparedHostCall(self.backend, plan, given, others, results, self.trace.several, self.sample is not None)
+        return PreparedHostCall(
+            self.backend, plan, given, self.other_leaves, results, self.trace.several, self.sample is not None
+        )
 
 
 def _uploaded(backend: Backend, source: Deferred, array: Array) -> Buffer:
     """Return a copy of an array in memory of the device."""
     kind, values = source.make(array)
     return backend.upload(kind, planes_of(kind, values()))
+
+
+def _reach(memory: Any) -> tuple[int, int]:
+    """Return the begin and the end of the memory of an array behind the address of its first element, in bytes."""
+    first, last = memory.array.span
+    return first - memory.array.address, last - memory.array.address
 
 
 @lru_cache(maxsize=256)
@@ -185,6 +194,27 @@ class DeviceCall(PipelineCall):
             self.memory = {v: s.memory for v, s in direct.items()}
             layouts = {v: s.layout for v, s in direct.items() if s.layout is not None}
         self.layouts |= layouts
+
+    def prepared(self) -> PreparedCall | None:
+        wanted, types = self.program.wanted, self.program.types
+        plan, into = self.trace.prepared.reference(self._key(self.layouts)), self.out is not None
+        direct = all(self.memory.get(v) is s.memory for v, s in zip(wanted, self.shared, strict=True)) if into else True
+        borrowed = any(isinstance(node, Leaf) and node.source.borrowed for _, node in self.other_leaves)
+        if plan is None or self._compiled().once or len({*wanted}) < len(wanted) or not direct or borrowed:
+            return None
+        given = [
+            (n, position, node.type, self.layouts.get(n), _reach(self.arguments[n]))
+            for n, position, node in self.own_leaves
+        ]
+        facts = [(_reach(self.memory[v]), array.dtype) for v, array in zip(wanted, self.out or (), strict=into)]
+        results = [
+            DeviceResult(v, kind, types[v], tuple(kind.array_shape), self.layouts.get(v), *(facts[n] if into else ()))
+            for n, (v, kind) in enumerate(zip(wanted, self.trace.kinds, strict=True))
+        ]
+        taken = importer(self.out[0] if self.out else self.sample)
+        return PreparedDeviceCall(
+            self.backend, plan, given, self.other_leaves, results, self.trace.several, taken, into
+        )
 
     def _is_apart(self, out: Shared) -> bool:
         """Return whether the memory of a result overlaps no argument of the call."""

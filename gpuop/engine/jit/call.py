@@ -17,7 +17,7 @@ from gpuop.base.lru import BoundedCache
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import argument, plan_ahead, plan_on, prepare
 from gpuop.engine.interop import has_layout, library_of, unfit
-from gpuop.engine.jit.prepared_call import PreparedHostCall
+from gpuop.engine.jit.prepared_call import PreparedCall
 from gpuop.fusion.launch import Rate, Rates
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.program import Cycle, Program, program
@@ -180,9 +180,21 @@ class PipelineCall(ABC):
         results = self.results()
         return tuple(results) if self.trace.several else results[0]
 
-    def prepared(self) -> PreparedHostCall | None:
+    @property
+    def own_leaves(self) -> list[tuple[int, int, Node]]:
+        """The leaves of the caller's arrays, with their numbers and the positions of the arrays."""
+        leaves = [(n, node, node.source) for n, node in self.program.leaves.items() if isinstance(node, Leaf)]
+        return [(n, source.placeholder.position, node) for n, node, source in leaves if isinstance(source, Deferred)]
+
+    @property
+    def other_leaves(self) -> list[tuple[int, Node]]:
+        """The other leaves, with their numbers."""
+        own_leaves = {n for n, _, _ in self.own_leaves}
+        return [(n, node) for n, node in self.program.leaves.items() if n not in own_leaves]
+
+    @abstractmethod
+    def prepared(self) -> PreparedCall | None:
         """Return what later calls with arrays that lie alike can run by; None if this call says too little about them."""
-        return None
 
     def downloaded(self, count: int) -> tuple[list[Array], Sequence[Any]]:
         """Compute; return NumPy arrays of the first `count` results, which lie in planes, and the others as `results` does."""

@@ -32,7 +32,7 @@ from gpuop.engine.interop import library_of, numpy_dtype, own
 from gpuop.engine.jit.array_calls import DeviceCall, HostCall
 from gpuop.engine.jit.call import PipelineCall, Trace, by_calls, check_out, on_device, refuse_options, trace_of
 from gpuop.engine.jit.grid_window import GridPartition, WindowShape, WindowTrace, partition, window_trace
-from gpuop.engine.jit.prepared_call import PreparedHostCall
+from gpuop.engine.jit.prepared_call import PreparedCall
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan
@@ -66,7 +66,7 @@ class TracedCall:
     trace: Trace
     device: bool
     captured: Snapshot | str
-    ready: list[PreparedHostCall] = field(default_factory=list)
+    ready: list[PreparedCall] = field(default_factory=list)
 
     def holds(self) -> bool:
         """Return whether all captured values are as they were."""

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpuop.engine.evaluate import argument
-from gpuop.engine.interop import array_like
+from gpuop.engine.interop import array_like, lend, share
 from gpuop.fusion.windows.buffer_pool import reused
 from gpuop.ir.kernel import Pin
+from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Node
 from gpuop.passes.coarsening_factor import ACCESS
@@ -22,6 +23,7 @@ from gpuop.runtime.execute import Prepared
 from gpuop.runtime.tuning.chooser import choice_settings
 
 Convert = Callable[[Array], Any]
+Reach = tuple[int, int]
 LISTS = (tuple, list)
 
 
@@ -143,6 +145,106 @@ class PreparedHostCall:
                 return None
             others += (array,)
         return outs
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceResult:
+    """A result of prepared calls, in memory of the device.
+
+    Attributes:
+        value: its number in the program.
+        kind, stored: its type, as users see it and as the program has it.
+        layout: of the memory that kernels write.
+        reach: the begin and the end of that memory behind the address of its first element, in bytes, if it is the caller's.
+        dtype: of the caller's arrays for results.
+    """
+
+    value: int
+    kind: FieldType
+    stored: FieldType
+    shape: tuple[int, ...]
+    layout: Layout | None
+    reach: Reach = (0, 0)
+    dtype: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedDeviceCall:
+    """Calls of a pipeline with arrays in the device's memory, in one queue; their results are not waited for.
+
+    Attributes:
+        plan, others, several, pin, settings: as of a `PreparedHostCall`.
+        given: leaves of the caller's arrays: number, position of the array, type, layout, and reach as of a `DeviceResult`.
+        taken: the function of the caller's library that returns an array in the memory of a result.
+        into: True if the caller has arrays for the results.
+    """
+
+    backend: Backend
+    plan: Callable[[], Prepared | None]
+    given: Sequence[tuple[int, int, FieldType, Layout | None, Reach]]
+    others: Sequence[tuple[int, Node]]
+    results: Sequence[DeviceResult]
+    several: bool
+    taken: Callable[[Any], Any]
+    into: bool
+    pin: Pin | None = field(default_factory=pinned)
+    settings: tuple[Any, ...] = field(default_factory=choice_settings)
+
+    def result(self, inputs: Sequence[Any], out: Any) -> Any:
+        """As of a `PreparedHostCall`."""
+        prepared, backend = self.plan(), self.backend
+        if prepared is None or self.into is (out is None):
+            return NotImplemented
+        values: dict[int, Argument] = {}
+        spans: list[tuple[int, int]] = []
+        for number, position, kind, layout, (first, last) in self.given:
+            shared = share(inputs[position], kind, backend)
+            if shared.layout != layout:
+                return NotImplemented
+            values[number], address = shared.memory, shared.memory.array.address
+            spans += ((address + first, address + last),)
+        outs = out if type(out) in LISTS else (out,)
+        memory = self._memory(outs, spans) if self.into else {}
+        if memory is None:
+            return NotImplemented
+        for number, node in self.others:
+            values[number] = argument(node, backend)
+        held = [*inputs], outs, memory, dict(values)
+        try:
+            values = (prepared if prepared.backend is backend else prepared.on(backend)).run(values, memory)
+            arrays = [
+                self.taken(
+                    lend(backend, values[each.value], each.kind, each.layout)
+                )  # the caller's stream waits for it
+                for each in self.results
+            ]
+        except BaseException:
+            backend.keep(held)  # enqueued work may still use the arrays
+            raise
+        results = arrays if out is None else outs
+        return tuple(results) if self.several else results[0]
+
+    def _memory(self, outs: Sequence[Any], spans: list[tuple[int, int]]) -> dict[int, Buffer] | None:
+        """Return the memory of the caller's arrays for the results; None if one does not fit, or overlaps `spans` or another."""
+        if len(outs) != len(self.results):
+            return None
+        memory: dict[int, Buffer] = {}
+        for result, array in zip(self.results, outs):  # noqa: B905 - the same number
+            if tuple(array.shape) != result.shape or array.dtype != result.dtype:
+                return None
+            shared = share(array, result.stored, self.backend)
+            if shared.layout != result.layout:
+                return None
+            address, (first, last) = shared.memory.array.address, result.reach
+            for start, end in spans:
+                if end > address + first and start < address + last:
+                    return None
+            spans += ((address + first, address + last),)
+            memory[result.value] = shared.memory
+        return memory
+
+
+PreparedCall = PreparedHostCall | PreparedDeviceCall
 
 
 def _filled(array: Array, values: Array) -> Array:

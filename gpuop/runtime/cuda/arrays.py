@@ -23,14 +23,14 @@ MANAGED = 13  # DLDeviceType of memory that host and device share
 class ImportedArray:
     """Imported memory of another library's array. It is returned when the enqueued work has used it."""
 
-    __slots__ = ("__weakref__", "array")
+    __slots__ = ("__weakref__", "address", "array")
 
     def __init__(self, memory: CudaMemory, array: dlpack.DLPackMemory) -> None:
-        self.array = array
+        self.array, self.address = array, array.address
         memory.retire_after(self, array.owner)
 
     def __int__(self) -> int:
-        return self.array.address
+        return self.address
 
 
 def borrow(memory: CudaMemory, ordinal: int, array: Any) -> ImportedArray:

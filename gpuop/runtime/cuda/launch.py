@@ -128,13 +128,18 @@ def fill_outputs(memory: CudaMemory, source: Source, arguments: Sequence[Argumen
 
 def launch_once(memory: CudaMemory, source: Source, function: LoadedFunction, arguments: Sequence[Argument]) -> None:
     """Launch with these arguments. Their memory is reused: CUDA has copied them when the launch returns."""
-    flat, _ = source.flattened(arguments, int)
+    flat = arguments if source.direct else source.flattened(arguments, int)[0]
     try:
         values = function.idle.pop()
     except IndexError:
-        values = Arguments(flat)
-    for number, value in enumerate(flat):
-        values.set(number, value)
+        values = Arguments([0] * len(flat))
+    if source.direct:
+        cells = values.cells
+        for number, buffer in enumerate(flat):
+            cells[number] = buffer.address
+    else:
+        for number, value in enumerate(flat):
+            values.set(number, value)
     if source.fills:
         fill_outputs(memory, source, arguments)
     size = size_of(source.threads, source.group)

@@ -42,13 +42,13 @@ class Block:
 class ForeignBlock:
     """Memory of another stream, referred to until the work enqueued here has used it."""
 
-    __slots__ = ("__weakref__", "owner")
+    __slots__ = ("__weakref__", "address", "owner")
 
     def __init__(self, owner: Buffer) -> None:
-        self.owner = owner
+        self.owner, self.address = owner, int(owner)
 
     def __int__(self) -> int:
-        return int(self.owner)
+        return self.address
 
 
 def _leave(context: Any, process: int) -> None:

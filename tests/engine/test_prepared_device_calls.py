@@ -1,0 +1,177 @@
+"""Prepared calls with arrays in the memory of a device, here of one whose memory is the host's and whose library is this file."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.engine.jit.prepared_call import PreparedDeviceCall
+from gpuop.runtime.base import dlpack
+from gpuop.runtime.reference.device import Reference
+from tests.engine.test_counted_calls import counted
+from tests.harness import same_bits
+
+LIBRARY = "library_of_a_device"
+A = np.random.default_rng(0).random((16, 24), np.float32)
+
+
+class Lent(np.ndarray):
+    """Planes of an array of the library, as kernels take them."""
+
+
+class DeviceArray:
+    """An array of the library."""
+
+    __module__ = LIBRARY
+
+    def __init__(self, array):
+        self.array = array
+
+    shape = property(lambda self: self.array.shape)
+    dtype = property(lambda self: self.array.dtype)
+
+    def __dlpack_device__(self):
+        return dlpack.CUDA, 0
+
+    def __dlpack__(self, **_):
+        raise AssertionError("the device knows the library")
+
+
+class Borrower(Reference):
+    """The reference, with a memory of its own that the library shares."""
+
+    def __init__(self):
+        super().__init__()
+        self.name, self.fails = "a device of the library", False
+        self.kept = []
+
+    def borrow(self, array):
+        a = array.array
+        steps = tuple(step // a.itemsize for step in a.strides)
+        facts = dlpack.DLPackMemory(a.ctypes.data, a.shape, steps, a.dtype, (dlpack.CUDA, 0), False, array)
+        lent = a.reshape(1, -1) if a.flags.c_contiguous else a.copy().reshape(1, -1)
+        lent = lent.view(Lent)
+        lent.array = facts._replace(address=facts.address // 256 * 256)  # no test is of alignment
+        return lent
+
+    def lend(self, buffer, shape, strides, dtype):
+        return np.asarray(buffer).view(dtype).reshape(shape)
+
+    def once(self, program, arguments):
+        if self.fails:
+            raise gp.DeviceError("no memory")
+        super().once(program, arguments)
+
+    def keep(self, owner):
+        self.kept.append(owner)
+
+
+@pytest.fixture(autouse=True)
+def backend(monkeypatch):
+    library = ModuleType(LIBRARY)
+    library.from_dlpack = DeviceArray
+    monkeypatch.setitem(sys.modules, LIBRARY, library)
+    backend = Borrower()
+    with gp.use_device(backend):
+        yield backend
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    """The prepared calls that ran."""
+    ran, inner = [], PreparedDeviceCall.result
+
+    def spy(self, inputs, out):
+        result = inner(self, inputs, out)
+        ran.append(result is not NotImplemented)
+        return result
+
+    monkeypatch.setattr(PreparedDeviceCall, "result", spy)
+    return ran
+
+
+def scaled():
+    return gp.pipeline(lambda a: gp.ScalarField(a) * 2 + 1)
+
+
+def test_results_are_of_the_library(prepared):
+    pipeline = scaled()
+    for n in range(4):
+        result = pipeline(DeviceArray(A + n))
+        assert type(result) is DeviceArray
+        same_bits(result.array, (A + n) * 2 + 1)
+    assert prepared == [True] * 2  # the first call traces, the second prepares
+
+
+def test_results_in_the_arrays_of_the_caller(prepared):
+    pipeline = gp.pipeline(lambda a, b: (gp.ScalarField(a) + gp.ScalarField(b), gp.ScalarField(a) * 3))
+    for n in range(4):
+        outs = DeviceArray(np.empty_like(A)), DeviceArray(np.empty_like(A))
+        assert pipeline(DeviceArray(A), DeviceArray(A + n), out=outs) == outs
+        same_bits(np.stack([o.array for o in outs]), np.stack([A + (A + n), A * 3]))
+    assert prepared == [True] * 2
+    for wrong in ((outs[0], outs[0]), outs[:1], (outs[0], DeviceArray(np.empty((16, 25), "f")))):
+        with pytest.raises(gp.ArgumentError, match="out="):
+            pipeline(DeviceArray(A), DeviceArray(A), out=wrong)
+    assert prepared == [True] * 2 + [False] * 3
+
+
+def test_a_result_over_an_argument(prepared):
+    pipeline = scaled()
+    for _ in range(3):
+        pipeline(DeviceArray(A), out=DeviceArray(np.empty_like(A)))
+    both = DeviceArray(A.copy())
+    assert pipeline(both, out=both) is both
+    same_bits(both.array, A * 2 + 1)
+    assert prepared == [True, False]
+
+
+def test_arrays_that_lie_otherwise(prepared):
+    pipeline = scaled()
+    for _ in range(3):
+        pipeline(DeviceArray(A))
+    same_bits(pipeline(DeviceArray(np.asfortranarray(A))).array, A * 2 + 1)
+    assert prepared == [True, False]
+
+
+def test_parameters_globals_and_devices(prepared):
+    gain = gp.Parameter(2.0)
+    pipeline = gp.pipeline(lambda a: gp.ScalarField(a) * gain)
+    for value in (2.0, 3.0, 4.0):
+        gain.set(value)
+        same_bits(pipeline(DeviceArray(A)).array, A * np.float32(value))
+    assert prepared == [True]
+    with gp.use_device("reference"):
+        same_bits(pipeline(A), A * np.float32(4))
+    same_bits(pipeline(DeviceArray(A)).array, A * np.float32(4))
+
+
+def test_a_call_that_fails_keeps_its_arrays(backend, prepared):
+    pipeline = scaled()
+    for _ in range(3):
+        pipeline(DeviceArray(A))
+    backend.fails = True
+    with pytest.raises(gp.DeviceError, match="no memory"):
+        pipeline(DeviceArray(A))
+    assert len(backend.kept) == 1
+    backend.fails = False
+    same_bits(pipeline(DeviceArray(A)).array, A * 2 + 1)
+
+
+def test_counted(backend, prepared, monkeypatch):
+    """But for what the device does: a launch, and to borrow memory."""
+    pipeline, array, out = scaled(), DeviceArray(A), DeviceArray(np.empty_like(A))
+    for _ in range(2):
+        pipeline(array), pipeline(array, out=out)
+    lent = {each: backend.borrow(each) for each in (array, out)}
+    new = {gp.FieldType(A.shape): lent[out]}
+    monkeypatch.setattr(backend, "borrow", lent.get)
+    monkeypatch.setattr(backend, "empty", new.get)
+    monkeypatch.setattr(backend, "once", lambda *_: None)
+    assert counted(lambda: pipeline(array)) <= 62
+    assert counted(lambda: pipeline(array, out=out)) <= 74
+    assert all(prepared)
