@@ -62,6 +62,7 @@ class Config:
         tune_store: GPUOP_TUNE_STORE, the file of what was measured; by default one beside compiled kernels.
         tune_seconds: GPUOP_TUNE_SECONDS, how long one operator, or one kernel, is measured at most.
         plan_for: GPUOP_PLAN_FOR, "device" or "gpu": OpenCL's CPUs are planned for as GPUs are, and run what is made for those.
+        hide: GPUOP_HIDE; "fp64": OpenCL devices compute as those without double do.
         verify: GPUOP_VERIFY; 1, or GPUOP_DEBUG: what each pass leaves is verified, not only what the first and the last one do.
     """
 
@@ -75,6 +76,7 @@ class Config:
     tune_store: Path = field(default_factory=_store)
     tune_seconds: float = _seconds("GPUOP_TUNE_SECONDS", 10.0)
     plan_for: str = _one_of("GPUOP_PLAN_FOR", "device", "gpu")
+    hide: str = _one_of("GPUOP_HIDE", "", "fp64")
     verify: bool = _one_of("GPUOP_VERIFY", "0", "1") == "1"
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.config import config
-from gpuop.base.errors import DeviceError, Loc, SemanticError, located
+from gpuop.base.errors import Loc, SemanticError
 from gpuop.base.lru import BoundedCache
 from gpuop.codegen.c.dialect import Dialect, Source
 from gpuop.codegen.c.expressions import Expressions
@@ -22,8 +22,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.target import Target
 from gpuop.ir.text import content
-from gpuop.ir.types import DOUBLE, FieldType, Shape
-from gpuop.ir.visit import values, walk, walk_expr
+from gpuop.ir.types import FieldType, Shape
 from gpuop.passes.dynamic_extents import Opened, opened
 from gpuop.passes.lowering_cache import cached_on_disk
 from gpuop.passes.pipeline import lower, lowering
@@ -112,22 +111,7 @@ def _generated(kernel: Kernel, target: Target) -> Source:
 
 
 def _printed(lowered: Kernel, target: Target) -> Source:
-    if not target.has_fp64:
-        _refuse_doubles(lowered, target)
     return Printer(lowered, EXPRESSIONS[target.backend](target)).source()
-
-
-def _refuse_doubles(kernel: Kernel, target: Target) -> None:
-    """Raise DeviceError at the user line; the branches that `_codegenIf` excludes are gone already."""
-    stored = any(param.type.storage is DOUBLE for param in (*kernel.inputs, *kernel.written))
-    doubles = ((stmt, e) for stmt in walk(kernel.body) for value in values(stmt) for e in walk_expr(value))
-    lines = [stmt.loc for stmt, e in doubles if e.type.dtype is DOUBLE]
-    if stored or lines:
-        message = (
-            f"operator `{kernel.name}` computes with double, which {target} lacks; use float32 fields, or let another branch of "
-            "`_codegenIf(_target.has_fp64)` do without"
-        )
-        raise DeviceError(located(message, kernel.loc if stored else lines[0]))
 
 
 def _written(source: Source) -> list[Any]:

@@ -12,7 +12,7 @@ from gpuop.ir.borders import BORDERS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.ops import OPS
 from gpuop.ir.target_expressions import TargetConst
-from gpuop.ir.types import BOOL, UCHAR, UINT, Type
+from gpuop.ir.types import BOOL, DOUBLE, UCHAR, UINT, ULONG, Type
 from gpuop.ir.visit import operands, values
 
 
@@ -160,6 +160,7 @@ class _Checker:
         if not (array in self.seen and array.space == "private"):
             raise VerifyError(f"{array.hint} does not hold lanes here")
         words = array.type == Type(UINT) and element_type(field) == Type(UCHAR)
+        words |= array.type == Type(ULONG) and element_type(field) == Type(DOUBLE)
         if array.type != element_type(field) and not words:
             raise VerifyError(f"{array.hint} has not the type of {field.hint}")
 

@@ -17,6 +17,7 @@ from gpuop.passes.assertions import drop_asserts
 from gpuop.passes.bounds_proof import Unproved, unproved
 from gpuop.passes.coarsen import widen
 from gpuop.passes.constant_nans import hide_constant_nans
+from gpuop.passes.double_as_pairs import double_as_pairs
 from gpuop.passes.fast_minmax import quick_extremes
 from gpuop.passes.half_rounding import half_as_float
 from gpuop.passes.load_hoisting import load_ahead
@@ -56,6 +57,7 @@ PIPELINE: Steps = (
     (quick_extremes, Form.RECORDED),  # minima and maxima of floats by one instruction, checked afterwards
     (widen, Form.RECORDED),  # thread coarsening of kernels that read and write own points alone
     (lower_fields, Form.LOWERED),  # tensors become scalars at flat offsets; borders become arithmetic
+    (double_as_pairs, Form.LOWERED),  # pairs of floats compute doubles on devices without them
     (define_division, Form.LOWERED),  # integer division never traps
     (wrap_integers, Form.LOWERED),  # signed overflow wraps
     (hide_negations, Form.LOWERED),  # some compilers miscompile visible ones

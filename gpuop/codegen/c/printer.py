@@ -34,7 +34,7 @@ from gpuop.ir.nodes import (
     Wide,
 )
 from gpuop.ir.thread_grid import Domain
-from gpuop.ir.types import DOUBLE, HALF, LONG, FieldType, Shape
+from gpuop.ir.types import DOUBLE, HALF, LONG, ULONG, DType, FieldType, Shape
 from gpuop.ir.verify import element_type
 from gpuop.ir.visit import blocks, expressions, loop_values, operands, walk
 from gpuop.passes.coarsening_factor import is_streamed, streamed
@@ -173,14 +173,20 @@ class Printer(Statements):
             self.put(1, parameter + ("," if n < len(parameters) else ")"))
 
     def by_value(self, param: FieldParam) -> list[str]:
-        storage = param.type.storage
+        storage = self.storage(param)
         type_ = self.dialect.type("float" if storage is HALF else storage.c)
         return [f"const {type_} {self.e.argument(param, k)}" for k in range(param.type.planes)]
 
+    def storage(self, param: FieldParam) -> DType:
+        """Return the type of a parameter's elements: on devices without double their bits."""
+        words = param.type.storage is DOUBLE and not self.kernel.machine.has_fp64
+        return ULONG if words else param.type.storage
+
     def pointer(self, param: FieldParam, const: str) -> str:
-        self.e.doubles |= param.type.storage.c == "double"
+        storage = self.storage(param)
+        self.e.doubles |= storage is DOUBLE
         restrict = "" if param in self.kernel.shared_memory or param in self.read_back else self.dialect.restrict
-        kind = self.dialect.type(param.type.storage.c)
+        kind = self.dialect.type(storage.c)
         return self.dialect.pointer.format(const=const, type=kind, restrict=restrict, name=self.e.names.of(param))
 
     def field(self, param: FieldParam) -> None:

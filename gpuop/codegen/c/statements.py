@@ -12,7 +12,7 @@ from gpuop.codegen.c.expressions import GUARDED, Expressions
 from gpuop.codegen.c.identifiers import comment
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Number, constant
-from gpuop.ir.types import HALF, DType
+from gpuop.ir.types import DOUBLE, HALF, DType
 from gpuop.ir.verify import element_type
 
 ESCAPES = {'"': '\\"', "\\": "\\\\", "?": "\\?"}  # two question marks may begin a trigraph
@@ -141,7 +141,9 @@ class Statements:
         form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
         if not stmt.loads and stmt.left is None and "stream" in self.dialect.wide and stmt.field in self.large:
             form = "stream"
-        if element_type(stmt.array) != element_type(stmt.field):
+        if kind is DOUBLE:
+            kind = stmt.array.type.dtype  # on devices without double their bits
+        elif element_type(stmt.array) != element_type(stmt.field):
             form, kind = f"{form} words", stmt.array.type.dtype
         return self.dialect.wide[form].format(
             lanes=self.e.names.of(stmt.array),

@@ -170,6 +170,7 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
     lines += _schedules(kernel) + _dynamic(kernel["dynamic"])
+    lines += [PAIRS] * kernel["float_pairs"]
     return lines + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
 
 
@@ -195,6 +196,9 @@ def _dynamic(extents: Facts | None) -> list[str]:
     within += [f"{', '.join(map(str, extents['constants']))} in it is an extent"] if extents["constants"] else []
     unless = f", unless {' or '.join(within)}" if within else ""
     return [f"  compiled for any size: its extents are arguments{unless}"]
+
+
+PAIRS = "  double is computed in pairs of floats (2⁻⁴⁴), as the device has none"
 
 
 def _predictions(predictions: list[Facts] | None) -> list[str]:

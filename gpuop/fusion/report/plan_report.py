@@ -19,6 +19,7 @@ from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Launchable
 from gpuop.ir.nodes import Const
 from gpuop.ir.target import Target
 from gpuop.ir.visit import expressions
+from gpuop.passes.double_as_pairs import has_doubles
 from gpuop.passes.dynamic_extents import opened
 from gpuop.passes.pipeline import not_inside
 from gpuop.passes.resolve_target import resolve_target
@@ -114,7 +115,8 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
             value is computed again where others read it); operators of one part depend on one another, recomputed ones have none;
         inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
             null for a value from outside; read_bytes and written_bytes are their sums;
-        what `_effort` says; dynamic: what `_dynamic` says;
+        what `_effort` says; float_pairs: true where pairs of floats compute double;
+        dynamic: what `_dynamic` says;
         runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
             parameters that it depends on do);
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
@@ -138,11 +140,16 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
         "read_bytes": sum(value["bytes"] for value in inputs),
         "written_bytes": sum(value["bytes"] for value in outputs),
         **_effort(kernel, target),
+        "float_pairs": _has_pairs(kernel, target),
         "dynamic": _dynamic(kernel, launch, target),
         "runs": RUNS[launch.rate],
         "in_place": [value for value, _ in launch.over],
         "repeats": None,
     }
+
+
+def _has_pairs(kernel: Launchable, target: Target | None) -> bool:
+    return target is not None and not target.has_fp64 and isinstance(kernel, Kernel) and has_doubles(kernel)
 
 
 def _effort(kernel: Launchable, target: Target | None) -> Facts:

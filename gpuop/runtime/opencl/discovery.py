@@ -73,11 +73,15 @@ def target_of(platform: str, device: Any) -> Target:
         simd_width=WARP if gpu else max(device.native_vector_width_float, 1),
         local_memory_bytes=device.local_mem_size,
         has_fp16="cl_khr_fp16" in device.extensions.split(),
-        has_fp64=bool(device.double_fp_config),
+        has_fp64=_has_doubles(device),
         has_arrays=not gpu,
         widening="unrolled" if gpu else CPU_LANES.get(platform, "scalar"),
         makes_lanes=not gpu,
     )
+
+
+def _has_doubles(device: Any) -> bool:
+    return bool(device.double_fp_config) and config.hide != "fp64"
 
 
 def planned_for(own: Target) -> Target:
@@ -105,4 +109,4 @@ def groups_of(name: str, description: str, device: Any) -> GroupLimits:
 def features_of(device: Any) -> frozenset[str]:
     """Return the features of `Source.needs` that a device supports."""
     wide = {*device.extensions.split()} >= INT64_ATOMICS
-    return frozenset({"double"} if device.double_fp_config else ()) | ({ATOMICS_OF_64_BITS} if wide else set())
+    return frozenset({"double"} if _has_doubles(device) else ()) | ({ATOMICS_OF_64_BITS} if wide else set())
