@@ -18,6 +18,7 @@ from gpuop.ir.nodes import Const, Expr
 from gpuop.ir.types import BOOL, FLOAT, INT, LONG, UINT, ULONG, DType, Type
 
 SINGLE = Type(FLOAT)
+OUTWARDS = 2.0**-43  # of a number that becomes an integer
 GREATEST = float(np.finfo(np.float32).max)
 LEAST_BITS, MANTISSA, BIAS, TOP = 29, 52, 1023, 0x7FF  # of doubles; the least bits are those that a float has not
 ZERO = constant(0.0, FLOAT)
@@ -237,7 +238,7 @@ class PairArithmetic:
             return self.apply("ne", x.high, 0.0)
         if dtype.kind == "f" or x.single:
             return self.b.cast(x.high, Type(dtype), saturate)
-        whole, wide = self.trunc(x), ULONG if dtype is ULONG else LONG
+        whole, wide = self.trunc(self._outwards(x)), ULONG if dtype is ULONG else LONG
         first = self.b.cast(whole.high, Type(wide))
         low = self.b.cast(self.b.cast(whole.low, Type(LONG)), Type(wide), False)
         near = self.apply("lt", self.apply("fabs", whole.high), 2.0**63)
@@ -245,6 +246,14 @@ class PairArithmetic:
         near = self.apply("and", self.apply("lt", whole.high, 2.0**64), inside) if dtype is ULONG else near
         total = self.apply("choose", near, self.apply("add", first, low), first)
         return self.b.cast(total, Type(dtype), saturate) if dtype is not wide else total
+
+    def _outwards(self, x: Pair) -> Pair:
+        """Return a computed number, a little further from 0: one that errors have brought below an integer is that integer."""
+        if x.bits is not None:
+            return x
+        some = self.apply("mul", x.high, OUTWARDS)
+        some = self.apply("choose", self.apply("lt", self.apply("fabs", x.high), 1 / OUTWARDS), some, 0.0)
+        return Pair(*self._quick(x.high, self.apply("add", x.low, some)))
 
     def of_bits(self, bits: Expr) -> Pair:
         """Return the pair of a double with these bits, a ulong."""

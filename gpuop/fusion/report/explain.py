@@ -170,7 +170,7 @@ def _kernel(kernel: Facts, outer: str = "") -> list[str]:
     if kernel["runs"] in WHEN:
         lines.append(f"  {WHEN[kernel['runs']]}")
     lines += _schedules(kernel) + _dynamic(kernel["dynamic"])
-    lines += [PAIRS] * kernel["float_pairs"]
+    lines += [PAIRS] * bool(kernel["float_pairs"])
     return lines + _lanes(kernel["lanes"]) + _predictions(kernel["predictions"])
 
 

@@ -28,7 +28,10 @@ Facts = dict[str, Any]
 Names = Mapping[int, str]  # the names of values
 Made = Mapping[int, int]  # values, by the kernels that make them
 LEAST_EXTENT = 8  # smaller numbers of a kernel are not reported as extents
-EFFORT = ("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin", "not_taken")
+EFFORT = (
+    *("operations", "operations_exact", "registers", "local_bytes", "lanes", "schedule", "refused_pin", "not_taken"),
+    "float_pairs",
+)
 
 RUNS = {Rate.ONCE: "once", Rate.SET: "when set", Rate.EVERY_STEP: "at every step"}
 
@@ -115,8 +118,7 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
             value is computed again where others read it); operators of one part depend on one another, recomputed ones have none;
         inputs, outputs: lists of {value, name, type, bytes, kernel}, the kernel being the one that makes the value,
             null for a value from outside; read_bytes and written_bytes are their sums;
-        what `_effort` says; float_pairs: true where pairs of floats compute double;
-        dynamic: what `_dynamic` says;
+        what `_effort` says; dynamic: what `_dynamic` says;
         runs: when it is launched: "at every step", "once" (nothing that it depends on changes) or "when set" (only
             parameters that it depends on do);
         in_place: a list of the outputs (their values) that are written over states, when the next step begins;
@@ -140,16 +142,11 @@ def _kernel(plan: Plan, number: int, launch: PlannedLaunch, names: Names, makers
         "read_bytes": sum(value["bytes"] for value in inputs),
         "written_bytes": sum(value["bytes"] for value in outputs),
         **_effort(kernel, target),
-        "float_pairs": _has_pairs(kernel, target),
         "dynamic": _dynamic(kernel, launch, target),
         "runs": RUNS[launch.rate],
         "in_place": [value for value, _ in launch.over],
         "repeats": None,
     }
-
-
-def _has_pairs(kernel: Launchable, target: Target | None) -> bool:
-    return target is not None and not target.has_fp64 and isinstance(kernel, Kernel) and has_doubles(kernel)
 
 
 def _effort(kernel: Launchable, target: Target | None) -> Facts:
@@ -162,7 +159,8 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
             reason (why there are not more, or not wide ones)};
         schedule: null where each thread computes its own points, else {method, and its parameters by their names};
         refused_pin: null, or of a schedule that is pinned and does not suit {method, reason};
-        not_taken: null, or of a schedule that suits, whose accesses are not shown to be inside their arrays {method, reason}.
+        not_taken: null, or of a schedule that suits, whose accesses are not shown to be inside their arrays {method, reason};
+        float_pairs: whether pairs of floats compute double; null for a target with double.
     """
     if not isinstance(kernel, Kernel):
         return dict.fromkeys(EFFORT)
@@ -183,6 +181,7 @@ def _effort(kernel: Launchable, target: Target | None) -> Facts:
         "schedule": chosen and {"method": chosen[0].name, **chosen[1]},
         "refused_pin": {"method": kernel.pin.method, "reason": refused} if kernel.pin and refused else None,
         "not_taken": not_taken,
+        "float_pairs": has_doubles(kernel) if target and not target.has_fp64 else None,
     }
 
 
