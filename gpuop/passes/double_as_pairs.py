@@ -73,8 +73,8 @@ class _Pairs:
                 targets = [part.var for part in self.vars[var].parts if isinstance(part, ir.Ref)]
                 self.out += [ir.Assign(v, e, stmt.loc) for v, e in zip(targets, (high, low), strict=True)]
             case ir.Declare(array=array) if array in self.arrays or array in self.words:
-                new = self.arrays[array] if array in self.arrays else (self.words[array],)
-                self.out += [ir.Declare(each, stmt.loc) for each in new]
+                arrays = self.arrays[array] if array in self.arrays else (self.words[array],)
+                self.out += [ir.Declare(each, stmt.loc) for each in arrays]
             case ir.Store(memory=memory, value=value) if _is_double(value):
                 self.store(stmt, memory, self.pair(value))
             case ir.Wide(array=array, index=index, left=left):
