@@ -22,7 +22,7 @@ from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program, program
 from gpuop.fusion.program_cache import shape_of
-from gpuop.ir.kernel import DeviceFunction, HostFunction, Pin
+from gpuop.ir.kernel import DeviceFunction, HostFunction, Kernel, Pin
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Call, Leaf, LeafSource, Node, Result, calls
@@ -54,10 +54,14 @@ class _DeviceCache:
         self.values: dict[Node, DeviceValue] = {}
 
     def __contains__(self, node: object) -> bool:
-        value = computed(node, self.backend) if isinstance(node, Result) and node not in self.values else None
-        if value is not None and isinstance(node, Result):
+        if type(node) is not Result:
+            return False
+        if node not in self.values:
+            value = computed(node, self.backend)
+            if value is None:
+                return False
             self.values[node] = value
-        return node in self.values
+        return True
 
     def versions(self, needed: Sequence[Call]) -> tuple[tuple[LeafSource, int], ...]:
         """The parameters of the needed calls with their versions: the current one, or that of a cached value."""
@@ -207,6 +211,8 @@ def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], given: Contain
     They are the results of functions with effects, which must not be called again for another output or reader, and the
     other outputs of iterations and libraries.
     """
+    if all(type(call.kernel) is Kernel for call in needed):
+        return []
     nodes_set = set(nodes)
     whole = {node.call for node in nodes_set if isinstance(node, Result) and isinstance(node.call.kernel, Together)}
     whole_calls = [

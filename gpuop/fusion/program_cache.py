@@ -68,7 +68,7 @@ def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[No
         if number_of_input is None:
             number_of_input = numbers[node] = next(following)
             leaves.append(node)
-            key.append((number_of_input, node.type, isinstance(node, Leaf) and node.by_value))
+            key.append((number_of_input, node.type, type(node) is Leaf and node.by_value))
         return number_of_input
 
     for call in needed:
@@ -77,12 +77,12 @@ def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[No
             return None
         key.append((call.identity, *map(number, call.inputs)))
         for index in range(len(kernel.outputs)):
-            number_of_output = next(
-                following
-            )  # also for outputs in `given`, so that the shape tells which ones they are
-            if Result(call, index) not in given:
-                numbers[Result(call, index)] = number_of_output
+            number_of_output = next(following)  # also of outputs in `given`: the shape tells which ones they are
+            result = Result(call, index)
+            if result not in given:
+                numbers[result] = number_of_output
     key.append(tuple(map(number, wanted)))
-    if any(isinstance(node, Leaf) and (node.source.dynamic or node.source.layout is not None) for node in leaves):
-        return None
+    for node in leaves:
+        if type(node) is Leaf and (node.source.dynamic or node.source.layout is not None):
+            return None
     return ProgramShape(tuple(key), leaves)

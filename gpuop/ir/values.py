@@ -155,7 +155,7 @@ def label(node: Node, name: str) -> None:
 def calls(nodes: Iterable[Node], stop: Any = ()) -> list[Call]:
     """The calls that the wanted values need, producers first. Values in `stop` count as given."""
     order: dict[Call, None] = {}
-    stack: list[tuple[Call, bool]] = [(n.call, False) for n in nodes if isinstance(n, Result) and n not in stop]
+    stack: list[tuple[Call, bool]] = [(n.call, False) for n in nodes if type(n) is Result and n not in stop]
     stack.reverse()
     while stack:
         call, ready = stack.pop()
@@ -168,6 +168,6 @@ def calls(nodes: Iterable[Node], stop: Any = ()) -> list[Call]:
         stack.extend(
             (n.call, False)
             for n in reversed(call.inputs)
-            if isinstance(n, Result) and n not in stop and n.call not in order
+            if type(n) is Result and n not in stop and n.call not in order
         )
     return list(order)

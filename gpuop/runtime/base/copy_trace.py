@@ -24,7 +24,7 @@ class CopySpan(HostSpan):
     __slots__ = ("copy", "queue", "ran")
 
     def __init__(self, copy: str, queue: Backend, waits: bool = True) -> None:
-        super().__init__("wait" if waits else "enqueue")
+        self.name, self.began = "wait" if waits else "enqueue", 0.0
         self.copy, self.queue = copy, queue
         self.ran: list[Any] = []
 
@@ -33,9 +33,10 @@ class CopySpan(HostSpan):
         return self.began > 0
 
     def __enter__(self) -> CopySpan:
-        for observer in tuple(observers):
-            observer.begin(self.queue)
-        super().__enter__()
+        if observers:
+            for observer in tuple(observers):
+                observer.begin(self.queue)
+            super().__enter__()
         return self
 
     def __exit__(self, *failed: object) -> None:

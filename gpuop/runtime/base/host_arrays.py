@@ -40,6 +40,8 @@ def planes_of(kind: FieldType, array: Array) -> Array:
 
 def array_of(kind: FieldType, planes: Array) -> Array:
     """Return planes as an array of `array_shape` in the field's dtype: the inverse of `planes_of`."""
+    if len(planes) == 1 and kind.dtype not in STORED_OTHERWISE:  # nothing is converted
+        return planes.reshape(kind.array_shape)
     with HostSpan("convert"):
         flat = _beside_one_another(planes.reshape(kind.planes, kind.field_shape.points))
     if kind.dtype == "complex64":

@@ -129,7 +129,7 @@ class OpenCL(CompilingBackend):
         if planes.size:
             with CopySpan("download", self) as span:
                 self._wait()
-                span.ran.append(self._guard(lambda: self._copied(planes, buffer, is_blocking=True), kind))
+                span.ran.append(self._guard(partial(self._copied, planes, buffer, is_blocking=True), kind))
         return planes
 
     @as_device_errors
