@@ -57,7 +57,10 @@ PLANS = (*ABOVE, "tests.errors.")
 # In these files drivers count all the same.
 DRIVERS_COUNT = {
     "tests.fusion.test_in_place",
-    *(f"tests.engine.test_{name}" for name in ("iterate", "pipeline_memory", "pipeline_views", "state")),
+    *(
+        f"tests.engine.test_{name}"
+        for name in ("counted_calls", "iterate", "pipeline_memory", "pipeline_views", "state")
+    ),
 }
 PLANNED = (*ABOVE, "tests.conformance.", "tests.fuzz.")  # what is planned, on each target
 CHEAP = ("tests.errors.", "tests.golden.test_golden", "tests.ir.")  # whose cases all run each day

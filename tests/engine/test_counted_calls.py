@@ -12,8 +12,10 @@ import scipy.ndimage
 import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime.devices import current
+from gpuop.runtime.execute import Prepared
 from tests.harness import same_bits
 
+pytestmark = pytest.mark.daily  # which form of a device it is decides what is used in place
 A = np.random.default_rng(0).random((32, 40), np.float32)
 
 
@@ -42,8 +44,8 @@ three = gp.pipeline(optimize=False)(lambda a: (gp.ScalarField(a) * 2 + 1) * 3)
 
 @pytest.fixture
 def driver():
-    if not current().name.startswith("opencl"):
-        pytest.skip("calls are counted where a driver of OpenCL computes in the arrays")
+    if not getattr(current(), "shares_host_memory", False):
+        pytest.skip("calls are counted where a driver computes in the arrays, without maps")
 
 
 def test_a_pipeline_of_one_kernel(driver):
@@ -186,6 +188,20 @@ def test_globals_parameters_pins_and_devices(device, monkeypatch):
     monkeypatch.setitem(globals(), "scale", 4.0)
     for _ in range(2):
         same_bits(scaled(A), A * np.float32(4) + np.float32(5))
+
+
+def test_each_pin_and_device_has_its_plan(driver, monkeypatch):
+    ran, inner = [], Prepared.run
+    monkeypatch.setattr(Prepared, "run", lambda plan, *given: (ran.append(plan), inner(plan, *given))[1])
+    pinned = gp.pipeline(lambda a: gp.ndimage.uniform_filter(gp.ScalarField(a), 5))
+    prepared(pinned, A)
+    with gp.schedule("plain"):
+        prepared(pinned, A)
+    with gp.use_device("reference"):
+        prepared(pinned, A)
+    prepared(pinned, A)
+    assert [plan.backend.name for plan in ran] == [current().name] * 6 + ["reference"] * 3 + [current().name] * 3
+    assert len({id(plan) for plan in ran[:3]}) == 1 and ran[9] is ran[0] is not ran[3] is ran[5]
 
 
 def test_plans_that_are_gone(device):
