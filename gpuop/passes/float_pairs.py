@@ -18,6 +18,7 @@ from gpuop.ir.nodes import Const, Expr
 from gpuop.ir.types import BOOL, FLOAT, INT, LONG, UINT, ULONG, DType, Type
 
 SINGLE = Type(FLOAT)
+BITS = 47  # of a pair: few enough that its second float holds the rest, and that a double in memory is the pair
 OUTWARDS = 2.0**-43  # of a number that becomes an integer
 GREATEST = float(np.finfo(np.float32).max)
 LEAST_BITS, MANTISSA, BIAS, TOP = 29, 52, 1023, 0x7FF  # of doubles; the least bits are those that a float has not
@@ -47,6 +48,10 @@ class Pair(NamedTuple):
 
 def pair_of(value: float) -> Pair:
     """Return the pair next to a number; an infinity beyond the range of float."""
+    fraction, exponent = math.frexp(value)
+    if math.isfinite(value):
+        whole = math.floor(abs(fraction) * 2.0**BITS + 0.5)
+        value = math.copysign(math.ldexp(whole, exponent - BITS), value)
     with np.errstate(over="ignore"):
         high = np.float32(value)
     low = np.float32(value - float(high)) if np.isfinite(high) else np.float32(0)
@@ -83,9 +88,13 @@ class PairArithmetic:
         return self.apply("le", self.apply("fabs", x), GREATEST)
 
     def _ruled(self, pair: tuple[Expr, Expr], rule: Expr) -> Pair:
-        """Return the pair, or what floats give where it is not finite."""
-        finite = self._finite(pair[0])
-        return Pair(self.apply("choose", finite, pair[0], rule), self.apply("choose", finite, pair[1], 0.0))
+        """Return the pair rounded to `BITS` bits, as doubles keep it in memory, or what floats give where it is not finite."""
+        exponent = self.apply("and", self.b.bits(pair[0], Type(UINT)), constant(0x7F800000, UINT))
+        unit = self.apply("mul", self.b.bits(exponent, SINGLE), 1.5 * 2.0 ** (24 - BITS))
+        low = self.apply("sub", self.apply("add", pair[1], unit), unit)
+        high, low = self._quick(pair[0], low)
+        finite = self._finite(high)
+        return Pair(self.apply("choose", finite, high, rule), self.apply("choose", finite, low, 0.0))
 
     def add(self, x: Pair, y: Pair) -> Pair:
         total, error = self._sum(x.high, y.high)
@@ -260,6 +269,9 @@ class PairArithmetic:
         exponent = self.b.cast(self.apply("and", self.apply("shr", bits, MANTISSA), constant(TOP, ULONG)), Type(INT))
         mantissa = self.apply("and", bits, constant((1 << MANTISSA) - 1, ULONG))
         mantissa = self.apply("or", mantissa, constant(1 << MANTISSA, ULONG))
+        step = 1 << (MANTISSA + 1 - BITS)
+        rounded = self.apply("add", mantissa, constant(step // 2, ULONG))
+        mantissa = self.apply("and", rounded, constant(2**64 - step, ULONG))
         above = self.b.cast(self.apply("shr", mantissa, LEAST_BITS), SINGLE)
         below = self.b.cast(self.apply("and", mantissa, constant((1 << LEAST_BITS) - 1, ULONG)), SINGLE)
         scale = self.apply("sub", exponent, BIAS + MANTISSA - LEAST_BITS)
@@ -267,7 +279,7 @@ class PairArithmetic:
         low = self.apply("ldexp", below, self.apply("sub", scale, LEAST_BITS))
         high, low = self._quick(high, low)
         odd = self.apply("eq", exponent, TOP)
-        shown = self.apply("shl", mantissa, 12)
+        shown = self.apply("shl", bits, 64 - MANTISSA)
         special = self.apply(
             "choose", self.apply("eq", shown, constant(0, ULONG)), constant(math.inf, FLOAT), constant(math.nan, FLOAT)
         )

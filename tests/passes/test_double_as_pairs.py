@@ -137,3 +137,17 @@ def test_arrays_and_loops(hidden):
 def test_a_sum_of_doubles(hidden):
     x = RNG.standard_normal((50, 61))
     assert abs(gp.ScalarField(x).sum().numpy() - x.sum()) <= BOUND * np.abs(x).sum()
+
+
+@gp.operator
+def weighed(a, b):
+    return _readTensor(a) * 0.1 + _readTensor(b) / 3
+
+
+def test_fused_bits(hidden):
+    """A value in registers is the one that memory holds."""
+    a, b = gp.ScalarField(X), gp.ScalarField(Y)
+    fused = weighed(weighed(weighed(a, b), a), b).numpy()
+    first = gp.ScalarField(weighed(a, b).numpy())
+    second = gp.ScalarField(weighed(first, a).numpy())
+    assert np.array_equal(weighed(second, b).numpy().view(np.uint64), fused.view(np.uint64))
