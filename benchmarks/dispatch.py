@@ -45,6 +45,9 @@ def steps() -> Iterator[Way]:
         yield f"gpuop, step of {kernels}", graph.step, graph.synchronize
 
 
+BUFFERS: list[object] = []
+
+
 def operators() -> Iterator[Way]:
     """One bound launch, as a pipeline or a graph holds it."""
     from gpuop.engine.evaluate import prepare
@@ -54,6 +57,7 @@ def operators() -> Iterator[Way]:
     what = program([half(gp.ScalarField(np.ones(64, np.float32))).node])
     values = {v: backend.upload(kind, np.ones((1, 64), np.float32)) for v, kind in what.types.items()}
     launch = prepare(what, backend, None).bind(0, values)
+    BUFFERS.append(values)  # a bound launch does not own its buffers, and a generator that is used up has no locals
     (run,) = backend.sequence([launch])
     yield "gpuop, prepared operator", run, backend.synchronize
 
