@@ -346,7 +346,7 @@ def test_no_result_is_written_over_a_source(reference, tmp_path, x):
         (np.asarray(mapped), mapped),
         (link, mapped),
     ):
-        with pytest.raises(SemanticError, match=r"`out=`.* lies where `x` is read from, .*stream to another"):
+        with pytest.raises(SemanticError, match=r"`out=` overlaps `x`, .*stream to another"):
             gp.stream(program, source, out, progress=False)
     np.testing.assert_array_equal(np.load(file), kept)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["hard.npy", "link.npy", "x.npy"]
@@ -367,13 +367,13 @@ def test_arrays_of_one_file(reference, tmp_path, x, package):
         if package == "h5py"
         else group.create_array("b", shape=x.shape, dtype="f")
     )
-    with pytest.raises(SemanticError, match="lies where `x` is read from"):
+    with pytest.raises(SemanticError, match="overlaps `x`"):
         gp.stream(program, b, group["b"], progress=False)
     np.testing.assert_array_equal(gp.stream(program, a, b, chunks=(8, 40), progress=False)[...], program(x))
     name = ":/" if package == "h5py" else "/"
     if package == "h5py":
         group.close()
-    with pytest.raises(SemanticError, match="lies where `x` is read from"):
+    with pytest.raises(SemanticError, match="overlaps `x`"):
         gp.stream(program, f"{path}{name}a", path, progress=False)
     np.testing.assert_array_equal(gp.stream(program, x, f"{path}{name}b", progress=False)[...], program(x))
     np.testing.assert_array_equal(gp.stream(program, f"{path}{name}a", progress=False), program(x))
@@ -433,7 +433,7 @@ def test_one_stream_at_a_time(reference, tmp_path, x):
 def test_results_that_tiff_cannot_have(reference, tmp_path, x):
     pytest.importorskip("tifffile")
     for function, source, message in (
-        (lambda x: gp.ScalarField(x) > 0.5, x, r'bool in a byte.*give the result as `.astype\("uint8"\)`'),
+        (lambda x: gp.ScalarField(x) > 0.5, x, r'eight bools in a byte.*give the result as `.astype\("uint8"\)`'),
         (lambda x: gp.ScalarField(x) * 2, x[0], r"two axes, but the result has one; stream to \.npy"),
     ):
         with pytest.raises(SemanticError, match=message):

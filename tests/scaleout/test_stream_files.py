@@ -135,7 +135,7 @@ def test_what_is_no_list_of_alike_files(tmp_path, images):
             gp.stream(smoothed, source, batch=1, progress=False)
     with pytest.raises(FileNotFoundError, match=r"none\.npy"):
         gp.stream(smoothed, [*paths, tmp_path / "none.npy"], batch=1, progress=False)
-    with pytest.raises(SemanticError, match=r"`out=` \(.*/3\.npy\) lies where `x` is read from"):
+    with pytest.raises(SemanticError, match=r"`out=` \(.*/3\.npy\) overlaps `x`"):
         gp.stream(smoothed, paths, (paths[3],), batch=1, progress=False)
 
 
