@@ -31,8 +31,8 @@ NEVER = {
 LANES = {"widen", "vectorize"}
 # what is for other targets; and words of bytes, which take the place of fields in memory
 OTHERS = {
-    "passes unrolled": {"vectorize", "narrow", "pack", "loop_lanes"},
-    "passes vector": {"quick_extremes", "load_ahead", "pack"},
+    "passes unrolled": {"vectorize", "narrow", "pack", "loop_lanes", "double_as_pairs"},
+    "passes vector": {"quick_extremes", "load_ahead", "pack", "double_as_pairs"},
 }
 WATCHING = [name for name in running.DEVICES if name.startswith("passes ")]
 
