@@ -238,7 +238,7 @@ def test_several_outputs_and_one_field_twice(device):
 def test_results_of_its_own(device):
     f = gp.ScalarField(image(3, 4))
     made = gp.DeviceOperator(lambda a, out: a[::-1] * 2, f + 0, outputs=f.type)  # here
-    told = r"device operator `lambda` returns an? \w+ of its own; it must fill the arrays of its outputs, .* or `result\[\.\.\.\] = …`"
+    told = r"device operator `lambda` returns an? \w+ of its own; it must fill the arrays .* or `result\[\.\.\.\] = …`"
     with pytest.raises(gp.SemanticError, match=told) as caught:
         made.numpy()
     assert str(caught.value).endswith("# here")
