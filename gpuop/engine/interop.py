@@ -135,14 +135,14 @@ def _adopted(
 
 
 @lru_cache(maxsize=1024)
-def _array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
+def array_facts(kind: FieldType, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]:
     """The shape of an array, its strides and its dtype."""
     return tuple(kind.array_shape), strides_of(kind, layout), kind.array_dtype
 
 
 def lend(backend: Backend, buffer: Buffer, kind: FieldType, layout: Layout | None) -> Any:
     """An object from which other libraries take a buffer; there is none for planes of complex numbers."""
-    return backend.lend(buffer, *_array_facts(kind, layout or planar(kind.folded)))
+    return backend.lend(buffer, *array_facts(kind, layout or planar(kind.folded)))
 
 
 def array_like(sample: Any, lent: Any) -> Any:

@@ -206,7 +206,10 @@ class CallCache(BoundedCache[tuple[Any, ...], CachedCall]):
 
 def _place_of(array: Any) -> Any:
     """The key of the device that an array lies on."""
-    return type(array).__module__ in ONE_PLACE or array.__dlpack_device__()
+    library = type(array).__module__
+    if library == "torch" and array.is_cuda:
+        return array.device
+    return library in ONE_PLACE or array.__dlpack_device__()
 
 
 def _facts(field: Any, others: Sequence[Any]) -> tuple[Any, ...]:

@@ -199,6 +199,48 @@ def test_a_source_may_be_deleted_at_once(library):
         np.testing.assert_array_equal(back(result), np.full((512, 512), n / 2, np.float32))
 
 
+@pytest.mark.parametrize("library", ["cupy", "torch"], indirect=True)
+def test_results_of_later_calls_are_of_the_memory_of_the_library(library, monkeypatch):
+    given = to(library, rng.random((64, 96), np.float32))
+    for _ in range(2):
+        half(given)
+    monkeypatch.setattr(CudaMemory, "allocate", None)
+    monkeypatch.setattr(type(given), "__dlpack__", None)
+    monkeypatch.setattr(type(given), "__cuda_array_interface__", None)
+    result = half(given)
+    monkeypatch.undo()
+    assert type(result) is type(given) and result.dtype == given.dtype and result.shape == given.shape
+    np.testing.assert_array_equal(back(result), back(given) * np.float32(0.5))
+
+
+def test_a_tensor_that_requires_gradients():
+    torch = pytest.importorskip("torch")
+    given = torch.ones((8, 8), device="cuda")
+    for _ in range(3):
+        half(given)
+    with pytest.raises(gp.DeviceError, match="gradient"):
+        half(given.clone().requires_grad_())
+    np.testing.assert_array_equal(back(half(given)), np.full((8, 8), 0.5, np.float32))
+
+
+def test_calls_in_a_captured_graph():
+    torch = pytest.importorskip("torch")
+    given, out = torch.ones((64, 64), device="cuda"), torch.empty((64, 64), device="cuda")
+    for _ in range(3):
+        half(half(given)), half(given, out=out)
+    gc.collect()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        quarter = half(half(given))
+        half(given, out=out)
+    for n in range(5):
+        given.fill_(8 * n)
+        graph.replay()
+        assert (quarter == 2 * n).all() and (out == 4 * n).all()
+    np.testing.assert_array_equal(back(half(given)), np.full((64, 64), 16, np.float32))
+
+
 def test_fields_of_device_arrays(library):
     array = rng.random((33, 21), np.float32)
     given = to(library, array)

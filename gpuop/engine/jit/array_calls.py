@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -10,27 +10,30 @@ import numpy as np
 
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import copy_into
-from gpuop.engine.interop import array_like, importer, lend, share
-from gpuop.engine.jit.call import PipelineCall
+from gpuop.engine.interop import ALIGNED, array_facts, array_like, importer, lend, library_of, share
+from gpuop.engine.jit.call import PipelineCall, PreparedCall
 from gpuop.engine.jit.prepared_call import (
     Convert,
     DeviceResult,
+    Given,
     HostResult,
-    PreparedCall,
     PreparedDeviceCall,
     PreparedHostCall,
 )
+from gpuop.engine.jit.prepared_stream_call import Place, PreparedStreamCall
 from gpuop.fusion.cross_thread import access_pattern
 from gpuop.fusion.plan import Plan
 from gpuop.fusion.windows.buffer_pool import reused
 from gpuop.ir.kernel import Kernel
-from gpuop.ir.layout import Layout, interleaved, planar
+from gpuop.ir.layout import Layout, interleaved, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
 from gpuop.passes.coarsening_factor import ACCESS
 from gpuop.runtime.base.backend import Argument, Array, Backend, Buffer, download
 from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.base.host_arrays import STORED_OTHERWISE, planes_of, stored
+from gpuop.runtime.base.stream_arrays import StreamArrays
+from gpuop.runtime.execute import Prepared
 
 TABLE = 32  # a result has at least so many times the points of a field that counts as a table
 
@@ -211,10 +214,46 @@ class DeviceCall(PipelineCall):
             DeviceResult(v, kind, types[v], tuple(kind.array_shape), self.layouts.get(v), *(facts[n] if into else ()))
             for n, (v, kind) in enumerate(zip(wanted, self.trace.kinds, strict=True))
         ]
+        in_stream = self._prepared_stream_call(plan, given, results)
+        if in_stream is not None:
+            return in_stream
         taken = importer(self.out[0] if self.out else self.sample)
         return PreparedDeviceCall(
             self.backend, plan, given, self.other_leaves, results, self.trace.several, taken, into
         )
+
+    def _prepared_stream_call(
+        self, plan: Callable[[], Prepared | None], given: Sequence[Given], results: Sequence[DeviceResult]
+    ) -> PreparedStreamCall | None:
+        """Return the prepared call in the stream of the caller's library; None if that cannot run in streams, or not this."""
+        library, into = self.backend.arrays_of(library_of(self.sample)), self.out is not None
+        if library is None or not all(self._compiled().kernels):
+            return None
+        places = [
+            Place(n, position, strides, address % ALIGNED, *reach)
+            for n, position, _, _, reach in given
+            for address, strides in [library.place(self.arrays[position])]
+            if address
+        ]
+        targets = [t for n, result in enumerate(results) if (t := self._target(library, n, result)) is not None]
+        if len(places) < len(given) or len(targets) < len(results):
+            return None
+        return PreparedStreamCall(
+            self.backend, plan, places, self.other_leaves, targets, self.trace.several, library, into
+        )
+
+    def _target(self, library: StreamArrays, number: int, result: DeviceResult) -> Place | None:
+        """Return the place of a result; None if the library cannot have it."""
+        shape, strides, dtype = array_facts(result.kind, result.layout or planar(result.kind.folded))
+        if self.out is not None:
+            array = self.out[number]
+            address, steps = library.place(array)
+            place = Place(result.value, number, steps, address % ALIGNED, *result.reach, array.shape, array.dtype)
+            return place if address else None
+        named = library.dtype(dtype)
+        if named is None or strides != row_major(shape) or not result.kind.nbytes:
+            return None
+        return Place(result.value, number, shape=shape, dtype=named)
 
     def _is_apart(self, out: Shared) -> bool:
         """Return whether the memory of a result overlaps no argument of the call."""

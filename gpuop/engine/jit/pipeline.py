@@ -30,9 +30,17 @@ from gpuop.engine.dump import explained, source_of
 from gpuop.engine.evaluate import PLANS_KEPT
 from gpuop.engine.interop import library_of, numpy_dtype, own
 from gpuop.engine.jit.array_calls import DeviceCall, HostCall
-from gpuop.engine.jit.call import PipelineCall, Trace, by_calls, check_out, on_device, refuse_options, trace_of
+from gpuop.engine.jit.call import (
+    PipelineCall,
+    PreparedCall,
+    Trace,
+    by_calls,
+    check_out,
+    on_device,
+    refuse_options,
+    trace_of,
+)
 from gpuop.engine.jit.grid_window import GridPartition, WindowShape, WindowTrace, partition, window_trace
-from gpuop.engine.jit.prepared_call import PreparedCall
 from gpuop.engine.jit.window_call import ArraySpec, PipelineWindow
 from gpuop.fusion.buffers import nbytes_of
 from gpuop.fusion.plan import Plan

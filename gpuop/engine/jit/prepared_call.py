@@ -24,6 +24,7 @@ from gpuop.runtime.tuning.chooser import choice_settings
 
 Convert = Callable[[Array], Any]
 Reach = tuple[int, int]
+Given = tuple[int, int, FieldType, Layout | None, Reach]  # of a `PreparedDeviceCall`
 LISTS = (tuple, list)
 
 
@@ -181,7 +182,7 @@ class PreparedDeviceCall:
 
     backend: Backend
     plan: Callable[[], Prepared | None]
-    given: Sequence[tuple[int, int, FieldType, Layout | None, Reach]]
+    given: Sequence[Given]
     others: Sequence[tuple[int, Node]]
     results: Sequence[DeviceResult]
     several: bool
@@ -242,9 +243,6 @@ class PreparedDeviceCall:
             spans += ((address + first, address + last),)
             memory[result.value] = shared.memory
         return memory
-
-
-PreparedCall = PreparedHostCall | PreparedDeviceCall
 
 
 def _filled(array: Array, values: Array) -> Array:

@@ -22,6 +22,7 @@ from gpuop.ir.kernel import MOST_THREADS, Kernel
 from gpuop.ir.target import Target
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base.host_arrays import array_of
+from gpuop.runtime.base.stream_arrays import StreamArrays
 
 Array = NDArray[Any]
 NO_ARRAYS = (
@@ -265,6 +266,10 @@ class Backend(ABC):
     def lend(self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
         """Return an object from which other libraries import a buffer, strides in elements; DeviceError if there is none."""
         raise DeviceError(f"other libraries do not know the memory of {self.name}")
+
+    def arrays_of(self, library: str) -> StreamArrays | None:
+        """Return the access to arrays of a library on this device whose functions run in streams; None if there is none."""
+        return None
 
     def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> AbstractContextManager[list[Any]]:
         """Give fields, none of them complex, as arrays of a library that computes in this queue, inside a `with`."""

@@ -29,6 +29,7 @@ from gpuop.runtime.base.current_queue import clone_queue
 from gpuop.runtime.base.device_limits import GroupLimits
 from gpuop.runtime.base.interruptible import call_interruptibly
 from gpuop.runtime.base.program_text import DiskPrograms, ProgramText
+from gpuop.runtime.base.stream_arrays import StreamArrays
 from gpuop.runtime.cuda.arrays import ExportedBuffer, ImportedArray, borrow, cupy_arrays
 from gpuop.runtime.cuda.driver import lock_pages, returned
 from gpuop.runtime.cuda.launch import (
@@ -44,6 +45,7 @@ from gpuop.runtime.cuda.memory import CudaMemory, ForeignBlock
 from gpuop.runtime.cuda.nvrtc import architectures, compile_cuda
 from gpuop.runtime.cuda.nvtx import nvtx_range
 from gpuop.runtime.cuda.stream import CudaMark
+from gpuop.runtime.cuda.stream_arrays import LIBRARIES
 
 
 def missing() -> str | None:
@@ -177,6 +179,10 @@ class Cuda(CompilingBackend):
         return ExportedBuffer(
             self.memory, dlpack.DLPackMemory(int(buffer), shape, strides, np.dtype(dtype), device, False, buffer)
         )
+
+    def arrays_of(self, library: str) -> StreamArrays | None:
+        access = LIBRARIES.get(library)
+        return None if access is None else access(self.memory, self.ordinal)
 
     def arrays(self, inputs: Sequence[Memory], outputs: Sequence[Memory]) -> AbstractContextManager[list[Any]]:
         return cupy_arrays(self.memory, [*inputs, *outputs])

@@ -287,6 +287,16 @@ class CudaMemory:
             self.retire(owners)
             owners.extend(map(self.owners.pop, map(CALL, ended)))
 
+    def release_ended(self, stream: int) -> None:
+        """Release what earlier calls have used and is not referred to any more, if their work is done and no capture is."""
+        if not (self.let_go or self.retired):
+            return
+        with self.active():
+            captures = stream not in LEGACY and returned(self.cu.cuStreamIsCapturing(stream))
+            if not captures:  # events may not be asked for during a capture
+                self._retire_let_go()
+                self._release()
+
     def _release(self) -> None:
         """Release retired objects whose marks are reached."""
         with self.retiring:

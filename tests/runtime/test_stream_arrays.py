@@ -1,0 +1,141 @@
+"""Arrays of CuPy and PyTorch without the protocols of exchange, here of modules that say what those do."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gpuop.runtime.cuda.driver import Active
+from gpuop.runtime.cuda.memory import CudaMemory
+from gpuop.runtime.cuda.stream_arrays import CupyArrays, TorchArrays
+
+
+class Memory:
+    """What is called of a CudaMemory."""
+
+    def __init__(self):
+        self.calls = []
+        for name in ("follow", "lead", "release_ended"):
+            assert hasattr(CudaMemory, name)
+            setattr(self, name, lambda *given, name=name: self.calls.append((name, *given)))
+
+
+class CupyArray:
+    def __init__(self, shape, dtype):
+        self.shape, self.dtype, self.strides = shape, dtype, (8 * shape[1], 8)
+        self.data = SimpleNamespace(ptr=4096, device_id=1)
+
+
+class Tensor:
+    requires_grad, layout, number, conj, neg = False, "strided", 1, False, False
+
+    def data_ptr(self):
+        assert self.layout == "strided" and not self.requires_grad
+        return 4096
+
+    def stride(self):
+        assert self.layout == "strided"
+        return 3, 1
+
+    def get_device(self):
+        return self.number
+
+    def is_conj(self):
+        return self.conj
+
+    def is_neg(self):
+        return self.neg
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    module = SimpleNamespace(ndarray=CupyArray, device=1, stream=SimpleNamespace(ptr=0))
+    module.cuda = SimpleNamespace(
+        get_current_stream=lambda: module.stream, runtime=SimpleNamespace(getDevice=lambda: module.device)
+    )
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    return module
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    module = SimpleNamespace(Tensor=Tensor, strided="strided", device=lambda *place: place, float32="torch.float32")
+    module.cuda = SimpleNamespace(current_stream=lambda number: SimpleNamespace(cuda_stream=40 + number))
+    module.empty = lambda *shape, **options: (*shape, options)
+    module._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda number: 70 + number)
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+def test_arrays_of_cupy(cupy):
+    arrays, array = CupyArrays(Memory(), 1), CupyArray((2, 3), "f8")
+    assert arrays.place(array) == (4096, (24, 8))
+    assert arrays.dtype(np.dtype("f")) == np.float32
+    assert arrays.empty((4, 5), "f8").shape == (4, 5)
+    array.data.device_id = 0  # an array of another device
+    assert arrays.place(array)[0] == arrays.place(np.zeros(3))[0] == 0
+
+
+def test_the_stream_of_cupy(cupy):
+    arrays = CupyArrays(Memory(), 1)
+    assert arrays.stream() == 0
+    cupy.stream.ptr = 99
+    assert arrays.stream() == 99
+    cupy.device = 0  # new arrays would lie on another device
+    assert arrays.stream() is None
+
+
+def test_tensors(torch):
+    arrays = TorchArrays(Memory(), 1)
+    assert arrays.place(Tensor()) == (4096, (3, 1))
+    assert arrays.place(np.zeros(3))[0] == arrays.place(type("Parameter", (Tensor,), {})())[0] == 0
+    assert arrays.dtype(np.dtype("f")) == "torch.float32" and arrays.dtype(np.dtype("u2")) is None
+    assert arrays.empty((4, 5), "torch.float32") == ((4, 5), {"dtype": "torch.float32", "device": ("cuda", 1)})
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [{"requires_grad": True}, {"layout": "sparse"}, {"number": 0}, {"number": -1}, {"conj": True}, {"neg": True}],
+)
+def test_tensors_that_their_addresses_do_not_describe(torch, fact):
+    tensor = Tensor()
+    vars(tensor).update(fact)
+    assert TorchArrays(Memory(), 1).place(tensor)[0] == 0
+
+
+def test_the_stream_of_pytorch(torch):
+    assert TorchArrays(Memory(), 1).stream() == 71
+    del torch._C._cuda_getCurrentRawStream
+    assert TorchArrays(Memory(), 1).stream() == 41
+
+
+@pytest.mark.parametrize(("stream", "captures"), [(0, False), (7, False), (7, True)])
+def test_what_calls_have_left_is_released_but_in_captures(monkeypatch, stream, captures):
+    memory, released = object.__new__(CudaMemory), []
+    memory.let_go, memory.retired, memory._active = [], [], Active(lambda: None, lambda: None)
+    memory.cu = SimpleNamespace(cuStreamIsCapturing=lambda _: (0, captures))
+    monkeypatch.setattr(CudaMemory, "_release", lambda self: released.append(1))
+    memory.release_ended(stream)
+    assert not released
+    memory.retired = [1]
+    memory.release_ended(stream)
+    assert released == [1] * (not captures)
+
+
+@pytest.mark.parametrize("stream", [0, 1])
+def test_the_driver_orders_the_legacy_stream(cupy, stream):
+    arrays = CupyArrays(memory := Memory(), 1)
+    arrays.follow(stream)
+    arrays.lead(stream)
+    assert memory.calls == [("release_ended", stream)]
+
+
+@pytest.mark.parametrize("stream", [2, 99])  # 2 is the default stream of a thread
+def test_other_streams_are_ordered_by_events(torch, stream):
+    arrays = TorchArrays(memory := Memory(), 1)
+    arrays.follow(stream)
+    arrays.lead(stream)
+    assert memory.calls == [("release_ended", stream), ("follow", stream), ("lead", stream)]
