@@ -13,6 +13,7 @@ import gpuop as gp
 from gpuop.dsl import *
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
+from gpuop.runtime.reference.device import Reference
 from tests.harness import same_bits
 
 pytestmark = pytest.mark.daily  # which form of a device it is decides what is used in place
@@ -68,6 +69,27 @@ def test_a_function_of_the_library(driver):
     assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5)) <= 50  # two kernels
     assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5, output=out)) <= 50
     np.testing.assert_allclose(out, scipy.ndimage.gaussian_filter(A, 1.5), rtol=1e-5)
+
+
+class Far(Reference):
+    """The reference, with a memory of its own as GPUs have."""
+
+    name = "far"
+
+    def wrap(self, array):
+        return None
+
+
+def test_a_device_with_memory_of_its_own(monkeypatch):
+    """But for what the interpreter does; an array of the type that kernels take is copied, and nothing else."""
+    out = np.empty_like(A)
+    with gp.use_device(Far()):
+        for _ in range(3):
+            same_bits(one(A), A * 2 + 1)
+            same_bits(one(A, out=out), A * 2 + 1)
+        monkeypatch.setattr(Far, "once", lambda *_: None)
+        assert counted(lambda: one(A)) <= 60
+        assert counted(lambda: one(A, out=out)) <= 65
 
 
 doubled = gp.operator(lambda f: _readTensor(f) * 2)

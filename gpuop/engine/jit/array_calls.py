@@ -63,19 +63,19 @@ class HostCall(PipelineCall):
         self.usual &= array.flags.c_contiguous and array.flags.aligned
         if array.shape == source.kind.array_shape != shape and array.flags.c_contiguous:
             array = array.reshape(shape)
-        if (
-            array.dtype == kind.array_dtype
-            and array.shape == shape
-            and array.flags.aligned
-            and self._suits(number, kind)
-        ):
+        plain = array.dtype == kind.array_dtype and array.shape == shape and array.flags.aligned
+        if plain and self._suits(number, kind):
             layout = self.trace.layout(number, kind, array)
             wrapped = None if layout is None else self.backend.wrap(array)
             if wrapped is not None:
                 if layout is not None and layout != planar(kind):
                     self.layouts[number] = layout
                 return wrapped
-        self.converted[number] = partial(_uploaded, self.backend, source)
+        self.converted[number] = (
+            partial(_copied, self.backend, kind, tuple(shape), kind.planes == 1 and kind.dtype not in STORED_OTHERWISE)
+            if plain
+            else partial(_uploaded, self.backend, source)
+        )
         return self.converted[number](original)
 
     def _suits(self, number: int, kind: FieldType) -> bool:
@@ -139,6 +139,13 @@ class HostCall(PipelineCall):
         return PreparedHostCall(
             self.backend, plan, given, self.other_leaves, results, self.trace.several, self.sample is not None
         )
+
+
+def _copied(backend: Backend, kind: FieldType, shape: tuple[int, ...], as_stored: bool, array: Array) -> Buffer:
+    """Return a copy of an array in memory of the device, which has the shape of the type but for folded axes, and its dtype."""
+    if as_stored and array.flags.c_contiguous:
+        return backend.upload(kind, array.reshape(1, -1))
+    return backend.upload(kind, planes_of(kind, array.reshape(shape)))
 
 
 def _uploaded(backend: Backend, source: Deferred, array: Array) -> Buffer:
