@@ -80,7 +80,7 @@ def test_a_warning_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         return reference
 
     found = [(Device("opencl:7", "a driver"), None), (Device("reference", "NumPy"), None)]
-    monkeypatch.setattr(devices, "discover", lambda: found)
+    monkeypatch.setattr(devices, "_discovered", found)
     monkeypatch.setattr(devices, "opened", opening)
     monkeypatch.setattr(config, "device", "")
     with pytest.warns(UserWarning, match="skips a device") as told:
