@@ -65,6 +65,7 @@ DRIVERS_COUNT = {
 PLANNED = (*ABOVE, "tests.conformance.", "tests.fuzz.")  # what is planned, on each target
 CHEAP = ("tests.errors.", "tests.golden.test_golden", "tests.ir.")  # whose cases all run each day
 FORMS = 1  # cases of a test that the best driver takes on a day, and that other forms take: at least a seventh of them
+FEW = rotation.WEEK // 2  # cases of a test that the best driver and other forms take on alternating days
 CASES = 2  # of a test without devices, by day: at least a seventh
 
 
@@ -173,12 +174,26 @@ def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
     cases = {(case_of(item), device_of(item)): item for item in items}
     names, most = {case for case, _ in cases}, len(items) if daily else FORMS
     best, week = week_of(module, forms)
-    taken = {(case, best) for case in rotation.share(names, most)} if best else set()
-    for case in rotation.share(names, most, ahead=1) if week else ():
+    on_best, others = turns_of(items[0].nodeid.partition("[")[0], names, best, week, most)
+    taken = {(case, best) for case in on_best}
+    for case in others:
         form = rotation.form_of(case, week)
         plans = module.startswith(PLANS) and form.endswith(AS_A_GPU)
         taken.add((case, form if not plans or is_for_gpus(cases[case, form], form) else gp.devices()[0].name))
     return [item for case, item in cases.items() if case not in taken]
+
+
+def turns_of(
+    function: str, names: set[str], best: str, week: list[list[str]], most: int = FORMS
+) -> tuple[set[str], set[str]]:
+    """The cases that the best driver takes today, and those that another form takes: of few cases, one or the other."""
+    if best and week and most == FORMS and len(names) <= FEW:
+        turn = rotation.share(names, most, ahead=-(rotation.day() // 2))  # the next case is two days later
+        return (turn, set()) if rotation.is_turn(function, 2) else (set(), turn)
+    return (
+        rotation.share(names, most) if best else set(),
+        rotation.share(names, most, ahead=1) if week else set(),
+    )
 
 
 def is_for_gpus(item: pytest.Item, form: str) -> bool:

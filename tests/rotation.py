@@ -1,7 +1,8 @@
 """Rotation of `make test`: the cases of a day, each on one form of a device; within a week all have run.
 
 A test function has cases (the rows of `parametrize`), and each case has forms: a driver, the interpreter, the interpreter of what
-the passes make, a driver that plans as for a GPU. Every function runs each day; of one with many cases, a share of them runs. Both
+the passes make, a driver that plans as for a GPU. Every function runs each day; of one with many cases, a share of them runs.
+Where the best driver has cases of its own beside those of other forms, a function of few cases runs on either by turns. The
 choices depend on the test's name and the day alone, not on its folder, so that GPUOP_TEST_DAY repeats a run.
 """
 

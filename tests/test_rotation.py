@@ -11,7 +11,7 @@ import pytest
 import gpuop as gp
 from tests import rotation
 from tests.as_gpus import AS_A_GPU
-from tests.conftest import INTERPRETERS, in_use, week_of
+from tests.conftest import FEW, INTERPRETERS, in_use, turns_of, week_of
 from tests.runtime.cuda_on_host.host_device import ON_HOST
 
 MONDAY = date.fromordinal(739_550 // 7 * 7)
@@ -66,6 +66,28 @@ def test_what_lies_above_drivers_has_one_form_a_day() -> None:
     best, forms = week_of("tests.ops.test_half", names)
     assert best == "" and {name for several in forms for name in several} == {*names[:4]}
     assert week_of("tests.engine.test_state", names) == (names[0], [["reference"], ["opencl:7"], [names[3]]])
+
+
+@pytest.mark.parametrize("many", range(1, FEW + 3))
+def test_the_best_driver_takes_few_cases_on_every_second_day(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
+    """Each day has a case of each function, the best driver has had all within a week, and other forms all within six."""
+    forms = [["reference"], ["lowered"], ["vectorized"], ["opencl:7"], ["a", "b"]]
+    cases = set(CASES[:many])
+    for function in ("tests/some.py::test", "tests/some.py::test_other"):
+        days = []
+        for k in range(6 * rotation.WEEK):
+            monkeypatch.setenv(rotation.DAY, (MONDAY + timedelta(k)).isoformat())
+            best, others = turns_of(function, cases, "opencl:0", forms)
+            assert len(best) + len(others) == 1 if many <= FEW else len(best) == len(others) == 1
+            days.append((best, [(case, rotation.form_of(case, forms)) for case in others]))
+        for start in range(len(days) - rotation.WEEK):
+            assert set().union(*(best for best, _ in days[start : start + rotation.WEEK])) == cases
+        drawn = {(case, form) for _, others in days for case, form in others}
+        assert {case for case, _ in drawn} == cases and {form for _, form in drawn} == {
+            form for several in forms for form in several
+        }
+        if many == 1:
+            assert {form for _, others in days[: 2 * rotation.WEEK] for _, form in others} >= {"reference", "lowered"}
 
 
 def test_a_case_that_runs_once_a_week_changes_its_form(week: list[date], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,10 +46,8 @@ def files_in(path):
 
 
 def ran(home, program=PROGRAM):
-    fixed = {"HOME": str(home), "GPUOP_TUNE_STORE": str(home / "tuned"), "PYTHONDONTWRITEBYTECODE": "1"}
-    known = {
-        n: v for n, v in os.environ.items() if not n.startswith(("GPUOP_", "XDG_", "OCL_", "OPENCL_", "PYTHONPYC"))
-    }
+    fixed = {"HOME": str(home), "GPUOP_TUNE_STORE": str(home / "tuned")}
+    known = {n: v for n, v in os.environ.items() if not n.startswith(("GPUOP_", "XDG_", "OCL_", "OPENCL_"))}
     done = subprocess.run(
         [sys.executable, "-c", program], env=known | fixed, capture_output=True, text=True, timeout=300
     )

@@ -325,9 +325,9 @@ def check_addresses(field, function):
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_addresses_are_wide_enough(field):
-    for function in FUNCTIONS.values():
-        check_addresses(field, function)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_addresses_are_wide_enough(field, name):
+    check_addresses(field, FUNCTIONS[name])
 
 
 @pytest.mark.parametrize("field", ["ragged bytes", "volume"])

@@ -119,7 +119,6 @@ def test_second_process(name, tmp_path):
         return int(built)
 
     assert run() == 5  # the self-test's kernels, that the driver is to be trusted, and the user's kernel
-    assert run() == 0
     files = [file for file in kept(tmp_path) if len(file.read_bytes()) > 1000]  # the trust is a few bytes
     assert len(files) == 4
     foreign = b"another driver's"  # whole, but not to be loaded
@@ -127,7 +126,7 @@ def test_second_process(name, tmp_path):
         file.write_bytes(blob_store.MAGIC + hashlib.sha256(foreign).digest() + foreign)
     files[-1].write_bytes(files[-1].read_bytes()[:100])
     assert run() == 2  # what the driver is trusted with is not tried again
-    assert run() == 0
+    assert run() == 0  # what the first or the second process has stored
 
 
 @needs_opencl

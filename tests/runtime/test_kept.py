@@ -308,10 +308,10 @@ def test_processes_that_write_at_once(tmp_path):
     def run():
         found.append(python("-c", COUNTED, GPUOP_CACHE=str(tmp_path), GPUOP_DEVICE=OPENCL[0]).stdout.split("\n", 1))
 
-    threads = [threading.Thread(target=run) for _ in range(3)]
+    threads = [threading.Thread(target=run) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({(first.split()[2], told) for first, told in found}) == 1 and len(found) == 3
+    assert len({(first.split()[2], told) for first, told in found}) == 1 and len(found) == 2
     assert all(len(path.name) == 64 for path in Path(tmp_path).rglob("*") if path.is_file())
