@@ -56,7 +56,7 @@ class _DeviceCache:
     def __contains__(self, node: object) -> bool:
         if type(node) is not Result:
             return False
-        if node not in self.values:
+        if not self.values or node not in self.values:
             value = computed(node, self.backend)
             if value is None:
                 return False
@@ -65,16 +65,22 @@ class _DeviceCache:
 
     def versions(self, needed: Sequence[Call]) -> tuple[tuple[LeafSource, int], ...]:
         """The parameters of the needed calls with their versions: the current one, or that of a cached value."""
-        sources = (n.source for call in needed for n in call.inputs if isinstance(n, Leaf))
-        now = {source: source.version for source in sources}
-        seen = {source: version for source, version in now.items() if version is not None}
-        for source, version in (each for value in self.values.values() for each in value.versions):
-            seen[source] = min(version, seen.get(source, version))
+        seen: dict[LeafSource, int] = {}
+        for call in needed:
+            for node in call.inputs:
+                if type(node) is Leaf and node.source not in seen:
+                    version = node.source.version
+                    if version is not None:
+                        seen[node.source] = version
+        if self.values:
+            for source, version in (each for value in self.values.values() for each in value.versions):
+                seen[source] = min(version, seen.get(source, version))
         return tuple(seen.items())
 
 
 def computed(node: Result, backend: Backend) -> DeviceValue | None:
-    value = (_computed.get(node.call) or {}).get(node.index)
+    values = _computed.get(node.call)
+    value = values.get(node.index) if values else None
     return value if value is not None and value.holds_on(backend) else None
 
 
@@ -211,7 +217,10 @@ def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], given: Contain
     They are the results of functions with effects, which must not be called again for another output or reader, and the
     other outputs of iterations and libraries.
     """
-    if all(type(call.kernel) is Kernel for call in needed):
+    for call in needed:
+        if type(call.kernel) is not Kernel:
+            break
+    else:
         return []
     nodes_set = set(nodes)
     whole = {node.call for node in nodes_set if isinstance(node, Result) and isinstance(node.call.kernel, Together)}
@@ -246,7 +255,8 @@ def arrays(*fields: Field) -> list[Array]:
     """Evaluate fields together, wait, and return their arrays."""
     backend = current()
     buffers = compute([f.node for f in fields], backend)
-    return [array_of(f.type, backend.download(f.type, b)) for f, b in zip(fields, buffers, strict=True)]
+    kinds = [f.type for f in fields]
+    return [array_of(kind, backend.download(kind, b)) for kind, b in zip(kinds, buffers, strict=True)]
 
 
 def evaluate(*fields: Field) -> Any:

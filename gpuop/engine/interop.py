@@ -31,7 +31,7 @@ IMMUTABLE = ("jax", "jaxlib")  # libraries whose arrays never change
 
 def own(node: Node) -> Node:
     """The node, or a copy of a leaf in borrowed memory: planar, and not shared."""
-    if isinstance(node, Leaf) and node.source.borrowed:
+    if type(node) is Leaf and node.source.borrowed:
         return copied(Field.of(node)).node
     return node
 

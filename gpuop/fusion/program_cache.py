@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 from gpuop.base.lru import BoundedCache
@@ -51,36 +50,38 @@ class ProgramShape:
 _cache: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...]]] = BoundedCache(MOST_KEPT)
 
 
-def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Container[Node] = ()) -> ProgramShape | None:
+def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Collection[Node] = ()) -> ProgramShape | None:
     """The shape of a graph; None if more than the shape matters: dynamic extents, layouts of borrowed memory.
 
     Values in `given` count as leaves, even if their call is needed for another output.
     """
     if len(needed) > MOST_CALLS:
         return None
-    numbers: dict[Node, int] = {}
+    numbers: dict[Any, int] = {}  # by leaf, or by call and index, whose hash is computed without Python code
     leaves: list[Node] = []
     key: list[Any] = []
-    following = count()
+    following = 0
 
     def number(node: Node) -> int:
-        number_of_input = numbers.get(node)
-        if number_of_input is None:
-            number_of_input = numbers[node] = next(following)
-            leaves.append(node)
-            key.append((number_of_input, node.type, type(node) is Leaf and node.by_value))
-        return number_of_input
+        nonlocal following
+        place = node if type(node) is Leaf else (node.call, node.index)  # type: ignore[union-attr]
+        if place in numbers:
+            return numbers[place]
+        numbers[place] = following
+        leaves.append(node)
+        key.append((following, node.type, type(node) is Leaf and node.by_value))
+        following += 1
+        return following - 1
 
     for call in needed:
         kernel = call.kernel
         if kernel.has_dynamic:
             return None
         key.append((call.identity, *map(number, call.inputs)))
-        for index in range(len(kernel.outputs)):
-            number_of_output = next(following)  # also of outputs in `given`: the shape tells which ones they are
-            result = Result(call, index)
-            if result not in given:
-                numbers[result] = number_of_output
+        for index, _ in enumerate(kernel.outputs):
+            if not given or Result(call, index) not in given:
+                numbers[call, index] = following
+            following += 1  # also of outputs in `given`: the shape tells which ones they are
     key.append(tuple(map(number, wanted)))
     for node in leaves:
         if type(node) is Leaf and (node.source.dynamic or node.source.layout is not None):

@@ -114,7 +114,9 @@ class Call:
     dynamic: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        dynamic = self.kernel.has_dynamic or any(node.dynamic for node in self.inputs)
+        dynamic = self.kernel.has_dynamic
+        for node in self.inputs:  # a generator would be more calls, for each operator of eager code
+            dynamic = dynamic or node.dynamic
         object.__setattr__(self, "dynamic", dynamic)
 
 

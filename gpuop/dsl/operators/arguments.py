@@ -57,7 +57,10 @@ def check(operator: str, bound: inspect.BoundArguments) -> None:
     Raises:
         SemanticError: a kernel value, an array of another library, or a constant of too many numbers.
     """
-    if all(isinstance(value, FieldLike) for value in bound.arguments.values()):
+    for value in bound.arguments.values():
+        if not isinstance(value, FieldLike):
+            break
+    else:
         return
     check_size(f"operator `{operator}`", bound.arguments)
     for name, value in members(bound).items():

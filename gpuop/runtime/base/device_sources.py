@@ -78,6 +78,8 @@ class DeviceValue:
 
     def holds_on(self, backend: Backend) -> bool:
         same = self.backend.main is backend.main
+        if not self.versions:  # most values: a generator would be more calls
+            return same
         return same and all(source.version == version for source, version in self.versions)
 
     def taken(self, backend: Backend) -> Buffer:

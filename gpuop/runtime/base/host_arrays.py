@@ -12,7 +12,7 @@ from gpuop.ir.layout import planar, strides_of
 from gpuop.ir.types import FieldType
 
 Array = NDArray[Any]
-STORED_OTHERWISE = ("complex64", "bool")  # dtypes whose elements lie as those of another one
+STORED_OTHERWISE = frozenset({"complex64", "bool"})  # dtypes whose elements lie as those of another one
 
 
 def array_in(kind: FieldType, memory: Array, writeable: bool) -> Array:
