@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import stat
 import subprocess
 import sys
@@ -55,8 +56,16 @@ def ran(home, program=PROGRAM):
     return done.stdout
 
 
-def test_all_that_is_kept_may_be_damaged(tmp_path):
-    rng, expected = random.Random(3), ran(tmp_path)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A home with what the program keeps, and what it prints."""
+    home = tmp_path_factory.mktemp("home")
+    return home, ran(home)
+
+
+def test_all_that_is_kept_may_be_damaged(filled, tmp_path):
+    rng, (home, expected) = random.Random(3), filled
+    shutil.copytree(home, tmp_path, dirs_exist_ok=True)
     kept = files_in(tmp_path / ".cache" / "gpuop")
     assert len(kept) > 3
     damages = ("random", "no UTF-8")
@@ -66,8 +75,9 @@ def test_all_that_is_kept_may_be_damaged(tmp_path):
         assert ran(tmp_path) == expected
 
 
-def test_files_in_the_places_of_others(tmp_path):
-    expected = ran(tmp_path)
+def test_files_in_the_places_of_others(filled, tmp_path):
+    home, expected = filled
+    shutil.copytree(home, tmp_path, dirs_exist_ok=True)
     kept = [file for file in files_in(tmp_path / ".cache" / "gpuop") if file.suffix != ".icd"]
     texts = [file.read_bytes() for file in kept]
     for file, other in zip(kept, [*texts[1:], texts[0]], strict=True):

@@ -124,6 +124,7 @@ print(sorted(missing))
 """
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("system", MODULES)
 @pytest.mark.parametrize(("program", "shown"), [(USE, "cache out.npy\n"), (ALL, "[]\n")], ids=["use", "import"])
 def test_without_posix(tmp_path, monkeypatch, system, program, shown):

@@ -278,6 +278,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_pool(method: str, tmp_path: Any) -> None:
     if method not in multiprocessing.get_all_start_methods():

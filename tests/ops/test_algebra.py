@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 import warnings
 
@@ -374,10 +373,11 @@ NUMBERS = (
 )
 
 
-def test_where_of_two_numbers():
+@pytest.mark.parametrize("a", NUMBERS, ids=repr)
+def test_where_of_two_numbers(a):
     """NumPy's values, and its dtype but for the 32 bits of Python numbers, beside NumPy numbers too."""
     mask = np.array([True, False])
-    for a, b in itertools.product(NUMBERS, repeat=2):
+    for b in NUMBERS:
         result, expected = np.where(gp.ScalarField(mask), a, b).numpy(), np.where(mask, a, b)
         typed = {v.dtype for v in (a, b) if isinstance(v, np.generic)}
         narrow = {"float64": "float32"} if len(typed) == 2 else {"int64": "int32", "float64": "float32"}

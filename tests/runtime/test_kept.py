@@ -37,6 +37,9 @@ from gpuop import ndimage
 from gpuop.codegen import generate as generating
 from gpuop.passes import lowering_cache
 from gpuop.base.cache import disk_memo
+from gpuop.runtime.profile import device_facts
+def unmeasured(backend): raise gp.GpuopError("times are not compared")
+device_facts._base = unmeasured
 disk_memo.SETTLED = -1e9
 made = []
 for module, name in (generating, "lower"), (lowering_cache, "choice"):
