@@ -213,6 +213,24 @@ def test_results_of_later_calls_are_of_the_memory_of_the_library(library, monkey
     np.testing.assert_array_equal(back(result), back(given) * np.float32(0.5))
 
 
+@pytest.mark.parametrize("library", ["cupy", "torch"], indirect=True)
+def test_queues_that_hand_arrays_to_one_another(library):
+    """In the legacy stream, in which nothing runs between them."""
+    given = to(library, np.ones((2048, 2048), np.float32))
+    for _ in range(3):
+        with gp.queue("another"):
+            half(given)
+        half(given)
+    for _ in range(50):
+        with gp.queue("another"):
+            quarter = half(half(given))
+        result = half(quarter)
+        del quarter
+        with gp.queue("another"):
+            result = half(result)
+        assert (back(result) == 0.0625).all()
+
+
 def test_a_tensor_that_requires_gradients():
     torch = pytest.importorskip("torch")
     given = torch.ones((8, 8), device="cuda")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,8 +17,8 @@ from gpuop.runtime.cuda.stream_arrays import CupyArrays, TorchArrays
 class Memory:
     """What is called of a CudaMemory."""
 
-    def __init__(self):
-        self.calls = []
+    def __init__(self, queues=1):
+        self.calls, self.streams = [], [self] * queues
         for name in ("follow", "lead", "release_ended"):
             assert hasattr(CudaMemory, name)
             setattr(self, name, lambda *given, name=name: self.calls.append((name, *given)))
@@ -131,6 +132,31 @@ def test_the_driver_orders_the_legacy_stream(cupy, stream):
     arrays.follow(stream)
     arrays.lead(stream)
     assert memory.calls == [("release_ended", stream)]
+
+
+@pytest.mark.parametrize("stream", [0, 1])
+def test_the_legacy_stream_and_several_queues_are_ordered_by_events(cupy, stream):
+    """What one queue has written another may read, though the legacy stream between them does nothing."""
+    arrays = CupyArrays(memory := Memory(2), 1)
+    arrays.follow(stream)
+    arrays.lead(stream)
+    assert memory.calls == [("release_ended", stream), ("follow", stream), ("lead", stream)]
+
+
+@pytest.mark.parametrize(("queues", "stream", "ordered"), [(1, 0, False), (1, 1, False), (1, 7, True), (2, 1, True)])
+def test_events_between_streams(queues, stream, ordered):
+    memory, calls = object.__new__(CudaMemory), []
+    memory.streams, memory.handle, memory.event = [memory] * queues, 40, "event"
+    memory.lock, memory._active = threading.RLock(), Active(lambda: None, lambda: None)
+    memory.cu = SimpleNamespace(
+        cuEventRecord=lambda *given: (calls.append(("record", *given)), (0,))[1],
+        cuStreamWaitEvent=lambda *given: (calls.append(("wait", *given)), (0,))[1],
+    )
+    memory.follow(stream)
+    memory.lead(stream)
+    followed = [("record", "event", stream), ("wait", 40, "event", 0)]
+    led = [("record", "event", 40), ("wait", stream, "event", 0)]
+    assert calls == (followed + led if ordered else [])
 
 
 @pytest.mark.parametrize("stream", [2, 99])  # 2 is the default stream of a thread

@@ -313,8 +313,15 @@ class CudaMemory:
         """Make later work of another stream wait for the work enqueued so far."""
         self._order(self.handle, stream)
 
+    def ordered_by_driver(self, stream: int) -> bool:
+        """Return whether work of a stream and of the queue is in order without events.
+
+        The legacy stream and one queue are. Two queues are not in order with each other by what does nothing in that stream.
+        """
+        return stream in LEGACY and len(self.streams) == 1
+
     def _order(self, first: int, second: int) -> None:
-        if first == second or first in LEGACY or second in LEGACY:  # the driver orders the two itself
+        if first == second or self.ordered_by_driver(first) or self.ordered_by_driver(second):
             return
         cu = self.cu
         with self.lock, self.active():

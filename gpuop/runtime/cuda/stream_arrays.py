@@ -14,18 +14,18 @@ NOWHERE = 0, ()
 
 
 class CudaStreamArrays(StreamArrays):
-    """Arrays in the order of CUDA streams; the legacy default stream and the queue are ordered by the driver."""
+    """Arrays in the order of CUDA streams; the driver orders the legacy default stream and the only queue."""
 
     def __init__(self, memory: CudaMemory, ordinal: int) -> None:
         self.memory, self.ordinal = memory, ordinal
 
     def follow(self, stream: int) -> None:
         self.memory.release_ended(stream)
-        if stream not in LEGACY:
+        if stream not in LEGACY or len(self.memory.streams) > 1:
             self.memory.follow(stream)
 
     def lead(self, stream: int) -> None:
-        if stream not in LEGACY:
+        if stream not in LEGACY or len(self.memory.streams) > 1:
             self.memory.lead(stream)
 
 
