@@ -36,6 +36,7 @@ from gpuop.passes.pipeline import lower
 from gpuop.runtime import devices
 from gpuop.runtime.cuda import nvrtc
 from gpuop.runtime.opencl import device as opencl_device
+from gpuop.runtime.profile import device_facts
 from gpuop.runtime.reference.device import Reference
 from gpuop.runtime.reference.gpu_threads import run_as_gpu
 from tests import nightly, rotation
@@ -95,6 +96,9 @@ def warnings_are_errors() -> None:
 
 
 warnings_are_errors()
+# A CPU that plans as a GPU takes three seconds for copies of 256 MB, which each process measures that explains a graph.
+for measured in device_facts.COPIED, device_facts.COMPUTED:
+    measured["gpu"] = measured["cpu"]  # type: ignore[index]
 
 
 class Lowered(Reference):
