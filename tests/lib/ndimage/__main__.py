@@ -28,7 +28,8 @@ REASONS = {
 def command(*more: str, files: tuple[str, ...]) -> list[str]:
     """The command that runs SciPy's tests."""
     modules = [f"scipy.ndimage.tests.{name}" for name in files]
-    options = ["-q", "-p", "tests.lib.ndimage.swapped", "-p", "no:cacheprovider", "--tb=line", "-W", "ignore"]
+    options = ["-q", "-p", "tests.lib.ndimage.swapped", "-p", "no:cacheprovider", "--assert=plain", "--tb=line"]
+    options += ["-W", "ignore"]
     return [sys.executable, "-m", "pytest", *options, "-k", f"not ({ABSENT})", *more, "--pyargs", *modules]
 
 
