@@ -161,6 +161,7 @@ class Tensor:
     """An array of another library, in the memory of the host."""
 
     device = "cpu"
+    is_cuda = False
     __module__ = "torch"
 
     def __init__(self, array: Any) -> None:
