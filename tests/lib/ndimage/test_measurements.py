@@ -152,9 +152,10 @@ def test_other_indexes_compile_nothing(name, index, monkeypatch):
         for one, other in zip(*((m if name == "extrema" else (m,)) for m in (second, of_fields)), strict=True):
             rows = one if name == "histogram" and np.ndim(one) else [one]
             bins = [np.zeros(5) if row is None else row for row in np.ravel(rows)] if name == "histogram" else one
-            np.testing.assert_array_equal(
-                np.ravel(bins), np.ravel(other.numpy() if isinstance(other, gp.Field) else other)
-            )
+            theirs = other.numpy() if isinstance(other, gp.Field) else other
+            if name == "center_of_mass" and np.ndim(theirs) == 3:
+                theirs = theirs.swapaxes(0, 1)  # tuples of arrays, as SciPy gives them
+            np.testing.assert_array_equal(np.ravel(bins), np.ravel(theirs))
 
 
 class Tensor:
@@ -201,11 +202,13 @@ def test_other_indexes_of_other_libraries_compile_nothing(name, index, monkeypat
         traced.clear()
         other = index[1]
         if name in ("minimum_position", "median"):  # SciPy gives any value for labels that there are not
-            other = [n for n in np.ravel(other) if n in LABELS]
+            present = [n for n in np.ravel(other) if n in LABELS]
+            other = present if np.ndim(other) else LABELS.max()
         result = measure(values, labels, other)
         assert not traced
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(np.ravel(result), np.ravel(expected(VALUES, LABELS, np.ravel(other))), rtol=1e-12)
+        theirs = expected(VALUES, LABELS, other if name == "center_of_mass" else np.ravel(other))
+        np.testing.assert_allclose(np.ravel(result), np.ravel(theirs), rtol=1e-12)
 
 
 def test_more_objects_compile_nothing(monkeypatch):

@@ -69,9 +69,9 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
         Fields a float64 Field with the coordinates along its last axis: `y, x = place[0], place[1]`, or `y, x = place.numpy()`.
     """
     lazy, result = is_lazy(input, labels), measured(_center, input, labels, index_of(index))
-    if lazy or result.ndim < 3:
+    if lazy or (centers := values_of(result)).ndim < 3:
         return as_tuples(result, lazy)
-    return [tuple(row) for row in values_of(result).transpose(*reversed(range(result.ndim - 1)), -1)]
+    return [tuple(row) for row in centers.transpose(*reversed(range(centers.ndim - 1)), -1)]
 
 
 def median(input: Any, labels: Any = None, index: Any = None) -> Any:
