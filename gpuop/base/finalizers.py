@@ -10,6 +10,7 @@ import atexit
 import operator
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from operator import methodcaller
@@ -83,15 +84,27 @@ class WeakValues(Generic[K, V]):
 
     def __init__(self) -> None:
         self._ends: dict[K, End[V]] = {}
+        self._ended: deque[K] = deque()  # keys of ended objects: a key with a hash in Python is not looked up when one ends
 
     def __setitem__(self, key: K, value: V) -> None:
+        self._sweep()
         end = End(value, _call_what_is_left)
-        end.left = partial(self._ends.pop, key, None)
+        end.left = partial(self._ended.append, key)
         self._ends[key] = end
 
     def get(self, key: K) -> V | None:
+        self._sweep()
         end = self._ends.get(key)
         return None if end is None else end()
+
+    def _sweep(self) -> None:
+        """Forget the keys of ended objects."""
+        with suppress(IndexError):  # another thread may take the last key
+            while self._ended:
+                key = self._ended.popleft()
+                end = self._ends.get(key)
+                if end is not None and end() is None:
+                    self._ends.pop(key, None)
 
     def reference(self, key: K) -> Callable[[], V | None] | None:
         """A weak reference to the object, if there is one."""
@@ -103,3 +116,4 @@ class WeakValues(Generic[K, V]):
 
     def clear(self) -> None:
         self._ends.clear()
+        self._ended.clear()

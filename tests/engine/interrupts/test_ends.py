@@ -106,6 +106,23 @@ def test_objects_by_keys():
     assert kept.get("b") is None
 
 
+def test_objects_by_keys_with_a_hash_in_python():
+    class Value:
+        pass
+
+    class Key:
+        def __hash__(self):
+            return 7
+
+    kept, value = WeakValues(), Value()
+    kept[Key()] = value
+    ends = [value]
+    del value
+    assert calls_of_python(ends) == []
+    kept.get(None)
+    assert not kept._ends
+
+
 def test_what_is_called_at_an_end():
     class Thing:
         pass
