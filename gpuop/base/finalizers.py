@@ -84,7 +84,9 @@ class WeakValues(Generic[K, V]):
 
     def __init__(self) -> None:
         self._ends: dict[K, End[V]] = {}
-        self._ended: deque[K] = deque()  # keys of ended objects: a key with a hash in Python is not looked up when one ends
+        self._ended: deque[K] = (
+            deque()
+        )  # keys of ended objects: a key with a hash in Python is not looked up when one ends
 
     def __setitem__(self, key: K, value: V) -> None:
         self._sweep()
