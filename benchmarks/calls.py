@@ -13,40 +13,25 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from statistics import median
 from time import perf_counter
-from types import FrameType
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
 
 import gpuop as gp
 from gpuop.dsl import _readTensor
 from gpuop.runtime.devices import current
+from tests.counted import counted
 
 Call = Callable[[], Any]
 SHAPE = (64, 64)
 one = gp.pipeline(lambda a: gp.ScalarField(a) * 2 + 1)
 three = gp.pipeline(optimize=False)(lambda a: (gp.ScalarField(a) * 2 + 1) * 3)
 doubled = gp.operator(lambda f: _readTensor(f) * 2)
-
-
-def counted(call: Call) -> int:
-    """The calls of functions that a call makes once it is prepared."""
-    for _ in range(3):
-        call()
-    count = 0
-
-    def note(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return count - 2  # `call` itself, and the end of counting
 
 
 def microseconds(call: Call, runs: int) -> float:

@@ -37,6 +37,7 @@ class _Vectors:
         count: the lanes of the loop that is being rewritten.
         lane: the vector of their numbers.
         vectors: the vectors that replace arrays with an element for each lane; mutable where several statements store.
+        stored: arrays whose vectors have a value.
         vars: the vectors that replace variables that differ between lanes.
         counting: the integers at constant distances from those of the first lane: indices of memory.
     """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 import threading
 
 import numpy as np
@@ -15,38 +13,11 @@ from gpuop.dsl import *
 from gpuop.runtime.devices import current
 from gpuop.runtime.execute import Prepared
 from gpuop.runtime.reference.device import Reference
+from tests.counted import counted
 from tests.harness import same_bits
 
 pytestmark = pytest.mark.daily  # which form of a device it is decides what is used in place
 A = np.random.default_rng(0).random((32, 40), np.float32)
-
-
-def counted(call):
-    """The calls of functions of Python and C that a call makes once it is prepared, without those of collections of garbage."""
-    for _ in range(3):
-        call()
-    gc.collect()
-    gc.disable()
-    try:
-        return min(counted_once(call) for _ in range(3))
-    finally:
-        gc.enable()
-
-
-def counted_once(call):
-    count = 0
-
-    def note(frame, event, _):
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return count - 2  # `call` itself, and the end of counting
-
 
 one = gp.pipeline(lambda a: gp.ScalarField(a) * 2 + 1)
 two = gp.pipeline(lambda a, b: (gp.ScalarField(a) + gp.ScalarField(b), gp.ScalarField(a) - gp.ScalarField(b)))

@@ -15,7 +15,7 @@ from gpuop.engine.jit.prepared_stream_call import PreparedStreamCall
 from gpuop.runtime.base import dlpack
 from gpuop.runtime.base.stream_arrays import StreamArrays
 from gpuop.runtime.reference.device import Reference
-from tests.engine.test_counted_calls import counted
+from tests.counted import counted
 from tests.harness import same_bits
 
 LIBRARY = "library_of_a_device"

@@ -213,12 +213,8 @@ class PreparedDeviceCall:
         held = [*inputs], outs, memory, dict(values)
         try:
             values = (prepared if prepared.backend is backend else prepared.on(backend)).run(values, memory)
-            arrays = [
-                self.taken(
-                    lend(backend, values[each.value], each.kind, each.layout)
-                )  # the caller's stream waits for it
-                for each in self.results
-            ]
+            # the stream of the caller waits for what is lent
+            arrays = [self.taken(lend(backend, values[each.value], each.kind, each.layout)) for each in self.results]
         except BaseException:
             backend.keep(held)  # enqueued work may still use the arrays
             raise

@@ -229,9 +229,8 @@ def _open_share(
     iterations, rest, safe = count / PER_ITERATION, count % PER_ITERATION, whole / PER_ITERATION
     _iterate(reducer, total, load, first, safe, parts.width)
     _iterate(reducer, total, guarded, first + safe * (PER_ITERATION * parts.width), iterations - safe, parts.width)
-    if (
-        parts.chunks == 1 or parts.share % PER_ITERATION
-    ):  # several chunks of reductions have full iterations, those of scans not
+    # several chunks of a reduction have full iterations; those of a scan may not
+    if parts.chunks == 1 or parts.share % PER_ITERATION:
         with k._if(rest > 0) if reducer.key else nullcontext():  # the identity of a user function may change values
             _one_iteration(
                 reducer, total, guarded, first + iterations * (PER_ITERATION * parts.width), rest, parts.width
