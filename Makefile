@@ -12,7 +12,7 @@
 #   make test-all ARGS="--seed 7"    the random programs of the run that says so in its first lines
 #   make bench                       the pipelines of benchmarks/pipelines beside other libraries, on the CPU, in .venv-bench
 #   make bench ARGS="--only harris --size 2048 --rounds 5 --device opencl:1"
-#   make bench-gpu PYTHON=python3    on the first CUDA GPU, with that Python and what it has installed
+#   make bench-gpu PYTHON=python3    on the first CUDA GPU, with that Python and what it has installed; both with whole calls of frames
 #   make cluster                     examples on a cluster of this machine: two workers of Dask's, and two ranks where MPI is installed
 #   make cluster ARGS=--small        the same in seconds, as CI does
 #   make dist                        an sdist and a wheel, in build/dist; .ci/wheel tests the wheel
@@ -60,10 +60,12 @@ bench:
 measure: $(ready)
 	$(bin)/python -m benchmarks.pipelines.run $(ARGS)
 	$(bin)/python -m benchmarks.pipelines.report
+	$(bin)/python -m benchmarks.pipelines.frames
 
 bench-gpu:
 	$(PYTHON) -m benchmarks.pipelines.run --device cuda:0 $(ARGS)
 	$(PYTHON) -m benchmarks.pipelines.report
+	$(PYTHON) -m benchmarks.pipelines.frames --device cuda:0
 
 dist: $(ready)
 	rm -rf build/dist

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from .images import BINOMIAL, COLOURS, TANGENT
+from .images import BINOMIAL, COLOURS, GRADING, LIFT, TANGENT
 from .pyramids import ALPHA, INTENSITIES, LEVELS, SIGMA
 from .stencils import KERNEL, NEARNESS, RANGE, SEARCH, SPATIAL, gaussian_weights
 
@@ -147,6 +147,15 @@ class Programs:
         grey = (77 * red + 150 * green + 29 * blue) >> 8
         blurred = (self.blurred(grey, BINOMIAL, "edge", (1, 0)) + 128) >> 8
         return self.lib.cast(blurred > 128, "uint8") * 255
+
+    def grade(self, picture: Any) -> Any:
+        red, green, blue = (self.lib.cast(picture[..., k], "float32") for k in range(3))
+        mixed = [a * red + b * green + c * blue + (LIFT + 0.5) for a, b, c in GRADING]
+        return self.lib.cast(self.xp.clip(self.xp.stack(mixed, -1), 0, 255), "uint8")
+
+    def unsharp_bytes(self, picture: Any) -> Any:
+        sharp = self.unsharp(self.lib.cast(picture, "float32"))
+        return self.lib.cast(self.xp.clip(sharp + 0.5, 0, 255), "uint8")
 
     def auto_exposure(self, image: Any) -> Any:
         xp, cast = self.xp, self.lib.cast

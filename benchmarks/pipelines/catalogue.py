@@ -92,6 +92,10 @@ CATALOGUE = {
             colours, PHOTO, tensor_order=1, photo=True,
         ),
         Pipeline(
+            "photo_unsharp_bytes", "unsharp mask of a photo, uint8 RGB as it lies", images.photo_unsharp_bytes,
+            expected.unsharp_bytes, colours_in_bytes, PHOTO, tensor_order=1, error=2.6 * LEVEL, photo=True,
+        ),
+        Pipeline(
             "photo_luma_blur_threshold", "luma → blur → threshold of a photo, uint8 RGB as it lies", images.photo_luma,
             expected.luma_blur_threshold, colours_in_bytes, PHOTO, tensor_order=1, error=0, photo=True,
         ),

@@ -116,6 +116,10 @@ def unsharp(picture: Array) -> Array:
     return picture + 1.5 * (picture - gaussian(picture, 2.0))
 
 
+def unsharp_bytes(picture: Array) -> Array:
+    return np.uint8(np.clip(unsharp(picture.astype(np.float32)) + np.float32(0.5), 0, 255))
+
+
 def canny(image: Array) -> Array:
     gx, gy = gradients(gaussian(image, 1.0))
     strength = np.sqrt(gx * gx + gy * gy)

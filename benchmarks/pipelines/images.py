@@ -92,6 +92,11 @@ def photo_unsharp(picture):
     return unsharp(gp.VectorField(picture))
 
 
+def photo_unsharp_bytes(picture):
+    sharp = unsharp(gp.VectorField(picture).astype("float32"))
+    return np.clip(sharp + 0.5, 0, 255).astype("uint8")
+
+
 def photo_luma(picture):
     return luma_blur_threshold(gp.VectorField(picture))
 

@@ -79,7 +79,7 @@ class Measured:
             self.expected = self.expected or results
             wrong, bits = self.pipeline.differs(results, self.expected, contestant.crop)
         except Exception as error:  # noqa: BLE001 - whatever a peer raises
-            self.left_out[name] = told(error)
+            self.left_out[name] = message_of(error)
             return
         if wrong or (contestant.bits and not bits):
             self.left_out[name] = f"wrong: {wrong or 'other bits than the unfused operators'}"
@@ -115,7 +115,7 @@ def measure(
     return result
 
 
-def told(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     return (f"{type(error).__name__}: {error}".splitlines() or [""])[0][:200]
 
 
@@ -150,7 +150,7 @@ def in_turns(
                 if not taken[name] or not (slow or time.monotonic() > deadline):
                     taken[name].append(1e3 * timed(contestants[name], times))
             except Exception as error:  # noqa: BLE001 - out of memory, mostly
-                left_out[name] = told(error)
+                left_out[name] = message_of(error)
     return {name: each for name, each in taken.items() if each}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,11 @@ from .expected import bordered
 from .pipeline import Array, Pipeline, as_tuple
 
 
-class Jax:
-    """JAX fuses slices of padded arrays."""
+class Padded:
+    """JAX fuses slices of padded arrays; CuPy has the same functions."""
 
-    def __init__(self) -> None:
-        import jax.numpy
-
-        self.xp = jax.numpy
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
 
     def window(self, a: Any, radius: int, mode: str, axes: int = 2) -> Window:
         margins = [(radius, radius)] * axes + [(0, 0)] * (a.ndim - axes)
@@ -116,43 +115,55 @@ class Torch:
 
 def jax_entries(pipeline: Pipeline) -> dict[str, Maker]:
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others need memory too
+    import jax.numpy
+
+    if not hasattr(Programs, pipeline.program):
+        return {}
+    function = getattr(Programs(Padded(jax.numpy)), pipeline.program)
+    compiled = jax.jit(function)
 
     def make(arrays: tuple[Array, ...]) -> Contestant:
-        import jax
-
-        function = getattr(Programs(Jax()), pipeline.name)
-        given, compiled = tuple(map(jax.device_put, arrays)), jax.jit(function)
+        inputs = tuple(map(jax.device_put, arrays))
         last: list[Any] = [None]
 
         def run(times: int) -> None:
             for _ in range(times):
-                last[0] = compiled(*given)
+                last[0] = compiled(*inputs)
             jax.block_until_ready(last[0])
 
         run(1)
         return Contestant(run, lambda: tuple(map(np.asarray, as_tuple(last[0]))), (function,), allocates=True)
 
-    return {"JAX": make} if hasattr(Programs, pipeline.name) else {}
+    return {"JAX": make}
 
 
-def torch_entries(pipeline: Pipeline) -> dict[str, Maker]:
-    def make(arrays: tuple[Array, ...]) -> Contestant:
-        import torch
+def torch_entries(pipeline: Pipeline, modes: Sequence[str] = ("default",)) -> dict[str, Maker]:
+    """PyTorch as compiled in each of some modes; another size makes it compile again, for all sizes."""
+    import torch
 
-        torch._dynamo.reset()
-        function = getattr(Programs(Torch()), pipeline.name)
+    if not hasattr(Programs, pipeline.program):
+        return {}
+    torch._dynamo.reset()
+    function = getattr(Programs(Torch()), pipeline.program)
+
+    def maker(mode: str) -> Maker:
+        compiled = torch.compile(function, mode=mode)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        given = tuple(torch.from_numpy(a).to(device) for a in arrays)
-        compiled = torch.compile(function, dynamic=False)
-        last: list[Any] = [None]
 
-        def run(times: int) -> None:
-            for _ in range(times):
-                last[0] = compiled(*given)
-            if device == "cuda":
-                torch.cuda.synchronize()
+        def make(arrays: tuple[Array, ...]) -> Contestant:
+            inputs = tuple(torch.from_numpy(a).to(device) for a in arrays)
+            last: list[Any] = [None]
 
-        run(1)
-        return Contestant(run, lambda: tuple(r.cpu().numpy() for r in as_tuple(last[0])), (function,), allocates=True)
+            def run(times: int) -> None:
+                for _ in range(times):
+                    last[0] = compiled(*inputs)
+                if device == "cuda":
+                    torch.cuda.synchronize()
 
-    return {"torch.compile": make} if hasattr(Programs, pipeline.name) else {}
+            run(1)
+            results = lambda: tuple(r.cpu().numpy() for r in as_tuple(last[0]))  # noqa: E731
+            return Contestant(run, results, (function,), allocates=True)
+
+        return make
+
+    return {"torch.compile" if mode == "default" else f"torch.compile, {mode}": maker(mode) for mode in modes}

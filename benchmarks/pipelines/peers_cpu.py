@@ -97,6 +97,9 @@ def opencv_entries(pipeline: Pipeline) -> dict[str, Maker]:
         "harris": harris,
         "mean_variance": mean_variance,
         "unsharp": lambda p, out=None: cv2.addWeighted(p, 2.5, gaussian(2.0)(p), -1.5, 0, dst=out),
+        "unsharp_bytes": lambda p, out=None: cv2.addWeighted(
+            p, 2.5, cv2.GaussianBlur(p, (0, 0), 2.0, borderType=reflect), -1.5, 0, dst=out
+        ),
         "luma_blur_threshold": luma_blur_threshold,
         "grade": lambda p, out=None: cv2.transform(p, np.float32([[*row, LIFT] for row in GRADING]), dst=out),
         "sum": lambda x: np.float32(cv2.sumElems(chain8(x))[0]),

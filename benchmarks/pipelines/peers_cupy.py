@@ -1,10 +1,12 @@
-"""CuPy's entries: cupyx.scipy.ndimage, and fused functions of arrays."""
+"""Entries of CuPy: cupyx.scipy.ndimage, fused functions of arrays, and else functions of whole arrays as they are."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .array_programs import Programs
 from .contestant import Contestant, Maker
+from .peers_arrays import Padded
 from .pipeline import Array, Pipeline, as_tuple
 from .scipy_programs import programs
 
@@ -25,9 +27,9 @@ def entries(pipeline: Pipeline) -> dict[str, Maker]:
         "transpose": lambda x: cupy.ascontiguousarray(chain8(x).T),
         "histogram": lambda levels: cupy.bincount(levels.ravel(), minlength=256).astype(cupy.int32),
     }
-    if pipeline.name not in found:
+    function = found.get(pipeline.program) or getattr(Programs(Padded(cupy)), pipeline.program, None)
+    if function is None:
         return {}
-    function = found[pipeline.name]
 
     def make(arrays: tuple[Array, ...]) -> Contestant:
         given = tuple(map(cupy.asarray, arrays))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpuop as gp
-from benchmarks.pipelines import gpuop_itself, peers_cpu, predicted, schedules
+from benchmarks.pipelines import frames, gpuop_itself, peers_cpu, predicted, schedules
 from benchmarks.pipelines.catalogue import CATALOGUE
 from benchmarks.pipelines.comparing import compared
 from benchmarks.pipelines.contestant import Contestant, lines_of
@@ -179,3 +179,35 @@ def test_schedules_and_predictions_are_measured(capsys, monkeypatch):
         )
         command.main()
         assert told in capsys.readouterr().out
+
+
+# --- frames ----------------------------------------------------------------------------------------------------------
+
+
+def test_frames_are_measured_beside_peers_and_wrong_ones_are_left_out(monkeypatch, capsys):
+    pipeline = CATALOGUE["photo_grade"]
+    makers = {
+        "gpuop": frames.gpuop_maker(pipeline, "NumPy", writes=True),
+        "NumPy": peers_cpu.numpy_entries(pipeline)["NumPy"],
+        "flipped": peers_cpu.entry(lambda picture: pipeline.expected(picture) ^ 64),
+    }
+    monkeypatch.setattr(frames, "makers_of", lambda pipeline, backend: makers)
+    monkeypatch.setattr(frames, "TURN", 1e-4)
+    with gp.use_device("reference") as backend:
+        rows = dict(frames.measured(pipeline, {"small": (5, 7), "odd": (4, 9)}, 2, backend))
+    assert [list(row) for row in rows.values()] == [["gpuop", "NumPy"]] * 2
+    lines = frames.lines_of(pipeline, "small", rows["small"])
+    assert len(lines) == 3 and "gpuop over the best peer" in lines[-1]
+    assert "left out of photo_grade: flipped: 100.00% of the points differ" in capsys.readouterr().out
+
+
+def test_the_ratio_of_frames_is_of_the_fastest_and_calls_ties_ties():
+    row = {
+        "gpuop": {"call": [4.0, 4, 4]},
+        "gpuop, out=": {"call": [2.0, 2, 2]},
+        "A": {"call": [4.0, 4, 4]},
+        "B": {"call": [9.0]},
+    }
+    assert frames.ratio(row, "call") == "0.50"
+    assert frames.ratio(row | {"A": {"call": [1.0, 2.5, 4.0]}}, "call") == "0.80 tie"
+    assert frames.ratio({"gpuop": row["gpuop"]}, "call") == "–"
