@@ -14,6 +14,7 @@ from gpuop.base.config import config
 from gpuop.base.errors import CompileError
 from gpuop.dsl import *
 from gpuop.engine.evaluate import _plans
+from gpuop.runtime.self_test import mistake
 
 CARDS = [d.name for d in gp.devices() if d.name != "reference"]
 
@@ -69,6 +70,17 @@ def test_few_programs(built: list[list[str]]) -> None:
     for result, right in zip(results, wanted, strict=False):
         assert np.array_equal(result.numpy(), right)
     assert np.array_equal(results[-1].numpy(), np.resize(np.float32([2, 3, 5, 7]), 20) * np.vstack([a[1:], a[-1:]]))
+
+
+def test_the_self_test_is_one_program(built: list[list[str]]) -> None:
+    """And one kernel where another process has tried the expressions."""
+    names = ["self_test", "self_test_of_shapes", "self_test_of_waits"]
+    backend = gp.device()
+    for programs in (names, names[:1]):
+        forget(backend)
+        built.clear()
+        assert mistake(backend) == ""
+        assert [name for program in built for name in program] == programs and len(built) == 1
 
 
 def test_kernels_are_found_in_the_cache(built: list[list[str]]) -> None:
