@@ -27,8 +27,8 @@ AS_A_GPU = " as a gpu"
 @cache
 def as_a_gpu(device: str, checked: bool = False) -> Backend:
     """A driver's device, planned for as with GPUOP_PLAN_FOR=gpu, or an interpreter; kernels of small grids are widened too."""
-    known = (*devices.discover(), *reference_gpus())
-    opener = next(opener for own, opener in known if own.name == device.removesuffix(AS_A_GPU))
+    backends = (*devices.discover(), *reference_gpus())
+    opener = next(opener for own, opener in backends if own.name == device.removesuffix(AS_A_GPU))
     with mock.patch.object(config, "plan_for", "gpu"):
         driver = opener.func is OpenCL
         backend = OpenCL(device, *opener.args[1:], checked=checked) if driver else opener(checked=checked)
@@ -46,11 +46,11 @@ def used(device: str, opener: Any = None) -> Iterator[Backend]:
     Args:
         opener: of another device of the tests.
     """
-    found = devices.discover()
+    result = devices.discover()
     if device.endswith(AS_A_GPU) or device == ON_HOST:
         opener = partial(CudaOnHost, device) if device == ON_HOST else partial(as_a_gpu, device)
     if opener is not None:
-        found = [*found, (Device(device, f"{device} of the tests"), opener)]
+        result = [*result, (Device(device, f"{device} of the tests"), opener)]
     opened = mock.patch.dict(devices._open)  # what is opened inside by that name goes with it
-    with mock.patch.object(devices, "_discovered", found), opened, gp.use_device(device) as backend:
+    with mock.patch.object(devices, "_discovered", result), opened, gp.use_device(device) as backend:
         yield backend

@@ -88,8 +88,8 @@ def warnings_are_errors() -> None:
     def strict(device, program, options):
         built = build(device, program, [option for option in options if option != "-w"])
         log = built.get_build_info(device, BUILD_LOG)
-        told = [line for line in log.splitlines() if "warning:" in line and not any(own in line for own in USERS)]
-        assert not told, f"{log}\n{built.source}"
+        messages = [line for line in log.splitlines() if "warning:" in line and not any(own in line for own in USERS)]
+        assert not messages, f"{log}\n{built.source}"
         return built
 
     nvrtc._result, opencl_device.built = checked, strict
@@ -173,18 +173,18 @@ def left_out(items: list[pytest.Item]) -> list[pytest.Item]:
     if gp.devices()[0].name not in forms:
         every = daily or module.startswith(CHEAP)
         most = 1 if items[0].get_closest_marker("in_turn") else CASES
-        taken = rotation.share((item.nodeid for item in items), len(items) if every else most)
-        return [item for item in items if item.nodeid not in taken]
+        values = rotation.share((item.nodeid for item in items), len(items) if every else most)
+        return [item for item in items if item.nodeid not in values]
     cases = {(case_of(item), device_of(item)): item for item in items}
     names, most = {case for case, _ in cases}, len(items) if daily else FORMS
     best, week = week_of(module, forms)
     on_best, others = turns_of(items[0].nodeid.partition("[")[0], names, best, week, most)
-    taken = {(case, best) for case in on_best}
+    values = {(case, best) for case in on_best}
     for case in others:
         form = rotation.form_of(case, week)
         plans = module.startswith(PLANS) and form.endswith(AS_A_GPU)
-        taken.add((case, form if not plans or is_for_gpus(cases[case, form], form) else gp.devices()[0].name))
-    return [item for case, item in cases.items() if case not in taken]
+        values.add((case, form if not plans or is_for_gpus(cases[case, form], form) else gp.devices()[0].name))
+    return [item for case, item in cases.items() if case not in values]
 
 
 def turns_of(

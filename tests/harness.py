@@ -43,11 +43,11 @@ def fused(build: Build, kernels: int | None = None, steps: int = 0) -> tuple[gp.
     return graphs[0], results
 
 
-def same_bits(got: np.ndarray, want: np.ndarray, what: str = "") -> None:
+def same_bits(actual: np.ndarray, want: np.ndarray, what: str = "") -> None:
     """Equal types, shapes and bits."""
-    assert (got.dtype, got.shape) == (want.dtype, want.shape), what
-    if got.tobytes() != want.tobytes():
-        raise AssertionError(f"{what}: {np.flatnonzero(got.ravel() != want.ravel())[:5]}\n{got}\n{want}")
+    assert (actual.dtype, actual.shape) == (want.dtype, want.shape), what
+    if actual.tobytes() != want.tobytes():
+        raise AssertionError(f"{what}: {np.flatnonzero(actual.ravel() != want.ravel())[:5]}\n{actual}\n{want}")
 
 
 def image(*shape: int) -> np.ndarray:
@@ -95,7 +95,7 @@ def half_and_double(f):
 
 def counting(function: Callable[..., Any]) -> tuple[Any, list[int]]:
     """A pipeline, and the list that grows with each trace."""
-    made, traces = gp.pipeline(function), list[int]()
-    traced = made._trace_results
-    made._trace_results = lambda returned: (traces.append(1), traced(returned))[1]
-    return made, traces
+    result, traces = gp.pipeline(function), list[int]()
+    traced = result._trace_results
+    result._trace_results = lambda returned: (traces.append(1), traced(returned))[1]
+    return result, traces

@@ -17,9 +17,9 @@ def configure(config: pytest.Config) -> None:
     """Note what pytest was asked for. Processes of xdist inherit what the first one has drawn."""
     if config.getoption("--all"):
         os.environ[ALL] = "1"
-    asked = config.getoption("--seed")
-    if asked and "PYTEST_XDIST_WORKER" not in os.environ:
-        os.environ[SEED] = str(secrets.randbelow(10**9) if asked == "fresh" else int(asked))
+    seeds = config.getoption("--seed")
+    if seeds and "PYTEST_XDIST_WORKER" not in os.environ:
+        os.environ[SEED] = str(secrets.randbelow(10**9) if seeds == "fresh" else int(seeds))
 
 
 def is_nightly() -> bool:

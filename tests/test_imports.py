@@ -153,8 +153,8 @@ def seen_by_checkers(package: ModuleType) -> dict[str, str]:
     """What a package imports `if TYPE_CHECKING`, by names; not the modules of its own."""
     tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
     blocks = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
-    found = [n for block in blocks for n in block.body if isinstance(n, ast.ImportFrom)]
-    return {a.asname or a.name: f"{n.module}.{a.name}" for n in found for a in n.names if a.asname != a.name}
+    results = [n for block in blocks for n in block.body if isinstance(n, ast.ImportFrom)]
+    return {a.asname or a.name: f"{n.module}.{a.name}" for n in results for a in n.names if a.asname != a.name}
 
 
 @pytest.mark.parametrize("package", [gp, gpuop.testing], ids=lambda p: p.__name__)
@@ -244,8 +244,8 @@ def registered() -> dict[str, list[tuple[str, str, str]]]:
     every = "\n".join(f"import gpuop.ops.{path.stem}" for path in files)
     code = f"{REGISTERED}{every}\nprint(json.dumps(made))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    made: dict[str, list[tuple[str, str, str]]] = json.loads(done.stdout)
-    return made
+    names: dict[str, list[tuple[str, str, str]]] = json.loads(done.stdout)
+    return names
 
 
 @pytest.mark.parametrize("table", ["array_functions", "algebra"])

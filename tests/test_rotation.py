@@ -29,13 +29,13 @@ def week(monkeypatch: pytest.MonkeyPatch) -> list[date]:
 def test_each_case_has_its_turn(
     week: list[date], monkeypatch: pytest.MonkeyPatch, many: int, count: int, days: int
 ) -> None:
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for at in week[:days]:
         monkeypatch.setenv(rotation.DAY, at.isoformat())
-        taken = rotation.share(CASES[:many], count)
-        assert abs(len(taken) - many / days) < 1
-        seen.update(taken)
-    assert seen == Counter(CASES[:many])
+        part = rotation.share(CASES[:many], count)
+        assert abs(len(part) - many / days) < 1
+        counts.update(part)
+    assert counts == Counter(CASES[:many])
 
 
 def test_a_day_is_the_same_in_every_process(week: list[date]) -> None:
@@ -49,12 +49,12 @@ def test_each_form_has_its_turn(week: list[date], monkeypatch: pytest.MonkeyPatc
     best, forms = week_of("tests.conformance.test_reads", [*dict.fromkeys(drivers), *INTERPRETERS, *compiled])
     assert best == gp.devices()[0].name
     for case in CASES:
-        seen = set()
+        parts = set()
         for at in week:
             monkeypatch.setenv(rotation.DAY, at.isoformat())
-            seen.add(rotation.form_of(case, forms))
-        assert len(seen) == rotation.WEEK
-        assert seen >= {*drivers, *INTERPRETERS} - {best}
+            parts.add(rotation.form_of(case, forms))
+        assert len(parts) == rotation.WEEK
+        assert parts >= {*drivers, *INTERPRETERS} - {best}
 
 
 @pytest.mark.skipif(gp.devices()[0].name == "reference", reason="there is no driver")
@@ -91,11 +91,11 @@ def test_the_best_driver_takes_few_cases_on_every_second_day(monkeypatch: pytest
 
 
 def test_a_case_that_runs_once_a_week_changes_its_form(week: list[date], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = set()
+    parts = set()
     for k in range(rotation.WEEK):
         monkeypatch.setenv(rotation.DAY, (MONDAY + timedelta(weeks=k)).isoformat())
-        seen.add(rotation.form_of(CASES[0], [[str(n)] for n in range(rotation.WEEK)]))
-    assert len(seen) == rotation.WEEK
+        parts.add(rotation.form_of(CASES[0], [[str(n)] for n in range(rotation.WEEK)]))
+    assert len(parts) == rotation.WEEK
 
 
 @pytest.mark.parametrize("form", INTERPRETERS)

@@ -26,13 +26,13 @@ def test_what_was_used_last_is_kept():
 
 
 def test_entries_are_made_once():
-    made = []
+    results = []
 
     def make():
-        made.append(0)
+        results.append(0)
 
     cache = BoundedCache(2)
-    assert [cache.find("nothing", make) for _ in range(3)] == [None] * 3 and len(made) == 1
+    assert [cache.find("nothing", make) for _ in range(3)] == [None] * 3 and len(results) == 1
 
 
 def test_what_is_made_may_look_up():
@@ -49,9 +49,9 @@ def test_threads(most):
         draw = random.Random(seed)
         for _ in range(4000):
             key = int(draw.expovariate(0.2))
-            found = cache.find(key, lambda key=key: [key])
-            if found != [key] or len(cache) > most + 4:
-                wrong.append((key, found))
+            result = cache.find(key, lambda key=key: [key])
+            if result != [key] or len(cache) > most + 4:
+                wrong.append((key, result))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -64,10 +64,10 @@ def test_threads(most):
 def test_code_is_let_go():
     """Every cell of a notebook is code of its own."""
     listed = frames.once_per_code(lambda code: code.co_filename)
-    seen = []
+    calls = []
     for number in range(frames.MOST_CODE + 50):
         code = compile("x = 1", f"<cell {number}>", "exec")  # equal code
         assert listed(code) == f"<cell {number}>" == listed(code)
-        seen.append(weakref.ref(code))
+        calls.append(weakref.ref(code))
     del code
-    assert sum(each() is not None for each in seen) == frames.MOST_CODE
+    assert sum(each() is not None for each in calls) == frames.MOST_CODE

@@ -48,9 +48,9 @@ def files_in(path):
 
 def ran(home, program=PROGRAM):
     fixed = {"HOME": str(home), "GPUOP_TUNE_STORE": str(home / "tuned")}
-    known = {n: v for n, v in os.environ.items() if not n.startswith(("GPUOP_", "XDG_", "OCL_", "OPENCL_"))}
+    environment = {n: v for n, v in os.environ.items() if not n.startswith(("GPUOP_", "XDG_", "OCL_", "OPENCL_"))}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=known | fixed, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", program], env=environment | fixed, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -66,11 +66,11 @@ def filled(tmp_path_factory):
 def test_all_that_is_kept_may_be_damaged(filled, tmp_path):
     rng, (home, expected) = random.Random(3), filled
     shutil.copytree(home, tmp_path, dirs_exist_ok=True)
-    kept = files_in(tmp_path / ".cache" / "gpuop")
-    assert len(kept) > 3
+    files = files_in(tmp_path / ".cache" / "gpuop")
+    assert len(files) > 3
     damages = ("random", "no UTF-8")
     for damage in damages if nightly.is_nightly() else rotation.share(damages, 1):
-        for file in kept:
+        for file in files:
             file.write_bytes(DAMAGES[damage](file.read_bytes(), rng))
         assert ran(tmp_path) == expected
 
@@ -78,9 +78,9 @@ def test_all_that_is_kept_may_be_damaged(filled, tmp_path):
 def test_files_in_the_places_of_others(filled, tmp_path):
     home, expected = filled
     shutil.copytree(home, tmp_path, dirs_exist_ok=True)
-    kept = [file for file in files_in(tmp_path / ".cache" / "gpuop") if file.suffix != ".icd"]
-    texts = [file.read_bytes() for file in kept]
-    for file, other in zip(kept, [*texts[1:], texts[0]], strict=True):
+    files = [file for file in files_in(tmp_path / ".cache" / "gpuop") if file.suffix != ".icd"]
+    texts = [file.read_bytes() for file in files]
+    for file, other in zip(files, [*texts[1:], texts[0]], strict=True):
         file.write_bytes(other)
     assert ran(tmp_path) == expected
 
@@ -129,8 +129,8 @@ def test_files_of_others_that_name_drivers(tmp_path, monkeypatch, damage):
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_notes_of_another_stream_are_told(tmp_path, damage):
     path = tmp_path / "out.npy.gpuop-stream"
-    told = json.dumps({"function": "a"}).encode() + b"\n"
-    path.write_bytes(DAMAGES[damage](told, random.Random(5)) + b"\n[[\n" + b"[" * 100000 + b"\n")
+    message = json.dumps({"function": "a"}).encode() + b"\n"
+    path.write_bytes(DAMAGES[damage](message, random.Random(5)) + b"\n[[\n" + b"[" * 100000 + b"\n")
     with pytest.raises(gp.SemanticError, match="is of another stream, as these differ: "):
         Checkpoint([str(path)], {"function": "b"}, True, True)
 
@@ -143,9 +143,9 @@ def test_folders_are_nobody_elses(tmp_path, folder):
         icd._write(tmp_path / "home" / ".cache" / "gpuop" / "known", ["/one.so"])
     finally:
         os.umask(before)
-    made = [path for path in tmp_path.rglob("*") if path.is_dir()]
-    assert len(made) == 8
-    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}
+    results = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert len(results) == 8
+    assert {stat.S_IMODE(path.stat().st_mode) for path in results} == {0o700}
 
 
 def test_notes_do_not_follow_links(tmp_path):

@@ -124,7 +124,7 @@ def test_debug_in_the_environment():
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "values"),
+    ("name", "value", "values"),
     [
         ("GPUOP_DEBUG", "yes", "0, 1, 2, 3, 4, 5"),
         ("GPUOP_DEBUG", "7", "0, 1, 2, 3, 4, 5"),
@@ -134,10 +134,10 @@ def test_debug_in_the_environment():
         ("GPUOP_VERIFY", "on", "0, 1"),
     ],
 )
-def test_settings_that_are_none(name, given, values, monkeypatch):
-    monkeypatch.setenv(name, given)
+def test_settings_that_are_none(name, value, values, monkeypatch):
+    monkeypatch.setenv(name, value)
     anew = runpy.run_path(str(ROOT / "gpuop" / "base" / "config.py"))["config"]
-    with pytest.raises(gp.GpuopError, match=f"^{name}={given} is none of its values; one of {values}$"):
+    with pytest.raises(gp.GpuopError, match=f"^{name}={value} is none of its values; one of {values}$"):
         anew.check()
 
 

@@ -89,18 +89,18 @@ def test_a_writer_whose_file_was_taken_for_a_dead_ones(tmp_path, monkeypatch):
     """Between its creation and its lock another one may clean; then it is made again."""
     import fcntl
 
-    lock, taken = fcntl.flock, []
+    lock, locks = fcntl.flock, []
 
     def late(file, how):
-        if not taken:
-            taken.append(file)
+        if not locks:
+            locks.append(file)
             os.unlink(file.name)
         return lock(file, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
     with replacing(tmp_path / "file") as file:
         file.write(b"1")
-    assert (tmp_path / "file").read_bytes() == b"1" and taken[0].closed
+    assert (tmp_path / "file").read_bytes() == b"1" and locks[0].closed
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="what handles an exception is in a table since 3.11")

@@ -30,8 +30,8 @@ def cuda(*fields: gp.Field) -> str:
     ("name", "n"), [("svd", 16), ("pinv", 16), ("inv", 16), ("slogdet", 16), ("svdvals", 8), ("pinv", 8)]
 )
 def test_matrices_are_compiled_soon(name, n):
-    made = getattr(np.linalg, name)(matrices(n))
-    text = cuda(*(made if isinstance(made, tuple) else (made,)))
+    result = getattr(np.linalg, name)(matrices(n))
+    text = cuda(*(result if isinstance(result, tuple) else (result,)))
     assert ROLLED in text
     began = time.process_time()
     compile_cuda(text, "sm_90")

@@ -65,32 +65,32 @@ def asks_for_nan(ptx: str) -> bool:
     return "setp.nan" in ptx or bool(re.search(r"setp\.gtu\.f\d\d\s+%p\d+, %\w+, 0[fd]7F[F8]0+;", ptx))
 
 
-@pytest.mark.parametrize("wanted", ["float32", "float64"])
+@pytest.mark.parametrize("float_type", ["float32", "float64"])
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
 @pytest.mark.parametrize("zero", ZEROS)
-def test_no_comparison_of_nans_is_a_wrong_constant(zero: str, dtype: str, wanted: str) -> None:
+def test_no_comparison_of_nans_is_a_wrong_constant(zero: str, dtype: str, float_type: str) -> None:
     a = np.array([26], dtype)
     field = gp.ScalarField(a)
     for name, nan in NANS.items():
         with np.errstate(all="ignore"):
-            x, y = (nan(ZEROS[z](a), lambda v: v.astype(wanted)) for z in (zero, "a - a"))
+            x, y = (nan(ZEROS[z](a), lambda v: v.astype(float_type)) for z in (zero, "a - a"))
         expected = [int(q(x, y)[0]) for q in QUESTIONS.values()]
-        x, y = (nan(ZEROS[z](field), lambda v: v.astype(wanted)) for z in (zero, "a - a"))
+        x, y = (nan(ZEROS[z](field), lambda v: v.astype(float_type)) for z in (zero, "a - a"))
         (launch,) = plan(program([q(x, y).node for q in QUESTIONS.values()])).launches
-        found = stored(ptx_of(generate(launch.kernel, target_named("cuda:sm_90")).text, "sm_90"))
-        assert len(found) == len(QUESTIONS)
-        wrong = [q for q, got, want in zip(QUESTIONS, found, expected, strict=True) if got not in (None, want)]
+        result = stored(ptx_of(generate(launch.kernel, target_named("cuda:sm_90")).text, "sm_90"))
+        assert len(result) == len(QUESTIONS)
+        wrong = [q for q, actual, want in zip(QUESTIONS, result, expected, strict=True) if actual not in (None, want)]
         assert not wrong, f"{name}, {zero}"
 
 
 @pytest.mark.parametrize("to", ["uint8", "int32", "int64", "uint64"])
-@pytest.mark.parametrize("wanted", ["float32", "float64"])
-def test_conversions_look_for_nan_in_what_may_be_a_constant(wanted: str, to: str) -> None:
+@pytest.mark.parametrize("float_type", ["float32", "float64"])
+def test_conversions_look_for_nan_in_what_may_be_a_constant(float_type: str, to: str) -> None:
     a = gp.ScalarField(np.array([26], "int32"))
-    x = (a - a).astype(wanted)
+    x = (a - a).astype(float_type)
     (launch,) = plan(program([(x / x).astype(to).node])).launches
     ptx = ptx_of(generate(launch.kernel, target_named("cuda:sm_90")).text, "sm_90")
-    by_itself = (wanted, to) == ("float32", "int32")  # the instruction gives 0
+    by_itself = (float_type, to) == ("float32", "int32")  # the instruction gives 0
     assert stored(ptx) == [0] or asks_for_nan(ptx) or by_itself
 
 

@@ -59,8 +59,8 @@ def test_functions_compile(dtype: str, lanes: int) -> None:
 
     fields: list[gp.Field] = []
     for first in range(0, len(entries), 8):
-        made = gp.operator(body)(x, y, part=tuple(entries[first : first + 8]))
-        fields += made if isinstance(made, tuple) else (made,)
+        output = gp.operator(body)(x, y, part=tuple(entries[first : first + 8]))
+        fields += output if isinstance(output, tuple) else (output,)
     compile_cuda(fields)
 
 
@@ -69,7 +69,7 @@ def test_functions_compile(dtype: str, lanes: int) -> None:
 def test_conversions_compile(dtype: str, to: tuple[str, ...]) -> None:
     """Of values in fields and in arrays of the thread's own; each pair of types is another overload."""
 
-    @gp.operator(outputs=[gp.FieldType(70, (), wanted) for wanted in to])
+    @gp.operator(outputs=[gp.FieldType(70, (), dtype) for dtype in to])
     def converted(x):
         table = _intArray(4)
         value = _readTensor(x)

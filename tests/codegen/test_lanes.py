@@ -34,8 +34,8 @@ def accesses(result: Field) -> list[str]:
     """The accesses to fields in PTX, such as "ld.v4.f32"."""
     ptx = ptx_of(generate(kernel_of(result), CUDA).text, "compute_90")
     assert ".local" not in ptx, "an array is not in registers"
-    found = re.findall(r"\b(ld|st)\.global(?:\.nc)?((?:\.v\d)?\.\w\d+)", ptx)
-    return ["".join(parts) for parts in found]
+    matches = re.findall(r"\b(ld|st)\.global(?:\.nc)?((?:\.v\d)?\.\w\d+)", ptx)
+    return ["".join(parts) for parts in matches]
 
 
 def test_floats_move_four_at_once() -> None:
@@ -131,7 +131,7 @@ def long(f: Field) -> Field:
 
 
 @pytest.mark.parametrize(
-    ("made", "count", "form", "flat", "reason"),
+    ("make", "count", "form", "flat", "reason"),
     [
         (lambda: field(LARGE) / 2, 4, "wide", True, ""),
         (lambda: rowwise(field(LARGE)), 4, "wide", False, ""),  # a row is known without division
@@ -149,8 +149,8 @@ def long(f: Field) -> Field:
         (lambda: long(field(LARGE)), 1, "scalar", False, "its body computes 1600 values"),
     ],
 )  # fmt: skip
-def test_what_is_decided(made: Callable[[], Field], count: int, form: str, flat: bool, reason: str) -> None:
-    assert decided(kernel_of(made())) == PointsPerThread(count, form, flat, reason)
+def test_what_is_decided(make: Callable[[], Field], count: int, form: str, flat: bool, reason: str) -> None:
+    assert decided(kernel_of(make())) == PointsPerThread(count, form, flat, reason)
 
 
 def test_a_scalar_target_has_the_grid_of_the_field() -> None:

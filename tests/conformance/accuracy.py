@@ -96,12 +96,12 @@ def bound(name: str, dtype: str) -> float:
     return 2 if dtype == "float16" else ulp  # half: float's, rounded, and rounded constants
 
 
-def errors(name: str, got: Any, exact: Any) -> Any:
+def errors(name: str, actual: Any, exact: Any) -> Any:
     """The distance in ULP."""
-    off = ulps(got, exact, not denormals(str(got.dtype)))
+    off = ulps(actual, exact, not denormals(str(actual.dtype)))
     if name == "lgamma":
         with np.errstate(all="ignore"):
-            absolute = np.abs(got.astype(np.longdouble) - exact) / np.finfo(got.dtype).eps
+            absolute = np.abs(actual.astype(np.longdouble) - exact) / np.finfo(actual.dtype).eps
         off = np.where(np.abs(exact) < 1, absolute, off)
     return off
 
@@ -134,5 +134,5 @@ def measured(kind: str, dtype: str) -> dict[str, tuple[Any, Any, Any]]:
     flag = denormals(dtype)
     names = list(TABLES[kind])
     results = packed([function(n) for n in names], *map(gp.Field, arguments(kind, dtype, flag)))
-    wanted = [expected(kind, n, dtype, flag) for n in names]
-    return {n: (got, e, errors(n, got, e)) for n, got, e in zip(names, results, wanted, strict=True)}
+    want = [expected(kind, n, dtype, flag) for n in names]
+    return {n: (actual, e, errors(n, actual, e)) for n, actual, e in zip(names, results, want, strict=True)}

@@ -16,12 +16,12 @@ Array = NDArray[Any]
 
 def same(result: Any, expected: Any, what: str = "") -> None:
     """Equal values (NaN equals NaN), the expected shape, and its dtype where an array is expected."""
-    got = result.numpy() if isinstance(result, gp.Field) else np.asarray(result)
+    actual = result.numpy() if isinstance(result, gp.Field) else np.asarray(result)
     want = np.asarray(expected)
-    assert got.shape == want.shape, f"{what}: shape {got.shape}, not {want.shape}"
+    assert actual.shape == want.shape, f"{what}: shape {actual.shape}, not {want.shape}"
     if isinstance(expected, (np.ndarray, np.generic)):
-        assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, not {want.dtype}"
-    np.testing.assert_array_equal(got, want, err_msg=what)
+        assert actual.dtype == want.dtype, f"{what}: dtype {actual.dtype}, not {want.dtype}"
+    np.testing.assert_array_equal(actual, want, err_msg=what)
 
 
 def all_same(results: Sequence[gp.Field], expected: Sequence[Any], names: Sequence[str] | None = None) -> None:
@@ -35,8 +35,8 @@ def all_same(results: Sequence[gp.Field], expected: Sequence[Any], names: Sequen
 def compute(body: Callable[..., Any], *fields: gp.Field, outputs: Any = None) -> Any:
     """The arrays of an operator's outputs, evaluated together."""
     results = gp.operator(body) if outputs is None else gp.operator(outputs=outputs)(body)
-    made = results(*fields)
-    return made.numpy() if isinstance(made, gp.Field) else [r.numpy() for r in gp.evaluate(*made)]
+    result = results(*fields)
+    return result.numpy() if isinstance(result, gp.Field) else [r.numpy() for r in gp.evaluate(*result)]
 
 
 def has_denormals(kind: str) -> bool:

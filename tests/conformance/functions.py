@@ -33,8 +33,8 @@ def digits(function: Exact, special: Exact) -> Exact:
         plain = np.isfinite(result) & (result != 0) & np.all([np.isfinite(a) for a in arrays], axis=0)
         with DIGITS:
             for i in np.flatnonzero(plain):
-                given = (int(a[i]) if a.dtype.kind == "i" else mp.mpf(float(a[i])) for a in arrays)
-                result[i] = wide(mp.mpf(function(*given)))
+                values = (int(a[i]) if a.dtype.kind == "i" else mp.mpf(float(a[i])) for a in arrays)
+                result[i] = wide(mp.mpf(function(*values)))
         return result
 
     return exact

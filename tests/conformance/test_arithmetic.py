@@ -57,8 +57,8 @@ def test_integer_arithmetic(device: str, bits: int) -> None:
         corners = samples(f"{letter}{bits // 8}"[0] and ("int" if letter == "i" else "uint") + str(bits))
         pairs = np.stack(np.meshgrid(corners, corners), -1).reshape(-1, 2)
         arrays += [np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])]
-        found = in_python(*arrays[-2:])
-        expected += [np.stack(found[k : k + 4], -1) for k in (0, 4, 8, 12)]
+        result = in_python(*arrays[-2:])
+        expected += [np.stack(result[k : k + 4], -1) for k in (0, 4, 8, 12)]
 
     def body(a, b, c, d):
         return *arithmetic(_readTensor(a), _readTensor(b)), *arithmetic(_readTensor(c), _readTensor(d))
@@ -100,8 +100,8 @@ def test_constants_fold_as_devices_compute(device: str) -> None:
     kind = gp.FieldType(len(pairs), 16, "int32")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        got = gp.operator(outputs=kind, default=0)(lambda: _one_thread(body))().numpy()
-    same(got, np.stack(in_python(*np.array(pairs, np.int32).T), -1))
+        actual = gp.operator(outputs=kind, default=0)(lambda: _one_thread(body))().numpy()
+    same(actual, np.stack(in_python(*np.array(pairs, np.int32).T), -1))
 
 
 def _one_thread(body: Any) -> None:

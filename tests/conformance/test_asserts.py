@@ -33,9 +33,9 @@ def test_the_first_that_fails_is_reported(name: str) -> None:
         with pytest.raises(gp.SemanticError) as caught:
             doubled(gp.ScalarField(x), 5.0).numpy()
         same(doubled(gp.ScalarField(x), 8.0), x * 2)
-    said = str(caught.value)
-    assert "an assertion does not hold: the value is small; the first thread seen is row 2, column 1" in said
-    assert said.endswith('_assert(v < most, "the value is small")')
+    message = str(caught.value)
+    assert "an assertion does not hold: the value is small; the first thread seen is row 2, column 1" in message
+    assert message.endswith('_assert(v < most, "the value is small")')
 
 
 @pytest.mark.parametrize("name", [d.name for d in gp.devices()])
@@ -61,8 +61,8 @@ def test_more_local_memory_than_there_is(device: str) -> None:
         much[_localColumn] = _readTensor(f)
         return much[_localColumn]
 
-    said = f"has {found[0]} bytes of local memory, and with `much` {found[0] // 4 * 4 + 4} are used"
-    with pytest.raises(gp.DeviceError, match=said):
+    message = f"has {found[0]} bytes of local memory, and with `much` {found[0] // 4 * 4 + 4} are used"
+    with pytest.raises(gp.DeviceError, match=message):
         wasteful(gp.ScalarField(np.zeros(8, "f"))).numpy()
 
 
@@ -76,6 +76,6 @@ def test_larger_groups_than_there_are(device: str) -> None:
         _localThreads(2 * found[1])
         return _readTensor(f) + _localColumn
 
-    said = f"runs work-groups of up to {found[1]} threads, and `crowded` asks for 1×1×{2 * found[1]}"
-    with pytest.raises(gp.DeviceError, match=said):
+    message = f"runs work-groups of up to {found[1]} threads, and `crowded` asks for 1×1×{2 * found[1]}"
+    with pytest.raises(gp.DeviceError, match=message):
         crowded(gp.ScalarField(np.zeros(8, "f"))).numpy()

@@ -71,12 +71,12 @@ def test_stream_compaction(device: str) -> None:
         with _if(x % 7 == 0):
             _writeTensor(_out0, x, _atomic_add(_pointerTo(_out1), 1) + 1)
 
-    found, last = compact(gp.ScalarField(a))
-    kept = a[a % 7 == 0]
-    same(last, np.int32(len(kept) - 1))
-    got = found.numpy()
-    np.testing.assert_array_equal(np.sort(got[: len(kept)]), np.sort(kept))
-    assert (got[len(kept) :] == -1).all()
+    result, last = compact(gp.ScalarField(a))
+    values = a[a % 7 == 0]
+    same(last, np.int32(len(values) - 1))
+    actual = result.numpy()
+    np.testing.assert_array_equal(np.sort(actual[: len(values)]), np.sort(values))
+    assert (actual[len(values) :] == -1).all()
 
 
 def test_greatest_and_where(device: str) -> None:

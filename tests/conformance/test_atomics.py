@@ -178,8 +178,8 @@ def test_numbers_of_floats(device: str, dtype: str) -> None:
             expected,
         ),
     )
-    made = updates(gp.ScalarField(a), gp.ScalarField(zeros))[0].numpy()
-    assert np.signbit(made[2]) and not np.signbit(made[3])
+    result = updates(gp.ScalarField(a), gp.ScalarField(zeros))[0].numpy()
+    assert np.signbit(result[2]) and not np.signbit(result[3])
 
 
 def test_tickets(device: str) -> None:
@@ -214,9 +214,9 @@ def test_tickets_in_local_memory(device: str) -> None:
         _syncThreadsLocal()
         return place * 10000 + counter * 10 + list_[place]
 
-    got = places().numpy()
+    actual = places().numpy()
     sizes = np.repeat([32, 32, 32, 32, 22], [32, 32, 32, 32, 22])
-    np.testing.assert_array_equal(got % 10000, sizes * 10 + 1)
+    np.testing.assert_array_equal(actual % 10000, sizes * 10 + 1)
     for start in range(0, 150, 32):
-        mine = np.sort(got[start : start + 32] // 10000)
+        mine = np.sort(actual[start : start + 32] // 10000)
         np.testing.assert_array_equal(mine, np.arange(len(mine)))

@@ -44,9 +44,9 @@ def test_borders(device: str, word: str) -> None:
 
     results = gp.operator(outputs=(kind,) * len(fields))(computed)(gp.Field(np.int32(FAR)), *fields)
     all_same(results, [wanted(word, a, at) for a in arrays])
-    known = gp.operator(lambda f: tuple(_readTensor(f, _column + k, border=word) for k in NEAR))
+    fixed = gp.operator(lambda f: tuple(_readTensor(f, _column + k, border=word) for k in NEAR))
     for a, field in zip(arrays, fields, strict=True):
-        all_same(known(field), [wanted(word, a, range(k, k + len(a))) for k in NEAR])
+        all_same(fixed(field), [wanted(word, a, range(k, k + len(a))) for k in NEAR])
 
 
 def test_unchecked(device: str) -> None:

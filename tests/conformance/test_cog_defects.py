@@ -185,8 +185,8 @@ def test_08_types_of_mixed_arithmetic(device: str) -> None:
     numbers = compute(
         lambda f: (_readTensor(1) + 2.5, _var(1) + 2.5, _readTensor(f) + 2.5, _readTensor(f) / 2), fields[3]
     )
-    for got, want in zip(numbers, (3.5, 3.5, arrays[3] + np.float32(2.5), np.int32([50, -3, -27])), strict=True):
-        same(got, np.broadcast_to(np.asarray(want, np.int32 if got is numbers[3] else np.float32), 3).copy())
+    for actual, want in zip(numbers, (3.5, 3.5, arrays[3] + np.float32(2.5), np.int32([50, -3, -27])), strict=True):
+        same(actual, np.broadcast_to(np.asarray(want, np.int32 if actual is numbers[3] else np.float32), 3).copy())
 
 
 def test_09_dot_and_length_are_scalars(device: str) -> None:

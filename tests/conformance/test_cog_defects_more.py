@@ -47,8 +47,8 @@ def test_12_functions_at_every_corner(device: str) -> None:
             part = names[first : first + 10]
             functions = tuple(getattr(dsl, "_" + n.replace("arc", "a").replace("power", "pow")) for n in part)
             body = lambda *f, functions=functions: tuple(g(*map(_readTensor, f)) for g in functions)  # noqa: E731
-            got = compute(body, *map(gp.Field, arguments))
-            for name, values in zip(part, got, strict=True):
+            actual = compute(body, *map(gp.Field, arguments))
+            for name, values in zip(part, actual, strict=True):
                 wide = np.float32 if name == "nextafter" else np.float64
                 with np.errstate(all="ignore"):
                     want = getattr(np, name)(*(a.astype(wide) for a in arguments)).astype(np.float32)
@@ -80,10 +80,10 @@ def test_13_many_inputs_and_outputs_and_shared_values(device: str) -> None:
 
     x = floats(3, 5)
     assert len(deep.source(gp.FieldType((3, 5)), 1000, target="opencl").splitlines()) < 2_100
-    got, want = deep(gp.ScalarField(x), 300), x
+    actual, want = deep(gp.ScalarField(x), 300), x
     for _ in range(300):
         want = 1 - want * want
-    same(got, want)
+    same(actual, want)
 
 
 SHAPES = [

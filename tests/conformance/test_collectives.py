@@ -27,14 +27,14 @@ def ordered(values: Sequence[Any], size: int, combine: Combine) -> Any:
     """The reduction of a part of so many threads, of which some may be missing at its end."""
 
     def step(values: Sequence[Any], reach: int, count: int) -> list[Any]:
-        found = []
+        results = []
         for first in range(min(reach, len(values))):
             items = list(values[first : first + reach * count : reach])
             while len(items) > 1:
                 pairs = [combine(*items[k : k + 2]) for k in range(0, len(items) - 1, 2)]
                 items = pairs + items[2 * len(pairs) :]
-            found.append(items[0])
-        return found
+            results.append(items[0])
+        return results
 
     if size > 32:
         values = step(values, 32, -(-size // 32))
@@ -48,13 +48,13 @@ def ordered(values: Sequence[Any], size: int, combine: Combine) -> Any:
 
 def scanned(values: Sequence[Any], combine: Combine) -> list[Any]:
     """The scan of a part: of 32 in a row at distances that double; then second halves of blocks take the last of the first."""
-    found, half = list(values), 32
+    results, half = list(values), 32
     for distance in (1, 2, 4, 8, 16):
-        found = [combine(found[k - distance], x) if k % 32 >= distance else x for k, x in enumerate(found)]
-    while half < len(found):
-        found = [combine(found[(k & -half) - 1], x) if k & half else x for k, x in enumerate(found)]
+        results = [combine(results[k - distance], x) if k % 32 >= distance else x for k, x in enumerate(results)]
+    while half < len(results):
+        results = [combine(results[(k & -half) - 1], x) if k & half else x for k, x in enumerate(results)]
         half *= 2
-    return found
+    return results
 
 
 def add(a: Any, b: Any) -> Any:
@@ -273,10 +273,10 @@ def test_functions_of_two_values(device: str) -> None:
         group = b[first : first + 50]
         largest[first : first + 50] = np.abs(group).max()
         sums[first] = group.sum()
-    made = together(gp.ScalarField(a), gp.ScalarField(b))
-    same(made[0], steps)
-    np.testing.assert_array_equal(np.abs(made[1].numpy()), largest)
-    same(made[2], sums)
+    result = together(gp.ScalarField(a), gp.ScalarField(b))
+    same(result[0], steps)
+    np.testing.assert_array_equal(np.abs(result[1].numpy()), largest)
+    same(result[2], sums)
 
 
 def test_truth_values(device: str) -> None:
@@ -346,9 +346,9 @@ def test_shuffles(device: str) -> None:
     expected = []
     for part in over:
         own, have = column % part, np.minimum(part, 100 - column // part * part)
-        for wanted in (at, own - 2 + 0 * at, own + at, (own ^ 3) + 0 * at):
-            there = (wanted >= 0) & (wanted < have)
-            source = np.where(there, column - own + wanted, column)
+        for sources in (at, own - 2 + 0 * at, own + at, (own ^ 3) + 0 * at):
+            there = (sources >= 0) & (sources < have)
+            source = np.where(there, column - own + sources, column)
             expected.append(np.take_along_axis(x, source, axis=1))
     all_same(together(gp.ScalarField(x), gp.ScalarField(at)), expected)
 

@@ -48,13 +48,13 @@ def pairs(count: int, sizes: float, dtype: str) -> Array:
 def operands(name: str, dtype: str) -> list[Array]:
     whole = {"complex64": 120.0, "complex128": 1000.0}[dtype]
     sizes = {"_complexMul": whole / 2, "_complexExp": 5.0, "_complexPow": 2.0}.get(name, whole)
-    made = [pairs(N, sizes, dtype), pairs(N, sizes, dtype)]
+    results = [pairs(N, sizes, dtype), pairs(N, sizes, dtype)]
     if name == "_complexDiv":
-        made[1][:20] = 2 - 3j
+        results[1][:20] = 2 - 3j
     if name == "_complexLog":  # near the unit circle
         turn = np.exp(1j * rng.uniform(-4, 4, N // 2)) * (1 + rng.uniform(-1e-3, 1e-3, N // 2))
-        made[0][: N // 2] = turn
-    return made[: ENTRIES[name[1:]].arity]
+        results[0][: N // 2] = turn
+    return results[: ENTRIES[name[1:]].arity]
 
 
 def of_pairs(numbers: Array) -> gp.Field:
@@ -64,8 +64,8 @@ def of_pairs(numbers: Array) -> gp.Field:
 def computed(name: str, numbers: list[Array]) -> Array:
     """The results of the kernel function, on vectors of two."""
     function = globals()[name]
-    got = gp.operator(lambda *z: function(*map(_readTensor, z)))(*map(of_pairs, numbers)).numpy()
-    return got.view(numbers[0].dtype)[:, 0] if got.ndim > 1 else got
+    actual = gp.operator(lambda *z: function(*map(_readTensor, z)))(*map(of_pairs, numbers)).numpy()
+    return actual.view(numbers[0].dtype)[:, 0] if actual.ndim > 1 else actual
 
 
 @functools.cache
@@ -77,16 +77,16 @@ def case(name: str, dtype: str) -> tuple[list[Array], list[Any]]:
         return numbers, [mpmath.mpmathify(function(*z)) for z in zip(*exactly, strict=True)]
 
 
-def errors(got: Array, exact: list[Any]) -> Array:
+def errors(actual: Array, exact: list[Any]) -> Array:
     """The distances from the exact results, in ULP of their sizes; where those fit the type."""
-    info, found = np.finfo(got.dtype), []
+    info, results = np.finfo(actual.dtype), []
     with mpmath.workprec(200):
-        for g, e in zip(got, exact, strict=True):
+        for g, e in zip(actual, exact, strict=True):
             size = abs(e)
             if info.tiny < size < info.max / 2:
-                found.append(float(abs(mpmath.mpmathify(complex(g)) - e) / (size * float(info.eps) / 2)))
-    assert len(found) > len(got) // 2
-    return np.array(found)
+                results.append(float(abs(mpmath.mpmathify(complex(g)) - e) / (size * float(info.eps) / 2)))
+    assert len(results) > len(actual) // 2
+    return np.array(results)
 
 
 def test_a_real_divisor_divides_both_parts() -> None:
@@ -109,14 +109,14 @@ def test_functions(device: str, name: str, dtype: str) -> None:
 
 
 def corners() -> Array:
-    made = np.empty((len(CORNERS), len(CORNERS)), "complex64")
-    made.real, made.imag = CORNERS[:, None], CORNERS
-    return made.ravel()
+    array = np.empty((len(CORNERS), len(CORNERS)), "complex64")
+    array.real, array.imag = CORNERS[:, None], CORNERS
+    return array.ravel()
 
 
-def agree(got: Array, want: Array, what: str, rtol: float = 1e-6) -> None:
+def agree(actual: Array, want: Array, what: str, rtol: float = 1e-6) -> None:
     """Part by part: NaN and infinities where they are expected, signs of zeros too."""
-    parts = ((got.real, want.real), (got.imag, want.imag)) if got.dtype.kind == "c" else ((got, want),)
+    parts = ((actual.real, want.real), (actual.imag, want.imag)) if actual.dtype.kind == "c" else ((actual, want),)
     for g, w in parts:
         np.testing.assert_allclose(g, w, rtol, 2e-45, err_msg=what)
         zero = w == 0
@@ -140,15 +140,15 @@ def test_quotients_of_corner_values() -> None:
     z = corners()
     x, y = (a.ravel() for a in np.meshgrid(z, z))
     finite = np.isfinite(x) & np.isfinite(y) & (y != 0)
-    got = (gp.ComplexField(x) / gp.ComplexField(y)).numpy()
+    actual = (gp.ComplexField(x) / gp.ComplexField(y)).numpy()
     with np.errstate(all="ignore"):
         want = (x.astype("complex128") / y.astype("complex128")).astype("complex64")
         by_zero = z / np.complex64(0)
     fits = finite & np.isfinite(want)
     size = np.maximum(np.abs(want[fits]), np.float32(1e-38))
-    assert np.all(np.abs(got[fits] - want[fits]) <= 1e-6 * size) and fits.sum() > 3000
+    assert np.all(np.abs(actual[fits] - want[fits]) <= 1e-6 * size) and fits.sum() > 3000
     agree((gp.ComplexField(z) / 0).numpy(), by_zero, "by zero")
-    assert np.all(np.isnan(got[np.isnan(y)]))
+    assert np.all(np.isnan(actual[np.isnan(y)]))
 
 
 def test_scalars_are_real_numbers(device: str) -> None:
@@ -167,16 +167,16 @@ def test_scalars_are_real_numbers(device: str) -> None:
 
     with np.errstate(all="ignore"):
         want = z * np.float32(2.5), 1j * z, 1 / z, z * z * z, np.exp(z.real) + 0j
-    for got, exact in zip(computed_with_scalars(of_pairs(z)), want, strict=True):
-        np.testing.assert_allclose(got.numpy().view("complex64")[:, 0], exact.astype("complex64"), 4e-6)
+    for actual, exact in zip(computed_with_scalars(of_pairs(z)), want, strict=True):
+        np.testing.assert_allclose(actual.numpy().view("complex64")[:, 0], exact.astype("complex64"), 4e-6)
 
 
 def test_halves_are_computed_as_floats(device: str) -> None:
     z = pairs(16, 3.0, "complex64")
     parts = z[:, None].view("float32").astype("float16")
-    got = gp.operator(lambda f: _complexDiv(_readTensor(f), _half2(3, -1)))(gp.VectorField(parts)).numpy()
+    actual = gp.operator(lambda f: _complexDiv(_readTensor(f), _half2(3, -1)))(gp.VectorField(parts)).numpy()
     exact = parts.astype("float64").view("complex128")[:, 0] / (3 - 1j)
-    same(got, exact[:, None].view("float64").astype("float32").astype("float16"))
+    same(actual, exact[:, None].view("float64").astype("float32").astype("float16"))
 
 
 def test_which_results_are_complex() -> None:
@@ -200,9 +200,9 @@ def test_which_results_are_complex() -> None:
 
 def test_a_scalar_is_written_as_a_real_number(device: str) -> None:
     kind = gp.FieldType(3, dtype="complex64")
-    got = gp.operator(outputs=[kind, kind])(lambda f: (_readTensor(f), 2))(gp.ScalarField(np.arange(3)))
-    same(got[0], np.arange(3).astype("complex64"))
-    same(got[1], np.full(3, 2, "complex64"))
+    actual = gp.operator(outputs=[kind, kind])(lambda f: (_readTensor(f), 2))(gp.ScalarField(np.arange(3)))
+    same(actual[0], np.arange(3).astype("complex64"))
+    same(actual[1], np.full(3, 2, "complex64"))
 
 
 # --- complex numbers as they stand in bodies ------------------------------------------------------------------------------
@@ -224,13 +224,13 @@ def test_numbers_stand_for_pairs(device: str) -> None:
         return 2j - a, real + 1j, chosen, total, _complexMul(a, table[_column % 3]), _complexDiv(w[0], a), a + p, case
 
     parameter = gp.Parameter(np.complex64(0.5 - 4j))
-    got = computed(gp.ComplexField(z), gp.ScalarField(x), parameter, numbers)
+    actual = computed(gp.ComplexField(z), gp.ScalarField(x), parameter, numbers)
     at = np.arange(12)
     want = (
         *(2j - z, x + 1j, np.where(x > 0.5, x, 2j), 1j + z - numbers[1], z * numbers[at % 3], numbers[0] / z),
         *(z + (0.5 - 4j), np.where(at % 2, 3 - 2j, z + 1j)),
     )
-    for one, exact in zip(gp.evaluate(*got), want, strict=True):
+    for one, exact in zip(gp.evaluate(*actual), want, strict=True):
         np.testing.assert_allclose(one.numpy(), exact.astype("complex64"), 2e-6, 1e-6)
 
 
@@ -245,8 +245,8 @@ def test_windows_of_complex_weights(device: str, unroll: Any) -> None:
             total += _complexMul(_readTensor(f, offset=offset, border="wrap"), weight)
         return total
 
-    got = weighted(gp.ComplexField(z), weights).numpy()
-    np.testing.assert_allclose(got, scipy.ndimage.correlate(z, weights.conj(), mode="wrap"), 2e-5, 2e-4)
+    actual = weighted(gp.ComplexField(z), weights).numpy()
+    np.testing.assert_allclose(actual, scipy.ndimage.correlate(z, weights.conj(), mode="wrap"), 2e-5, 2e-4)
 
 
 def test_one_body_for_real_and_complex_tensors(device: str) -> None:
@@ -264,8 +264,8 @@ def test_one_body_for_real_and_complex_tensors(device: str) -> None:
         gp.MatrixField(z),
         gp.VectorField(z[:, 0].real.copy()),
     ]
-    for got, x in zip(gp.evaluate(*map(differences, fields)), (z[:, 0, 0], z[:, 0], z, z[:, 0].real), strict=True):
-        same(got, x[[1, 2, 3, 4, 4]] - 2 * x)
+    for actual, x in zip(gp.evaluate(*map(differences, fields)), (z[:, 0, 0], z[:, 0], z, z[:, 0].real), strict=True):
+        same(actual, x[[1, 2, 3, 4, 4]] - 2 * x)
 
 
 def test_pairs_of_doubles_keep_their_digits() -> None:

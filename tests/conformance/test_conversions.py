@@ -170,8 +170,8 @@ def test_what_is_clipped_to_narrow_integers_is_compared(device: str, wide: str) 
     info = np.iinfo(wide)
     numbers = [v for v in (0, 1, 7, -1, 127, 128, -128, 255, 65535) if info.min <= v <= info.max]
     x = np.resize(np.array(numbers, wide), 9)
-    made = compared(gp.ScalarField(x), gp.ScalarField(np.zeros(9, wide)))
-    for field, (low, high) in zip(made, ends, strict=True):
+    result = compared(gp.ScalarField(x), gp.ScalarField(np.zeros(9, wide)))
+    for field, (low, high) in zip(result, ends, strict=True):
         clipped = [min(max(int(v), low), high) for v in x]
-        wanted = [(v >= high) + 2 * (v <= low) + 4 * (v == 7) + 16 for v in clipped]
-        np.testing.assert_array_equal(field.numpy(), wanted)
+        expected = [(v >= high) + 2 * (v <= low) + 4 * (v == 7) + 16 for v in clipped]
+        np.testing.assert_array_equal(field.numpy(), expected)

@@ -25,15 +25,15 @@ def test_complex_defaults_are_complex_numbers(device, number):
     for array, tensor in ((COMPLEX, 0), (PAIRS, 1)):
         want = np.full_like(array, number)
         want[:, :1] = array[:, :1]
-        got = gp.operator(default=number)(first)(gp.Field(array, tensor)).numpy()
-        np.testing.assert_array_equal(got, want)
+        actual = gp.operator(default=number)(first)(gp.Field(array, tensor)).numpy()
+        np.testing.assert_array_equal(actual, want)
 
 
 @pytest.mark.parametrize("number", [2, 1j, 3 - 4j, 1 + 1j])
 def test_complex_borders_are_complex_numbers(device, number):
     want = np.pad(COMPLEX, ((0, 0), (0, 1)), constant_values=number)[:, 1:]
-    got = gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=number))(gp.ComplexField(COMPLEX))
-    np.testing.assert_array_equal(got.numpy(), want)
+    actual = gp.operator(lambda f: _readTensor(f, _row, _column + 1, border=number))(gp.ComplexField(COMPLEX))
+    np.testing.assert_array_equal(actual.numpy(), want)
     for array in (PAIRS, TRIPLES):
         want = np.pad(array, ((0, 0), (0, 1), (0, 0)), constant_values=number)[:, 1:]
 
@@ -48,16 +48,16 @@ def test_complex_borders_are_complex_numbers(device, number):
 
 @pytest.mark.parametrize("body", [to_the_left, first])
 @pytest.mark.parametrize(
-    ("dtype", "number", "held"),
+    ("dtype", "number", "values"),
     [
         ("uint8", 255.0, 255), ("uint8", np.inf, 255), ("int16", -np.inf, -32768), ("uint8", True, 1), ("bool", 1, True),
         ("int64", 2**63 - 1, 2**63 - 1), ("uint64", 2**64 - 1, 2**64 - 1), ("float32", 2**70, 2.0**70),
         ("float32", np.inf, np.inf), ("float32", np.float64(0.1), np.float32(0.1)), ("complex64", 1 + 1j, 1 + 1j),
     ],
 )  # fmt: skip
-def test_defaults_are_what_the_output_holds(device, body, dtype, number, held):
-    got = gp.operator(default=number)(body)(gp.ScalarField(np.zeros((2, 3), dtype))).numpy()
-    np.testing.assert_array_equal(got[:, -1], np.array([held] * 2, dtype))
+def test_defaults_are_what_the_output_holds(device, body, dtype, number, values):
+    actual = gp.operator(default=number)(body)(gp.ScalarField(np.zeros((2, 3), dtype))).numpy()
+    np.testing.assert_array_equal(actual[:, -1], np.array([values] * 2, dtype))
 
 
 @pytest.mark.parametrize("body", [to_the_left, first])

@@ -44,20 +44,20 @@ def has(dtype: str) -> bool:
     return dtype != "float64" or has_double()
 
 
-def check(name: str, got: Any, wanted: Any, off: Any, *arrays: Any) -> None:
+def check(name: str, actual: Any, expected: Any, off: Any, *arrays: Any) -> None:
     """Within the bound, and of the right sign where exact results are zero."""
-    limit = bound(name, str(got.dtype))
+    limit = bound(name, str(actual.dtype))
     wrong = off > limit * (1 + 1e-6)
     if ENTRIES[name].ulp == 0 and name not in ANY_ZERO:
         with np.errstate(all="ignore"):
-            rounded = wanted.astype(got.dtype)
-        wrong |= (got == 0) & (rounded == 0) & (np.signbit(got) != np.signbit(rounded))
+            rounded = expected.astype(actual.dtype)
+        wrong |= (actual == 0) & (rounded == 0) & (np.signbit(actual) != np.signbit(rounded))
     if wrong.any():
         lines = [
-            f"{name}({', '.join(str(a[i]) for a in arrays)}) = {got[i]}, not {wanted[i]}"
+            f"{name}({', '.join(str(a[i]) for a in arrays)}) = {actual[i]}, not {expected[i]}"
             for i in np.flatnonzero(wrong)[:6]
         ]
-        pytest.fail(f"{got.dtype}: {wrong.sum()} of {wrong.size} beyond {limit} ulp:\n" + "\n".join(lines))
+        pytest.fail(f"{actual.dtype}: {wrong.sum()} of {wrong.size} beyond {limit} ulp:\n" + "\n".join(lines))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -66,8 +66,8 @@ def test_accuracy(device: str, kind: str, dtype: str) -> None:
     if not has(dtype):
         pytest.skip("no double")
     arrays = arguments(kind, dtype, denormals(dtype))
-    for name, (got, wanted, off) in measured(kind, dtype).items():
-        check(name, got, wanted, off, *arrays)
+    for name, (actual, expected, off) in measured(kind, dtype).items():
+        check(name, actual, expected, off, *arrays)
 
 
 def test_vectors(device: str) -> None:
@@ -78,9 +78,9 @@ def test_vectors(device: str) -> None:
         names = [k for k in TABLES[kind] if k != "acosh"]  # NaN below 1
         fields = [gp.Field(a, a.ndim - 1) for a in arrays]
         flat = tuple(np.broadcast_to(a if a.ndim > 1 else a[:, None], x.shape).ravel() for a in arrays)
-        for name, got in zip(names, packed([function(k) for k in names], *fields, lanes=3), strict=True):
-            wanted = exact(kind, name, flat)
-            check(name, got.ravel(), wanted, errors(name, got.ravel(), wanted), *flat)
+        for name, actual in zip(names, packed([function(k) for k in names], *fields, lanes=3), strict=True):
+            expected = exact(kind, name, flat)
+            check(name, actual.ravel(), expected, errors(name, actual.ravel(), expected), *flat)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -101,9 +101,9 @@ def test_functions_with_other_results(device: str, dtype: str) -> None:
         same(following, np.nextafter(x, y))
         whole = np.isfinite(x) & (x != 0)
         same(exponents[whole], np.frexp(x[whole])[1].astype(np.int32) - 1)
-        for name, kind, got, arrays in (("lgamma", "one", log, (x,)), ("remainder", "two", rest, (x, y))):
-            wanted = exact(kind, name, arrays)
-            check(name, got, wanted, errors(name, got, wanted), *arrays)
+        for name, kind, actual, arrays in (("lgamma", "one", log, (x,)), ("remainder", "two", rest, (x, y))):
+            expected = exact(kind, name, arrays)
+            check(name, actual, expected, errors(name, actual, expected), *arrays)
         certain = np.isfinite(x) & ~((x <= 0) & (x == np.floor(x)))
         same(sign[certain], np.where((x < 0) & (np.floor(x) % 2 != 0), -1, 1)[certain].astype(np.int32))
         finite = np.isfinite(x) & np.isfinite(y) & (y != 0)
@@ -133,7 +133,7 @@ def test_nan_and_integer_arguments(device: str) -> None:
 
     f = n.astype(np.float32)
     nan = np.full(5, np.nan, np.float32)
-    got = gp.operator(body)(gp.Field(n))
+    actual = gp.operator(body)(gp.Field(n))
     i = n.astype(np.int32)
     expected = (
         np.sqrt(f),
@@ -146,9 +146,9 @@ def test_nan_and_integer_arguments(device: str) -> None:
         f * 0 + 5,
         np.maximum(f, np.float32(9.5)),
     )
-    gp.evaluate(*got)
-    np.testing.assert_allclose(got[1].numpy(), expected[1], rtol=1e-6)
-    all_same((got[0], *got[2:]), (expected[0], *expected[2:]))
+    gp.evaluate(*actual)
+    np.testing.assert_allclose(actual[1].numpy(), expected[1], rtol=1e-6)
+    all_same((actual[0], *actual[2:]), (expected[0], *expected[2:]))
 
 
 @pytest.mark.parametrize("count", [1, 4, 33])

@@ -29,9 +29,9 @@ def vectors(dtype: str, lanes: int) -> tuple[Array, Array]:
     sizes = rng.uniform(lowest, highest, (2, 200, 1)) + apart
     some = rng.uniform(1, 2, (2, 200, lanes)) * 2.0**sizes * rng.choice([-1, 1], (2, 200, lanes))
     plain = rng.standard_normal((2, 200, lanes))
-    made = np.concatenate([some, plain], 1).astype(dtype)
-    made[:, 0] = 0
-    return made[0], made[1]
+    array = np.concatenate([some, plain], 1).astype(dtype)
+    array[:, 0] = 0
+    return array[0], array[1]
 
 
 def field(array: Array) -> gp.Field:
@@ -46,10 +46,10 @@ def exact_sizes(p: Array, q: Array) -> tuple[Array, ...]:
     return size, np.sqrt((away * away).sum(1)), p / np.where(size == 0, 1, size)[:, None]
 
 
-def within(name: str, got: Array, exact: Array) -> None:
-    entry, dtype = ENTRIES[name], str(got.dtype)
+def within(name: str, actual: Array, exact: Array) -> None:
+    entry, dtype = ENTRIES[name], str(actual.dtype)
     limit = 2 if dtype == "float16" else entry.double if dtype == "float64" else entry.ulp
-    off = ulps(got.reshape(exact.shape), exact, not denormals(dtype))
+    off = ulps(actual.reshape(exact.shape), exact, not denormals(dtype))
     assert off.max() <= limit, f"{name} of {dtype}: {off.max()} ulp at {np.unravel_index(off.argmax(), off.shape)}"
 
 
@@ -70,13 +70,13 @@ def test_sizes(device: str, dtype: str) -> None:
             a, b = _readTensor(f), _readTensor(g)
             return _length(a), _distance(a, b), _normalize(a), _fast_length(a), _fast_distance(a, b), _fast_normalize(a)
 
-        got = compute(body, field(p), field(q))
+        actual = compute(body, field(p), field(q))
         with np.errstate(all="ignore"):
             exact = exact_sizes(p, q)
-            for name, result, wanted in zip(SIZES, got[:3], exact, strict=True):
-                within(name, result, wanted)
-            for name, result, wanted in zip(SIZES, got[3:], exact, strict=True):
-                within(f"fast_{name}", result[200:], wanted[200:])
+            for name, result, expected in zip(SIZES, actual[:3], exact, strict=True):
+                within(name, result, expected)
+            for name, result, expected in zip(SIZES, actual[3:], exact, strict=True):
+                within(f"fast_{name}", result[200:], expected[200:])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

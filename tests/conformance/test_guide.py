@@ -74,8 +74,8 @@ def test_half(device: str) -> None:
     same(half(gp.ScalarField(scalar)), scalar / 2)
     same(half(gp.VectorField(vector)), vector / 2)
     same(half(gp.MatrixField(matrix)), matrix / 2)
-    got = half(gp.ColorField(color)).numpy()
-    assert got.dtype == np.uint8 and np.abs(got - color / 2.0).max() <= 0.5 + 1e-4
+    actual = half(gp.ColorField(color)).numpy()
+    assert actual.dtype == np.uint8 and np.abs(actual - color / 2.0).max() <= 0.5 + 1e-4
 
 
 def test_half_in_pythons_forms(device: str) -> None:
@@ -124,8 +124,8 @@ def test_upside_down(device: str) -> None:
 
 def pixel_rgb_to_xyz(pixel):
     r, g, b = _floatVar(), _floatVar(), _floatVar()
-    for channel, given in ((r, pixel.x), (g, pixel.y), (b, pixel.z)):
-        channel.assign(given)
+    for channel, value in ((r, pixel.x), (g, pixel.y), (b, pixel.z)):
+        channel.assign(value)
         with _if(channel > 0.04045):
             channel.assign(_pow((channel + 0.055) / 1.055, 2.4))
         with _else():
@@ -139,8 +139,8 @@ def pixel_rgb_to_xyz(pixel):
 
 def pixel_xyz_to_lab(pixel):
     x, y, z = _floatVar(), _floatVar(), _floatVar()
-    for value, given, white in ((x, pixel[0], 95.047), (y, pixel[1], 100.0), (z, pixel[2], 108.883)):
-        value.assign(given)
+    for value, arg, white in ((x, pixel[0], 95.047), (y, pixel[1], 100.0), (z, pixel[2], 108.883)):
+        value.assign(arg)
         value.assign(value / white)
         with _if(value > 0.008856):
             value.assign(_pow(value, 1 / 3))

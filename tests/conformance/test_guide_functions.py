@@ -77,7 +77,7 @@ def test_threads_are_numbered_anew_in_groups_that_the_grid_cuts(device, whole):
         _writeTensor(_out2, _countGroup(own >= 0, over=4))
         _writeTensor(_out3, _shuffleGroup(own, 1, over=4))
 
-    found = [each.numpy() for each in exchanged(gp.zeros((3, 6)))]
+    results = [each.numpy() for each in exchanged(gp.zeros((3, 6)))]
     for rows in ([0, 1], [2]):
         for columns in ([0, 1, 2, 3], [4, 5]):
             group = np.array([[r * 10 + c for c in columns] for r in rows])
@@ -85,6 +85,6 @@ def test_threads_are_numbered_anew_in_groups_that_the_grid_cuts(device, whole):
             here = np.ix_(rows, columns)
             bits = sum(1 << k for k, value in enumerate(own) if value % 2 == 0)
             fifth = own[4] if len(own) > 4 else group
-            assert (found[0][here] == bits).all() and (found[1][here] == fifth).all()
-            assert (found[2][here] == len(columns)).all()  # four threads are a row of a whole group
-            assert (found[3][here] == group[:, 1:2]).all()
+            assert (results[0][here] == bits).all() and (results[1][here] == fifth).all()
+            assert (results[2][here] == len(columns)).all()  # four threads are a row of a whole group
+            assert (results[3][here] == group[:, 1:2]).all()

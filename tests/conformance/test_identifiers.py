@@ -50,7 +50,7 @@ def chunks(first: int) -> tuple[list[str], list[str]]:
 def summed(first: int) -> gp.Field:
     """The sum of the fields n, n + 1 …, whose names are some of these, and of variables with others of them."""
     parameters, variables = chunks(first)
-    lines = [f"    {name} = _var(_readTensor({given}) * 2)" for name, given in zip(variables, parameters, strict=False)]
+    lines = [f"    {name} = _var(_readTensor({value}) * 2)" for name, value in zip(variables, parameters, strict=False)]
     total = [f"_readTensor({name})" for name in parameters] + variables[: len(lines)]
     scope = dict(globals())
     exec("\n".join([f"def f({', '.join(parameters)}):", *lines, f"    return {' + '.join(total)}"]), scope)

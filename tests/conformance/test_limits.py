@@ -21,10 +21,10 @@ def ends(dtype: str) -> tuple[object, object]:
 
 def test_every_type(device: str) -> None:
     dtypes = ("bool", "int8", "uint16", "uint64", "float16")
-    got = gp.operator(lambda *fs: tuple(end(f) for f in fs for end in (_lowest, _highest)))(
+    actual = gp.operator(lambda *fs: tuple(end(f) for f in fs for end in (_lowest, _highest)))(
         *(gp.ScalarField(np.ones(3, dtype)) for dtype in dtypes)
     )
-    all_same(got, [np.full(3, end) for dtype in dtypes for end in ends(dtype)])
+    all_same(actual, [np.full(3, end) for dtype in dtypes for end in ends(dtype)])
 
 
 def test_tensors(device: str) -> None:

@@ -51,8 +51,8 @@ def test_arrays_of_every_type(device: str, name: str) -> None:
     swapped[:36] = a[:36].reshape(-1, 2)[:, ::-1].ravel()
     sources = zip((a, swapped, swapped), lanes, strict=True)
     expected = np.stack([x + sum((x + k) * (k + 1) for k in range(n)) for x, n in sources], -1)
-    got = sums(gp.ScalarField(a)).numpy()
-    same(got[:36], expected[:36].astype(np.int32), name)
+    actual = sums(gp.ScalarField(a)).numpy()
+    same(actual[:36], expected[:36].astype(np.int32), name)
 
 
 def test_local_variables(device: str) -> None:

@@ -52,8 +52,8 @@ def test_for(device: str) -> None:
     )
     all_same(run(*(total(*c) for c in cases)), [expected(*c) for c in cases], [str(c) for c in cases])
     unrolled = ((4,), (5, -1, -3), (2, 2), (size,))
-    got = run(*(total(*c, unroll=u) for c in unrolled for u in (True, 2)))
-    all_same(got, [expected(*c) for c in unrolled for _ in range(2)])
+    actual = run(*(total(*c, unroll=u) for c in unrolled for u in (True, 2)))
+    all_same(actual, [expected(*c) for c in unrolled for _ in range(2)])
 
 
 def test_unroll_false_leaves_a_loop() -> None:

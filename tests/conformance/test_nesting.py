@@ -24,31 +24,31 @@ x = np.array([0, 1, 2, 3, 5, 7, 9, 11], "int32")
 
 def nested(fresh: Any, bounded: Any, one: Any) -> list[Any]:
     """(a ∘ b) • c and a ∘ (b • c) of all operators, of values that are used once; truth counts as 0 or 1 beside numbers."""
-    found = []
+    results = []
     for outer in NUMBERS:
         for inner in NUMBERS:
             for side in (0, 1):
                 part = FUNCTIONS[inner](fresh(), bounded() if inner == "<<" else fresh())
                 part = part + one if inner in COMPARISONS else part
                 if side:
-                    found.append(FUNCTIONS[outer](fresh(), part & 7 if outer == "<<" else part))
+                    results.append(FUNCTIONS[outer](fresh(), part & 7 if outer == "<<" else part))
                 else:
-                    found.append(FUNCTIONS[outer](part, bounded() if outer == "<<" else fresh()))
-    return found
+                    results.append(FUNCTIONS[outer](part, bounded() if outer == "<<" else fresh()))
+    return results
 
 
 def logic(truth: Any) -> list[Any]:
     """The same of bools, and beside constants."""
-    found = []
+    results = []
     for outer in ("&", "|", "^", "==", "!="):
         for inner in ("&", "|", "^", "==", "!="):
-            found += [
+            results += [
                 FUNCTIONS[outer](FUNCTIONS[inner](truth(), truth()), truth()),
                 FUNCTIONS[outer](truth(), FUNCTIONS[inner](truth(), truth())),
                 FUNCTIONS[outer](FUNCTIONS[inner](truth(), True), truth()),
                 FUNCTIONS[outer](FUNCTIONS[inner](truth(), truth()), False),
             ]
-    return found
+    return results
 
 
 def all_of(a: Any, one: Any) -> list[Any]:
@@ -87,8 +87,8 @@ def test_comparisons_with_the_ends_of_a_type(device: str, dtype: str) -> None:
     y = np.array([*ends, 1, 0], dtype)
     compare = [FUNCTIONS[op] for op in COMPARISONS]
     f = gp.ScalarField(y)
-    got = [result for c in compare for end in ends for result in (c(f, end), c(np.dtype(dtype).type(end), f))]
-    gp.evaluate(*got)
+    actual = [result for c in compare for end in ends for result in (c(f, end), c(np.dtype(dtype).type(end), f))]
+    gp.evaluate(*actual)
     want = [result for c in compare for end in ends for result in (c(y, end), c(np.dtype(dtype).type(end), y))]
-    for a, b in zip(got, want, strict=True):
+    for a, b in zip(actual, want, strict=True):
         np.testing.assert_array_equal(a.numpy(), b)

@@ -46,8 +46,8 @@ def test_of_fields(device: str) -> None:
     x = rng.random(100, np.float32)
     f = gp.ScalarField(x)
     windows = [f[k : k + 101 - COUNT] for k in range(COUNT)]
-    found = middle(windows, lambda a, b: (np.minimum(a, b), np.maximum(a, b)))
-    assert np.array_equal(found.numpy(), expected(x))
+    result = middle(windows, lambda a, b: (np.minimum(a, b), np.maximum(a, b)))
+    assert np.array_equal(result.numpy(), expected(x))
 
 
 def test_choices_are_no_constants() -> None:

@@ -81,11 +81,11 @@ def test_what_an_offset_may_be(device: str) -> None:
     there = at + np.moveaxis(flow, -1, 0)
     inside = ((there >= 0) & (there < np.array([8, 9])[:, None, None])).all(0)
     clipped = np.clip(there, 0, np.array([7, 8])[:, None, None])
-    got = moved(gp.ScalarField(values), gp.VectorField(vectors), gp.VectorField(flow))
-    same(got[0], np.where(inside, values[tuple(clipped)], -1).astype("int32"))
-    same(got[1], vectors[(at[0] + flow[..., 1]) % 8, (at[1] + at[1] % 2) % 9, 3])
+    actual = moved(gp.ScalarField(values), gp.VectorField(vectors), gp.VectorField(flow))
+    same(actual[0], np.where(inside, values[tuple(clipped)], -1).astype("int32"))
+    same(actual[1], vectors[(at[0] + flow[..., 1]) % 8, (at[1] + at[1] % 2) % 9, 3])
     quarter = np.clip(at + 0.25 * np.moveaxis(flow, -1, 0), 0, [[[7]], [[8]]])
-    np.testing.assert_allclose(got[2].numpy(), scipy.ndimage.map_coordinates(values * 1.0, quarter, order=1), 1e-6)
+    np.testing.assert_allclose(actual[2].numpy(), scipy.ndimage.map_coordinates(values * 1.0, quarter, order=1), 1e-6)
     differences = gp.operator(outputs=gp.FieldType(19))(lambda f: _readTensor(f, offset=1) - _readTensor(f, offset=0))
     same(differences(gp.ScalarField(line)), np.diff(line))
 
@@ -94,9 +94,9 @@ def test_offsets_of_named_dimensions(device: str) -> None:
     """An offset counts along the field's own dimensions, in their order."""
     image, turned = rng.random((5, 7), np.float32), rng.random((7, 5), np.float32)
     f, g = gp.ScalarField(image, dims="y:x"), gp.ScalarField(turned, dims="x:y")
-    got = gp.operator(lambda f, g: _readTensor(f, offset=(1, 0)) + _readTensor(g, offset=(-2, 0)))(f, g)
+    actual = gp.operator(lambda f, g: _readTensor(f, offset=(1, 0)) + _readTensor(g, offset=(-2, 0)))(f, g)
     moved = turned[np.clip(np.arange(7) - 2, 0, 6)].T
-    same(got, image[np.clip(np.arange(5) + 1, 0, 4)] + moved)
+    same(actual, image[np.clip(np.arange(5) + 1, 0, 4)] + moved)
 
 
 def moved(values: Any, *by: int) -> Any:
@@ -129,8 +129,8 @@ def test_writes_by_offsets(device: str) -> None:
     np.add.at(counts, tuple(np.moveaxis(to, -1, 0) + np.indices((5, 7)) + 2), 1)
     elements = np.full_like(v, -1)
     elements[..., 2] = x
-    got = scattered(gp.ScalarField(x), gp.VectorField(v), gp.VectorField(to))
-    all_same(got, [moved(x, 1, -2), moved(v, 0, -1), elements, counts[2:7, 2:9]])
+    actual = scattered(gp.ScalarField(x), gp.VectorField(v), gp.VectorField(to))
+    all_same(actual, [moved(x, 1, -2), moved(v, 0, -1), elements, counts[2:7, 2:9]])
 
 
 def test_writes_by_offsets_in_any_rank() -> None:
@@ -185,9 +185,9 @@ def order(*bounds: object, **options: object):
         return made
 
     def expected(x: int) -> int:
-        made = 0
-        known = [tuple(b(x) if callable(b) else b for b in each) for each in bounds]
-        start, stop = known if len(known) == 2 else ((0,) * len(known[0]), known[0])
+        result = 0
+        ends = [tuple(b(x) if callable(b) else b for b in each) for each in bounds]
+        start, stop = ends if len(ends) == 2 else ((0,) * len(ends[0]), ends[0])
         step = options.get("step", 1)
         steps = step if isinstance(step, tuple) else (step,) * len(start)
         for place in itertools.product(*(range(*each) for each in zip(start, stop, steps, strict=True))):
@@ -195,8 +195,8 @@ def order(*bounds: object, **options: object):
                 continue
             if sum(place) > 9:
                 break
-            made = (made * 3 + sum(k * (j + 1) for j, k in enumerate(place)) + 1 + 2**31) % 2**32 - 2**31
-        return made + 1000000
+            result = (result * 3 + sum(k * (j + 1) for j, k in enumerate(place)) + 1 + 2**31) % 2**32 - 2**31
+        return result + 1000000
 
     return body, expected
 
@@ -215,8 +215,8 @@ ORDERS = (
 def test_order_of_turns(device: str) -> None:
     """The last dimension is the fastest; `_break` leaves all of them."""
     values = np.arange(6, dtype="int32")
-    got = gp.operator(lambda f: tuple(body(_readTensor(f)) for body, _ in ORDERS))(gp.ScalarField(values))
-    all_same(got, [np.array([expected(int(x)) for x in values], "int32") for _, expected in ORDERS])
+    actual = gp.operator(lambda f: tuple(body(_readTensor(f)) for body, _ in ORDERS))(gp.ScalarField(values))
+    all_same(actual, [np.array([expected(int(x)) for x in values], "int32") for _, expected in ORDERS])
 
 
 def test_counters_have_their_names() -> None:

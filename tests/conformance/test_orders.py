@@ -18,11 +18,11 @@ rng = np.random.default_rng(12)
 
 
 def through(network, values) -> list:
-    held = list(values)
+    array = list(values)
     for first, second in network:
-        if held[first] > held[second]:
-            held[first], held[second] = held[second], held[first]
-    return held
+        if array[first] > array[second]:
+            array[first], array[second] = array[second], array[first]
+    return array
 
 
 @pytest.mark.parametrize("count", range(1, 10))
@@ -47,8 +47,8 @@ def test_larger_networks() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
 def test_sorts(device: str, dtype: str) -> None:
     values = rng.integers(0, 100, (7, 40)).astype(dtype)
-    got = gp.operator(lambda fs: tuple(_sort([_readTensor(f) for f in fs])))([gp.ScalarField(v) for v in values])
-    all_same(got, list(np.sort(values, 0)))
+    actual = gp.operator(lambda fs: tuple(_sort([_readTensor(f) for f in fs])))([gp.ScalarField(v) for v in values])
+    all_same(actual, list(np.sort(values, 0)))
 
 
 def test_types_and_vectors(device: str) -> None:
@@ -93,5 +93,5 @@ def test_nan_is_kept() -> None:
     """Wherever it comes to: what goes in comes out."""
     values = rng.random((5, 60)).astype("float32")
     values[rng.random(values.shape) < 0.2] = np.nan
-    got = gp.operator(lambda fs: tuple(_sort([_readTensor(f) for f in fs])))([gp.ScalarField(v) for v in values])
-    same(np.sort([g.numpy() for g in got], 0), np.sort(values, 0))
+    actual = gp.operator(lambda fs: tuple(_sort([_readTensor(f) for f in fs])))([gp.ScalarField(v) for v in values])
+    same(np.sort([g.numpy() for g in actual], 0), np.sort(values, 0))

@@ -34,8 +34,8 @@ def test_a_column_that_all_threads_of_a_row_have_in_common(shape, dtype, back, b
     # far beyond the field "symmetric" and "wrap" go on, which NumPy's padding does as far as it is wide
     inside = np.abs(rows - back) < columns.max() + 60
     expected = at(f, rows, columns + 1, border) - at(f, rows, np.minimum(rows - back, columns.max() + 60), border)
-    found = less_diagonal(gp.ScalarField(f)).numpy()
-    np.testing.assert_array_equal(found[inside], expected.astype(dtype)[inside])
+    result = less_diagonal(gp.ScalarField(f)).numpy()
+    np.testing.assert_array_equal(result[inside], expected.astype(dtype)[inside])
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])

@@ -200,11 +200,11 @@ def test_fast_is_within_its_bounds(device: str, names: list[str]) -> None:
         return tuple(BOUNDS[name][0](_readTensor(f)) for name, f in zip(names, given, strict=True))
 
     results = gp.evaluate(*several(*fields))
-    for name, got, field in zip(names, results, fields, strict=True):
+    for name, actual, field in zip(names, results, fields, strict=True):
         _, _, meaning, bound = BOUNDS[name]
         x = field.numpy().astype(np.float64)
         want = meaning(x)
-        error, allowed = np.abs(got.numpy() - want) / EPS, bound(x, want) + 0.5 * np.abs(want)
+        error, allowed = np.abs(actual.numpy() - want) / EPS, bound(x, want) + 0.5 * np.abs(want)
         assert np.all(error <= allowed), f"{name}: {np.max(error / allowed):.3g} times the bound"
 
 
@@ -223,8 +223,8 @@ def test_fast_exponentials_are_within_their_ulps(device: str) -> None:
         (np.exp(x.astype(np.float64)), 16 + 1.25 * np.abs(x)),
         (10 ** tenths.astype(np.float64), 16 + 3 * np.abs(tenths)),
     )
-    for got, (want, allowed) in zip(results, meanings, strict=True):
-        error = np.abs(got.numpy() - want) / np.spacing(want.astype(np.float32))
+    for actual, (want, allowed) in zip(results, meanings, strict=True):
+        error = np.abs(actual.numpy() - want) / np.spacing(want.astype(np.float32))
         assert np.all(error[want > 1e-37] <= np.broadcast_to(allowed, x.shape)[want > 1e-37]), np.max(error / allowed)
 
 
@@ -237,8 +237,8 @@ def test_fast_powers_and_quotients_are_within_their_ulps(device: str) -> None:
     def several(f):
         return tuple(BOUNDS[name][0](_readTensor(f)) for name in names)
 
-    for name, got in zip(names, gp.evaluate(*several(gp.ScalarField(x))), strict=True):
+    for name, actual in zip(names, gp.evaluate(*several(gp.ScalarField(x))), strict=True):
         _, _, meaning, bound = BOUNDS[name]
         want = meaning(x.astype(np.float64))
-        error, allowed = np.abs(got.numpy() - want) / np.spacing(want.astype(np.float32)), bound(x, want) / want
+        error, allowed = np.abs(actual.numpy() - want) / np.spacing(want.astype(np.float32)), bound(x, want) / want
         assert np.all(error <= allowed + 0.5), f"{name}: {np.max(error / (allowed + 0.5)):.3g} times the bound"

@@ -37,15 +37,15 @@ def philox(key: Any, counter: Any) -> Any:
 
 def test_published_vectors(device: str) -> None:
     counters, keys, results = (np.stack([words(row[k]) for row in PUBLISHED]) for k in range(3))
-    made = gp.operator(lambda k, c: _random(_readTensor(k), _readTensor(c)))(*map(gp.VectorField, (keys, counters)))
-    same(made, results)
+    result = gp.operator(lambda k, c: _random(_readTensor(k), _readTensor(c)))(*map(gp.VectorField, (keys, counters)))
+    same(result, results)
 
 
 def test_scalars_are_64_bits(device: str) -> None:
     """Of negative numbers too; shorter counters end in zeros."""
     info = np.iinfo("int64")
-    given = np.array([0, 1, -1, info.min, info.max, *rng.integers(info.min, info.max, 4)], "int64")
-    wide = [int(n) % 2**64 for n in given]
+    array = np.array([0, 1, -1, info.min, info.max, *rng.integers(info.min, info.max, 4)], "int64")
+    wide = [int(n) % 2**64 for n in array]
 
     def body(f):
         n = _readTensor(f)
@@ -55,12 +55,12 @@ def test_scalars_are_64_bits(device: str) -> None:
     cases = [
         [
             philox(h, (*(int(np.clip(n, -128, 127)) >> by & LOW for by in (0, 32)), 0, 0))
-            for h, n in zip(halves, given, strict=True)
+            for h, n in zip(halves, array, strict=True)
         ],
-        [philox((int(np.clip(n, 0, LOW)), 5), (1, 2, 3, 0)) for n in given],
+        [philox((int(np.clip(n, 0, LOW)), 5), (1, 2, 3, 0)) for n in array],
     ]
-    for got, want in zip(gp.operator(body)(gp.ScalarField(given)), cases, strict=True):
-        same(got, np.stack(want))
+    for actual, want in zip(gp.operator(body)(gp.ScalarField(array)), cases, strict=True):
+        same(actual, np.stack(want))
 
 
 def test_fuses_anywhere() -> None:
@@ -70,14 +70,14 @@ def test_fuses_anywhere() -> None:
     def noise(key):
         return _convert_float(_random(key, _index()).x >> 8) * 2.0**-24
 
-    made = noise(3)
-    got = gp.operator(lambda f: _readTensor(f) + _readTensor(f, offset=(0, 1)))(made)
+    result = noise(3)
+    actual = gp.operator(lambda f: _readTensor(f) + _readTensor(f, offset=(0, 1)))(result)
     with gp.ComputeGraph() as graph:
         graph.probe(noise(3) * 2, "twice")
     graph.reset()
     bits = np.array([philox((3, 0), (k, 0, 0, 0))[0] for k in range(99)], "uint32").reshape(9, 11)
     uniform = (bits >> 8).astype("float32") * np.float32(2.0**-24)
-    same(got, uniform + np.pad(uniform, ((0, 0), (0, 1)), mode="edge")[:, 1:])
+    same(actual, uniform + np.pad(uniform, ((0, 0), (0, 1)), mode="edge")[:, 1:])
     same(graph.read("twice"), uniform * 2)
     assert graph.kernel_count == 1
 

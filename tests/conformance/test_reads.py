@@ -80,17 +80,17 @@ def test_borders_of_other_types(device: str) -> None:
         gp.ScalarField(bytes_),
         gp.VectorField(big),
     )
-    got = compute(lambda *f: tuple(body(*f)), *fields)
+    actual = compute(lambda *f: tuple(body(*f)), *fields)
     cut = np.s_[2:6, 7:13]
 
     def fill(a: Any, value: Any) -> Any:
         return padded(a, 4, 2, mode="constant", constant_values=value)[cut]
 
-    same(got[0], fill(vectors, np.float32(2.5)))
-    same(got[1], fill(bools, True))
-    np.testing.assert_allclose(got[2], fill(bytes_ / np.float32(255), np.float32(1)), rtol=2e-7)
-    same(got[3], fill(bytes_, 200))
-    same(got[4], padded(big, 4, 2, mode="symmetric")[cut][..., 6])
+    same(actual[0], fill(vectors, np.float32(2.5)))
+    same(actual[1], fill(bools, True))
+    np.testing.assert_allclose(actual[2], fill(bytes_ / np.float32(255), np.float32(1)), rtol=2e-7)
+    same(actual[3], fill(bytes_, 200))
+    same(actual[4], padded(big, 4, 2, mode="symmetric")[cut][..., 6])
 
 
 def test_gather(device: str) -> None:
@@ -107,8 +107,8 @@ def test_gather(device: str) -> None:
 
     fields = gp.ScalarField(a), gp.ScalarField(i.astype(np.int64)), gp.ScalarField(j.astype(np.uint8))
     types = (gp.FieldType((5, 6)),) * 3
-    got = gp.operator(outputs=types)(body)(*fields)
-    all_same(got, (a[i, j], a[i, j], a[8 - i, 3]))
+    actual = gp.operator(outputs=types)(body)(*fields)
+    all_same(actual, (a[i, j], a[i, j], a[8 - i, 3]))
 
 
 def test_zero_dimensional_inputs(device: str) -> None:
@@ -125,8 +125,8 @@ def test_zero_dimensional_inputs(device: str) -> None:
         )
 
     s = np.float32(1.5)
-    got = compute(body, gp.ScalarField(a), gp.Field(s), gp.VectorField(v))
-    for result, want in zip(got, (a * s + np.float32(2.5), a * s, a[..., None] * v, v[2] + a, 3 + a), strict=True):
+    actual = compute(body, gp.ScalarField(a), gp.Field(s), gp.VectorField(v))
+    for result, want in zip(actual, (a * s + np.float32(2.5), a * s, a[..., None] * v, v[2] + a, 3 + a), strict=True):
         same(result, want)
 
 
@@ -141,11 +141,11 @@ def test_scatter(device: str) -> None:
         _writeTensor(_out1, x, 5 - _row, 6 - _column)
         _writeTensor(_out2, x, _row * 2, _column * 1000000)
 
-    got = gp.operator(outputs=(kind, kind, kind), default=(0, None, -1))(body)(gp.ScalarField(a))
+    actual = gp.operator(outputs=(kind, kind, kind), default=(0, None, -1))(body)(gp.ScalarField(a))
     moved, sparse = np.zeros_like(a), np.full_like(a, -1)
     moved[2:, :4] = a[:4, 3:]
     sparse[::2, 0] = a[:3, 0]
-    all_same(got, (moved, a[::-1, ::-1], sparse))
+    all_same(actual, (moved, a[::-1, ::-1], sparse))
 
 
 def test_scattered_elements(device: str) -> None:
@@ -157,10 +157,10 @@ def test_scattered_elements(device: str) -> None:
             _writeTensorElement(_out0, _readTensorElement(field, 2) + k, k)
             _writeTensorElement(_out1, k, _column + 1, k)
 
-    got = gp.operator(outputs=kinds, default=9)(body)(gp.VectorField(a))
+    actual = gp.operator(outputs=kinds, default=9)(body)(gp.VectorField(a))
     second = np.full((5, 6), 9, np.float32)
     second[1:] = np.arange(6)
-    all_same(got, (a[:, 2:] + np.arange(3, dtype=np.float32), second))
+    all_same(actual, (a[:, 2:] + np.arange(3, dtype=np.float32), second))
 
 
 def test_last_write_wins(device: str) -> None:
@@ -179,8 +179,8 @@ def test_last_write_wins(device: str) -> None:
         with _if(x > 0):
             _writeTensor(_out3, x)
 
-    got = gp.operator(outputs=(kind,) * 4, default=(None, None, 0, 5))(body)(gp.ScalarField(a))
-    all_same(got, (a + 1, -np.abs(a), a[:, ::-1] * 2, np.where(a > 0, a, np.float32(5))))
+    actual = gp.operator(outputs=(kind,) * 4, default=(None, None, 0, 5))(body)(gp.ScalarField(a))
+    all_same(actual, (a + 1, -np.abs(a), a[:, ::-1] * 2, np.where(a > 0, a, np.float32(5))))
 
 
 def test_defaults_of_every_kind(device: str) -> None:

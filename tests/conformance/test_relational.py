@@ -144,8 +144,8 @@ def test_bitselect(device: str, dtype: str) -> None:
         if dtype in FLOATS:  # a NaN's bits do not survive on every device
             x, y, mask = (np.where(np.isnan(v), v.dtype.type(1), v) for v in (x, y, mask))
         p, q, m = (v.view(unsigned) for v in (x, y, mask))
-        got = gp.operator(lambda f, g, h: _bitselect(*map(_readTensor, (f, g, h))))(field(x), field(y), field(mask))
-        all_same((got,), ((p & ~m | q & m).view(dtype),))
+        actual = gp.operator(lambda f, g, h: _bitselect(*map(_readTensor, (f, g, h))))(field(x), field(y), field(mask))
+        all_same((actual,), ((p & ~m | q & m).view(dtype),))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)

@@ -133,19 +133,19 @@ def test_in_loops(device: str) -> None:
             _writeTensor(_out1, turns)
         _writeTensor(_out0, 0)
 
-    found, turns = np.zeros_like(X), np.full_like(X, -1)
+    result, turns = np.zeros_like(X), np.full_like(X, -1)
     for k, x in enumerate(np.abs(X)):
         count, done = 0, False
         for i in range(1, 12):
             for j in range(i, 12):
                 count += 1
                 if i * j == x:
-                    found[k], done = i * 100 + j, True
+                    result[k], done = i * 100 + j, True
                     break
             if done:
                 break
             turns[k] = count
-    all_same(search(gp.ScalarField(X)), (found, turns))
+    all_same(search(gp.ScalarField(X)), (result, turns))
 
 
 def test_before_barriers(device: str) -> None:

@@ -48,15 +48,15 @@ def sample_all(field: gp.Field, axes: list[Any], rules: list[Any]) -> list[Any]:
 
     dtype = field.dtype if field.dtype.startswith(("float", "complex")) else "float32"
     kind = gp.FieldType(axes[0].shape, field.tensor_shape, dtype)
-    made = compute(body, field, *map(gp.ScalarField, axes), outputs=(kind,) * len(rules))
-    return made if len(rules) > 1 else [made]
+    result = compute(body, field, *map(gp.ScalarField, axes), outputs=(kind,) * len(rules))
+    return result if len(rules) > 1 else [result]
 
 
 def expected(a: Any, axes: list[Any], **how: Any) -> Any:
     """SciPy's samples of each tensor element, in double."""
     planes = a.astype(np.float64).reshape(*a.shape[: len(axes)], -1)
-    found = [ndimage.map_coordinates(plane, axes, order=1, **how) for plane in np.moveaxis(planes, -1, 0)]
-    return np.stack(found, -1).reshape(*axes[0].shape, *a.shape[len(axes) :])
+    results = [ndimage.map_coordinates(plane, axes, order=1, **how) for plane in np.moveaxis(planes, -1, 0)]
+    return np.stack(results, -1).reshape(*axes[0].shape, *a.shape[len(axes) :])
 
 
 GRIDS = [(1,), (2,), (7,), (1, 1), (1, 6), (5, 1), (5, 8), (1, 5, 1), (2, 3, 5)]
@@ -65,22 +65,22 @@ GRIDS = [(1,), (2,), (7,), (1, 1), (1, 6), (5, 1), (5, 8), (1, 5, 1), (2, 3, 5)]
 @pytest.mark.parametrize("grid", GRIDS, ids=str)
 def test_borders(device: str, grid: tuple[int, ...]) -> None:
     a, axes = floats(*grid), coordinates(grid)
-    for got, (rule, how) in zip(sample_all(gp.ScalarField(a), axes, RULES), BORDERS, strict=True):
-        np.testing.assert_allclose(got, expected(a, axes, **how), rtol=1e-5, atol=1e-5, err_msg=str(rule))
+    for actual, (rule, how) in zip(sample_all(gp.ScalarField(a), axes, RULES), BORDERS, strict=True):
+        np.testing.assert_allclose(actual, expected(a, axes, **how), rtol=1e-5, atol=1e-5, err_msg=str(rule))
 
 
 @pytest.mark.parametrize("tensor", [(2,), (3,), (4,), (2, 2), (1, 3)], ids=str)
 def test_tensors(device: str, tensor: tuple[int, ...]) -> None:
     a, axes = floats(5, 4, *tensor), coordinates((5, 4))
-    for got, (rule, how) in zip(sample_all(gp.Field(a, len(tensor)), axes, RULES), BORDERS, strict=True):
-        np.testing.assert_allclose(got, expected(a, axes, **how), rtol=1e-5, atol=1e-5, err_msg=str(rule))
+    for actual, (rule, how) in zip(sample_all(gp.Field(a, len(tensor)), axes, RULES), BORDERS, strict=True):
+        np.testing.assert_allclose(actual, expected(a, axes, **how), rtol=1e-5, atol=1e-5, err_msg=str(rule))
 
 
 def test_complex(device: str) -> None:
     a, axes = (floats(6, 5) + 1j * floats(6, 5)).astype(np.complex64), coordinates((6, 5))
-    for got, (_, how) in zip(sample_all(gp.ComplexField(a), axes, RULES[:-1]), BORDERS, strict=False):
+    for actual, (_, how) in zip(sample_all(gp.ComplexField(a), axes, RULES[:-1]), BORDERS, strict=False):
         want = expected(a.real, axes, **how) + 1j * expected(a.imag, axes, **how)
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(actual, want, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "unorm8", "int16", "uint32", "int64", "float16", "float64"])
@@ -89,13 +89,13 @@ def test_types(device: str, dtype: str) -> None:
     if dtype == "float64" and not has_double():
         pytest.skip("no double")
     stored = (rng.random((6, 7)) * 200).astype("uint8" if dtype == "unorm8" else dtype)
-    seen = stored / np.float32(255) if dtype == "unorm8" else stored
+    values = stored / np.float32(255) if dtype == "unorm8" else stored
     axes = coordinates((6, 7))
-    (got,) = sample_all(gp.ScalarField(stored, dtype), axes, ["symmetric"])
+    (actual,) = sample_all(gp.ScalarField(stored, dtype), axes, ["symmetric"])
     own = gp.operator(lambda f: _sampleTensor(f, _row + 0.5, _column))(gp.ScalarField(stored, dtype))
-    assert own.dtype == got.dtype == (dtype if dtype.startswith("float") else "float32")
+    assert own.dtype == actual.dtype == (dtype if dtype.startswith("float") else "float32")
     tolerance = {"float16": 1e-3, "float64": 1e-13}.get(dtype, 1e-5)
-    np.testing.assert_allclose(got, expected(seen, axes, mode="reflect"), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(actual, expected(values, axes, mode="reflect"), rtol=tolerance, atol=tolerance)
 
 
 def test_points_are_exact(device: str) -> None:
@@ -109,21 +109,21 @@ def test_points_are_exact(device: str) -> None:
 
     for result in gp.operator(body)(gp.VectorField(a)):
         same_bits(np.nan_to_num(result.numpy(), nan=7), np.nan_to_num(a, nan=7))
-    (got,) = sample_all(gp.ScalarField(flat), coordinates((4, 5)), ["clamp"])
-    same(got, np.full(got.shape, 255, np.float32))
+    (actual,) = sample_all(gp.ScalarField(flat), coordinates((4, 5)), ["clamp"])
+    same(actual, np.full(actual.shape, 255, np.float32))
 
 
 def test_unchecked_takes_nothing_outside(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The points that are read, at all whole coordinates: those alone."""
-    taken: list[Any] = []
+    samples: list[Any] = []
     read = interpolation._readTensor
     monkeypatch.setattr(
-        interpolation, "_readTensor", lambda f, *at, border: taken.extend(at) or read(f, *at, border=border)
+        interpolation, "_readTensor", lambda f, *at, border: samples.extend(at) or read(f, *at, border=border)
     )
 
     def body(f):
         _sampleTensor(f, _convert_float(_row), _convert_double(_column), border="unchecked")
-        return tuple(taken)
+        return tuple(samples)
 
     results = gp.operator(body)(gp.ScalarField(floats(3, 5)))
     rows, columns = np.indices((3, 5), np.int32)
@@ -139,10 +139,10 @@ def test_far_coordinates(device: str) -> None:
         same(clamped, np.full(5, edge))
         same(zero, np.zeros(5, np.float32))
         same(fill, np.full(5, 2.5, np.float32))
-    for got in sample_all(gp.ScalarField(a), [np.concatenate([far, -far])], ["wrap", "reflect", "symmetric"]):
-        assert np.isin(got, a).all()
-    for got in sample_all(gp.ScalarField(a), [np.float32([np.nan])], [*RULES, "unchecked"]):
-        assert np.isnan(got).all()
+    for actual in sample_all(gp.ScalarField(a), [np.concatenate([far, -far])], ["wrap", "reflect", "symmetric"]):
+        assert np.isin(actual, a).all()
+    for actual in sample_all(gp.ScalarField(a), [np.float32([np.nan])], [*RULES, "unchecked"]):
+        assert np.isnan(actual).all()
 
 
 def test_coordinates_of_other_types(device: str) -> None:
@@ -151,17 +151,19 @@ def test_coordinates_of_other_types(device: str) -> None:
         pytest.skip("no double")
     a = floats(9)
     x = np.array([2 / 3, 2**31 - 1.5, 2**31 - 0.5, -(2.0**31) - 0.5, 7.999999999, 1e15])
-    (got,) = sample_all(gp.ScalarField(a), [x], ["clamp"])
-    np.testing.assert_allclose(got, ndimage.map_coordinates(a.astype("d"), [x], order=1, mode="nearest"), rtol=1e-6)
-    assert got.dtype == np.float32
+    (actual,) = sample_all(gp.ScalarField(a), [x], ["clamp"])
+    np.testing.assert_allclose(actual, ndimage.map_coordinates(a.astype("d"), [x], order=1, mode="nearest"), rtol=1e-6)
+    assert actual.dtype == np.float32
     long, x = floats(2**17), rng.uniform(2**16, 2**17, 20)
-    (got,) = sample_all(gp.ScalarField(long), [x], ["clamp"])
-    np.testing.assert_allclose(got, ndimage.map_coordinates(long.astype("d"), [x], order=1, mode="nearest"), rtol=1e-5)
-    (got,) = sample_all(gp.ScalarField(a), [np.float16([0.25, 7.5])], ["clamp"])
-    np.testing.assert_allclose(got, [0.75 * a[0] + 0.25 * a[1], (a[7] + a[8]) / 2], rtol=1e-6)
+    (actual,) = sample_all(gp.ScalarField(long), [x], ["clamp"])
+    np.testing.assert_allclose(
+        actual, ndimage.map_coordinates(long.astype("d"), [x], order=1, mode="nearest"), rtol=1e-5
+    )
+    (actual,) = sample_all(gp.ScalarField(a), [np.float16([0.25, 7.5])], ["clamp"])
+    np.testing.assert_allclose(actual, [0.75 * a[0] + 0.25 * a[1], (a[7] + a[8]) / 2], rtol=1e-6)
     for dtype in (np.uint8, np.int16, np.int64):
-        (got,) = sample_all(gp.ScalarField(a), [np.array([0, 8, 3, 100], dtype)], ["clamp"])
-        same(got, a[[0, 8, 3, 8]])
+        (actual,) = sample_all(gp.ScalarField(a), [np.array([0, 8, 3, 100], dtype)], ["clamp"])
+        same(actual, a[[0, 8, 3, 8]])
     half = gp.Parameter(0.5)
     numbers = gp.operator(lambda f: (_sampleTensor(f, 3), _sampleTensor(f, 3.5), _sampleTensor(f, half + 3)))
     between = a[3] + (a[4] - a[3]) * np.float32(0.5)
@@ -170,10 +172,10 @@ def test_coordinates_of_other_types(device: str) -> None:
 
 def test_zero_dimensional_fields(device: str) -> None:
     level = gp.ScalarField(np.int16(7))
-    got = gp.operator(lambda f, g: _sampleTensor(f, _column + 0.5) * _sampleTensor(g))(
+    actual = gp.operator(lambda f, g: _sampleTensor(f, _column + 0.5) * _sampleTensor(g))(
         gp.ScalarField(floats(3) * 0 + 2), level
     )
-    same(got, np.full(3, 14, np.float32))
+    same(actual, np.full(3, 14, np.float32))
 
 
 def test_fused_is_unfused(device: str) -> None:
@@ -221,10 +223,10 @@ def test_rotation_of_a_photograph(device: str) -> None:
         return _sampleTensor(image, r, c, border=border)
 
     for border, mode in (("zero", "grid-constant"), ("clamp", "nearest"), ("reflect", "mirror")):
-        got = rotate(gp.ScalarField(photo), border).numpy()
+        actual = rotate(gp.ScalarField(photo), border).numpy()
         want = ndimage.affine_transform(photo.astype("d"), matrix, offset, order=1, mode=mode)
-        np.testing.assert_allclose(got, want, atol=0.02)  # of 255: coordinates in float are off by 1e-4
+        np.testing.assert_allclose(actual, want, atol=0.02)  # of 255: coordinates in float are off by 1e-4
     at = np.tensordot(matrix, np.indices(photo.shape), 1) + offset[:, None, None]
     axes = list(at.astype(np.float32))
-    (got,) = sample_all(gp.ScalarField(photo), axes, ["zero"])
-    np.testing.assert_allclose(got, expected(photo, axes, mode="grid-constant"), atol=1e-4)
+    (actual,) = sample_all(gp.ScalarField(photo), axes, ["zero"])
+    np.testing.assert_allclose(actual, expected(photo, axes, mode="grid-constant"), atol=1e-4)

@@ -34,9 +34,9 @@ def test_extremes(device: str) -> None:
     """The first argument that no later one is better than; _fmin and _fmax pass over NaN."""
     least = reduce(lambda x, y: np.where(y < x, y, x), FLOATS)
     greatest = reduce(lambda x, y: np.where(x < y, y, x), FLOATS)
-    got = [r.numpy() for r in extremes(of_each(*FLOATS))]
+    actual = [r.numpy() for r in extremes(of_each(*FLOATS))]
     want = [least, greatest, reduce(np.fmin, FLOATS), reduce(np.fmax, FLOATS), FLOATS[0], FLOATS[0]]
-    for g, w in zip(got, want, strict=True):
+    for g, w in zip(actual, want, strict=True):
         same(g + np.float32(0), w + np.float32(0))  # of zeros fmin may give either
 
 
@@ -48,12 +48,12 @@ def mixed(x, y):
 
 def test_types_are_common_to_all(device: str) -> None:
     """A number takes the type of the others; all convert before any two are compared."""
-    got = [r.numpy() for r in mixed(*of_each(BYTES, SHORTS))]
+    actual = [r.numpy() for r in mixed(*of_each(BYTES, SHORTS))]
     a, b = BYTES.astype("int16"), SHORTS
     want = [np.maximum(BYTES, 1).astype("uint8"), np.maximum(np.maximum(a, b), 7).astype("int16")]
     want += [np.minimum(np.minimum(a, b), -1).astype("int16"), np.minimum(np.float32(BYTES), np.float32(9.5))]
     want += [np.maximum(np.stack([a, b], -1).astype("f"), np.float32(4.5))]
-    for g, w in zip(got, want, strict=True):
+    for g, w in zip(actual, want, strict=True):
         same(g, w)
 
 
@@ -109,11 +109,11 @@ def test_targets_decide() -> None:
 )
 def test_too_few(wrong) -> None:
     name = wrong.partition("(")[0]
-    given = "one value" if "v" in wrong.partition("(")[2] else "nothing"
+    values = "one value" if "v" in wrong.partition("(")[2] else "nothing"
     operator = gp.operator(lambda f: eval(wrong, globals(), {"v": _readTensor(f)}))
     with pytest.raises(gp.SemanticError) as caught:
         operator(gp.VectorField(np.ones((3, 2), "f")))
     message = (
-        f"{name} takes two values or more, or a list of values, not {given}; of a vector's components: `{name}(*v)`"
+        f"{name} takes two values or more, or a list of values, not {values}; of a vector's components: `{name}(*v)`"
     )
     assert message in str(caught.value)

@@ -155,7 +155,7 @@ def test_arrays_as_users_have_them(device: str) -> None:
     base = floats(12, 14)
     read_only = base[:5, :6].copy()
     read_only.flags.writeable = False
-    given = [
+    values = [
         base[::2, ::3],
         base.T,
         np.asfortranarray(base),
@@ -166,7 +166,7 @@ def test_arrays_as_users_have_them(device: str) -> None:
     ]
     increment = gp.operator(lambda f: _readTensor(f) + 1)
     all_same(
-        [increment(gp.ScalarField(a)) for a in given], [np.ascontiguousarray(a).astype(np.float32) + 1 for a in given]
+        [increment(gp.ScalarField(a)) for a in values], [np.ascontiguousarray(a).astype(np.float32) + 1 for a in values]
     )
     big = base.astype(">f8"), (base * 9).astype(">i2"), (base * 9).astype(">c8")
     same(gp.ScalarField(big[0]), big[0].astype("f8"))
@@ -178,13 +178,13 @@ def test_arrays_as_users_have_them(device: str) -> None:
 
 def test_arrays_are_copied(device: str) -> None:
     a = floats(4, 4)
-    kept = a.copy()
+    copy = a.copy()
     field = gp.ScalarField(a)
     a[:] = 0
-    same(field, kept)
+    same(field, copy)
     out = (field + 1).numpy()
     out[:] = 0
-    same(field + 1, kept + 1)
+    same(field + 1, copy + 1)
 
 
 def test_a_large_grid(device: str) -> None:

@@ -65,9 +65,9 @@ def test_only_one_case_runs(device: str) -> None:
 
     totals = at([100 + sum(range(min(v, 4))) for v in values], values, 100)
     inner = at(1, np.choose(np.minimum(values, 2), (10, 20, 30)), np.where(values <= 4, values * values, 50))
-    got = run(gp.ScalarField(INDICES), gp.ScalarField(values))
-    same(got[0], (totals * 1000 + inner).astype("int32"))
-    same(got[1], np.where(INDICES == 2, values, -1).astype("int32"))
+    actual = run(gp.ScalarField(INDICES), gp.ScalarField(values))
+    same(actual[0], (totals * 1000 + inner).astype("int32"))
+    same(actual[1], np.where(INDICES == 2, values, -1).astype("int32"))
 
 
 def test_stack_of_fields() -> None:

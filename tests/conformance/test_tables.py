@@ -38,11 +38,11 @@ def test_every_dtype(device: str, dtypes: tuple[str, ...]) -> None:
     def looked_up():
         return tuple(_constantArray(table)[_column % len(table)] for table in values.values())
 
-    made = looked_up() if len(dtypes) > 1 else (looked_up(),)
-    for got, (dtype, table) in zip(made, values.items(), strict=True):
-        same(got, np.resize(table, 20), dtype)
+    result = looked_up() if len(dtypes) > 1 else (looked_up(),)
+    for actual, (dtype, table) in zip(result, values.items(), strict=True):
+        same(actual, np.resize(table, 20), dtype)
         if dtype.startswith("float"):
-            assert np.signbit(got.numpy()[4]), dtype  # -0
+            assert np.signbit(actual.numpy()[4]), dtype  # -0
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (2, 3, 4), (1, 1, 1), (5, 1)], ids=str)

@@ -41,9 +41,9 @@ def test_round_trips(device: str) -> None:
 def test_unorm8_and_complex(device: str) -> None:
     levels = np.linspace(-0.5, 1.5, 400, dtype=np.float32)
     written = gp.operator(outputs=gp.FieldType(403, (), "unorm8"))(lambda f: _readTensor(f))
-    got = written(gp.Field(np.append(levels, np.float32([np.nan, np.inf, -np.inf])))).numpy()
-    assert np.abs(got[:400] - np.clip(levels, 0, 1) * 255.0).max() <= 0.5 + 1e-4
-    assert got[400:].tolist() == [0, 255, 0]
+    actual = written(gp.Field(np.append(levels, np.float32([np.nan, np.inf, -np.inf])))).numpy()
+    assert np.abs(actual[:400] - np.clip(levels, 0, 1) * 255.0).max() <= 0.5 + 1e-4
+    assert actual[400:].tolist() == [0, 255, 0]
     read = compute(lambda f: _readTensor(f) * 1, gp.Field(np.arange(256, dtype=np.uint8), dtype="unorm8"))
     same(read, np.arange(256, dtype=np.float32) / np.float32(255))
     z = (rng.random(9) + 1j * rng.random(9)).astype(np.complex64)
@@ -163,9 +163,9 @@ def test_numbers_alone_and_on_the_left(device: str) -> None:
         np.full(3, 1.5, "f4"),
         np.float32(0.1) * x,
     )
-    got = gp.operator(body)(gp.Field(x), gp.Field(n), gp.Field(s))
-    all_same(got[:9], expected)
-    np.testing.assert_allclose(got[9], 2.0**x, rtol=1e-6)
+    actual = gp.operator(body)(gp.Field(x), gp.Field(n), gp.Field(s))
+    all_same(actual[:9], expected)
+    np.testing.assert_allclose(actual[9], 2.0**x, rtol=1e-6)
 
 
 def test_bools(device: str) -> None:

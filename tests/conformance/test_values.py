@@ -330,8 +330,8 @@ def test_the_names_are_all_there() -> None:
         for lanes in ("",) if dtype == "bool" else ("", "2", "3", "4"):
             name = NAMES[dtype] + lanes
             kinds = ("Var", "Array") if dtype == "bool" else ("Var", "Array", "convert", "as", *([""] if lanes else []))
-            wanted = [f"_{name}{k}" if k in ("Var", "Array", "") else f"_{k}_{name}" for k in kinds]
-            assert all(callable(globals()[w]) for w in wanted)
+            expected = [f"_{name}{k}" if k in ("Var", "Array", "") else f"_{k}_{name}" for k in kinds]
+            assert all(callable(globals()[w]) for w in expected)
 
 
 def test_functions_and_closures_are_metaprogramming(device: str) -> None:

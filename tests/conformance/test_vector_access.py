@@ -52,7 +52,7 @@ def test_places(device: str, place: str, dtype: str) -> None:
 @pytest.mark.parametrize("c", KINDS.values())
 def test_there_is_a_helper_for_every_dtype_and_length(c: str) -> None:
     for n in LENGTHS:
-        wanted = {
+        expected = {
             gathering(c, n, "int"),
             gathering(c, n, "long"),
             f"load_first_{c}{n}",
@@ -60,14 +60,14 @@ def test_there_is_a_helper_for_every_dtype_and_length(c: str) -> None:
             f"store_first_{c}{n}",
         }
         if c != "half":  # OpenCL has functions for vectors of neighbouring halves
-            wanted |= {
+            expected |= {
                 loading(c, n),
                 storing(c, n),
                 loading(c, n, "private"),
                 storing(c, n, "local"),
                 loading(c, n, "constant"),
             }
-        assert wanted <= HELPERS.keys(), wanted - HELPERS.keys()
+        assert expected <= HELPERS.keys(), expected - HELPERS.keys()
 
 
 def test_every_helper_compiles(device: str) -> None:

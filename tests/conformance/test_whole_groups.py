@@ -67,17 +67,17 @@ def test_neighbours_of_a_transpose_fuse_with_it(device: str) -> None:
     a, b = floats(13, 21), floats(21, 13)
 
     def graph(optimize: bool) -> gp.ComputeGraph:
-        with gp.ComputeGraph(optimize=optimize) as made:
+        with gp.ComputeGraph(optimize=optimize) as graph:
             turned = transpose(gp.ScalarField(a) * 2 + 1)
-            made.probe(turned * gp.ScalarField(b), "product")
-            made.probe(np.where(turned > 0, turned, 0), "positive")
-        return made
+            graph.probe(turned * gp.ScalarField(b), "product")
+            graph.probe(np.where(turned > 0, turned, 0), "positive")
+        return graph
 
     fused, plain = graph(True), graph(False)
     assert fused.kernel_count == 1 < plain.kernel_count, fused.explain()
-    for made in (fused, plain):
-        same(made.read("product"), (a * 2 + 1).T * b)
-        same(made.read("positive"), np.maximum((a * 2 + 1).T, 0))
+    for value in (fused, plain):
+        same(value.read("product"), (a * 2 + 1).T * b)
+        same(value.read("positive"), np.maximum((a * 2 + 1).T, 0))
 
 
 @pytest.mark.parametrize("shape", [(33, 17, 29), (5, 40, 3), (1, 1, 1)], ids=str)

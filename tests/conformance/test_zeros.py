@@ -48,8 +48,8 @@ def window(weights: Any) -> gp.operator:
 
 def operations(field: gp.Field) -> tuple[int, int]:
     """The reads of the kernel behind a field, and its operations."""
-    found = list(expressions(field.node.call.kernel.body))
-    return sum(isinstance(e, Read) for e in found), sum(isinstance(e, Apply) for e in found)
+    results = list(expressions(field.node.call.kernel.body))
+    return sum(isinstance(e, Read) for e in results), sum(isinstance(e, Apply) for e in results)
 
 
 @pytest.mark.parametrize("weights", [SOBEL, np.array(SOBEL)], ids=["lists", "NumPy's integers"])
@@ -68,9 +68,9 @@ def test_one_consequence_is_the_sign_of_a_sum_of_negative_zeros(device: str) -> 
 
     a = np.array([-0.0, 0.0, 1.0], np.float32)
     none = np.array([0.0, 0.0, 2.0], np.float32)
-    wanted = (a + a, none, a, a, np.array([0.0, 0.0, -1.0], np.float32), np.array([0.0, 0.0, 1.0], np.float32))
-    for got, want in zip(compute(body, gp.Field(a)), wanted, strict=True):
-        same_bits(got, want)
+    expected = (a + a, none, a, a, np.array([0.0, 0.0, -1.0], np.float32), np.array([0.0, 0.0, 1.0], np.float32))
+    for actual, want in zip(compute(body, gp.Field(a)), expected, strict=True):
+        same_bits(actual, want)
 
 
 def test_0_times_anything_is_0_and_floating_zeros_are_not_meant(device: str) -> None:
@@ -93,8 +93,8 @@ def test_types_are_those_of_the_operation(device: str) -> None:
         return 0 + t, t * 0, 0 + b, 0 * b, v + 0, 0 * v, 0 * b + v, 0 * v.x + b, 0 * v.x + v, _sum(0, v, 0 * v)
 
     zeros, wide = np.zeros(6, np.int32), byte.astype(np.float32)
-    wanted = (truth.astype(np.int32), zeros, byte, zeros.astype(np.uint8), real, 0 * real, real, wide, real, real)
-    all_same(gp.operator(body)(gp.Field(truth), gp.Field(byte), gp.VectorField(real)), wanted)
+    expected = (truth.astype(np.int32), zeros, byte, zeros.astype(np.uint8), real, 0 * real, real, wide, real, real)
+    all_same(gp.operator(body)(gp.Field(truth), gp.Field(byte), gp.VectorField(real)), expected)
 
 
 def test_the_value_of_a_variable_plus_0_is_what_it_was_then(device: str) -> None:
@@ -125,17 +125,17 @@ def test_a_field_whose_values_only_meet_zeros_is_no_input() -> None:
 def test_host_algebra_means_what_numpy_means(device: str) -> None:
     f = gp.Field(SPECIAL)
     with np.errstate(invalid="ignore"):
-        for got, want in ((0 + f, 0 + SPECIAL), (f * 0, SPECIAL * 0), (sum([f, f]), sum([SPECIAL, SPECIAL]))):
-            np.testing.assert_array_equal(got.numpy(), want)  # of NaNs there are many
+        for actual, want in ((0 + f, 0 + SPECIAL), (f * 0, SPECIAL * 0), (sum([f, f]), sum([SPECIAL, SPECIAL]))):
+            np.testing.assert_array_equal(actual.numpy(), want)  # of NaNs there are many
             number = want == want
-            np.testing.assert_array_equal(np.signbit(got.numpy())[number], np.signbit(want)[number])
+            np.testing.assert_array_equal(np.signbit(actual.numpy())[number], np.signbit(want)[number])
 
 
 def same_signs(results: Any, expected: Any) -> None:
     """Equal values, and equal signs of zeros."""
     all_same(results, expected)
-    for k, (got, want) in enumerate(zip(results, expected, strict=True)):
-        signs = np.signbit(got.numpy()) != np.signbit(want)
+    for k, (actual, want) in enumerate(zip(results, expected, strict=True)):
+        signs = np.signbit(actual.numpy()) != np.signbit(want)
         assert not np.any(signs & ~np.isnan(want)), f"output {k}"
 
 

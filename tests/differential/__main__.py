@@ -41,20 +41,20 @@ def work(device: str) -> None:
     for line in sys.stdin:
         kind, seed = json.loads(line)
         began = time.process_time()
-        told = in_windows(seed, device) if kind == WINDOWS else compared(kind, seed, device)
-        told |= {"kind": kind, "seed": seed, "device": device, "cpu": round(time.process_time() - began, 3)}
-        print(json.dumps(told), flush=True)
+        message = in_windows(seed, device) if kind == WINDOWS else compared(kind, seed, device)
+        message |= {"kind": kind, "seed": seed, "device": device, "cpu": round(time.process_time() - began, 3)}
+        print(json.dumps(message), flush=True)
 
 
 def compared(kind: str, seed: int, device: str) -> dict[str, Any]:
     """The outcome of a program: the number of compared values, and the first difference, if there is one."""
-    made = program(kind, seed)
-    found = failure(made, device)
-    told: dict[str, Any] = {"checks": len(made.expected())}
-    if found is not None:
-        small, why = shrunk(made, device, found)
-        told |= {"what": found.what, "script": script(small, device, why)}
-    return told
+    recording = program(kind, seed)
+    result = failure(recording, device)
+    report: dict[str, Any] = {"checks": len(recording.expected())}
+    if result is not None:
+        small, why = shrunk(recording, device, result)
+        report |= {"what": result.what, "script": script(small, device, why)}
+    return report
 
 
 class Worker:
@@ -84,8 +84,8 @@ class Worker:
         finally:
             late.cancel()
         if line:
-            told: dict[str, Any] = json.loads(line)
-            return told
+            report: dict[str, Any] = json.loads(line)
+            return report
         code, self.process = self.process.wait(), None
         what = f"the process ended with {code}"
         text = windowed_script(task[1], self.device, what) if task[0] == WINDOWS else program(*task).text()
@@ -110,15 +110,15 @@ def tasks(programs: int, graphs: int, seed: int, windows: bool) -> list[Task]:
     """Kinds by turns."""
     if windows:
         return [(WINDOWS, seed + k) for k in range(programs)]
-    found = [(PROGRAMS[k % len(PROGRAMS)], seed + k // len(PROGRAMS)) for k in range(programs)]
-    return found + [(GRAPHS[k % len(GRAPHS)], seed + k // len(GRAPHS)) for k in range(graphs)]
+    results = [(PROGRAMS[k % len(PROGRAMS)], seed + k // len(PROGRAMS)) for k in range(programs)]
+    return results + [(GRAPHS[k % len(GRAPHS)], seed + k // len(GRAPHS)) for k in range(graphs)]
 
 
 def logged(log: Path | None, device: str) -> list[dict[str, Any]]:
     if log is None or not log.exists():
         return []
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
-    return [told for told in lines if told["device"] == device]
+    return [report for report in lines if report["device"] == device]
 
 
 def main() -> int:
@@ -131,19 +131,19 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.work:
-        work(given.device)
+    options = parser.parse_args()
+    if options.work:
+        work(options.device)
         return 0
-    done = logged(given.log, given.device)
-    wanted = tasks(given.programs, given.graphs, given.seed, given.windows)
+    done = logged(options.log, options.device)
+    jobs = tasks(options.programs, options.graphs, options.seed, options.windows)
     left: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    known = {(told["kind"], told["seed"]) for told in done}
-    for task in wanted:
-        if task not in known:
+    keys = {(report["kind"], report["seed"]) for report in done}
+    for task in jobs:
+        if task not in keys:
             left.put(task)
-    results = [told for told in done if (told["kind"], told["seed"]) in set(wanted)]
-    results += run_all(left, given.device, given.jobs, given.log)
+    results = [report for report in done if (report["kind"], report["seed"]) in set(jobs)]
+    results += run_all(left, options.device, options.jobs, options.log)
     return report(results)
 
 
@@ -158,12 +158,12 @@ def run_all(left: queue.SimpleQueue[Task], device: str, jobs: int, log: Path | N
                 task = left.get_nowait()
             except queue.Empty:
                 break
-            told = worker.run(task)
+            report = worker.run(task)
             with lock:
-                results.append(told)
+                results.append(report)
                 if log is not None:
                     with log.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(told) + "\n")
+                        file.write(json.dumps(report) + "\n")
         worker.close()
 
     threads = [threading.Thread(target=serve) for _ in range(jobs)]
@@ -176,17 +176,17 @@ def run_all(left: queue.SimpleQueue[Task], device: str, jobs: int, log: Path | N
 
 def report(results: list[dict[str, Any]]) -> int:
     """Print the disagreements, and how much was compared."""
-    wrong = [told for told in results if "what" in told]
-    for told in wrong:
-        print(told["script"], flush=True)
-    counts = Counter(told["kind"] for told in results)
-    failed = Counter(told["kind"] for told in wrong)
+    wrong = [report for report in results if "what" in report]
+    for record in wrong:
+        print(record["script"], flush=True)
+    counts = Counter(report["kind"] for report in results)
+    failed = Counter(report["kind"] for report in wrong)
     for kind, count in sorted(counts.items()):
-        checks = sum(told["checks"] for told in results if told["kind"] == kind)
+        checks = sum(report["checks"] for report in results if report["kind"] == kind)
         what = "windows" if kind == WINDOWS else "values"
         print(f"{kind:12} {count:6} programs {checks:7} {what} compared {failed[kind]:4} disagree")
-    print(*refusals(results), sep="\n", end="\n" * any("refused" in told for told in results))
-    print(f"{len(wrong)} of {len(results)} programs disagree; {sum(told['cpu'] for told in results):.0f} s of CPU")
+    print(*refusals(results), sep="\n", end="\n" * any("refused" in report for report in results))
+    print(f"{len(wrong)} of {len(results)} programs disagree; {sum(report['cpu'] for report in results):.0f} s of CPU")
     return 1 if wrong else 0
 
 

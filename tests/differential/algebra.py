@@ -44,12 +44,12 @@ def common(operands: tuple[Operand, ...]) -> str:
     """NumPy's common dtype, numbers being weak; float32 for a float64 that integers have become."""
     fields = [o.number.dtype for o in operands if isinstance(o, Val)]
     plain = [o for o in operands if not isinstance(o, Val)]
-    found = np.result_type(*fields, *plain)
-    if found == np.float64 and np.dtype("float64") not in fields:
+    result = np.result_type(*fields, *plain)
+    if result == np.float64 and np.dtype("float64") not in fields:
         return "float32"
-    if found.kind in "iu" and all(f.kind == "b" for f in fields):
+    if result.kind in "iu" and all(f.kind == "b" for f in fields):
         return "int32"
-    return found.name
+    return result.name
 
 
 def typed(value: Operand, dtype: str) -> np.ndarray:
@@ -71,11 +71,11 @@ def aligned(operands: tuple[Operand, ...], arrays: list[np.ndarray]) -> tuple[li
     if len(grids) > 1 or len(tensors) > 1:
         raise Rejected("shapes")
     order = max(f.order for f in fields)
-    made = []
+    results = []
     for operand, array in zip(operands, arrays, strict=True):
         missing = order - operand.order if isinstance(operand, Val) else 0
-        made.append(array.reshape(array.shape + (1,) * missing))
-    return made, order
+        results.append(array.reshape(array.shape + (1,) * missing))
+    return results, order
 
 
 def result(operands: tuple[Operand, ...], values: np.ndarray, order: int) -> np.ndarray:
@@ -175,10 +175,10 @@ def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return value - (1 << bits) if x.dtype.kind == "i" and value >> (bits - 1) else value
 
     a, b = np.broadcast_arrays(x, y)
-    made = np.empty(a.shape, x.dtype)
+    array = np.empty(a.shape, x.dtype)
     for at in np.ndindex(a.shape):
-        made[at] = one(a[at], b[at])
-    return made
+        array[at] = one(a[at], b[at])
+    return array
 
 
 def reciprocal(x: np.ndarray) -> np.ndarray:
@@ -266,10 +266,10 @@ class Num:
 Arg = str | Num
 
 
-def _number(given: Num) -> Any:
+def _number(value: Num) -> Any:
     """A number as the text has it: of NumPy's dtype, or Python's."""
-    scalar = getattr(np, given.text[3:].split("(")[0], None) if given.text.startswith("np.") else None
-    return given.value if scalar is None else scalar(given.value)
+    scalar = getattr(np, value.text[3:].split("(")[0], None) if value.text.startswith("np.") else None
+    return value.value if scalar is None else scalar(value.value)
 
 
 def evaluate(name: str, operands: tuple[Operand, ...]) -> Val:

@@ -36,12 +36,12 @@ class Tap:
 
     def at(self, place: Ints, extents: Ints, halo: Ints) -> Ints:
         """The position in the block, which begins before its first point by the halo."""
-        given = zip(place, self.factors, self.offsets, extents, halo, strict=True)
-        return tuple((p * k + o) % (n + 2 * h) - h for p, k, o, n, h in given)
+        values = zip(place, self.factors, self.offsets, extents, halo, strict=True)
+        return tuple((p * k + o) % (n + 2 * h) - h for p, k, o, n, h in values)
 
     def text(self, extents: Ints, halo: Ints) -> str:
-        given = zip(AXES[3 - len(extents) :], self.factors, self.offsets, extents, halo, strict=True)
-        index = ", ".join(f"({local(a)} * {k} + {o}) % {n + 2 * h} - {h}" for a, k, o, n, h in given)
+        values = zip(AXES[3 - len(extents) :], self.factors, self.offsets, extents, halo, strict=True)
+        index = ", ".join(f"({local(a)} * {k} + {o}) % {n + 2 * h} - {h}" for a, k, o, n, h in values)
         return f"{self.weight} * t[{index}]"
 
 
@@ -82,13 +82,13 @@ class Block(Step):
         return [f"{self.name} = block_{self.name}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        if len(given.grid) != len(self.grid) or 0 in given.array.shape or np.prod(given.tensor) > 4:
+        value = env.usable(self.of)
+        if len(value.grid) != len(self.grid) or 0 in value.array.shape or np.prod(value.tensor) > 4:
             raise Rejected("shape")
-        if given.dtype == "bool" or (given.unorm and not isinstance(self.border, str)):
+        if value.dtype == "bool" or (value.unorm and not isinstance(self.border, str)):
             raise Rejected("dtype")
-        array = given.number
-        made = np.empty(self.grid + given.tensor, array.dtype)
+        array = value.number
+        result = np.empty(self.grid + value.tensor, array.dtype)
         for at in np.ndindex(self.grid):
             number = tuple(i // n for i, n in zip(at, self.group, strict=True))
             place = tuple(i % n for i, n in zip(at, self.group, strict=True))
@@ -99,8 +99,8 @@ class Block(Step):
                 there = tuple(np.add(begin, tap.at(place, self.extents, self.halo)).tolist())
                 term = array.dtype.type(tap.weight) * read(array, len(self.grid), there, self.border)
                 total = term if total is None else total + term
-            made[at] = total
-        env.values[self.name] = Val(made, given.order)
+            result[at] = total
+        env.values[self.name] = Val(result, value.order)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         for k in range(len(self.taps)):
@@ -146,19 +146,19 @@ class ReadBack(Step):
         return [f"{', '.join(self.names)} = back_{self.names[0]}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        if len(given.grid) != len(self.group) or np.prod(given.tensor) > 4:
+        value = env.usable(self.of)
+        if len(value.grid) != len(self.group) or np.prod(value.tensor) > 4:
             raise Rejected("shape")
-        outs = [given.array.copy(), given.array.copy()]
+        outs = [value.array.copy(), value.array.copy()]
         for turn, axes in enumerate(self.turns):
-            for at in np.ndindex(given.grid):
+            for at in np.ndindex(value.grid):
                 there = []
-                for i, n, size, (k, o) in zip(at, given.grid, self.group, axes, strict=True):
+                for i, n, size, (k, o) in zip(at, value.grid, self.group, axes, strict=True):
                     first = i - i % size
                     there.append(first + (i % size * k + o) % min(n - first, size))
                 outs[1 - turn % 2][at] = outs[turn % 2][tuple(there)]
         for name, array in zip(self.names, outs, strict=True):
-            env.values[name] = replace(given, array=array, exact=None, slack=None)
+            env.values[name] = replace(value, array=array, exact=None, slack=None)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         if len(self.turns) > 1:

@@ -63,13 +63,13 @@ class Writer:
         maker = self.maker
         if maker.chance(0.1):
             return self.constant(t)
-        known = [Node("name", kind, (), n) for n, kind in self.in_scope(self.values).items()]
-        same = [n for n in known if n.type == t]
+        nodes = [Node("name", kind, (), n) for n, kind in self.in_scope(self.values).items()]
+        same = [n for n in nodes if n.type == t]
         if same and maker.chance(0.5):
             return maker.one_of(same)
         draw = maker.rng.random()
-        if known and draw < 0.4:
-            return self.adapted(maker.one_of(known), t)
+        if nodes and draw < 0.4:
+            return self.adapted(maker.one_of(nodes), t)
         arrays = self.in_scope(self.arrays)
         if arrays and draw < 0.6:
             name = maker.one_of(list(arrays))
@@ -223,24 +223,24 @@ class Writer:
         for scopes in (self.values, self.variables, self.arrays):
             scopes.append({})
         self.depth += 1
-        found = self.statements(size)
+        result = self.statements(size)
         self.depth -= 1
         for scopes in (self.values, self.variables, self.arrays):
             scopes.pop()
-        return found
+        return result
 
     def statements(self, size: int) -> Body:
-        found: list[Stmt] = []
+        results: list[Stmt] = []
         for _ in range(size):
-            found += self.statement()
-        return tuple(found)
+            results += self.statement()
+        return tuple(results)
 
     def statement(self) -> list[Stmt]:
         maker = self.maker
         draw = maker.rng.random()
-        known = self.in_scope(self.variables)
-        if known and draw < 0.35:
-            return [self.assignment(maker.one_of(list(known)), known)]
+        variables = self.in_scope(self.variables)
+        if variables and draw < 0.35:
+            return [self.assignment(maker.one_of(list(variables)), variables)]
         if draw < 0.5 and self.depth < 2:
             return maker.one_of((self.branch, self.loop, self.turns))()
         if self.loops and draw < 0.58:
@@ -278,8 +278,8 @@ class Writer:
         self.arrays[-1][name] = (t, size)
         return Array(name, t, size)
 
-    def assignment(self, name: str, known: dict[str, Type]) -> Stmt:
-        maker, t = self.maker, known[name]
+    def assignment(self, name: str, variables: dict[str, Type]) -> Stmt:
+        maker, t = self.maker, variables[name]
         if t[1] > 1 and maker.chance(0.3):
             return Assign(name, self.expression(self.near((t[0], 1)), 2), part=maker.one_of("xyzw"[: t[1]]))
         if maker.chance(0.5):
@@ -352,10 +352,10 @@ def a_kernel(maker: Maker, size: int = 5) -> bool:
         out, writes = _output(writer, k)
         outs.append(out)
         body += writes
-    made = tuple(maker.name() for _ in outs)
+    results = tuple(maker.name() for _ in outs)
     if len(outs) > 1 and all(o.default is None for o in outs) is False:
         outs = [o if o.default is not None else Out(o.dtype, o.tensor, 0) for o in outs]
-    return maker.add(Kernel(made, tuple(fields), maker.grid, tuple(outs), tuple(body)))
+    return maker.add(Kernel(results, tuple(fields), maker.grid, tuple(outs), tuple(body)))
 
 
 def _empty(grid: tuple[int, ...], threads: tuple[int, ...]) -> bool:
@@ -406,7 +406,7 @@ def _each(writer: Writer, k: int, t: str, tensor: tuple[int, ...], where: tuple[
 
 def _place(writer: Writer) -> tuple[tuple[Node, ...], bool]:
     """Coordinates that no two threads share: mirrored, turned round, or shifted, partly outside."""
-    found, partial = [], False
+    results, partial = [], False
     for axis in ("layer", "row", "column")[3 - len(writer.grid) :]:
         own, extent = Node("place", INT, (), f"_{axis}"), Node("place", INT, (), f"_{axis}s")
         offset = Node("number", INT, (), int(writer.maker.rng.integers(0, 4)))
@@ -414,8 +414,8 @@ def _place(writer: Writer) -> tuple[tuple[Node, ...], bool]:
         shifted = Node("+", INT, (own, offset))
         if how == "mirror":
             one = Node("number", INT, (), 1)
-            found.append(Node("-", INT, (Node("-", INT, (extent, one)), own)))
+            results.append(Node("-", INT, (Node("-", INT, (extent, one)), own)))
         else:
-            found.append({"own": own, "turn": Node("%", INT, (shifted, extent)), "shift": shifted}[how])
+            results.append({"own": own, "turn": Node("%", INT, (shifted, extent)), "shift": shifted}[how])
         partial = partial or how == "shift"
-    return tuple(found), partial
+    return tuple(results), partial

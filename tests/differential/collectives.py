@@ -52,21 +52,21 @@ class Collective(Step):
         return [f"{self.name} = group_{self.name}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        if given.order or given.unorm or given.array.dtype == bool or len(given.grid) != len(self.group):
+        value = env.usable(self.of)
+        if value.order or value.unorm or value.array.dtype == bool or len(value.grid) != len(self.group):
             raise Rejected("type")
-        operations = FLOATS if given.array.dtype.kind == "f" else INTEGERS
+        operations = FLOATS if value.array.dtype.kind == "f" else INTEGERS
         if self.op not in operations or (operations is FLOATS and self.op in ("add", "mul")):
             raise Rejected("rounds in an order of its own")
         if self.word == "ballot" and self._threads() > 32:
             raise Rejected("more threads than bits")
-        rows = given.array.reshape((1,) * (2 - len(self.group)) + given.grid)
+        rows = value.array.reshape((1,) * (2 - len(self.group)) + value.grid)
         group = (1,) * (2 - len(self.group)) + self.group
-        made = np.empty(rows.shape, VOTES.get(self.word, rows.dtype))
+        array = np.empty(rows.shape, VOTES.get(self.word, rows.dtype))
         for part in parts(rows.shape, group, self.over):
-            made.ravel()[part] = self._of_part(rows.ravel()[part], operations[self.op])
-        free = made.dtype.kind == "f" and bool((made == 0).any())
-        env.values[self.name] = Val(made.reshape(given.grid), ends=free)
+            array.ravel()[part] = self._of_part(rows.ravel()[part], operations[self.op])
+        free = array.dtype.kind == "f" and bool((array == 0).any())
+        env.values[self.name] = Val(array.reshape(value.grid), ends=free)
 
     def _threads(self) -> int:
         rows, columns = (1,) * (2 - len(self.group)) + self.group
@@ -78,11 +78,11 @@ class Collective(Step):
         at = np.arange(len(x))
         places = {"up": at - self.k, "down": at + self.k, "xor": at ^ self.k}
         if self.word in places:
-            wanted = places[self.word]
-            return x[np.where((wanted >= 0) & (wanted < len(x)), wanted, at)]
+            expected = places[self.word]
+            return x[np.where((expected >= 0) & (expected < len(x)), expected, at)]
         if self.word in VOTES:
-            found = {"count": np.count_nonzero, "any": np.any, "all": np.all, "ballot": bits}
-            return found[self.word](x > 1)
+            results = {"count": np.count_nonzero, "any": np.any, "all": np.all, "ballot": bits}
+            return results[self.word](x > 1)
         if self.word in ("select", "broadcast"):
             return (np.sort(x) if self.word == "select" else x)[min(self.k, len(x) - 1)]
         if self.word == "reduce":
@@ -107,8 +107,8 @@ def _neutral(op: str, dtype: np.dtype) -> np.ndarray:
     """The value that the first thread has before it."""
     ends = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     table = {"add": 0, "mul": 1, "or": 0, "xor": 0, "and": np.iinfo(dtype).max if dtype.kind == "u" else -1}
-    found = table[op] if op in table else ends["min" in op]
-    return np.array([found], dtype)
+    result = table[op] if op in table else ends["min" in op]
+    return np.array([result], dtype)
 
 
 def a_collective(maker: Maker) -> bool:

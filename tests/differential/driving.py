@@ -34,8 +34,8 @@ def a_graph(maker: Maker) -> bool:
     for _ in range(int(maker.rng.integers(2, 7))):
         _operator(inner)
     nexts = _nexts(inner, states)
-    made = [n for n in inner.env.values if n not in values]
-    names = [*values, *made, *made]
+    results = [n for n in inner.env.values if n not in values]
+    names = [*values, *results, *results]
     probes = tuple(dict.fromkeys(maker.one_of(names) for _ in range(int(maker.rng.integers(1, 5)))))
     fed = maker.one_of(names) if maker.chance(0.3) else ""
     body = tuple(s for s in inner.steps if not (isinstance(s, Input) and s.parameter))
@@ -88,18 +88,18 @@ def _operator(inner: Maker) -> None:
 
 def _nexts(inner: Maker, states: list[str]) -> tuple[tuple[str, str], ...]:
     """The next values of states: values of their types, or ones made for them."""
-    found = []
+    results = []
     for state in states:
         if inner.chance(0.1):
             continue
         kind = inner.value(state)
         fit = [n for n in inner.usable() if inner.value(n).type == kind.type and n != state]
         if not fit or inner.chance(0.6):
-            made = _closed(inner, state, kind)
-            fit = [made] if made else fit
+            loop = _closed(inner, state, kind)
+            fit = [loop] if loop else fit
         if fit:
-            found.append((state, inner.one_of(fit)))
-    return tuple(found)
+            results.append((state, inner.one_of(fit)))
+    return tuple(results)
 
 
 def _closed(inner: Maker, state: str, kind: Val) -> str:
@@ -121,26 +121,26 @@ def _closed(inner: Maker, state: str, kind: Val) -> str:
 
 
 def _actions(maker: Maker, probes: tuple[str, ...], parameters: list[Input], fed: bool) -> list[Action]:
-    found: list[Action] = []
+    results: list[Action] = []
     saved = False
     for _ in range(int(maker.rng.integers(4, 14))):
         draw = maker.rng.random()
         if draw < 0.4:
-            found.append(Action("step", data=int(maker.one_of((0, 1, 1, 1, 2, 3)))))
+            results.append(Action("step", data=int(maker.one_of((0, 1, 1, 1, 2, 3)))))
         elif draw < 0.65:
-            found.append(Action("read", maker.one_of(probes)))
+            results.append(Action("read", maker.one_of(probes)))
         elif draw < 0.8 and parameters:
-            given = maker.one_of(parameters)
-            count: Any = int(np.prod(given.shape))
-            found.append(Action("set", given.name, numbers(maker.rng, given.dtype, count, 0.05)))
+            value = maker.one_of(parameters)
+            count: Any = int(np.prod(value.shape))
+            results.append(Action("set", value.name, numbers(maker.rng, value.dtype, count, 0.05)))
         elif draw < 0.85:
-            found.append(Action("reset"))
+            results.append(Action("reset"))
         elif draw < 0.88:
-            found.append(Action("tick"))
+            results.append(Action("tick"))
         elif draw < 0.94:
-            found.append(Action("load" if saved and maker.chance(0.6) else "save"))
+            results.append(Action("load" if saved and maker.chance(0.6) else "save"))
             saved = True
         else:
-            found.append(Action("fed" if fed else "sync"))
-    found += [Action("read", name) for name in probes] + [Action("tick")]
-    return found + ([Action("fed")] if fed else [])
+            results.append(Action("fed" if fed else "sync"))
+    results += [Action("read", name) for name in probes] + [Action("tick")]
+    return results + ([Action("fed")] if fed else [])

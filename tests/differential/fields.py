@@ -30,21 +30,21 @@ class Slice(Step):
         return [f"{self.name} = {self.of}[{', '.join(map(index_text, self.index)) or '...'}]"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
+        value = env.usable(self.of)
         try:
-            array = np.asarray(given.array[self.index])
+            array = np.asarray(value.array[self.index])
         except IndexError:
             raise Rejected("index") from None
         whole = list(self.index)
         dots = [k for k, i in enumerate(whole) if i is Ellipsis]
-        missing = [slice(None)] * (given.array.ndim - len(whole) + len(dots))
+        missing = [slice(None)] * (value.array.ndim - len(whole) + len(dots))
         at = dots[0] if dots else len(whole)
         whole[at : at + len(dots)] = missing
-        order = sum(isinstance(i, slice) for i in whole[given.array.ndim - given.order :])
-        made = replace(given, array=array.copy(), order=order, exact=None, slack=None)  # its bits are certain
-        if 0 in made.tensor:
+        order = sum(isinstance(i, slice) for i in whole[value.array.ndim - value.order :])
+        result = replace(value, array=array.copy(), order=order, exact=None, slack=None)  # its bits are certain
+        if 0 in result.tensor:
             raise Rejected("a tensor without elements")
-        env.values[self.name] = made
+        env.values[self.name] = result
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         for k, i in enumerate(self.index):

@@ -41,18 +41,18 @@ class Filter(Step):
         return [f"{self.name} = ndimage.{self.function}({self.of}{self.arguments})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        if given.order or given.unorm or not given.array.size or given.dtype not in DTYPES:
+        value = env.usable(self.of)
+        if value.order or value.unorm or not value.array.size or value.dtype not in DTYPES:
             raise Rejected("type")
-        wide = given.array.astype(np.float64)
+        wide = value.array.astype(np.float64)
         call, names = f"function(array{self.arguments})", {"np": np, "function": getattr(scipy.ndimage, self.function)}
         try:
-            found, exact = eval(call, {**names, "array": given.array}), eval(call, {**names, "array": wide})
+            result, exact = eval(call, {**names, "array": value.array}), eval(call, {**names, "array": wide})
         except (ValueError, RuntimeError) as refused:
             raise Rejected(str(refused)) from None
-        if not np.array_equal(found.astype(np.float64), exact) or np.abs(exact).max(initial=0) >= 2**20:
+        if not np.array_equal(result.astype(np.float64), exact) or np.abs(exact).max(initial=0) >= 2**20:
             raise Rejected("what the dtype does not hold")
-        env.values[self.name] = Val(found, slack=np.zeros(found.shape))  # the signs of zeros are nobody's promise
+        env.values[self.name] = Val(result, slack=np.zeros(result.shape))  # the signs of zeros are nobody's promise
 
     def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
@@ -147,10 +147,10 @@ FUNCTIONS = {
 
 def a_reader(maker: Maker, of: str) -> str:
     """Reads at offsets, some beyond all extents, at constant places, of halved and doubled coordinates, in other orders of axes."""
-    given = maker.value(of)
-    count = len(given.grid)
+    value = maker.value(of)
+    count = len(value.grid)
     kind = maker.one_of(("around", "around", "around", "far", "doubled", "halved", "turned"))
-    grid, order = given.grid, list(range(count))
+    grid, order = value.grid, list(range(count))
     times, over = [1] * count, [1] * count
     for axis in range(count):
         if kind == "doubled" and maker.chance(0.6):
@@ -159,7 +159,7 @@ def a_reader(maker: Maker, of: str) -> str:
             times[axis] = 2
     if kind == "turned":
         order = [int(a) for a in maker.rng.permutation(count)]
-    grid = tuple(max(given.grid[a] * over[a] // times[a], 1) for a in order)
+    grid = tuple(max(value.grid[a] * over[a] // times[a], 1) for a in order)
     if math.prod(grid) > MOST:
         return of
     border = _borders(maker, count)

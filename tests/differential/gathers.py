@@ -72,17 +72,17 @@ class Gather(Step):
         return [f"{self.name} = gather_{self.name}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        if any(len(t.places) != len(given.grid) for t in self.taps):
+        value = env.usable(self.of)
+        if any(len(t.places) != len(value.grid) for t in self.taps):
             raise Rejected("shape")
-        if given.dtype == "bool" or any(not isinstance(t.border, (str, tuple)) and given.unorm for t in self.taps):
+        if value.dtype == "bool" or any(not isinstance(t.border, (str, tuple)) and value.unorm for t in self.taps):
             raise Rejected("dtype")
-        array, total = given.number, None
+        array, total = value.number, None
         for tap in self.taps:
             term = array.dtype.type(tap.weight) * self._read(array, tap)
             total = term if total is None else total + term
-        slack = None if given.slack is None else np.zeros(np.shape(total))
-        env.values[self.name] = Val(np.asarray(total), given.order, slack=slack)
+        slack = None if value.slack is None else np.zeros(np.shape(total))
+        env.values[self.name] = Val(np.asarray(total), value.order, slack=slack)
 
     def _read(self, array: np.ndarray, tap: Tap) -> np.ndarray:
         """The values that a tap reads at all points."""
@@ -91,13 +91,13 @@ class Gather(Step):
         outside = np.zeros(self.grid, bool)
         for at, n, border in zip(tap.places, array.shape[: len(tap.places)], borders, strict=True):
             place = PLACES["zero" if not isinstance(border, str) else border]
-            found = [place(i, n) for i in at.of(self.grid[at.axis])]
+            results = [place(i, n) for i in at.of(self.grid[at.axis])]
             along = [-1 if axis == at.axis else 1 for axis in range(len(self.grid))]
-            index.append(np.reshape([i or 0 for i in found], along))
-            outside = outside | np.reshape([i is None for i in found], along)
-        made = array[tuple(np.broadcast_to(i, self.grid) for i in index)]
-        made[outside] = array.dtype.type(0 if isinstance(tap.border, (str, tuple)) else tap.border)
-        return np.asarray(made)
+            index.append(np.reshape([i or 0 for i in results], along))
+            outside = outside | np.reshape([i is None for i in results], along)
+        result = array[tuple(np.broadcast_to(i, self.grid) for i in index)]
+        result[outside] = array.dtype.type(0 if isinstance(tap.border, (str, tuple)) else tap.border)
+        return np.asarray(result)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         if self.dynamic:
@@ -137,17 +137,17 @@ class Scatter(Step):
         return [f"{self.name} = scatter_{self.name}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        if given.tensor or not given.grid or given.array.dtype.kind not in "iu" or given.unorm:
+        value = env.usable(self.of)
+        if value.tensor or not value.grid or value.array.dtype.kind not in "iu" or value.unorm:
             raise Rejected("type")
-        if (np.abs(given.array.astype(np.float64)) > 2**30).any():
+        if (np.abs(value.array.astype(np.float64)) > 2**30).any():
             raise Rejected("a place that saturates")
-        places = given.array.astype(np.int64).ravel()
+        places = value.array.astype(np.int64).ravel()
         places = places[(places >= 0) & (places < self.bins)]
-        made = np.full(self.bins, self.start, self.dtype)
+        array = np.full(self.bins, self.start, self.dtype)
         values = np.ones_like(places) if self.how == "add" else places + 3
-        UPDATES[self.how].at(made, places, values.astype(self.dtype))
-        env.values[self.name] = Val(made)
+        UPDATES[self.how].at(array, places, values.astype(self.dtype))
+        env.values[self.name] = Val(array)
 
 
 UPDATES = {"add": np.add, "max": np.maximum, "min": np.minimum, "or": np.bitwise_or, "xor": np.bitwise_xor}

@@ -121,18 +121,18 @@ class Model:
         self.feed()
         return True
 
-    def act(self, action: Action, seen: list[Val]) -> None:
+    def act(self, action: Action, values: list[Val]) -> None:
         match action.what:
             case "step":
                 self.live()
-                seen.append(Val(np.array(all(self.step() for _ in range(action.data)))))
+                values.append(Val(np.array(all(self.step() for _ in range(action.data)))))
             case "reset":
                 self.reset()
             case "read":
                 self.live()
-                seen.append(self.now.values[action.name])
+                values.append(self.now.values[action.name])
             case "tick":
-                seen.append(Val(np.array(self.tick or 0, np.int64)))
+                values.append(Val(np.array(self.tick or 0, np.int64)))
             case "set":
                 old = self.values[action.name]
                 self.values[action.name] = replace(old, array=array_of(action.data, old.dtype, old.array.shape))
@@ -142,7 +142,7 @@ class Model:
             case "load":
                 self.load()
             case "fed":
-                seen += self.fed
+                values += self.fed
                 self.fed = []
 
     def load(self) -> None:
@@ -179,10 +179,10 @@ class Graph(Step):
         return dict(self.next_names)
 
     def above(self) -> dict[str, list[str]]:
-        found = {name: lines for step in self.body for name, lines in step.above().items()}
+        results = {name: lines for step in self.body for name, lines in step.above().items()}
         if any(a.what == "save" for a in self.actions):
-            found["os"] = ["import os, tempfile", "folder = tempfile.TemporaryDirectory()"]
-        return found
+            results["os"] = ["import os, tempfile", "folder = tempfile.TemporaryDirectory()"]
+        return results
 
     def lines(self) -> list[str]:
         inner = indented((*self.inputs,))

@@ -55,8 +55,8 @@ class Kernel(Step):
 
     def run(self, env: Env) -> None:
         fields = {name: env.usable(name) for name in self.fields}
-        made = [self._filled(o) for o in self.outs]
-        reached = [np.zeros(a.shape, bool) for a in made]
+        results = [self._filled(o) for o in self.outs]
+        reached = [np.zeros(a.shape, bool) for a in results]
         for at in np.ndindex(self.grid):
             thread = Thread(places(at, self.grid), fields)
             writes: list[Any] = []
@@ -64,9 +64,9 @@ class Kernel(Step):
             for s in self.body:
                 s.run(thread)
             for out, value, kind, where, element in writes:
-                self._write(made[out], reached[out], self.outs[out], value, kind, tuple(where) or at, element)
-        for array, seen, out, name in zip(made, reached, self.outs, self.names, strict=True):
-            if out.default is None and not seen.all():
+                self._write(results[out], reached[out], self.outs[out], value, kind, tuple(where) or at, element)
+        for array, mask, out, name in zip(results, reached, self.outs, self.names, strict=True):
+            if out.default is None and not mask.all():
                 raise Rejected("not written")
             env.values[name] = Val(array, len(out.tensor), out.dtype == "unorm8")
 
@@ -76,13 +76,13 @@ class Kernel(Step):
         return np.full(self.grid + out.tensor, out.default or 0, out.dtype)
 
     def _write(
-        self, array: np.ndarray, seen: np.ndarray, out: Out, value: Any, kind: Type, at: tuple[int, ...], element: Any
+        self, array: np.ndarray, mask: np.ndarray, out: Out, value: Any, kind: Type, at: tuple[int, ...], element: Any
     ) -> None:
         """Convert and store; what is outside is dropped."""
         if any(not 0 <= i < n for i, n in zip(at, self.grid, strict=True)):
             return
         array[at] = written(array[at], value, kind, out.dtype, element)
-        seen[at] = True
+        mask[at] = True
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         for body in parts(self.body):

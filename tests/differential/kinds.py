@@ -85,9 +85,9 @@ def schedules(rng: Rng) -> Maker:
         else:
             maker.let()
     suited(maker, method, border)
-    made = [step.name for step in maker.steps if not isinstance(step, Input)]
-    if made:
-        a_pin(maker, method, tuple(dict.fromkeys((*made[-1:], maker.one_of(made)))))
+    results = [step.name for step in maker.steps if not isinstance(step, Input)]
+    if results:
+        a_pin(maker, method, tuple(dict.fromkeys((*results[-1:], maker.one_of(results)))))
     return maker
 
 
@@ -95,8 +95,8 @@ def filters(rng: Rng) -> Maker:
     """SciPy's filters, and what reads at offsets, in a row and of slices, as a device runs them or under a schedule of GPUs."""
     maker = Maker(rng, a_grid_of_filters(rng), 0.05)
     a_chain(maker)
-    made = [step.name for step in maker.steps if not isinstance(step, Input)]
-    names = tuple(dict.fromkeys((*made[-2:], maker.one_of(made))))
+    results = [step.name for step in maker.steps if not isinstance(step, Input)]
+    names = tuple(dict.fromkeys((*results[-2:], maker.one_of(results))))
     if maker.chance(0.4):
         a_pin(maker, maker.one_of(OF_GPUS), names)
     else:
@@ -180,21 +180,21 @@ def pipelines(rng: Rng) -> Maker:
     """A pipeline called with arrays of the same and of other shapes."""
     maker = Maker(rng, a_grid(rng, 60), 0.05)
     outer = [maker.input() for _ in range(int(rng.integers(1, 3)))]
-    given = [s for s in maker.steps if isinstance(s, Input) and s.dtype != "unorm8"]
+    values = [s for s in maker.steps if isinstance(s, Input) and s.dtype != "unorm8"]
     for _ in range(int(rng.integers(2, 6))):
         maker.one_of((maker.let, maker.let, a_slice_in(maker), a_reduction_in(maker), lambda: an_iteration(maker)))()
-    body = tuple(s for s in maker.steps if s not in given)
-    results = tuple(n for n in maker.env.values if n not in {s.name for s in given})[-3:]
-    calls = [tuple(_again(s, rng) for s in given) for _ in range(int(rng.integers(1, 4)))]
+    body = tuple(s for s in maker.steps if s not in values)
+    results = tuple(n for n in maker.env.values if n not in {s.name for s in values})[-3:]
+    calls = [tuple(_again(s, rng) for s in values) for _ in range(int(rng.integers(1, 4)))]
     final = Maker(rng, maker.grid)
-    if results and given and outer:
-        step = Calls("process", tuple((s.name, s.order) for s in given), body, results, tuple(calls))
-        final.add(step) or final.add(Calls(step.name, step.given, body, results, (tuple(given),)))
+    if results and values and outer:
+        step = Calls("process", tuple((s.name, s.order) for s in values), body, results, tuple(calls))
+        final.add(step) or final.add(Calls(step.name, step.given, body, results, (tuple(values),)))
     return final
 
 
-def _again(given: Input, rng: Rng) -> Input:
-    return Input(given.name, numbers(rng, given.dtype, 7, 0.05), given.dtype, given.shape, given.order)
+def _again(value: Input, rng: Rng) -> Input:
+    return Input(value.name, numbers(rng, value.dtype, 7, 0.05), value.dtype, value.shape, value.order)
 
 
 def graphs(rng: Rng) -> Maker:
@@ -215,8 +215,8 @@ def a_reduction_in(maker: Maker) -> Callable[[], bool]:
 
 def shown(maker: Maker, most: int = 8) -> Maker:
     """Look at the last results, some earlier ones, together."""
-    given = {s.name for s in maker.steps if isinstance(s, Input)}
-    late = [name for name in maker.env.values if name not in given][-most:]
+    values = {s.name for s in maker.steps if isinstance(s, Input)}
+    late = [name for name in maker.env.values if name not in values][-most:]
     if late:
         maker.add(Show(tuple(late)))
     return maker

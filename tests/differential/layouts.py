@@ -34,17 +34,17 @@ class Layout(Step):
         return [f"{self.name} = {self.form.format(*self.of)}"]
 
     def run(self, env: Env) -> None:
-        given = [env.usable(name) for name in self.of]
-        if len({value.dtype for value in given}) > 1:
+        values = [env.usable(name) for name in self.of]
+        if len({value.dtype for value in values}) > 1:
             raise Rejected("dtypes")
-        names = [f"x{k}" for k in range(len(given))]
+        names = [f"x{k}" for k in range(len(values))]
         try:
-            found = eval(
-                self.form.format(*names), {"np": np, **{n: v.array for n, v in zip(names, given, strict=True)}}
+            result = eval(
+                self.form.format(*names), {"np": np, **{n: v.array for n, v in zip(names, values, strict=True)}}
             )
         except (ValueError, IndexError, TypeError) as refused:
             raise Rejected(str(refused)) from None
-        array = np.ascontiguousarray(found)
+        array = np.ascontiguousarray(result)
         if (
             array.size > MOST
             or array.ndim - self.order > 3
@@ -52,8 +52,8 @@ class Layout(Step):
             or 0 in array.shape[array.ndim - self.order :]
         ):
             raise Rejected("shape")
-        slack = None if all(value.slack is None for value in given) else np.zeros(np.shape(found))
-        env.values[self.name] = Val(array.reshape(np.shape(found)), self.order, given[0].unorm, slack=slack)
+        slack = None if all(value.slack is None for value in values) else np.zeros(np.shape(result))
+        env.values[self.name] = Val(array.reshape(np.shape(result)), self.order, values[0].unorm, slack=slack)
 
     def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}

@@ -176,11 +176,11 @@ def parameters(maker: Maker) -> None:
         name = f"p{k}_"
         if maker.add(Input(name, numbers(maker.rng, dtype, max(sum(shape), 1), 0.05), dtype, shape, parameter=True)):
             names.append(name)
-    made: list[str] = []
+    results: list[str] = []
     for _ in range(int(maker.rng.integers(3, 9))):
         if maker.let():
-            made.append(list(maker.env.values)[-1])
-        late = [n for n in made if n in maker.env.values][-3:]
+            results.append(list(maker.env.values)[-1])
+        late = [n for n in results if n in maker.env.values][-3:]
         if late and maker.chance(0.5):
             maker.add(Show((maker.one_of(late),)) if maker.chance(0.7) else Evaluate((maker.one_of(late),), False))
         if maker.chance(0.4):
@@ -188,7 +188,7 @@ def parameters(maker: Maker) -> None:
             kind = maker.value(name)
             values = numbers(maker.rng, kind.dtype, kind.array.size, 0.05)
             maker.add(Set(name, values))
-    for name in made[-4:]:
+    for name in results[-4:]:
         maker.add(Show((name,)))
 
 
@@ -215,20 +215,20 @@ class Host(Step):
 
     def lines(self) -> list[str]:
         if self.device:
-            given = f"lambda a, out: np.copyto(out, {self.how}(a))"
-            return [f"{self.name} = gp.DeviceOperator({given}, {self.of}, outputs={self.of}.type)"]
+            values = f"lambda a, out: np.copyto(out, {self.how}(a))"
+            return [f"{self.name} = gp.DeviceOperator({values}, {self.of}, outputs={self.of}.type)"]
         return [f"{self.name} = gp.HostOperator({self.how}, {self.of}, outputs={self.of}.type)"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        if not given.array.ndim or given.array.dtype.kind == "b":
+        value = env.usable(self.of)
+        if not value.array.ndim or value.array.dtype.kind == "b":
             raise Rejected("0D")
-        if given.array.dtype.kind == "f" and (self.how != "flipped" and not np.isfinite(given.array).all()):
+        if value.array.dtype.kind == "f" and (self.how != "flipped" and not np.isfinite(value.array).all()):
             raise Rejected("sorts, adds")
-        if given.array.dtype.kind == "f" and self.device and self.how == "running":
+        if value.array.dtype.kind == "f" and self.device and self.how == "running":
             raise Rejected("libraries add in orders of their own")
-        array = np.ascontiguousarray(HOST[self.how][1](given.array))
-        env.values[self.name] = replace(given, array=array, exact=None, slack=None)
+        array = np.ascontiguousarray(HOST[self.how][1](value.array))
+        env.values[self.name] = replace(value, array=array, exact=None, slack=None)
 
     def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
@@ -247,18 +247,18 @@ class Calls(Nested):
     def lines(self) -> list[str]:
         arguments = ", ".join(f"{n}_array" for n, _ in self.given)
         fields = [f"    {n} = gp.Field({n}_array, {order})" for n, order in self.given]
-        found = ["@gp.pipeline", f"def {self.name}({arguments}):", *fields, *indented(self.body)]
-        found.append(f"    return {', '.join(self.results)}")
+        results = ["@gp.pipeline", f"def {self.name}({arguments}):", *fields, *indented(self.body)]
+        results.append(f"    return {', '.join(self.results)}")
         for call in self.calls:
             arrays = ", ".join(array_text(i.values, i.dtype, i.shape) for i in call)
-            found.append(f"seen.{'append' if len(self.results) == 1 else 'extend'}({self.name}({arrays}))")
-        return found
+            results.append(f"seen.{'append' if len(self.results) == 1 else 'extend'}({self.name}({arrays}))")
+        return results
 
     def run(self, env: Env) -> None:
         for call in self.calls:
             inner = Env(dict(env.values))
-            for (name, _), given in zip(self.given, call, strict=True):
-                inner.values[name] = given.value()
+            for (name, _), value in zip(self.given, call, strict=True):
+                inner.values[name] = value.value()
             for step in self.body:
                 perform(inner, step)
             if any(name not in inner.values for name in self.results):

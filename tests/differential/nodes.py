@@ -187,24 +187,24 @@ def _element(node: Node, thread: Thread) -> Any:
 
 def _field(node: Node, thread: Thread) -> Any:
     name, border, element = node.data
-    given = thread.fields[name]
+    arrays = thread.fields[name]
     at = tuple(a.value(thread) for a in node.args)
-    if not at and given.grid:
-        at = tuple(thread.at[n] for n in ("_layer", "_row", "_column")[3 - len(given.grid) :])
-    found = read(given.number, len(given.grid), at, border).ravel()
-    t = m.OF_NUMPY[given.dtype]
+    if not at and arrays.grid:
+        at = tuple(thread.at[n] for n in ("_layer", "_row", "_column")[3 - len(arrays.grid) :])
+    result = read(arrays.number, len(arrays.grid), at, border).ravel()
+    t = m.OF_NUMPY[arrays.dtype]
     if element is not None:
         place = thread.at["_tensorElement"] if element == "_tensorElement" else element
-        return typed(found[place], t)
-    values = tuple(typed(x, t) for x in found)
+        return typed(result[place], t)
+    values = tuple(typed(x, t) for x in result)
     return values if len(values) > 1 else values[0]
 
 
 def _vector(node: Node, thread: Thread) -> Any:
-    found: list[Any] = []
+    results: list[Any] = []
     for a in node.args:
-        found += lanes(a.value(thread), 1)
-    return tuple(found)
+        results += lanes(a.value(thread), 1)
+    return tuple(results)
 
 
 def _named(node: Node, thread: Thread) -> Any:

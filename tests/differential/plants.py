@@ -76,9 +76,9 @@ def narrow(right: Function) -> Function:
     """C's rank order, which keeps 8 bits."""
 
     def common(name: str, operands: Any) -> str:
-        found = right(name, operands)
+        result = right(name, operands)
         dtypes = {str(o.dtype) for o in operands if isinstance(o, algebra.Field)}
-        return "uint8" if found == "int16" and dtypes == {"int8", "uint8"} else found
+        return "uint8" if result == "int16" and dtypes == {"int8", "uint8"} else result
 
     return common
 
@@ -90,8 +90,8 @@ def forgetful(right: Function) -> Function:
 
 def early(right: Function) -> Function:
     def cut(index: Any, n: int, axis: int) -> Any:
-        found = right(index, n, axis)
-        return replace(found, start=max(found.start - 1, 0)) if found.step < 0 and found.count else found
+        result = right(index, n, axis)
+        return replace(result, start=max(result.start - 1, 0)) if result.step < 0 and result.count else result
 
     return cut
 
@@ -101,18 +101,18 @@ def late(right: Function) -> Function:
 
     def read(self: BoundGraph, number: int) -> Any:
         before = self.__dict__.setdefault("_late", {})
-        found = right(self, number)
+        result = right(self, number)
         old = before.get(number)
-        before[number] = found
-        return found if old is None else old
+        before[number] = result
+        return result if old is None else old
 
     return read
 
 
 def unnoticed(right: Function) -> Function:
-    def set_(self: Adjustable, given: Any) -> None:
+    def set_(self: Adjustable, value: Any) -> None:
         version = self.state[0]
-        right(self, given)
+        right(self, value)
         self.state = (version, self.state[1])
 
     return set_
@@ -120,9 +120,9 @@ def unnoticed(right: Function) -> Function:
 
 def blank(right: Any) -> Any:
     def planes(self: Frames) -> Any:
-        taken = right.fget(self)
+        value = right.fget(self)
         kind = self.kind
-        return np.zeros((kind.planes, kind.field_shape.points), kind.storage.numpy) if taken is None else taken
+        return np.zeros((kind.planes, kind.field_shape.points), kind.storage.numpy) if value is None else value
 
     return property(planes)
 

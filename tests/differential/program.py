@@ -158,8 +158,8 @@ class Program:
                 exec(compile(text, name, "exec"), space)
         finally:
             linecache.cache.pop(name, None)
-        seen: list[Any] = space["seen"]
-        return seen
+        values: list[Any] = space["seen"]
+        return values
 
 
 @dataclass(frozen=True)
@@ -174,16 +174,16 @@ def failure(program: Program, device: str) -> Failure | None:
     """The fault in the results of gpuop; None if there is none."""
     want = program.expected()
     try:
-        got = program.got(device)
+        actual = program.got(device)
     except DeviceError as error:
         if "has no arrays for a DeviceOperator" in str(error):
             return None  # an OpenCL GPU refuses it, with this sentence
         return _raised(error)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         return _raised(error)
-    if len(got) != len(want):
-        return Failure("count", f"{len(got)} results, not {len(want)}")
-    for k, (value, expected) in enumerate(zip(got, want, strict=True)):
+    if len(actual) != len(want):
+        return Failure("count", f"{len(actual)} results, not {len(want)}")
+    for k, (value, expected) in enumerate(zip(actual, want, strict=True)):
         what, where = disagreement(value, expected)
         if what:
             return Failure("values" if where is not None else "type", _message(k, value, expected, what, where))
@@ -195,7 +195,7 @@ def _raised(error: Exception) -> Failure:
     return Failure(type(error).__name__, "\n".join(line[:240] for line in last))
 
 
-def _message(k: int, got: Any, want: Val, what: str, where: np.ndarray | None) -> str:
+def _message(k: int, actual: Any, want: Val, what: str, where: np.ndarray | None) -> str:
     if where is None:
         return f"# seen[{k}] is {what}"
     lines = [f"# {int(where.sum())} of {where.size} values of seen[{k}] are wrong ({want.dtype}, {want.ulps or 0} ULP)"]
@@ -203,7 +203,7 @@ def _message(k: int, got: Any, want: Val, what: str, where: np.ndarray | None) -
     for at in np.argwhere(where)[:4]:
         place = tuple(int(i) for i in at)
         index = f"[{', '.join(map(str, place))}]" if place else ""
-        lines.append(f"print(seen[{k}]{index}, 'expected', {str(exact[place])!r})  # got {np.asarray(got)[place]!r}")
+        lines.append(f"print(seen[{k}]{index}, 'expected', {str(exact[place])!r})  # got {np.asarray(actual)[place]!r}")
     return "\n".join(lines)
 
 

@@ -46,21 +46,21 @@ class Around(Step):
         return [f"{self.name} = around_{self.name}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        array, count = given.number, len(given.grid)
-        if count != len(self.borders) or not count or 0 in given.grid or math.prod(given.tensor) > 4:
+        value = env.usable(self.of)
+        array, count = value.number, len(value.grid)
+        if count != len(self.borders) or not count or 0 in value.grid or math.prod(value.tensor) > 4:
             raise Rejected("shape")
         unordered = array.dtype.kind == "f" and bool((np.isnan(array) | ((array == 0) & np.signbit(array))).any())
-        if given.dtype == "bool" or (unordered and self.how != "switch"):
+        if value.dtype == "bool" or (unordered and self.how != "switch"):
             raise Rejected("dtype")
         values = np.stack([self._moved(array, offset) for offset in self.offsets])
         if self.how == "switch":
             columns = np.arange(array.shape[count - 1]) + self.rank
             places = np.clip(columns, 0, len(values) - 1).reshape(-1, *(1,) * (array.ndim - count))
-            made = np.take_along_axis(values, np.broadcast_to(places, array.shape)[None], 0)[0]
+            result = np.take_along_axis(values, np.broadcast_to(places, array.shape)[None], 0)[0]
         else:
-            made = np.sort(values, 0)[self.rank]
-        env.values[self.name] = Val(made, given.order)
+            result = np.sort(values, 0)[self.rank]
+        env.values[self.name] = Val(result, value.order)
 
     def _moved(self, array: Any, offset: tuple[int, ...]) -> Any:
         for axis, (step, border) in enumerate(zip(offset, self.borders, strict=True)):

@@ -29,20 +29,20 @@ class Reblock(Step):
     scatters: bool
 
     def above(self) -> dict[str, list[str]]:
-        made = tuple(self.radices[k] for k in self.order)
+        results = tuple(self.radices[k] for k in self.order)
         head = f"@gp.operator(outputs=lambda f: f.type.replace(field_shape={self.grid}), default=0)"
         if self.scatters:
             digits = ", ".join(f"digits[{k}]" for k in self.order)
             body = [
                 "    _globalThreads(f)",
                 f"    digits = _unravel(_index(), {self.radices})",
-                f"    place = _ravel(({digits},), {made})",
+                f"    place = _ravel(({digits},), {results})",
                 f"    _writeTensor(_out0, _readTensor(f), *_unravel(place, {self.grid}))",
             ]
         else:
             digits = ", ".join(f"digits[{self.order.index(k)}]" for k in range(len(self.order)))
             body = [
-                f"    digits = _unravel(_index(), {made})",
+                f"    digits = _unravel(_index(), {results})",
                 f"    place = _ravel(({digits},), {self.radices})",
                 "    return _readTensor(f, *_unravel(place, f))",
             ]
@@ -52,14 +52,14 @@ class Reblock(Step):
         return [f"{self.name} = reblock_{self.name}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        points = math.prod(given.grid)
-        if not given.grid or math.prod(given.tensor) > 4 or points != math.prod(self.radices) or not points:
+        value = env.usable(self.of)
+        points = math.prod(value.grid)
+        if not value.grid or math.prod(value.tensor) > 4 or points != math.prod(self.radices) or not points:
             raise Rejected("shape")
-        digits = given.array.reshape(self.radices + given.tensor)
+        digits = value.array.reshape(self.radices + value.tensor)
         axes = (*self.order, *range(len(self.order), digits.ndim))
-        moved = np.ascontiguousarray(digits.transpose(axes)).reshape(self.grid + given.tensor)
-        env.values[self.name] = Val(moved, given.order, given.unorm)
+        moved = np.ascontiguousarray(digits.transpose(axes)).reshape(self.grid + value.tensor)
+        env.values[self.name] = Val(moved, value.order, value.unorm)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         if self.scatters:
@@ -82,8 +82,8 @@ def a_reblocking(maker: Maker) -> bool:
 
 def _factors(maker: Maker, n: int, count: int) -> tuple[int, ...]:
     """So many numbers whose product is n."""
-    found: list[int] = []
+    results: list[int] = []
     for _ in range(count - 1):
-        found.append(int(maker.one_of([d for d in range(1, n + 1) if n % d == 0] or [1])))
-        n //= found[-1]
-    return (*found, n)
+        results.append(int(maker.one_of([d for d in range(1, n + 1) if n % d == 0] or [1])))
+        n //= results[-1]
+    return (*results, n)

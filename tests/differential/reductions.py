@@ -43,20 +43,20 @@ class Reduce(Step):
     initial: int | None = None
 
     def lines(self) -> list[str]:
-        given = {"axis": self.axis, "where": self.mask or None, "keepdims": self.keepdims or None}
-        given |= {"ddof": self.ddof or None, "initial": self.initial}
-        options = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
+        values = {"axis": self.axis, "where": self.mask or None, "keepdims": self.keepdims or None}
+        values |= {"ddof": self.ddof or None, "initial": self.initial}
+        options = ", ".join(f"{name}={value}" for name, value in values.items() if value is not None)
         if self.method:
             return [f"{self.name} = {self.of}.{self.how}({options})"]
         return [f"{self.name} = np.{self.how}({', '.join(filter(None, (self.of, options)))})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
+        value = env.usable(self.of)
         chosen = env.usable(self.mask) if self.mask else None
-        if chosen is not None and (chosen.array.shape != given.array.shape or chosen.dtype != "bool"):
+        if chosen is not None and (chosen.array.shape != value.array.shape or chosen.dtype != "bool"):
             raise Rejected("a mask of another shape")
-        mask = np.ones(given.array.shape, bool) if chosen is None else chosen.array
-        env.values[self.name] = self._reduced(given, mask)
+        mask = np.ones(value.array.shape, bool) if chosen is None else chosen.array
+        env.values[self.name] = self._reduced(value, mask)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         if not self.method and self.how in REDUCTIONS:
@@ -69,17 +69,17 @@ class Reduce(Step):
     def alternatives(self, env: Env) -> dict[str, Val]:
         return {self.name: env.values[self.name]} if self.name in env.values else {}
 
-    def _reduced(self, given: Val, mask: np.ndarray) -> Val:
-        array = given.number
+    def _reduced(self, value: Val, mask: np.ndarray) -> Val:
+        array = value.number
         axes = tuple(range(array.ndim)) if self.axis is None else self.axis
         axes = tuple(a % array.ndim for a in (axes if isinstance(axes, tuple) else (axes,)))
-        order = sum(a not in axes for a in range(array.ndim - given.order, array.ndim))
-        made = self._of_axes(array, mask, axes)
+        order = sum(a not in axes for a in range(array.ndim - value.order, array.ndim))
+        result = self._of_axes(array, mask, axes)
         if not self.keepdims:
-            return replace(made, order=order)
+            return replace(result, order=order)
         shape = tuple(1 if a in axes else n for a, n in enumerate(array.shape))
-        exact, slack = (None if part is None else part.reshape(shape) for part in (made.exact, made.slack))
-        return replace(made, array=made.array.reshape(shape), exact=exact, slack=slack, order=given.order)
+        exact, slack = (None if part is None else part.reshape(shape) for part in (result.exact, result.slack))
+        return replace(result, array=result.array.reshape(shape), exact=exact, slack=slack, order=value.order)
 
     def _of_axes(self, array: np.ndarray, mask: np.ndarray, axes: tuple[int, ...]) -> Val:
         how, counts = self.how.removeprefix("nan"), mask
@@ -125,10 +125,10 @@ def _extreme(
 def _rounded(how: str, array: np.ndarray, counts: np.ndarray, axes: tuple[int, ...], ddof: int) -> Val:
     """Reductions that round on the way, with bounds."""
     dtype = array.dtype if array.dtype.kind == "f" else np.dtype("float32")
-    kept = [a for a in range(array.ndim) if a not in axes]
-    shape = [array.shape[a] for a in kept]
+    rest = [a for a in range(array.ndim) if a not in axes]
+    shape = [array.shape[a] for a in rest]
     count = math.prod(array.shape[a] for a in axes)
-    rows, chosen = (np.transpose(a, (*kept, *axes)).reshape([*shape, count]) for a in (array, counts))
+    rows, chosen = (np.transpose(a, (*rest, *axes)).reshape([*shape, count]) for a in (array, counts))
     exact, slack = np.empty(shape, np.longdouble), np.empty(shape, np.longdouble)
     for at in np.ndindex(*shape):
         values = [v.item() for v in rows[at][chosen[at]]]

@@ -49,8 +49,8 @@ class Pinned(Step):
     parameters: tuple[tuple[str, int], ...]
 
     def lines(self) -> list[str]:
-        given = "".join(f", {name}={value}" for name, value in self.parameters)
-        return [f'with gp.schedule("{self.method}"{given}):', *(f"    {line}" for line in self.shown.lines())]
+        values = "".join(f", {name}={value}" for name, value in self.parameters)
+        return [f'with gp.schedule("{self.method}"{values}):', *(f"    {line}" for line in self.shown.lines())]
 
     def run(self, env: Env) -> None:
         self.shown.run(env)
@@ -65,8 +65,8 @@ class Pinned(Step):
 
 
 def a_pin(maker: Maker, method: str, names: tuple[str, ...]) -> bool:
-    given = tuple((name, maker.one_of(choices)) for name, choices in PINS[method].items() if maker.chance(0.5))
-    return maker.add(Pinned(Show(names), method, given))
+    values = tuple((name, maker.one_of(choices)) for name, choices in PINS[method].items() if maker.chance(0.5))
+    return maker.add(Pinned(Show(names), method, values))
 
 
 def suited(maker: Maker, method: str, border: Any) -> bool:
@@ -77,12 +77,12 @@ def suited(maker: Maker, method: str, border: Any) -> bool:
 def a_near_stencil(maker: Maker, border: Any) -> bool:
     """A read of one of the last fields, mostly with one border rule in a program, along one axis or around the point."""
     of = maker.field()
-    given = maker.value(of)
-    if given.dtype == "bool" or math.prod(given.tensor) > 4 or given.grid != maker.grid:
+    value = maker.value(of)
+    if value.dtype == "bool" or math.prod(value.tensor) > 4 or value.grid != maker.grid:
         of = maker.input(maker.one_of(NUMBERS), ())
-        given = maker.value(of)
-    axes = range(len(given.grid))
-    only = int(maker.rng.integers(len(given.grid))) if maker.chance(0.5) else None
+        value = maker.value(of)
+    axes = range(len(value.grid))
+    only = int(maker.rng.integers(len(value.grid))) if maker.chance(0.5) else None
     return _gathered(
         maker, of, lambda: tuple(Place(k, _offset(maker) if only in (None, k) else 0) for k in axes), border
     )
@@ -129,15 +129,15 @@ def a_shift(maker: Maker, border: Any) -> bool:
 
 
 def _gathered(maker: Maker, of: str, places: Callable[[], tuple[Place, ...]], border: Any, most: int = 5) -> bool:
-    given = maker.value(of)
-    taps = tuple(_tap(maker, given, places(), border) for _ in range(int(maker.rng.integers(1, most + 1))))
+    value = maker.value(of)
+    taps = tuple(_tap(maker, value, places(), border) for _ in range(int(maker.rng.integers(1, most + 1))))
     return maker.add(Gather(maker.name(), of, taps, maker.grid, maker.chance(0.3)))
 
 
-def _tap(maker: Maker, given: Val, places: tuple[Place, ...], border: Any) -> Tap:
-    weight = maker.one_of((1, 1, 2, 3) if given.number.dtype.kind == "u" else (1, 1, 2, -1, -3))
+def _tap(maker: Maker, value: Val, places: tuple[Place, ...], border: Any) -> Tap:
+    weight = maker.one_of((1, 1, 2, 3) if value.number.dtype.kind == "u" else (1, 1, 2, -1, -3))
     border = maker.one_of((*CHECKED, 7)) if maker.chance(0.1) else border
-    return Tap(weight, places, "zero" if given.unorm and border == 7 else border)
+    return Tap(weight, places, "zero" if value.unorm and border == 7 else border)
 
 
 def _offset(maker: Maker, distances: tuple[int, ...] = (1, 1, 2, 2, 5)) -> int:

@@ -25,9 +25,9 @@ def shrunk(program: Program, device: str, failed: Failure, trials: int = TRIALS)
             if not _defined(candidate):
                 continue
             trials -= 1
-            found = failure(candidate, device)
-            if found is not None and found.what == failed.what:
-                program, failed, again = candidate, found, True
+            result = failure(candidate, device)
+            if result is not None and result.what == failed.what:
+                program, failed, again = candidate, result, True
                 break
     return program, failed
 

@@ -149,11 +149,11 @@ class If(Stmt):
     cases: tuple[tuple[Node | None, Body], ...]
 
     def text(self) -> list[str]:
-        found = []
+        results = []
         for k, (c, body) in enumerate(self.cases):
             head = f"_{'if' if k == 0 else 'elseif'}({c.text()})" if c is not None else "_else()"
-            found += block(f"with {head}:", body)
-        return found
+            results += block(f"with {head}:", body)
+        return results
 
     def run(self, thread: Thread) -> None:
         for c, body in self.cases:

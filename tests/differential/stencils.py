@@ -70,24 +70,24 @@ class Stencil(Step):
         return [f"{self.name} = stencil_{self.name}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        if len(given.grid) != self.dimensions or not self.dimensions or math.prod(given.tensor) > 4:
+        value = env.usable(self.of)
+        if len(value.grid) != self.dimensions or not self.dimensions or math.prod(value.tensor) > 4:
             raise Rejected("shape")
-        if given.dtype == "bool" or any(not isinstance(t.border, str) and given.unorm for t in self.taps):
+        if value.dtype == "bool" or any(not isinstance(t.border, str) and value.unorm for t in self.taps):
             raise Rejected("dtype")
-        array = given.number
+        array = value.number
         total: Any = None
         for tap in self.taps:
             term = array.dtype.type(tap.weight) * self._shifted(array, tap)
             total = term if total is None else total + term
-        env.values[self.name] = Val(total, given.order)
+        env.values[self.name] = Val(total, value.order)
 
     def _shifted(self, array: np.ndarray, tap: Tap) -> np.ndarray:
-        made = np.empty_like(array)
+        result = np.empty_like(array)
         for at in np.ndindex(array.shape[: self.dimensions]):
             where = tuple(f * i + o for i, f, o in zip(at, tap.factors, tap.offsets, strict=True))
-            made[at] = read(array, self.dimensions, where, tap.border)
-        return made
+            result[at] = read(array, self.dimensions, where, tap.border)
+        return result
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         if self.dynamic:
@@ -104,26 +104,26 @@ class Stencil(Step):
 
 def a_stencil(maker: Maker, of: str = "") -> bool:
     of = of or maker.field()
-    given = maker.value(of)
-    if given.dtype == "bool" or math.prod(given.tensor) > 4 or not given.grid:
+    value = maker.value(of)
+    if value.dtype == "bool" or math.prod(value.tensor) > 4 or not value.grid:
         of = maker.input(maker.one_of((*INTEGERS, *FLOATS, "float32", "unorm8")), maker.one_of(((), (), (3,), (2, 2))))
-        given = maker.value(of)
-    if not given.grid or 0 in given.grid:
+        value = maker.value(of)
+    if not value.grid or 0 in value.grid:
         return False
-    taps = tuple(_tap(maker, given) for _ in range(int(maker.rng.integers(1, 5))))
-    return maker.add(Stencil(maker.name(), of, taps, len(given.grid), maker.chance(0.3)))
+    taps = tuple(_tap(maker, value) for _ in range(int(maker.rng.integers(1, 5))))
+    return maker.add(Stencil(maker.name(), of, taps, len(value.grid), maker.chance(0.3)))
 
 
-def _tap(maker: Maker, given: Val) -> Tap:
-    kind = given.number.dtype.kind
+def _tap(maker: Maker, value: Val) -> Tap:
+    kind = value.number.dtype.kind
     weight = maker.one_of((1, 1, 2, 3)) if kind == "u" else maker.one_of((1, 1, 2, -1, -3))
     if kind == "f" and maker.chance(0.5):
         weight = maker.one_of((0.5, -0.25, 1.5))
     far = maker.chance(0.2)
-    offsets = tuple(int(maker.rng.integers(-40, 41) if far else maker.rng.integers(-3, 4)) for _ in given.grid)
-    factors = tuple(int(maker.one_of((1, 1, 1, 1, 1, -1, 2, 0))) for _ in given.grid)
+    offsets = tuple(int(maker.rng.integers(-40, 41) if far else maker.rng.integers(-3, 4)) for _ in value.grid)
+    factors = tuple(int(maker.one_of((1, 1, 1, 1, 1, -1, 2, 0))) for _ in value.grid)
     border = maker.one_of(CHECKED)
-    if not given.unorm and maker.chance(0.15):
+    if not value.unorm and maker.chance(0.15):
         border = maker.one_of((7, 1) if kind != "f" else (7, -2.5, 0.5))
     return Tap(weight, factors, offsets, border, set(factors) == {1} and maker.chance(0.4))
 
@@ -151,9 +151,9 @@ class Sample(Step):
         return [f"{self.name} = sample_{self.name}({self.of})"]
 
     def run(self, env: Env) -> None:
-        given = env.usable(self.of)
-        array = given.array
-        if len(given.grid) != len(self.offsets) or math.prod(given.tensor) > 4 or given.unorm:
+        value = env.usable(self.of)
+        array = value.array
+        if len(value.grid) != len(self.offsets) or math.prod(value.tensor) > 4 or value.unorm:
             raise Rejected("shape")
         if (
             array.dtype.kind == "f"
@@ -163,11 +163,11 @@ class Sample(Step):
         if array.dtype.kind != "f" and (np.abs(array.astype(np.float64)) > 1000).any():
             raise Rejected("rounds")
         dtype = array.dtype if array.dtype.kind == "f" else np.dtype("float32")
-        made = np.empty(array.shape, np.float64)
-        for at in np.ndindex(given.grid):
+        result = np.empty(array.shape, np.float64)
+        for at in np.ndindex(value.grid):
             where = [self.scale * i + o for i, o in zip(at, self.offsets, strict=True)]
-            made[at] = self._at(array.astype(np.float64), (), where)
-        env.values[self.name] = Val(made.astype(dtype), given.order, ends=bool((made == 0).any()))
+            result[at] = self._at(array.astype(np.float64), (), where)
+        env.values[self.name] = Val(result.astype(dtype), value.order, ends=bool((result == 0).any()))
 
     def _at(self, array: np.ndarray, settled: tuple[int, ...], rest: list[float]) -> np.ndarray:
         if not rest:

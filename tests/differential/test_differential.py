@@ -49,9 +49,9 @@ def test_programs(kind: str, on: str) -> None:
 
 
 def agrees(kind: str, seed: int, on: str) -> None:
-    made = program(kind, seed)
-    found = failure(made, on)
-    assert found is None, script(made, on, found)
+    recording = program(kind, seed)
+    result = failure(recording, on)
+    assert result is None, script(recording, on, result)
 
 
 @pytest.mark.parametrize(("on", "kind", "seed"), FAILED)
@@ -83,9 +83,9 @@ def test_on_interpreted_gpus(kind: str) -> None:
 
 def test_every_schedule_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of such programs suit each method that is pinned, of CPUs or of GPUs; and each of its parameters is known."""
-    known = {method.name: {*method.parameters} for method in schedules.METHODS}
-    assert {name: {*given} for name, given in PINS.items()} == {schedules.PLAIN: set(), **known}
-    left = {*known}
+    parameters = {method.name: {*method.parameters} for method in schedules.METHODS}
+    assert {name: {*value} for name, value in PINS.items()} == {schedules.PLAIN: set(), **parameters}
+    left = {*parameters}
 
     class Choosing(Reference):
         """Runs nothing; looks at how kernels would be run."""
@@ -93,7 +93,7 @@ def test_every_schedule_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         def compile(self, kernel: Kernel) -> Kernel:
             chosen = scheduled(kernel, self.target)
             if chosen is not None and kernel.pin is not None and chosen[0].name == kernel.pin.method:
-                assert {*chosen[1]} <= known[chosen[0].name]
+                assert {*chosen[1]} <= parameters[chosen[0].name]
                 left.discard(chosen[0].name)
             return kernel
 
@@ -104,10 +104,10 @@ def test_every_schedule_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         form.target = replace(target, device="gpu" if target is Widened.target else "cpu")
         form.limits = replace(form.limits, target=form.target)
     for seed, form in itertools.product(range(MOST_SEEDS), forms):
-        made = program("schedules", seed)
+        recording = program("schedules", seed)
         monkeypatch.setitem(devices._open, "reference", form)
-        if any(isinstance(step, Pinned) and step.method in left for step in made.steps):
-            made.got("reference")
+        if any(isinstance(step, Pinned) and step.method in left for step in recording.steps):
+            recording.got("reference")
         if not left:
             return
     raise AssertionError(f"no kernel suits {left}")
@@ -131,11 +131,11 @@ def test_a_seed_is_a_program() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs_compare_something(kind: str) -> None:
-    seen = [value for seed in range(8) for value in program(kind, seed).expected()]
-    assert len(seen) > 12
-    assert sum(value.array.size for value in seen) > 120
-    assert len({value.dtype for value in seen}) > 3
-    assert sum(len(np.unique(value.array)) > 1 for value in seen) > len(seen) / 4
+    values = [value for seed in range(8) for value in program(kind, seed).expected()]
+    assert len(values) > 12
+    assert sum(value.array.size for value in values) > 120
+    assert len({value.dtype for value in values}) > 3
+    assert sum(len(np.unique(value.array)) > 1 for value in values) > len(values) / 4
 
 
 def test_programs_in_windows_are_equal_refused_or_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_programs_in_windows_are_equal_refused_or_found(monkeypatch: pytest.Monk
     assert equal["checks"] > 1 and equal.keys() == {"checks"}
     assert refused["checks"] == 0 and refused.keys() == {"checks", "refused"}
     assert refusals([equal, refused, refused])[0].startswith("     2 refused: operator `step` ")
-    monkeypatch.setattr(WindowedProgram, "in_windows", lambda made, *_: -made.pipeline(made.array, made.weights))
-    found = in_windows(500, "reference")
-    assert found["what"] == "values" and "points differ from the whole" in found["script"]
-    compile(found["script"], "script", "exec")
+    monkeypatch.setattr(WindowedProgram, "in_windows", lambda value, *_: -value.pipeline(value.array, value.weights))
+    result = in_windows(500, "reference")
+    assert result["what"] == "values" and "points differ from the whole" in result["script"]
+    compile(result["script"], "script", "exec")

@@ -41,13 +41,13 @@ class Iterate(Nested):
     def lines(self) -> list[str]:
         turn, several = f"turn_{self.names[0]}", len(self.states) > 1
         arguments, one = ", ".join(self.states), self.states[0]
-        found = [f"def {turn}({arguments}):", *indented(self.body), f"    return {', '.join(self.results)}"]
+        results = [f"def {turn}({arguments}):", *indented(self.body), f"    return {', '.join(self.results)}"]
         more = f"times={self.times}"
         if self.test:
-            found += [f"def test_{self.names[0]}({arguments}):", *indented(self.test), "    return end"]
+            results += [f"def test_{self.names[0]}({arguments}):", *indented(self.test), "    return end"]
             more += f", until=test_{self.names[0]}, every={self.every}"
         shown = f"({arguments})" if several else one
-        return [*found, f"{', '.join(self.names)} = gp.iterate({turn}, {shown}, {more})"]
+        return [*results, f"{', '.join(self.names)} = gp.iterate({turn}, {shown}, {more})"]
 
     def run(self, env: Env) -> None:
         states = [env.usable(name) for name in self.states]
@@ -116,18 +116,18 @@ def an_iteration(maker: Maker) -> bool:
 
 def _next(inner: Maker, state: str) -> str | None:
     """A value of the state's type, of a stencil or of algebra over it."""
-    wanted = inner.value(state)
+    expected = inner.value(state)
     for _ in range(12):
         with np.errstate(all="ignore"):
-            if inner.chance(0.2) and wanted.dtype != "bool" and wanted.grid and np.prod(wanted.tensor) <= 4:
-                made = a_stencil(inner, state)
+            if inner.chance(0.2) and expected.dtype != "bool" and expected.grid and np.prod(expected.tensor) <= 4:
+                result = a_stencil(inner, state)
             else:
                 step = inner.proposed(inner.one_of(CLOSED), state, inner.name())
-                made = inner.add(step)
-        if made:
+                result = inner.add(step)
+        if result:
             name = list(inner.env.values)[-1]
-            found = inner.env.values[name]
-            if found.type == wanted.type and not found.ends:
+            actual = inner.env.values[name]
+            if actual.type == expected.type and not actual.ends:
                 return name
             inner.steps.pop()
             del inner.env.values[name]

@@ -66,15 +66,15 @@ class Update(Step):
         if any(f"_writeTensor({n}," not in text and f"_writeTensorElement({n}," not in text for n in self.updated):
             raise Rejected("never written")
         grid = fields[self.updated[0]].grid
-        made = {name: fields[name].array.copy() for name in self.updated}
+        results = {name: fields[name].array.copy() for name in self.updated}
         for at in np.ndindex(grid):
             thread = Thread(places(at, grid), fields | {name: own(fields[name], at) for name in self.updated})
             for s in self.body:
                 s.run(thread)
-            for name, array in made.items():
+            for name, array in results.items():
                 array[at] = thread.fields[name].array
         for name, result in zip(self.updated, self.names, strict=True):
-            env.values[result] = Val(made[name], fields[name].order, fields[name].unorm)
+            env.values[result] = Val(results[name], fields[name].order, fields[name].unorm)
 
     def smaller(self) -> Iterator[tuple[Step, ...]]:
         for body in parts(self.body):
@@ -96,9 +96,9 @@ def an_update(maker: Maker) -> bool:
     fit += [maker.input("", maker.one_of(((), (), (2,), (3,))), maker.grid)]
     updated = tuple(dict.fromkeys((fit[-1], maker.one_of(fit))))
     others = tuple(n for n in dict.fromkeys((maker.one_of(fit), maker.input())) if n not in updated)
-    given: dict[str, Any] = {n: maker.value(n) for n in others if 0 not in maker.value(n).grid}
+    options: dict[str, Any] = {n: maker.value(n) for n in others if 0 not in maker.value(n).grid}
     first = (0,) * len(maker.grid)
-    writer = Writer(maker, maker.grid, given | {n: own(maker.value(n), first) for n in updated})
+    writer = Writer(maker, maker.grid, options | {n: own(maker.value(n), first) for n in updated})
     body = [writer.binding(), *writer.statements(2)]
     for name in (*updated, maker.one_of(updated)):
         body += [_put(writer, name), *writer.statements(1)]
@@ -106,7 +106,7 @@ def an_update(maker: Maker) -> bool:
             body.append(If(((writer.condition(2), (_put(writer, name),)),)))
         if maker.chance(0.2):
             body.append(For("turn_", (Node("number", ("int", 1), (), 3),), 1, (_put(writer, name),)))
-    return maker.add(Update(tuple(maker.name() for _ in updated), (*given, *updated), updated, tuple(body)))
+    return maker.add(Update(tuple(maker.name() for _ in updated), (*options, *updated), updated, tuple(body)))
 
 
 def _put(writer: Writer, name: str) -> Put:

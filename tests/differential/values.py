@@ -77,18 +77,18 @@ def special(dtype: str) -> list[Any]:
 
 def numbers(rng: Rng, dtype: str, count: int, wild: float = 0.3) -> tuple[Any, ...]:
     """Python numbers that the dtype holds: small ones, and with a probability remarkable ones."""
-    found: list[Any] = []
+    results: list[Any] = []
     for _ in range(count):
         if rng.random() < wild:
-            found.append(special(dtype)[rng.integers(len(special(dtype)))])
+            results.append(special(dtype)[rng.integers(len(special(dtype)))])
         elif dtype == "bool":
-            found.append(bool(rng.integers(2)))
+            results.append(bool(rng.integers(2)))
         elif dtype in FLOATS:
-            found.append(float(rng.integers(-64, 65)) / 8)
+            results.append(float(rng.integers(-64, 65)) / 8)
         else:
             low = 0 if dtype.startswith("u") else -40
-            found.append(int(rng.integers(low, 256 if dtype == "unorm8" else 41)))
-    return tuple(found)
+            results.append(int(rng.integers(low, 256 if dtype == "unorm8" else 41)))
+    return tuple(results)
 
 
 def array_of(values: tuple[Any, ...], dtype: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -122,36 +122,36 @@ def a_tensor(rng: Rng) -> tuple[int, ...]:
 # --- comparison -------------------------------------------------------------------------------------------------------
 
 
-def disagreement(got: Any, want: Val) -> tuple[str, np.ndarray | None]:
+def disagreement(actual: Any, want: Val) -> tuple[str, np.ndarray | None]:
     """The fault in a result, and its place; an empty text if there is none."""
-    got = np.asarray(got)
-    if got.shape != want.array.shape or got.dtype != want.array.dtype:
-        return f"{got.dtype}{got.shape}, not {want.array.dtype}{want.array.shape}", None
+    actual = np.asarray(actual)
+    if actual.shape != want.array.shape or actual.dtype != want.array.dtype:
+        return f"{actual.dtype}{actual.shape}, not {want.array.dtype}{want.array.shape}", None
     with np.errstate(all="ignore"):
-        wrong = ~_same(got, want)
+        wrong = ~_same(actual, want)
     return ("values" if wrong.any() else ""), wrong
 
 
-def _same(got: np.ndarray, want: Val) -> np.ndarray:
+def _same(actual: np.ndarray, want: Val) -> np.ndarray:
     array = want.array
     if array.dtype.kind != "f":
-        return np.asarray(got == array)
-    nan = np.isnan(got) & np.isnan(array)
+        return np.asarray(actual == array)
+    nan = np.isnan(actual) & np.isnan(array)
     if want.slack is not None:
         exact = array if want.exact is None else want.exact
-        near = np.abs(got.astype(np.longdouble) - exact) <= want.slack
-        return nan | near | (got == array)
+        near = np.abs(actual.astype(np.longdouble) - exact) <= want.slack
+        return nan | near | (actual == array)
     if want.exact is not None:
-        return nan | (ulps(got, want.exact) <= want.ulps) | ((got == array) & ~np.isfinite(array))
-    equal = got == array
-    return nan | (equal if want.ends else equal & (np.signbit(got) == np.signbit(array)))
+        return nan | (ulps(actual, want.exact) <= want.ulps) | ((actual == array) & ~np.isfinite(array))
+    equal = actual == array
+    return nan | (equal if want.ends else equal & (np.signbit(actual) == np.signbit(array)))
 
 
-def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+def ulps(actual: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """The distance of values, in units of the last place of the exact ones; infinity stands for what follows the greatest."""
-    info = np.finfo(got.dtype)
+    info = np.finfo(actual.dtype)
     _, exponent = np.frexp(np.maximum(np.abs(exact), np.longdouble(info.tiny)))
     unit = np.ldexp(np.longdouble(1), exponent - 1 - info.nmant)
     top = np.ldexp(np.longdouble(1), info.maxexp)
-    bounded = np.where(np.isinf(got), np.copysign(top, got), got.astype(np.longdouble))
+    bounded = np.where(np.isinf(actual), np.copysign(top, actual), actual.astype(np.longdouble))
     return np.asarray(np.abs(bounded - exact) / unit)

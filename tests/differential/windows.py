@@ -26,30 +26,30 @@ def in_windows(seed: int, device: str) -> dict[str, Any]:
         what = "values" if windows and reason else "refusal" if reason and not PLACE.search(reason) else ""
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         windows, what, reason = 0, type(error).__name__, "".join(traceback.format_exception(error)[-4:])
-    told: dict[str, Any] = {"checks": windows}
+    report: dict[str, Any] = {"checks": windows}
     if what:
-        return told | {"what": what, "script": windowed_script(seed, device, reason)}
-    return told | {"refused": reason} if reason else told
+        return report | {"what": what, "script": windowed_script(seed, device, reason)}
+    return report | {"refused": reason} if reason else report
 
 
-def _compared(made: WindowedProgram, device: str) -> tuple[int, str]:
+def _compared(program: WindowedProgram, device: str) -> tuple[int, str]:
     """The number of windows, 0 for a refused program, and the refusal or the fault."""
     with used(device):
         try:
-            needed = made.footprint
+            needed = program.footprint
         except SemanticError as error:
             return 0, str(error)
-        if len(needed.whole) == len(made.grid):
+        if len(needed.whole) == len(program.grid):
             return 0, "; ".join(needed.whole.values())
-        windows = list(made.windows())
-        whole = made.pipeline(made.array, made.weights)
-        other = _differing(made.in_windows(windows, needed), whole)
+        windows = list(program.windows())
+        whole = program.pipeline(program.array, program.weights)
+        other = _differing(program.in_windows(windows, needed), whole)
     return len(windows), f"{other} of {whole.size} points differ from the whole" if other else ""
 
 
-def _differing(found: Array, whole: Array) -> int:
+def _differing(result: Array, whole: Array) -> int:
     """Points whose bits are others; a NaN is like another."""
-    other = (found.view(np.uint32) != whole.view(np.uint32)) & ~(np.isnan(found) & np.isnan(whole))
+    other = (result.view(np.uint32) != whole.view(np.uint32)) & ~(np.isnan(result) & np.isnan(whole))
     return int(np.count_nonzero(other))
 
 
@@ -62,5 +62,7 @@ def windowed_script(seed: int, device: str, details: str) -> str:
 
 def refusals(results: Sequence[dict[str, Any]]) -> list[str]:
     """The number of refused programs, by reason."""
-    reasons = Counter(re.sub(r"\d+", "N", PLACE.sub("", told["refused"])) for told in results if "refused" in told)
+    reasons = Counter(
+        re.sub(r"\d+", "N", PLACE.sub("", report["refused"])) for report in results if "refused" in report
+    )
     return [f"{count:6} refused: {reason}" for reason, count in reasons.most_common()]

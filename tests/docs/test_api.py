@@ -38,8 +38,8 @@ def test_everything_is_described(maker: ModuleType) -> None:
         doc = inspect.getdoc(value) or ""
         assert re.match(r".+[.:]$", doc.split("\n\n")[0], re.S), f"{name} has no sentence"
         for argument in [] if isinstance(value, (property, cached_property)) else _taken(value):
-            told = doc + shared.get(value, "")
-            assert re.search(rf"^ +(\w+, )*{argument}(, \w+)*: ", told, re.M), f"{name} says nothing of {argument}"
+            message = doc + shared.get(value, "")
+            assert re.search(rf"^ +(\w+, )*{argument}(, \w+)*: ", message, re.M), f"{name} says nothing of {argument}"
 
 
 def _taken(value: object) -> list[str]:

@@ -71,12 +71,12 @@ def test_the_page_is_what_the_table_says(maker: ModuleType, request: pytest.Fixt
 
 
 def test_the_stub_is_what_the_vocabulary_says(request: pytest.FixtureRequest) -> None:
-    made = script("make_stub")
+    result = script("make_stub")
     if request.config.getoption("--update-golden"):
-        made.STUB.write_text(made.stub())
-        made.PACKAGE_STUB.write_text(made.package_stub())
-    assert made.stub() == made.STUB.read_text(), "run docs/make_stub.py"
-    assert made.package_stub() == made.PACKAGE_STUB.read_text(), "run docs/make_stub.py"
+        result.STUB.write_text(result.stub())
+        result.PACKAGE_STUB.write_text(result.package_stub())
+    assert result.stub() == result.STUB.read_text(), "run docs/make_stub.py"
+    assert result.package_stub() == result.PACKAGE_STUB.read_text(), "run docs/make_stub.py"
 
 
 def test_every_link_leads_to_a_test() -> None:

@@ -52,5 +52,5 @@ def test_calls_name_arrays_and_modules() -> None:
     "key", ["ndimage.sobel", "ndimage.correlate", "linalg.vecdot", "numpy.gradient", "numpy.cumsum", "random.uniform"]
 )
 def test_kernels_are_those_of_the_page(key: str) -> None:
-    known = plans.kernels(ROWS[key])
-    assert known == {target: told for target, told in plans.read()[key].items() if target in plans.TARGETS}
+    kernels = plans.kernels(ROWS[key])
+    assert kernels == {target: message for target, message in plans.read()[key].items() if target in plans.TARGETS}

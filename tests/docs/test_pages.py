@@ -27,9 +27,9 @@ def test_files_and_their_names_exist(page: Path) -> None:
     named = NAMED.findall(page.read_text())
     assert named or page.name not in ("architecture.md", "glossary.md")
     for path, name in named:
-        found = [file for file in FILES if f"/{file.relative_to(ROOT).as_posix()}".endswith(f"/{path}")]
-        assert found or (ROOT / "gpuop" / path).exists(), f"there is no {path}"
-        assert not name or any(name in _defined(file) for file in found), f"{path} has no {name}"
+        results = [file for file in FILES if f"/{file.relative_to(ROOT).as_posix()}".endswith(f"/{path}")]
+        assert results or (ROOT / "gpuop" / path).exists(), f"there is no {path}"
+        assert not name or any(name in _defined(file) for file in results), f"{path} has no {name}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -59,8 +59,8 @@ def test_no_table_has_a_row_twice(page: Path) -> None:
     """Rows are known by their first cells, where these say something."""
     for table in re.split(r"\n(?!\|)", page.read_text()):
         first = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")][2:]
-        said = [cell for cell in first if cell and cell != "word"]
-        assert len(said) == len(set(said)), next(cell for cell in said if said.count(cell) > 1)
+        messages = [cell for cell in first if cell and cell != "word"]
+        assert len(messages) == len(set(messages)), next(cell for cell in messages if messages.count(cell) > 1)
 
 
 def _anchors(page: Path) -> set[str]:

@@ -32,9 +32,9 @@ def name(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
-def same(got, want):
-    got = got.numpy() if isinstance(got, gp.Field) else got
-    assert got.dtype == want.dtype and np.array_equal(got, want)
+def same(actual, want):
+    actual = actual.numpy() if isinstance(actual, gp.Field) else actual
+    assert actual.dtype == want.dtype and np.array_equal(actual, want)
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
@@ -45,15 +45,15 @@ def test_every_row_is_there_once(request):
     text = PAGE.read_text()
     rows = ROW.findall(text)
     assert len(rows) == len(re.findall(r"^\| [BKCJ]\d\d ", text, re.M)), "a row has another form"
-    known = {f"{system}{n:02}" for system, count in ROWS.items() for n in range(1, count + 1)}
-    assert {number for number, *_ in rows} <= known
+    keys = {f"{system}{n:02}" for system, count in ROWS.items() for n in range(1, count + 1)}
+    assert {number for number, *_ in rows} <= keys
     assert [number for number, count in Counter(number for number, *_ in rows).items() if count > 1] == []
     tested, part = (sum(bool(row[at]) for row in rows) for at in (-1, 3))
-    found = (tested - part, part, len(rows) - tested, sum(ROWS.values()) - len(rows))
+    results = (tested - part, part, len(rows) - tested, sum(ROWS.values()) - len(rows))
     head = (
         "Of 142 rows {} work, {} work in part, and {} are not there: what does not belong here, and what is not yet there; "
         "{} are missing."
-    ).format(*found)
+    ).format(*results)
     if request.config.getoption("--update-golden"):
         PAGE.write_text(HEAD.sub(head, text))
     assert head in PAGE.read_text(), "run this with --update-golden"
@@ -62,8 +62,8 @@ def test_every_row_is_there_once(request):
 def test_tests_of_rows_exist():
     for number, _, _, _, path, test in ROW.findall(PAGE.read_text()):
         if path:
-            found = (ROOT / path).exists() and re.search(rf"^def {test}\(", (ROOT / path).read_text(), re.M)
-            assert found, f"{number} names {path}: {test}, which is not there"
+            result = (ROOT / path).exists() and re.search(rf"^def {test}\(", (ROOT / path).read_text(), re.M)
+            assert result, f"{number} names {path}: {test}, which is not there"
 
 
 # --- one body, all targets --------------------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ def test_one_body_for_all_targets(name):
     b = np.arange(64, dtype="f")
     same(halves_swapped(gp.ScalarField(b)), b.reshape(-1, 2, 16)[:, ::-1].reshape(-1))
     opencl, cuda = (halves_swapped.source(gp.FieldType(64), target=t) for t in ("opencl", "cuda:sm_90"))
-    said = ["void gpuop_halves_swapped(", "__local float values[32]", "barrier(", "reqd_work_group_size(32, 1, 1)"]
-    assert [word for word in [*said, "__global const float *restrict a"] if word not in opencl] == []
-    said = ["gpuop_halves_swapped(", "float values[32]", "__syncthreads()", "__launch_bounds__(32)"]
-    assert [word for word in [*said, "const float *__restrict__ a"] if word not in cuda] == []
+    messages = ["void gpuop_halves_swapped(", "__local float values[32]", "barrier(", "reqd_work_group_size(32, 1, 1)"]
+    assert [word for word in [*messages, "__global const float *restrict a"] if word not in opencl] == []
+    messages = ["gpuop_halves_swapped(", "float values[32]", "__syncthreads()", "__launch_bounds__(32)"]
+    assert [word for word in [*messages, "const float *__restrict__ a"] if word not in cuda] == []
 
 
 def test_the_front_end_runs_once():
@@ -197,7 +197,7 @@ def test_functions_that_call_themselves(name):
 
 def test_a_pipeline_is_traced_once_for_all_threads(name, monkeypatch):
     traced, trace = [], Pipeline._trace
-    monkeypatch.setattr(Pipeline, "_trace", lambda self, *given: traced.append(self) or trace(self, *given))
+    monkeypatch.setattr(Pipeline, "_trace", lambda self, *args: traced.append(self) or trace(self, *args))
 
     @gp.pipeline
     def scaled(a, by=2):
@@ -206,8 +206,8 @@ def test_a_pipeline_is_traced_once_for_all_threads(name, monkeypatch):
     arrays = [np.full((5, 6), n, "f") for n in range(12)]
     scaled(arrays[0])
     with ThreadPoolExecutor(4) as pool:
-        for a, got in zip(arrays, pool.map(scaled, arrays), strict=True):
-            same(got, 2 * a)
+        for a, actual in zip(arrays, pool.map(scaled, arrays), strict=True):
+            same(actual, 2 * a)
     assert traced == [scaled]
 
 
@@ -295,12 +295,12 @@ def test_bytes_of_a_graph(name, monkeypatch):
         table, gain = gp.ScalarField(np.ones((20, 30), "int16")), gp.Parameter(2.0)
         state.next = mul2(state) + gain
         graph.probe(gp.HostOperator(np.sort, state * table, outputs=state.type) + 1, "y")
-    wanted = (
+    expected = (
         4 + 2
     ) * 600 + 4 * 600 * 4  # a state and a table; what the next state, the product and both functions write
-    assert graph.nbytes == wanted and allocated == []
+    assert graph.nbytes == expected and allocated == []
     graph.step(2)
-    assert name == "reference" or sum(allocated) == wanted
+    assert name == "reference" or sum(allocated) == expected
 
 
 # --- order and shapes -------------------------------------------------------------------------------------------------

@@ -29,9 +29,9 @@ def name(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
-def same(got, want):
-    got = got.numpy() if isinstance(got, gp.Field) else got
-    assert got.dtype == want.dtype and np.array_equal(got, want)
+def same(actual, want):
+    actual = actual.numpy() if isinstance(actual, gp.Field) else actual
+    assert actual.dtype == want.dtype and np.array_equal(actual, want)
 
 
 # --- B06, J01: what is read, what is written, and what is both ------------------------------------------------------------

@@ -32,9 +32,9 @@ def correlate(f, weights):
 
 @pytest.mark.parametrize("make", [list, lambda rows: tuple(map(tuple, rows)), np.array, np.float32])
 def test_filters(device, make):
-    given = make(WEIGHTS)
+    values = make(WEIGHTS)
     want = ndimage.correlate(IMAGE, np.float32(WEIGHTS), mode="nearest")
-    assert np.allclose(correlate(field, given).numpy(), want, atol=1e-5)
+    assert np.allclose(correlate(field, values).numpy(), want, atol=1e-5)
 
 
 CHANGES = {  # arguments that a body may tell from one another
@@ -83,7 +83,7 @@ def test_changed_in_place(device, make):
 
 
 def test_a_body_gets_its_own():
-    given = [1.0, np.array([2.0, 3.0])]
+    values = [1.0, np.array([2.0, 3.0])]
 
     @gp.operator
     def changes(f, constant):
@@ -93,8 +93,8 @@ def test_a_body_gets_its_own():
         return _readTensor(f) * float(constant[1][1])
 
     for _ in range(2):
-        assert np.array_equal(changes(field, given).numpy(), IMAGE * 3)
-    assert len(given) == 2 and given[1][0] == 2
+        assert np.array_equal(changes(field, values).numpy(), IMAGE * 3)
+    assert len(values) == 2 and values[1][0] == 2
 
 
 def test_what_is_kept_is_bounded(monkeypatch):
@@ -208,9 +208,9 @@ def test_integers_that_int32_does_not_hold(value, wide):
 )
 def test_lists_of_numbers_of_numpy_keep_their_dtype(value):
     for make in (gp.ScalarField, gp.Parameter):
-        kept, expected = make(value).numpy(), np.array(value)
-        assert kept.dtype == expected.dtype
-        np.testing.assert_array_equal(kept, expected)
+        values, expected = make(value).numpy(), np.array(value)
+        assert values.dtype == expected.dtype
+        np.testing.assert_array_equal(values, expected)
 
 
 SET = (2**31, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -1, -(2**63) - 1, 2**2000, 1e50, 1.5)

@@ -371,13 +371,13 @@ def test_fields_that_a_pipeline_captures():
 def test_what_is_captured_is_compared_by_type_and_sign():
     value = 0.0
     signed = gp.operator(lambda f: _copysign(_readTensor(f), np.real(value)))
-    given = gp.operator(lambda f, z: _copysign(_readTensor(f), max(z.imag for z in z)))
+    source = gp.operator(lambda f, z: _copysign(_readTensor(f), max(z.imag for z in z)))
     piped = gp.pipeline(lambda x: np.copysign(gp.ScalarField(x), 1) * (1 if math.copysign(1, value) > 0 else -1))
     field = gp.ScalarField(ONE)
     for value in (0.0, -0.0, 0.0, np.float32(-0.0)):
         assert signed(field).numpy()[0] == piped(ONE)[0] == np.copysign(1, value)
     for imaginary in (0.0, -0.0, 0.0):
-        assert given(field, frozenset([complex(0, imaginary)])).numpy()[0] == np.copysign(1, imaginary)
+        assert source(field, frozenset([complex(0, imaginary)])).numpy()[0] == np.copysign(1, imaginary)
 
 
 def test_large_arrays_are_constants_of_pipelines():
@@ -431,10 +431,12 @@ def test_what_cannot_change_is_recorded_once():
             raise ValueError(k)
         return _readTensor(f, _column + 1) * number() + k
 
-    made = gp.operator(body)
-    piped = gp.pipeline(lambda x: np.clip(np.sqrt(made(gp.ScalarField(x), 2)), 0, gp.ScalarField(table[:3], dtype="f")))
+    result = gp.operator(body)
+    piped = gp.pipeline(
+        lambda x: np.clip(np.sqrt(result(gp.ScalarField(x), 2)), 0, gp.ScalarField(table[:3], dtype="f"))
+    )
     counts = {"operator": 0, "pipeline": 0}
-    record, trace = made._record, piped._trace_results
+    record, trace = result._record, piped._trace_results
 
     def counted(what, call):
         def calling(*arguments):
@@ -443,7 +445,7 @@ def test_what_cannot_change_is_recorded_once():
 
         return calling
 
-    made._record, piped._trace_results = counted("operator", record), counted("pipeline", trace)
+    result._record, piped._trace_results = counted("operator", record), counted("pipeline", trace)
     results = [piped(ONE).tolist() for _ in range(4)]
     assert counts == {"operator": 1, "pipeline": 1} and results[0] == results[3]
     weights = list(weights)  # another one that is equal
@@ -637,9 +639,9 @@ def test_what_the_standard_library_asks_is_asked_again(tmp_path):
     lengths = [named(ONE)[0]]
     logging.addLevelName(17, "FINE")
     assert [*lengths, named(ONE)[0]] == [len("Level 17"), 4]
-    told = "traced again: at every call: `read_text` of a PosixPath, may be another each time"
+    message = "traced again: at every call: `read_text` of a PosixPath, may be another each time"
     path.write_text("1")
-    assert said(read.explain(ONE)) == told
+    assert said(read.explain(ONE)) == message
 
 
 def test_objects_take_turns():
@@ -689,13 +691,13 @@ def test_a_third_trace_warns_once():
         for _ in range(4):
             drawn(ONE)
     (warning,) = caught
-    told = (
+    message = (
         "pipeline `<lambda>` is traced for the third time with equal arguments: `GENERATOR`, a Generator, which "
         "`drawn_by_a_helper` uses, may be another each time; make it an argument or a gp.Parameter, or compute it outside\n"
     )
     loc = Loc(__file__, drawn_by_a_helper.__code__.co_firstlineno + 1)
     assert warning.filename == __file__
-    assert str(warning.message) == f"{told}  at {loc}\n    return f * GENERATOR.random()"
+    assert str(warning.message) == f"{message}  at {loc}\n    return f * GENERATOR.random()"
 
 
 def test_a_name_that_changes_at_each_call_is_told():
@@ -705,8 +707,8 @@ def test_a_name_that_changes_at_each_call_is_told():
     scale = 3
     assert scaled(ONE)[0] == 3
     scale = 4
-    told = r"`scale`, a variable around the function, is bound anew.*\n  at .*\n.*gp.pipeline"
-    with pytest.warns(UserWarning, match=told):
+    message = r"`scale`, a variable around the function, is bound anew.*\n  at .*\n.*gp.pipeline"
+    with pytest.warns(UserWarning, match=message):
         assert scaled(ONE)[0] == 4
 
 
@@ -721,8 +723,8 @@ def test_why_it_is_traced_again_is_told():
     piped = gp.pipeline(lambda x: gp.ScalarField(x) * (scale * SIZE * weights[0] * INSTANCE.k))
     assert "traced again" not in piped.explain(ONE) + str(piped.profile(ONE, steps=1))
     scale = 3.0
-    told = "traced again: `scale`, a variable around the function, is bound anew"
-    assert said(piped.explain(ONE)) == said(str(piped.profile(ONE, steps=1))) == told
+    message = "traced again: `scale`, a variable around the function, is bound anew"
+    assert said(piped.explain(ONE)) == said(str(piped.profile(ONE, steps=1))) == message
     weights[0] = 2.0
     assert said(piped.explain(ONE)) == "traced again: `weights` holds something else"
     try:
@@ -736,15 +738,15 @@ def test_why_it_is_traced_again_is_told():
         globals().update(SIZE=1.0)
         INSTANCE.k = 2
     drawn = gp.pipeline(lambda x: gp.ScalarField(x) * rng.random())
-    told = "traced again: at every call: `rng`, a Generator, which `<lambda>` uses, may be another each time"
-    assert said(drawn.explain(ONE)) == told
-    assert json.loads(drawn.explain(ONE, format="json"))["traced_again"] == told.removeprefix("traced again: ")
-    seen = gp.pipeline(lambda x: gp.ScalarField(x) * float(PARAMETER))
-    assert said(seen.explain(ONE)) == "traced again: at every call: it looks at values of Fields"
+    message = "traced again: at every call: `rng`, a Generator, which `<lambda>` uses, may be another each time"
+    assert said(drawn.explain(ONE)) == message
+    assert json.loads(drawn.explain(ONE, format="json"))["traced_again"] == message.removeprefix("traced again: ")
+    pipeline = gp.pipeline(lambda x: gp.ScalarField(x) * float(PARAMETER))
+    assert said(pipeline.explain(ONE)) == "traced again: at every call: it looks at values of Fields"
     with gp.profile() as times:
         drawn(ONE)
         drawn(ONE)
-    assert said(str(times)) == f"pipeline `<lambda>` traced again 2 times: {told.removeprefix('traced again: ')}"
+    assert said(str(times)) == f"pipeline `<lambda>` traced again 2 times: {message.removeprefix('traced again: ')}"
 
 
 # --- methods ------------------------------------------------------------------------------------------------------------
@@ -808,13 +810,13 @@ def test_methods():
     field = gp.ScalarField(ONE)
     for filters in ([Filter(), Filter(5.0)], [Strong(), Strong(5.0)], [Equal(), Equal(5.0)]):
         for each, k in zip(filters, (1, 5), strict=True):
-            wanted = k * each.gain
-            assert each.scaled(field).numpy()[0] == each.piped(ONE)[0] == wanted
-            assert each.scaled(field, more=2.0).numpy()[0] == each.piped(ONE, more=2.0)[0] == 2 * wanted
+            expected = k * each.gain
+            assert each.scaled(field).numpy()[0] == each.piped(ONE)[0] == expected
+            assert each.scaled(field, more=2.0).numpy()[0] == each.piped(ONE, more=2.0)[0] == 2 * expected
             assert each.gained(field).numpy()[0] == type(each).gained(field).numpy()[0] == each.gain
             assert each.doubled(field).numpy()[0] == Filter.doubled(field).numpy()[0] == each.doubling(ONE)[0] == 2
             out = np.empty_like(ONE)
-            assert each.piped(ONE, out=out) is out and out[0] == wanted
+            assert each.piped(ONE, out=out) is out and out[0] == expected
     assert Filter.scaled(Strong(5.0), field).numpy()[0] == super(Strong, Strong(5.0)).scaled(field).numpy()[0] == 15
     assert [Pair(2.0).scaled(field).numpy()[0], Pair(3.0).scaled(field).numpy()[0]] == [2, 3]
 

@@ -193,8 +193,8 @@ def a_name_of_the_class_of_an_object():
 
 @case
 def a_number_of_subclasses():
-    it, kept = derived(), []
-    return lambda: 1 + len(it.__subclasses__()), lambda: kept.append(type("More", (it,), {}))
+    it, references = derived(), []
+    return lambda: 1 + len(it.__subclasses__()), lambda: references.append(type("More", (it,), {}))
 
 
 @case

@@ -206,15 +206,15 @@ KINDS = [
 
 @pytest.mark.parametrize(("kind", "array"), KINDS, ids=lambda v: str(v) if isinstance(v, gp.FieldType) else "")
 def test_every_kind_of_array(device, kind, array):
-    seen = []
+    calls = []
 
     def reversing(a, out):
-        seen.append((a.shape, a.dtype, out.shape, out.dtype))
+        calls.append((a.shape, a.dtype, out.shape, out.dtype))
         out[...] = a[::-1] if a.ndim else a
 
     field = gp.Field(array, len(kind.tensor_shape), kind.dtype)
     same_bits(gp.DeviceOperator(reversing, field, outputs=kind).numpy(), np.array(array[::-1] if array.ndim else array))
-    assert seen == [(array.shape, array.dtype) * 2]
+    assert calls == [(array.shape, array.dtype) * 2]
 
 
 def test_several_outputs_and_one_field_twice(device):
@@ -231,16 +231,18 @@ def test_several_outputs_and_one_field_twice(device):
     low, high = gp.DeviceOperator(split, f + 1, f + 1, outputs=(half, half))
     same_bits((low * high).numpy(), (x + 1)[:2] * (x + 1)[2:])
     assert calls == [1]
-    made = gp.DeviceOperator(lambda out: out.fill(7), outputs=gp.FieldType(3, dtype="int32"))
-    same_bits(made.numpy(), np.full(3, 7, "int32"))
+    result = gp.DeviceOperator(lambda out: out.fill(7), outputs=gp.FieldType(3, dtype="int32"))
+    same_bits(result.numpy(), np.full(3, 7, "int32"))
 
 
 def test_results_of_its_own(device):
     f = gp.ScalarField(image(3, 4))
-    made = gp.DeviceOperator(lambda a, out: a[::-1] * 2, f + 0, outputs=f.type)  # here
-    told = r"device operator `lambda` returns an? \w+ of its own; it must fill the arrays .* or `result\[\.\.\.\] = …`"
-    with pytest.raises(gp.SemanticError, match=told) as caught:
-        made.numpy()
+    result = gp.DeviceOperator(lambda a, out: a[::-1] * 2, f + 0, outputs=f.type)  # here
+    message = (
+        r"device operator `lambda` returns an? \w+ of its own; it must fill the arrays .* or `result\[\.\.\.\] = …`"
+    )
+    with pytest.raises(gp.SemanticError, match=message) as caught:
+        result.numpy()
     assert str(caught.value).endswith("# here")
     with pytest.raises(ZeroDivisionError):
         gp.DeviceOperator(lambda a, out: 1 / 0, f + 0, outputs=f.type).numpy()
@@ -258,28 +260,30 @@ def test_inputs_are_read_only_on_the_host():
 
 
 def test_devices_without_arrays():
-    told = "gpu:7 has no arrays for a DeviceOperator, as CUDA's devices and CPUs have; a gp.HostOperator takes values to the host"
-    with pytest.raises(gp.DeviceError, match=told):
+    text = "gpu:7 has no arrays for a DeviceOperator, as CUDA's devices and CPUs have; a gp.HostOperator takes values to the host"
+    with pytest.raises(gp.DeviceError, match=text):
         Backend.arrays(SimpleNamespace(name="gpu:7"), [], [])
 
 
 @pytest.mark.parametrize("from_external", [False, True], ids=["handles", "protocol"])
 def test_cuda_works_on_its_own_stream_through_cupy(monkeypatch, from_external):
     """What CuPy is told, by one that only notes it; the GPU's own runs are those of the tests above."""
-    told = []
+    messages = []
 
     def note(name):
-        return lambda *args: told.append((name, *args)) or nullcontext()
+        return lambda *args: messages.append((name, *args)) or nullcontext()
 
     class Given:
         def __init__(self, lent):
-            told.append(("from_dlpack", lent.array.shape, lent.array.strides, lent.array.dtype.name, lent.array.device))
+            messages.append(
+                ("from_dlpack", lent.array.shape, lent.array.strides, lent.array.dtype.name, lent.array.device)
+            )
 
         def view(self, dtype):
             return dtype.name
 
     def external(stream):
-        told.append(("stream", *stream.__cuda_stream__()))
+        messages.append(("stream", *stream.__cuda_stream__()))
         return nullcontext()
 
     streams = SimpleNamespace(from_external=external) if from_external else SimpleNamespace()
@@ -290,7 +294,7 @@ def test_cuda_works_on_its_own_stream_through_cupy(monkeypatch, from_external):
     kinds = [gp.FieldType((2, 3), 4), gp.FieldType(5, (), "bool")]
     with cupy_arrays(memory, [(kind, 4096) for kind in kinds]) as arrays:
         assert arrays == ["float32", "bool"]
-    assert told == [
+    assert messages == [
         ("active",),
         ("device", 1),
         ("stream", 0, 77) if from_external else ("stream", 77, 1),

@@ -46,9 +46,9 @@ def test_reductions_by_name(axis, reference):
     total = field.sum(axis=axis)
     same_bits(total.numpy(), BATCH.sum(axis=at), "whole numbers have exact sums")
     assert total.type.names == tuple(left)
-    kept = np.max(field, axis=axis, keepdims=True)
-    same_bits(kept.numpy(), BATCH.max(axis=at, keepdims=True), "keepdims")
-    assert kept.type.names == field.type.names
+    maximum = np.max(field, axis=axis, keepdims=True)
+    same_bits(maximum.numpy(), BATCH.max(axis=at, keepdims=True), "keepdims")
+    assert maximum.type.names == field.type.names
     np.testing.assert_allclose(field.std(axis=axis).numpy(), BATCH.std(axis=at), rtol=1e-5, atol=1e-6)
 
 
@@ -80,7 +80,7 @@ def test_tensors_of_three_axes(axis, reference):
 
 def test_names_stay_with_their_axes():
     field = batch()
-    told = {
+    message = {
         "2×3×5×7 float32 (img:chan:y:x)": [field * 2, np.sqrt(abs(field)) + field, np.where(field > 0, field, -1)],
         "3×2×7×5 float32 (chan:img:x:y)": [np.transpose(field, (1, 0, 3, 2))],
         "7×5×3×2 float32 (x:y:chan:img)": [field.T],
@@ -94,7 +94,7 @@ def test_names_stay_with_their_axes():
         "2×3×5×7 int32 (n:chan:y:x)": [field.named("n:chan:y:x").astype("int32")],
         "3 bool (chan)": [(field > 3).any(axis=("img", "y", "x"))],
     }
-    assert {str(f.type) for fields in told.values() for f in fields} == told.keys()
+    assert {str(f.type) for fields in message.values() for f in fields} == message.keys()
     other = field.named("_:chan:y:x")
     assert repr(other) == "<Field field 2×3×5×7 float32 (_:chan:y:x)>"  # the same value
     assert (batch() + gp.ScalarField(BATCH[0])).type.names == batch().type.names  # one side has none
@@ -263,26 +263,26 @@ def test_pipelines(device):
 
     for images in (BATCH, BATCH[:, ::2], BATCH.astype(np.float32, order="F")):
         want = np.maximum(images, 0), images.sum(axis=(0, 2)), images.astype(float) * 2
-        for got, one in zip(layer(images), want, strict=True):
-            same_bits(got, np.ascontiguousarray(one), "result")
+        for actual, one in zip(layer(images), want, strict=True):
+            same_bits(actual, np.ascontiguousarray(one), "result")
     out = tuple(np.empty(w.shape, w.dtype) for w in want)
     layer(images, out=out)
-    for got, one in zip(out, want, strict=True):
-        same_bits(got, np.ascontiguousarray(one), "out=")
+    for actual, one in zip(out, want, strict=True):
+        same_bits(actual, np.ascontiguousarray(one), "out=")
 
 
 def test_graphs(device):
-    seen: list[np.ndarray] = []
+    calls: list[np.ndarray] = []
     with gp.ComputeGraph() as graph:
         frame = gp.Sensor(gp.FieldType(BATCH.shape, dims=IMAGES), iter([BATCH, BATCH + 1]))
         total = gp.ScalarField(np.zeros_like(BATCH), dims=IMAGES)
         total.next = total + frame
         graph.probe(total, "total")
         means = graph.probe(frame.sum(axis=("img", "y", "x")))
-        gp.Actuator(total * 2, seen.append)
+        gp.Actuator(total * 2, calls.append)
     graph.step()
     same_bits(graph.read("total"), BATCH, "state")
-    same_bits(seen[-1], BATCH * 2, "actuator")
+    same_bits(calls[-1], BATCH * 2, "actuator")
     same_bits(graph.read(means), (BATCH + 1).sum(axis=(0, 2, 3)), "probe")
 
 
@@ -313,12 +313,12 @@ def test_evaluated_iterated_fetched_and_pickled(reference):
     filled = gp.DeviceOperator(lambda a, out: np.copyto(out, a[:, ::-1]), batch(), outputs=batch().type)
     updated = weighted(batch())
     channels = np.arange(3, dtype=np.float32)[:, np.newaxis, np.newaxis]
-    wanted = {
+    expected = {
         "kept": BATCH + 1, "doubled": BATCH * 8, "copied": BATCH, "turned": BATCH[::-1], "filled": BATCH[:, ::-1],
         "updated": BATCH * channels,
     }  # fmt: skip
     fields = (kept, doubled, copied, turned, filled, updated)
-    for (name, want), field in zip(wanted.items(), fields, strict=True):
+    for (name, want), field in zip(expected.items(), fields, strict=True):
         assert field.type.names == IMAGES.names
         same_bits(field.numpy(), np.ascontiguousarray(want), name)
     same_bits(gp.submit(kept).result(), BATCH + 1, "submitted")

@@ -25,7 +25,7 @@ OTHERS = [
 def test_equal_as_numpys_dtypes_are(name):
     array = np.zeros((2, 3), name)
     field = gp.ScalarField(array)
-    for given in (
+    for value in (
         field.dtype,
         field.type.dtype,
         gp.FieldType(3, dtype=name).dtype,
@@ -33,26 +33,26 @@ def test_equal_as_numpys_dtypes_are(name):
     ):
         for other in OTHERS:
             same = array.dtype == other
-            assert (given == other, other == given, given != other, other != given) == (same, same, not same, not same)
-        assert np.zeros(3, given).dtype == array.dtype
-        assert np.dtype(given) == array.dtype
+            assert (value == other, other == value, value != other, other != value) == (same, same, not same, not same)
+        assert np.zeros(3, value).dtype == array.dtype
+        assert np.dtype(value) == array.dtype
 
 
 def test_unorm8_is_itself_only():
-    given = gp.ColorField(np.zeros((2, 2, 3), np.uint8)).dtype
+    values = gp.ColorField(np.zeros((2, 2, 3), np.uint8)).dtype
     for other in (*OTHERS, "unorm8"):
         same = isinstance(other, str) and str.__eq__("unorm8", other)
-        assert (given == other, other == given, given != other, other != given) == (same, same, not same, not same)
+        assert (values == other, other == values, values != other, other != values) == (same, same, not same, not same)
     with pytest.raises(TypeError):
-        np.zeros(3, given)
+        np.zeros(3, values)
 
 
 @pytest.mark.parametrize("name", [*NAMES, "unorm8"])
 def test_it_is_a_string(name):
-    given = gp.FieldType((2, 2), 3, name).dtype
-    assert isinstance(given, str) and hash(given) == hash(name) and {name: 1}[given] == 1
-    assert f"{given}|{given:>12}|{given!r}" == f"{name}|{name:>12}|{name!r}"
-    assert json.dumps({"dtype": given}) == json.dumps({"dtype": name})
-    for again in (pickle.loads(pickle.dumps(given)), copy.deepcopy(given)):
-        assert again is given
-    assert gp.FieldType((2, 2), 3, given) == gp.FieldType((2, 2), 3, name)
+    values = gp.FieldType((2, 2), 3, name).dtype
+    assert isinstance(values, str) and hash(values) == hash(name) and {name: 1}[values] == 1
+    assert f"{values}|{values:>12}|{values!r}" == f"{name}|{name:>12}|{name!r}"
+    assert json.dumps({"dtype": values}) == json.dumps({"dtype": name})
+    for again in (pickle.loads(pickle.dumps(values)), copy.deepcopy(values)):
+        assert again is values
+    assert gp.FieldType((2, 2), 3, values) == gp.FieldType((2, 2), 3, name)

@@ -54,8 +54,8 @@ def test_eager_and_in_pipelines(device):
 
 
 def test_all_alone(device):
-    made = gp.HostOperator(lambda: np.arange(4), outputs=gp.FieldType(4, dtype="int32"))
-    same_bits(made.numpy(), np.arange(4, dtype="int32"))
+    result = gp.HostOperator(lambda: np.arange(4), outputs=gp.FieldType(4, dtype="int32"))
+    same_bits(result.numpy(), np.arange(4, dtype="int32"))
     with gp.ComputeGraph() as graph:
         graph.probe(gp.HostOperator(reverse, gp.ScalarField(np.arange(3)), outputs=gp.FieldType(3, dtype="int64")), "r")
     same_bits(graph.read("r"), np.arange(3)[::-1])
@@ -149,18 +149,20 @@ def test_every_kind_of_array(device, kind, array):
 )  # fmt: skip
 def test_wrong_results(device, function, message):
     f = gp.ScalarField(image(3, 4))
-    made = gp.HostOperator(function, f + 0, outputs=f.type)  # here
+    result = gp.HostOperator(function, f + 0, outputs=f.type)  # here
     with pytest.raises(gp.SemanticError, match=message) as caught:
-        made.numpy()
+        result.numpy()
     assert str(caught.value).endswith("# here")
     assert (gp.HostOperator(reverse, f + 0, outputs=f.type).numpy() == f.numpy()[::-1]).all()
 
 
 def test_wrong_numbers_of_results(device):
     f = gp.ScalarField(image(3, 4))
-    for function, got in ((lambda a: (a,), "1 values"), (lambda a: a, "an ndarray")):
+    for function, actual in ((lambda a: (a,), "1 values"), (lambda a: a, "an ndarray")):
         pair = gp.HostOperator(function, f, outputs=(f.type, f.type))
-        with pytest.raises(gp.SemanticError, match=f"returns {got}, and it was declared to return a tuple of 2 arrays"):
+        with pytest.raises(
+            gp.SemanticError, match=f"returns {actual}, and it was declared to return a tuple of 2 arrays"
+        ):
             pair[0].numpy()
 
 
@@ -234,8 +236,8 @@ def test_a_pipeline_and_a_graph_call_it_once_an_evaluation(device):
 
     traced = gp.pipeline(lambda a: made(gp.ScalarField(a)))
     for turn in range(1, 4):
-        for got, want in zip(traced(x), ((x + 1) - 1, x * 2 * 2, (x + 1) + x * 2), strict=True):
-            same_bits(got, want)
+        for actual, want in zip(traced(x), ((x + 1) - 1, x * 2 * 2, (x + 1) + x * 2), strict=True):
+            same_bits(actual, want)
         assert len(calls) == turn
     with gp.ComputeGraph() as graph:
         for n, field in enumerate(made(gp.ScalarField(x))):

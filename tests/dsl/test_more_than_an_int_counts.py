@@ -125,11 +125,11 @@ def copied(field):
 @pytest.mark.parametrize("name", TOO_LONG)
 def test_axes_that_ints_do_not_count_are_refused(name):
     call, message = TOO_LONG[name]
-    with pytest.raises(gp.SemanticError, match=message) as found:
+    with pytest.raises(gp.SemanticError, match=message) as result:
         call()
-    assert f"more than {LONGEST_AXIS}" in str(found.value)
+    assert f"more than {LONGEST_AXIS}" in str(result.value)
     assert "reshape it to two axes, as `a.reshape(rows, -1)` does for arrays, or let `gp.stream` compute it" in str(
-        found.value
+        result.value
     )
 
 
@@ -196,8 +196,8 @@ def test_windows_of_longer_axes(device, mode):
     outside = {"nearest": values[-1:], "mirror": values[-2:-1], "reflect": values[-1:]}[mode]
     padded = np.concatenate([values, outside]).astype(np.float64)
     expected = np.trunc((padded[-11:-2] + padded[-10:-1] + padded[-9:]) / 3).astype(np.int32)[-4:]
-    made = smoothed.window((LONG,), (LONG - 9,), (LONG,))(values)
-    assert np.abs(made[-4:].astype(np.int64) - expected).max() <= 1
+    result = smoothed.window((LONG,), (LONG - 9,), (LONG,))(values)
+    assert np.abs(result[-4:].astype(np.int64) - expected).max() <= 1
     with pytest.raises(gp.SemanticError, match="field has 2147483658 points"):
         smoothed(lent(LONG, dtype=np.int32))
 
@@ -230,36 +230,36 @@ def typed(*shape, tensor=(), dtype="float32"):
 def too_narrow(kernel, target):
     """The names in addresses that are computed in ints, between what bounds they are in truth."""
     (before,) = (after.kernel for after in pass_by_pass(kernel, target) if after.name == "define_division")
-    ranges, made, wanted = Ranges(before), {}, []
+    ranges, lets, exprs = Ranges(before), {}, []
     for stmt in walk(before.body):
         if isinstance(stmt, Let):
-            made[stmt.var] = stmt.value, _overflow(stmt.value, ranges)
+            lets[stmt.var] = stmt.value, _overflow(stmt.value, ranges)
             if isinstance(stmt.value, Load) and isinstance(stmt.value.memory, FieldParam):
-                wanted += stmt.value.index
+                exprs += stmt.value.index
         if isinstance(stmt, (Store, Atomic, Wide)):
-            wanted += stmt.index
+            exprs += stmt.index
         ranges.meet(stmt)
-    found, seen = [], set()
-    while wanted:
-        expr = wanted.pop()
-        if isinstance(expr, Ref) and expr.var in made and expr.var not in seen:
-            seen.add(expr.var)
-            value, wrong = made[expr.var]
+    faults, names = [], set()
+    while exprs:
+        expr = exprs.pop()
+        if isinstance(expr, Ref) and expr.var in lets and expr.var not in names:
+            names.add(expr.var)
+            value, wrong = lets[expr.var]
             if wrong:
-                found.append((expr.var.hint, wrong))
+                faults.append((expr.var.hint, wrong))
             masked = isinstance(value, Apply) and value.op == "and" and isinstance(value.args[1], Const)
-            wanted += [] if isinstance(value, Load) or masked else operands(value)
+            exprs += [] if isinstance(value, Load) or masked else operands(value)
         elif isinstance(expr, (Apply, Cast)):
-            wanted += operands(expr)
-    return found
+            exprs += operands(expr)
+    return faults
 
 
 def _overflow(value, ranges):
     """The bounds of a sum or a product that an int does not hold; what depends on unknown values is not judged."""
     if not (isinstance(value, Apply) and value.type == Type(INT) and value.op in ("add", "sub", "mul")):
         return None
-    known = [ranges.range(e) for e in value.args]
-    unknown = any(low < -(2**31) + 2**20 or high > 2**31 - 2**19 for low, high in known)
+    intervals = [ranges.range(e) for e in value.args]
+    unknown = any(low < -(2**31) + 2**20 or high > 2**31 - 2**19 for low, high in intervals)
     return None if unknown or fits(ranges.exact(value), INT) else ranges.exact(value)
 
 
@@ -314,10 +314,10 @@ SLOWER = {
 
 def check_addresses(field, function):
     try:
-        made = function(FIELDS[field]())
+        result = function(FIELDS[field]())
     except gp.GpuopError:
         return
-    for each in made if isinstance(made, tuple) else (made,):
+    for each in result if isinstance(result, tuple) else (result,):
         for name in ("opencl:cpu", "cuda:sm_90"):
             target, kernels = kernels_for(plan_for_text([each], name), name, current())
             for kernel in kernels:

@@ -75,8 +75,8 @@ def test_one_statement(statement, scope):
         names |= names["names"]
     else:
         exec(statement, names)
-    for wanted in STATEMENTS[statement].split():
-        place, _, name = wanted.partition(":")
+    for word in STATEMENTS[statement].split():
+        place, _, name = word.partition(":")
         assert eval(place, names).name == (name or place).strip("-")
 
 

@@ -151,8 +151,8 @@ def test_words_of_kernels_go_by_their_names() -> None:
 
 @each_way
 def test_operators_and_pipelines(way: Callable[[Any], Any]) -> None:
-    for made in (gained, piped, Filter.scaled, Filter.doubled):
-        assert way(made) is made
+    for function in (gained, piped, Filter.scaled, Filter.doubled):
+        assert way(function) is function
     bound = way(Filter(3.0).scaled)
     assert bound(gp.ScalarField([2.0])).numpy()[0] == 6
     assert way({"list": [gained, piped]}) == {"list": [gained, piped]}

@@ -86,12 +86,12 @@ def test_the_innermost_choice_counts():
 
 
 def test_it_is_this_thread_s():
-    seen = []
+    calls = []
     with gp.precision("fast"):
-        other = threading.Thread(target=lambda: seen.append(precision_of(rest(*fields()))))
+        other = threading.Thread(target=lambda: calls.append(precision_of(rest(*fields()))))
         other.start()
         other.join()
-    assert seen == ["exact"]
+    assert calls == ["exact"]
 
 
 def test_results_follow_the_choice():
@@ -116,8 +116,8 @@ def test_pipelines_are_traced_for_each_precision():
         return joined_pipeline(a), pipeline(a)
 
     with gp.precision("contract"):
-        for got, want in zip(outer(A), (JOINED, 0 * JOINED), strict=True):
-            same_bits(got, want)
+        for actual, want in zip(outer(A), (JOINED, 0 * JOINED), strict=True):
+            same_bits(actual, want)
 
 
 def test_products_of_host_algebra_are_operators_of_their_own():

@@ -68,10 +68,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
         timeout=600,  # of a busy machine
     )
     assert done.returncode == 1 and not done.stderr, done.stdout + done.stderr
-    found: dict[str, dict[int, str]] = {}
+    results: dict[str, dict[int, str]] = {}
     for path, line, code in re.findall(r"^(.*?):(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.M):
-        found.setdefault(Path(path).name, {})[int(line)] = code
-    return found
+        results.setdefault(Path(path).name, {})[int(line)] = code
+    return results
 
 
 def test_programs_are_accepted(told: dict[str, dict[int, str]]) -> None:
@@ -83,7 +83,7 @@ def test_programs_are_accepted(told: dict[str, dict[int, str]]) -> None:
 @pytest.mark.parametrize("slips", SLIPS, ids=lambda path: path.stem)
 def test_slips_are_refused(slips: Path, told: dict[str, dict[int, str]]) -> None:
     lines = slips.read_text().splitlines()
-    expected = {n: found[1] for n, line in enumerate(lines, 1) if (found := re.search(r"# refused: ([\w-]+)$", line))}
+    expected = {n: match[1] for n, line in enumerate(lines, 1) if (match := re.search(r"# refused: ([\w-]+)$", line))}
     assert len(expected) == SLIPS[slips]
     assert told[slips.name] == expected
 
@@ -117,8 +117,8 @@ REST = {  # what functions take beside the field
 def said_to_give_fields() -> list[tuple[str, str]]:
     """Functions whose stubs say that they give a field of a field."""
     signature = r"^def (\w+)\(\w+: Field[,)].* -> Field: \.\.\."
-    found = [(path.stem, name) for path, _ in STUBS for name in re.findall(signature, path.read_text(), re.M)]
-    return [(room, name) for room, name in found if room != "random"]
+    results = [(path.stem, name) for path, _ in STUBS for name in re.findall(signature, path.read_text(), re.M)]
+    return [(room, name) for room, name in results if room != "random"]
 
 
 @pytest.mark.parametrize(("room", "name"), said_to_give_fields())

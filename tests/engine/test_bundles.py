@@ -104,8 +104,8 @@ def test_arrays_in_arrays_out(card: str, tmp_path: Path) -> None:
     assert loaded.types == {"f0": gp.FieldType((20, 33)), "f1": gp.FieldType(7)}
     with gp.use_device(card), nothing_recorded():
         for a, b in ((floats(20, 33), floats(7)), (floats(20, 33), floats(7))):
-            for found, wanted in zip(loaded(a, f1=b), expected(card, a, b), strict=True):
-                assert np.array_equal(found, wanted) and found.dtype == wanted.dtype
+            for result, want in zip(loaded(a, f1=b), expected(card, a, b), strict=True):
+                assert np.array_equal(result, want) and result.dtype == want.dtype
 
 
 @each_device
@@ -137,11 +137,11 @@ def test_every_type_goes_through(card: str, tmp_path: Path) -> None:
     loaded = gp.load_bundle(saved(tmp_path / "f.gpuop", same, *small))
     other = gp.load_bundle(saved(tmp_path / "g.gpuop", lambda f: big(f), kinds[-1]))
     with gp.use_device(card):
-        for kind, found in zip(small, loaded(*(arrays[k] for k in small)), strict=True):
-            if found.dtype == arrays[kind].dtype:
-                assert np.array_equal(found, arrays[kind])
+        for kind, result in zip(small, loaded(*(arrays[k] for k in small)), strict=True):
+            if result.dtype == arrays[kind].dtype:
+                assert np.array_equal(result, arrays[kind])
             else:  # a value that was read is of another type
-                assert (kind.dtype, found.dtype.name) in (("unorm8", "float32"), ("complex64", "float32"))
+                assert (kind.dtype, result.dtype.name) in (("unorm8", "float32"), ("complex64", "float32"))
         assert np.array_equal(other(arrays[kinds[-1]]), arrays[kinds[-1]])
 
 
@@ -197,8 +197,8 @@ def test_iterations(card: str, tmp_path: Path) -> None:
     while many.max() < 300:
         many += 4 * added(card)
     with gp.use_device(card), nothing_recorded():
-        for found, wanted in zip(loaded(a, np.array(3, "f")), (some, many, many * 2), strict=True):
-            assert np.array_equal(found, wanted)
+        for result, want in zip(loaded(a, np.array(3, "f")), (some, many, many * 2), strict=True):
+            assert np.array_equal(result, want)
 
 
 @each_device
@@ -210,10 +210,10 @@ def test_scattered_outputs_start_from_their_default(card: str, tmp_path: Path) -
 
     a = floats(4, 6)
     path = saved(tmp_path / "f.gpuop", lambda f: diagonal(f), gp.FieldType((4, 6)))
-    wanted = np.full_like(a, -1.5)
-    wanted[:, 0] = a.diagonal()
+    expected = np.full_like(a, -1.5)
+    expected[:, 0] = a.diagonal()
     with gp.use_device(card):
-        assert np.array_equal(gp.load_bundle(path)(a), wanted)
+        assert np.array_equal(gp.load_bundle(path)(a), expected)
 
 
 # --- files --------------------------------------------------------------------------------------------------------------
@@ -248,8 +248,8 @@ def test_threads_that_have_several_points(tmp_path: Path) -> None:
     """The kernel's grid is a row of points there, its fields are not."""
     path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType((512, 512)), targets=("cuda:sm_90",))
     (step,) = reading.read(path).code["cuda:sm_90"].launches
-    (taken,) = step.kernel.inputs
-    assert taken.type.field_shape == (512, 512)
+    (param,) = step.kernel.inputs
+    assert param.type.field_shape == (512, 512)
     assert np.prod(step.kernel.source.threads) < 512 * 512
 
 
@@ -261,19 +261,19 @@ CHOSEN = {  # by what a bundle is made for: what devices get
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("made", CHOSEN, ids=str)
-def test_the_code_for_a_device(made: tuple[int, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("values", CHOSEN, ids=str)
+def test_the_code_for_a_device(values: tuple[int, ...], tmp_path: Path) -> None:
     """No architecture from the oldest on is left without any."""
-    path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=tuple(f"cuda:sm_{n}" for n in made))
+    path = saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=tuple(f"cuda:sm_{n}" for n in values))
     contents = reading.read(path)
-    found = {}
-    for architecture in CHOSEN[made]:
+    results = {}
+    for architecture in CHOSEN[values]:
         (step,) = reading.plan_on(contents, Target("cuda", architecture)).launches
-        (code,) = (n for n in made if any(step.kernel is kernel for kernel in kernels_for(contents, n)))
+        (code,) = (n for n in values if any(step.kernel is kernel for kernel in kernels_for(contents, n)))
         kind = "cubin" if step.kernel.binary.startswith(b"\x7fELF") else "ptx"
         assert kind == "cubin" or f".target sm_{code}".encode() in step.kernel.binary
-        found[architecture] = f"{code} {kind}"
-    assert found == CHOSEN[made]
+        results[architecture] = f"{code} {kind}"
+    assert results == CHOSEN[values]
 
 
 HOLES = {
@@ -287,9 +287,9 @@ HOLES = {
 }
 
 
-@pytest.mark.parametrize("made", HOLES, ids=str)
-def test_gpus_without_machine_code(made: tuple[int, ...]) -> None:
-    assert list(holes(made)) == HOLES[made]
+@pytest.mark.parametrize("values", HOLES, ids=str)
+def test_gpus_without_machine_code(values: tuple[int, ...]) -> None:
+    assert list(holes(values)) == HOLES[values]
 
 
 def kernels_for(contents: reading.Contents, architecture: int) -> list[Any]:
@@ -302,12 +302,12 @@ def test_no_code_for_a_device(tmp_path: Path) -> None:
     contents = reading.read(
         saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5), targets=("cuda:sm_80", "cuda:sm_90"))
     )
-    for target, wanted in ((Target("opencl"), "opencl"), (Target("cuda", 75), "sm_75")):
+    for target, form in ((Target("opencl"), "opencl"), (Target("cuda", 75), "sm_75")):
         with pytest.raises(gp.DeviceError) as caught:
             reading.plan_on(contents, target)
         assert str(caught.value) == (
             f"bundle `by_target` has no code for {target}: it has cuda:sm_80, cuda:sm_90; "
-            f"add it with `gpuop compile --targets {wanted},…`"
+            f"add it with `gpuop compile --targets {form},…`"
         )
 
 
@@ -361,8 +361,8 @@ def test_numbers_of_0D_fields(tmp_path: Path) -> None:
         for three in (3, 3.0, np.float32(3), np.int64(3), np.uint8(3)):
             assert loaded(np.ones(5, np.float32), three).tolist() == [3] * 5
         refused(gp.SemanticError, lambda: loaded(np.ones(5, np.float32), np.float32(2.5)))
-        said = refused(gp.SemanticError, lambda: loaded(np.ones(5, np.float32), 300))
-    assert said.startswith("argument `f1` of bundle `<lambda>` is a 0D uint8 field") and said.endswith("one type")
+        message = refused(gp.SemanticError, lambda: loaded(np.ones(5, np.float32), 300))
+    assert message.startswith("argument `f1` of bundle `<lambda>` is a 0D uint8 field") and message.endswith("one type")
 
 
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:
@@ -376,15 +376,15 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     )
     for data in (b"", b"hello", good[: len(good) // 2]):
         path.write_bytes(data)
-        said = refused(gp.SemanticError, lambda: gp.load_bundle(path))
-        assert said == f"{path} is no bundle that `gpuop compile` wrote, or it is cut off"
+        message = refused(gp.SemanticError, lambda: gp.load_bundle(path))
+        assert message == f"{path} is no bundle that `gpuop compile` wrote, or it is cut off"
     np.savez(tmp_path / "other.npz", a=np.ones(3))
-    said = refused(gp.SemanticError, lambda: gp.load_bundle(tmp_path / "other.npz"))
-    assert said == f"{tmp_path / 'other.npz'} is a zip file, but no bundle that `gpuop compile` wrote"
+    message = refused(gp.SemanticError, lambda: gp.load_bundle(tmp_path / "other.npz"))
+    assert message == f"{tmp_path / 'other.npz'} is a zip file, but no bundle that `gpuop compile` wrote"
     at = good.index(b"opencl/0.text") + 40
     path.write_bytes(good[:at] + bytes(b ^ 0xFF for b in good[at : at + 8]) + good[at + 8 :])
-    said = refused(gp.SemanticError, lambda: gp.load_bundle(path))
-    assert said.startswith(f"{path} is damaged: ") and said.endswith("; write it anew with `gpuop compile`")
+    message = refused(gp.SemanticError, lambda: gp.load_bundle(path))
+    assert message.startswith(f"{path} is damaged: ") and message.endswith("; write it anew with `gpuop compile`")
 
 
 def changed(path: Path, change: Callable[[Any], Any], digest: bool = True) -> Path:
@@ -463,16 +463,18 @@ def test_what_a_head_cannot_say(message: str, turning_bundle: bytes, tmp_path: P
     """Found when it is loaded, though its digest fits."""
     path = tmp_path / "b"
     path.write_bytes(turning_bundle)
-    said = refused(gp.SemanticError, lambda: gp.load_bundle(changed(path, WRONG_HEADS[message])))
-    assert message in said
-    assert "damaged" in said or "version" in said
+    text = refused(gp.SemanticError, lambda: gp.load_bundle(changed(path, WRONG_HEADS[message])))
+    assert message in text
+    assert "damaged" in text or "version" in text
 
 
 def test_a_head_that_is_not_the_one_that_was_written(turning_bundle: bytes, tmp_path: Path) -> None:
     path = tmp_path / "b"
     path.write_bytes(turning_bundle)
-    said = refused(gp.SemanticError, lambda: gp.load_bundle(changed(path, setting(*REPEAT, "times", 6), digest=False)))
-    assert said == f"{path} is damaged: it does not hold what was written; write it anew with `gpuop compile`"
+    message = refused(
+        gp.SemanticError, lambda: gp.load_bundle(changed(path, setting(*REPEAT, "times", 6), digest=False))
+    )
+    assert message == f"{path} is damaged: it does not hold what was written; write it anew with `gpuop compile`"
 
 
 @pytest.mark.skipif(not OPENCL, reason="no OpenCL driver that works")
@@ -499,8 +501,8 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     )
     a, b = floats(2, 3), np.ones((4, 2), np.uint8)
 
-    def said(*given: Any) -> str:
-        return refused(gp.SemanticError, lambda: loaded(*given))
+    def said(*args: Any) -> str:
+        return refused(gp.SemanticError, lambda: loaded(*args))
 
     with gp.use_device(CARDS[0]):
         first = "argument `f0` of bundle `several_kernels` is a 2×3 float32 field, or an array of float32 of shape (2, 3), not "
@@ -515,32 +517,36 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 def test_the_reference_runs_no_bundle(tmp_path: Path) -> None:
     loaded = gp.load_bundle(saved(tmp_path / "f.gpuop", by_target, gp.FieldType(5)))
     with gp.use_device("reference"):
-        said = refused(gp.DeviceError, lambda: loaded(floats(5)))
-    assert said == "reference interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
+        message = refused(gp.DeviceError, lambda: loaded(floats(5)))
+    assert message == "reference interprets what was recorded, which is not in a bundle; use a device of OpenCL or CUDA"
 
 
 def test_what_runs_on_the_host_is_refused(tmp_path: Path) -> None:
     kind = gp.FieldType(5)
-    said = refused(
+    message = refused(
         gp.SemanticError, lambda: saved(tmp_path / "f", lambda f: gp.HostOperator(np.sort, f, outputs=kind), kind)
     )
-    assert said == "a bundle holds kernels, and `sort` runs on the host"
+    assert message == "a bundle holds kernels, and `sort` runs on the host"
 
 
 @needs_nvrtc
 def test_an_architecture_that_the_compiler_has_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    said = refused(gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda:sm_30",)))
-    assert said.startswith("NVRTC does not compile for sm_30, and there is no nvcc that does; it knows sm_")
-    assert said.endswith("nvidia-cuda-nvrtc-cu12` brings one for older GPUs") == ("sm_70" not in nvrtc.architectures())
+    message = refused(
+        gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda:sm_30",))
+    )
+    assert message.startswith("NVRTC does not compile for sm_30, and there is no nvcc that does; it knows sm_")
+    assert message.endswith("nvidia-cuda-nvrtc-cu12` brings one for older GPUs") == (
+        "sm_70" not in nvrtc.architectures()
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(nvrtc, "_compilers", dict)
-    said = refused(gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda",)))
-    assert said == (
+    message = refused(gp.DeviceError, lambda: saved(tmp_path / "f", by_target, gp.FieldType(5), targets=("cuda",)))
+    assert message == (
         "CUDA needs NVRTC, which is not installed: `pip install nvidia-cuda-nvrtc`, or install the CUDA toolkit"
     )
 
@@ -550,5 +556,5 @@ def test_a_device_without_doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     loaded = gp.load_bundle(saved(tmp_path / "f", by_target, gp.FieldType(5, (), "float64"), targets=("opencl",)))
     with gp.use_device(OPENCL[0]) as backend:
         monkeypatch.setattr(backend, "features", set())
-        said = refused(gp.DeviceError, lambda: loaded(np.ones(5)))
-    assert "computes with double, which" in said
+        message = refused(gp.DeviceError, lambda: loaded(np.ones(5)))
+    assert "computes with double, which" in message

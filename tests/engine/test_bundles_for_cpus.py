@@ -107,20 +107,20 @@ def test_iterations(card: str, tmp_path: Path) -> None:
         return gp.iterate(lambda u: down(u) - 1, f, times=5)
 
     loaded = gp.load_bundle(saved(tmp_path / "f", turned, SHAPE, targets=("opencl:cpu",)))
-    a = wanted = rng.integers(-99, 100, (90, 301)).astype(np.float32)
+    a = expected = rng.integers(-99, 100, (90, 301)).astype(np.float32)
     for _ in range(5):
-        wanted = np.maximum(np.roll(wanted, 1, 0), np.roll(wanted, -1, 0)) - 1
+        expected = np.maximum(np.roll(expected, 1, 0), np.roll(expected, -1, 0)) - 1
     with gp.use_device(card):
-        assert np.array_equal(loaded(a), wanted)
+        assert np.array_equal(loaded(a), expected)
 
 
-@pytest.mark.parametrize(("target", "wanted"), [(GPU, "opencl"), (Target("cuda", 75), "sm_75")])
-def test_other_devices_do_not_get_it(target: Target, wanted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "expected"), [(GPU, "opencl"), (Target("cuda", 75), "sm_75")])
+def test_other_devices_do_not_get_it(target: Target, expected: str, tmp_path: Path) -> None:
     contents = reading.read(saved(tmp_path / "f", chain, SHAPE, targets=("opencl:cpu",)))
     with pytest.raises(gp.DeviceError) as caught:
         reading.plan_on(contents, target)
     assert str(caught.value) == (
-        f"bundle `chain` has no code for {target}: it has opencl:cpu; add it with `gpuop compile --targets {wanted},…`"
+        f"bundle `chain` has no code for {target}: it has opencl:cpu; add it with `gpuop compile --targets {expected},…`"
     )
 
 

@@ -22,14 +22,14 @@ rows = itertools.count(71)
 @pytest.fixture
 def anew(monkeypatch):
     """The calls that were bound and checked."""
-    seen, inner = [], Pipeline.anew
+    calls, inner = [], Pipeline.anew
 
     def spy(self, args, kwargs):
-        seen.append(self.name)
+        calls.append(self.name)
         return inner(self, args, kwargs)
 
     monkeypatch.setattr(Pipeline, "anew", spy)
-    return seen
+    return calls
 
 
 def test_known_calls_have_the_arrays_of_each(anew, device):
@@ -46,12 +46,12 @@ def test_known_calls_have_the_arrays_of_each(anew, device):
     assert len(anew) == 1 + 1 + 5 + 1  # of each way to pass them the first; all of those in another order
 
 
-@pytest.mark.parametrize("given", [np.asarray, gp.ScalarField], ids=["array", "field"])
-def test_zeros_beside_an_image_have_their_signs(given):
-    image = given(-np.ones((3, 5), "f"))
+@pytest.mark.parametrize("value", [np.asarray, gp.ScalarField], ids=["array", "field"])
+def test_zeros_beside_an_image_have_their_signs(value):
+    image = value(-np.ones((3, 5), "f"))
     for cval in (0.0, -0.0, 0.0):
-        found = gp.ndimage.shift(image, (1, 0), order=0, mode="constant", cval=cval)
-        same_bits(np.asarray(found), scipy.ndimage.shift(-np.ones((3, 5), "f"), (1, 0), order=0, cval=cval))
+        result = gp.ndimage.shift(image, (1, 0), order=0, mode="constant", cval=cval)
+        same_bits(np.asarray(result), scipy.ndimage.shift(-np.ones((3, 5), "f"), (1, 0), order=0, cval=cval))
 
 
 def test_subclasses_of_arrays_are_arrays():
@@ -123,7 +123,7 @@ def test_what_is_captured_is_looked_at_again(monkeypatch):
 
 def test_devices_and_precisions_by_context(anew, monkeypatch):
     ran, inner = [], Prepared.run
-    monkeypatch.setattr(Prepared, "run", lambda plan, *given: (ran.append(plan.backend.name), inner(plan, *given))[1])
+    monkeypatch.setattr(Prepared, "run", lambda plan, *args: (ran.append(plan.backend.name), inner(plan, *args))[1])
     fused = gp.pipeline(lambda a: gp.ScalarField(a) * 3 + 1)
     names = [gp.devices()[0].name, "reference"]
     for _ in range(2):

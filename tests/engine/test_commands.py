@@ -200,24 +200,26 @@ def test_architectures_have_short_names(folder, capsys):
 def test_where_there_is_no_line_of_the_users(folder, capsys):
     """What the command line itself was given wrongly is in no file."""
     assert main(("source", "filters.py:example", "--target", "cude")) == 1
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert (
-        said
+        message
         == "gpuop: there is no target 'cude'; one of opencl, opencl:cpu, cuda, or an architecture as in cuda:sm_90\n"
     )
 
 
 def test_a_file_of_something_else(folder, capsys):
     Path("notes.md").write_text("half = 0.5\n")
-    said = refused(capsys, "source", "notes.md:half")
-    assert said == "notes.md is no Python file; write FILE:FUNCTION, as `filters.py:sharpen`"
+    message = refused(capsys, "source", "notes.md:half")
+    assert message == "notes.md is no Python file; write FILE:FUNCTION, as `filters.py:sharpen`"
 
 
 def test_output_that_cannot_be_written(folder, capsys):
-    for output, told in (("none/f", "there is no such folder"), (".", "this is a folder, not a file")):
+    for output, messages in (("none/f", "there is no such folder"), (".", "this is a folder, not a file")):
         kinds = ("float32[9x70]", "float32[9x70]")
-        said = refused(capsys, "compile", "filters.py:edges", "--types", *kinds, "--targets", " opencl", "-o", output)
-        assert told in said
+        message = refused(
+            capsys, "compile", "filters.py:edges", "--types", *kinds, "--targets", " opencl", "-o", output
+        )
+        assert messages in message
 
 
 # --- passes -------------------------------------------------------------------------------------------------------------
@@ -225,8 +227,8 @@ def test_output_that_cannot_be_written(folder, capsys):
 
 def titles(text):
     """The passes that a text has, and those of them that changed something."""
-    found = re.findall(r"^--- after (\w+) \((\w+)\)(: nothing changed)?$", text, re.MULTILINE)
-    return [(name, form) for name, form, _ in found], [name for name, _, unchanged in found if not unchanged]
+    matches = re.findall(r"^--- after (\w+) \((\w+)\)(: nothing changed)?$", text, re.MULTILINE)
+    return [(name, form) for name, form, _ in matches], [name for name, _, unchanged in matches if not unchanged]
 
 
 def test_passes_of_an_operator(folder, capsys):
@@ -270,13 +272,13 @@ def test_passes_of_several_kernels(folder, capsys):
 
 @pytest.mark.skipif("sm_70" not in nvrtc.architectures(), reason="no NVRTC for old architectures")
 def test_compile_for_several_targets(folder, capsys):
-    said = printed(
+    message = printed(
         capsys, "compile", "filters.py:edges", "--types", "float32[9x70]", "float32[9x70]", "--targets",
         "sm_70,sm_80,sm_90,opencl", "-o", "edges.gpuop",
     )  # fmt: skip
     size = Path("edges.gpuop").stat().st_size
     assert (
-        said
+        message
         == f"edges.gpuop: edges for cuda:sm_70, cuda:sm_80, cuda:sm_90, opencl (CUDA from sm_70 on), {size} bytes\n"
     )
     assert repr(gp.load_bundle("edges.gpuop")) == (
@@ -287,8 +289,8 @@ def test_compile_for_several_targets(folder, capsys):
 @pytest.mark.parametrize("kind", ["float32[?,?]", "uint8[?1x480]x3", "float32[9x70]x?", "int16[y=?:x=70]", "y=2:x=?"])
 def test_extents_that_are_left_open(folder, capsys, kind):
     """Bundles have such."""
-    said = refused(capsys, "source", "filters.py:halved", "--types", kind)
-    assert said.startswith(
+    message = refused(capsys, "source", "filters.py:halved", "--types", kind)
+    assert message.startswith(
         f"{kind!r} leaves extents open, which `gpuop compile` alone takes: write them all, as float32[480x640]"
     )
 
@@ -352,8 +354,8 @@ def test_a_bundle_computes_what_the_function_does(folder, capsys):
 
 
 def test_run_a_file_and_a_module(folder, capsys):
-    said = printed(capsys, "run", "--device", "reference", "script.py", "--border", "wrap")
-    assert said == "__main__ ['--border', 'wrap'] reference 7\n"
+    message = printed(capsys, "run", "--device", "reference", "script.py", "--border", "wrap")
+    assert message == "__main__ ['--border', 'wrap'] reference 7\n"
     assert printed(capsys, "run", "--device", "reference", "beside") == ""
     best = gp.devices()[0].name
     assert printed(capsys, "run", "script.py") == f"__main__ [] {best} 7\n"
@@ -426,14 +428,14 @@ def test_an_error_names_the_line_of_the_file(folder, capsys):
     assert 'filters.py:62\n    return halved(field + "x")\n' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("which", [found.name for found in gp.devices()])
+@pytest.mark.parametrize("which", [device.name for device in gp.devices()])
 def test_devices_are_measured_anew(which, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(config, "cache", tmp_path)
     monkeypatch.setattr(device_facts, "_facts", {})
     monkeypatch.setattr(device_facts, "COPIED", {"cpu": (2**18,), "gpu": (2**18,)})
     monkeypatch.setattr(device_facts, "COMPUTED", {"cpu": 1024, "gpu": 1024})
     monkeypatch.setattr(devices_command, "FUNCTIONS", ("exp",))
-    monkeypatch.setattr(devices_command, "examined", lambda: [found for found in examined() if found.name == which])
+    monkeypatch.setattr(devices_command, "examined", lambda: [result for result in examined() if result.name == which])
     assert main(["devices", "--measure"]) == 0
     printed = capsys.readouterr().out
     if which == "reference":

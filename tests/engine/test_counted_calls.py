@@ -196,7 +196,7 @@ def test_globals_parameters_pins_and_devices(device, monkeypatch):
 
 def test_each_pin_and_device_has_its_plan(driver, monkeypatch):
     ran, inner = [], Prepared.run
-    monkeypatch.setattr(Prepared, "run", lambda plan, *given: (ran.append(plan), inner(plan, *given))[1])
+    monkeypatch.setattr(Prepared, "run", lambda plan, *args: (ran.append(plan), inner(plan, *args))[1])
     pinned = gp.pipeline(lambda a: gp.ndimage.uniform_filter(gp.ScalarField(a), 5))
     prepared(pinned, A)
     with gp.schedule("plain"):
@@ -247,11 +247,11 @@ def test_a_call_that_fails_leaves_the_next_as_it_was(device, monkeypatch):
     prepared(three, A)
     kind, inner, fails = type(current()), type(current()).once, [True]
 
-    def once(queue, *given):
+    def once(queue, *args):
         if fails[0] and len(fails) == 2:
             raise gp.DeviceError("no memory")
         fails.append(True)
-        inner(queue, *given)
+        inner(queue, *args)
 
     monkeypatch.setattr(kind, "once", once)
     with pytest.raises(gp.DeviceError, match="no memory"):

@@ -56,14 +56,18 @@ def test_taken(array: np.ndarray) -> None:
 def test_given(array: np.ndarray) -> None:
     strides = tuple(n // array.itemsize for n in array.strides)
     device = (dlpack.CPU, 0)
-    given = Given(dlpack.DLPackMemory(array.ctypes.data, array.shape, strides, array.dtype, device, False, array))
-    got = np.from_dlpack(given)
-    assert got.shape == array.shape and got.dtype == array.dtype and (not array.size or got.strides == array.strides)
-    np.testing.assert_array_equal(got, array)
-    assert given.done == []
-    del got
+    values = Given(dlpack.DLPackMemory(array.ctypes.data, array.shape, strides, array.dtype, device, False, array))
+    actual = np.from_dlpack(values)
+    assert (
+        actual.shape == array.shape
+        and actual.dtype == array.dtype
+        and (not array.size or actual.strides == array.strides)
+    )
+    np.testing.assert_array_equal(actual, array)
+    assert values.done == []
+    del actual
     gc.collect()
-    assert given.done == ["done"]
+    assert values.done == ["done"]
 
 
 def test_the_producer_is_told_when_nobody_needs_its_memory() -> None:
@@ -122,12 +126,12 @@ def test_consumers_that_outlive_the_interpreter_or_are_threads_of_c(consumer: st
 
 
 def test_a_capsule_that_nobody_takes() -> None:
-    given = Given(dlpack.DLPackMemory(A.ctypes.data, A.shape, (30, 6, 1), A.dtype, (dlpack.CPU, 0), False, A))
-    capsule = given.__dlpack__()
-    assert given.done == []
+    values = Given(dlpack.DLPackMemory(A.ctypes.data, A.shape, (30, 6, 1), A.dtype, (dlpack.CPU, 0), False, A))
+    capsule = values.__dlpack__()
+    assert values.done == []
     del capsule
     gc.collect()
-    assert given.done == ["done"]
+    assert values.done == ["done"]
 
 
 def test_arrays_that_only_have_dlpack():
@@ -164,9 +168,9 @@ def test_shared_memory_is_known_by_where_it_begins(behind, expected):
 @pytest.mark.parametrize("stream", [1, 77, None])
 def test_cupys_arrays_are_taken_behind_the_stream_that_their_interface_names(stream):
     facts = {"shape": (4, 5, 6), "typestr": "<f4", "strides": None, "data": (A.ctypes.data, False), "version": 3}
-    followed, kept = [], []
+    followed, references = [], []
     memory = SimpleNamespace(
-        name="cuda:0", handle=5, follow=followed.append, retire_after=lambda _, owner: kept.append(owner)
+        name="cuda:0", handle=5, follow=followed.append, retire_after=lambda _, owner: references.append(owner)
     )
     array = type("ndarray", (), {"__module__": "cupy", "__dlpack_device__": lambda self: (2, 0)})()
     array.__class__.__dlpack__ = lambda self, stream: events.append(stream) or A.__dlpack__()
@@ -179,7 +183,7 @@ def test_cupys_arrays_are_taken_behind_the_stream_that_their_interface_names(str
     )  # the library's own way where nothing is named
     owner = borrowed.array.owner
     del borrowed
-    assert kept == [owner] and (owner is array) == bool(stream)
+    assert references == [owner] and (owner is array) == bool(stream)
     with pytest.raises(gp.DeviceError, match="not on cuda:0"):
         borrow(memory, 1, array)
 
@@ -210,9 +214,9 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch) -> OnGpu:
 def test_numpy_asks_for_what_is_on_a_gpu(on_gpu: OnGpu) -> None:
     field = gp.ScalarField(A) * 2
     for options in ({"device": "cpu"}, {"device": "cpu", "copy": True}):
-        got = np.from_dlpack(field, **options)
-        np.testing.assert_array_equal(got, A * 2)
-        assert got.dtype == A.dtype
+        actual = np.from_dlpack(field, **options)
+        np.testing.assert_array_equal(actual, A * 2)
+        assert actual.dtype == A.dtype
     numpys = r'the values are on a GPU, where NumPy cannot read them: `field.numpy\(\)`, or `np.from_dlpack\(field, device="cpu"\)`'
     for options in ({}, {"copy": True}, {"copy": False}):
         with pytest.raises(BufferError, match=numpys):

@@ -23,19 +23,19 @@ X = image(11, 19)
 @pytest.fixture
 def runs(monkeypatch):
     """The kernels launched by each evaluation, as they happen."""
-    seen: list[int] = []
+    calls: list[int] = []
     run = Prepared.run
-    monkeypatch.setattr(Prepared, "run", lambda self, values: (seen.append(len(self.programs)), run(self, values))[1])
-    return seen
+    monkeypatch.setattr(Prepared, "run", lambda self, values: (calls.append(len(self.programs)), run(self, values))[1])
+    return calls
 
 
 @pytest.fixture
 def plans(monkeypatch):
     """The plans made."""
-    seen: list[object] = []
+    calls: list[object] = []
     plan = evaluate.plan
-    monkeypatch.setattr(evaluate, "plan", lambda what, *more: (seen.append(what), plan(what, *more))[1])
-    return seen
+    monkeypatch.setattr(evaluate, "plan", lambda what, *more: (calls.append(what), plan(what, *more))[1])
+    return calls
 
 
 # --- keeping values -----------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def test_pure_bodies_are_recorded_once():
     operator = gp.operator(body)
     traced = gp.operator(lambda f: (spy(1), _readTensor(f))[1])
     record, operator_record = [], operator._record
-    operator._record = lambda *given: (record.append(1), operator_record(*given))[1]
+    operator._record = lambda *args: (record.append(1), operator_record(*args))[1]
     for _ in range(5):
         operator(ONE, 4.0)
         traced(ONE)
@@ -334,13 +334,13 @@ def test_formats_of_numbers():
 def test_astype(dtype):
     array = np.float32([-1.5, 0, 0.5, 0.75, 300, np.nan])
     order = 0 if dtype == "complex64" else 1  # a big tensor
-    got = gp.Field(np.stack([array] * 6, -1), order).astype(dtype)
-    assert str(got.dtype) == dtype and len(got.tensor_shape) == order
+    actual = gp.Field(np.stack([array] * 6, -1), order).astype(dtype)
+    assert str(actual.dtype) == dtype and len(actual.tensor_shape) == order
     want = {
         "bool": array != 0, "uint8": [0, 0, 0, 0, 255, 0], "int16": [-1, 0, 0, 0, 300, 0], "unorm8": [0, 0, 128, 191, 255, 0],
     }.get(dtype, array)  # fmt: skip
     want = np.asarray(want).astype("uint8" if dtype == "unorm8" else dtype)
-    assert np.array_equal(got.numpy(), np.stack([want] * 6, -1), equal_nan=want.dtype.kind in "fc")
+    assert np.array_equal(actual.numpy(), np.stack([want] * 6, -1), equal_nan=want.dtype.kind in "fc")
 
 
 # --- graphs of a shape that is known ------------------------------------------------------------------------------
@@ -365,15 +365,15 @@ def test_graphs_of_one_shape(device):
     for k in (1, 2, 3):
         x, y = image(6, 7), image(6, 7)
         for fields, arrays in shapes(x, y, k):
-            made = gp.evaluate(*fields)
-            for field, array in zip(made if len(fields) > 1 else [made], arrays, strict=True):
+            result = gp.evaluate(*fields)
+            for field, array in zip(result if len(fields) > 1 else [result], arrays, strict=True):
                 same_bits(field.numpy(), array)
             same_bits(fields[-1].numpy(), arrays[-1])
 
 
 def test_graphs_of_one_shape_are_numbered_once(monkeypatch):
     numbered = []
-    monkeypatch.setattr(evaluate, "program", lambda *given, make=evaluate.program: numbered.append(1) or make(*given))
+    monkeypatch.setattr(evaluate, "program", lambda *args, make=evaluate.program: numbered.append(1) or make(*args))
     u, p = gp.ScalarField(image(23, 29)), gp.Parameter(2.0)
     for k in range(3):
         p.set(float(k))

@@ -102,9 +102,9 @@ def test_only_the_end_evaluated_and_then_used(device):
         turns.append(u)
     turns[3].numpy()
     turns[5].numpy()
-    wanted = [X * 2**k + 1 for k in range(7)]
+    expected = [X * 2**k + 1 for k in range(7)]
     for step in (1, -1):  # given values behind, before and beside those that are computed
-        for result, want in zip(gp.evaluate(*(u + 1 for u in turns[::step])), wanted[::step], strict=True):
+        for result, want in zip(gp.evaluate(*(u + 1 for u in turns[::step])), expected[::step], strict=True):
             same_bits(result.numpy(), want.astype("f"))
 
 

@@ -70,11 +70,11 @@ def test_completion():
 
 
 def test_names_of_kinds_of_devices(monkeypatch):
-    found = [
+    results = [
         devices.Device("cuda:0", "", "PyCUDA is missing"), devices.Device("opencl:0", "", None, ("opencl:gpu",)),
         devices.Device("opencl:1", "", None, ("opencl:cpu",)), devices.Device("reference", ""),
     ]  # fmt: skip
-    monkeypatch.setattr(devices, "_discovered", [(device, None) for device in found])
+    monkeypatch.setattr(devices, "_discovered", [(device, None) for device in results])
     assert [devices._specific(name) for name in ("gpu", "cpu", "opencl:1")] == ["opencl:gpu", "opencl:cpu", "opencl:1"]
     listed = "opencl:0, opencl:gpu, opencl:1, opencl:cpu, reference"
     message = f"there is no device 'tpu'; found: {listed}; not cuda:0: PyCUDA is missing"
@@ -82,7 +82,7 @@ def test_names_of_kinds_of_devices(monkeypatch):
         gp.device("tpu")
     monkeypatch.setattr(devices, "_discovered", [(devices.Device("cuda:0", ""), None), *devices._discovered[2:]])
     assert devices._specific("gpu") == "cuda:0"
-    monkeypatch.setattr(devices, "_discovered", [(found[-1], None)])
+    monkeypatch.setattr(devices, "_discovered", [(results[-1], None)])
     with pytest.raises(gp.DeviceError, match=r"there is no device 'gpu'; found: reference$"):
         gp.device("gpu")
 

@@ -79,8 +79,8 @@ def test_other_types(device):
 def test_until(device):
     count = gp.ScalarField(np.zeros(7, "i4"))
     for every, limit, want in ((1, None, 18), (5, None, 20), (5, 1000, 20), (5, 12, 12), (7, 3, 3)):
-        got = gp.iterate(lambda u: u + 1, count, until=lambda u: u.max() >= 18, every=every, times=limit).numpy()
-        assert (got == want).all(), (every, limit, got)
+        actual = gp.iterate(lambda u: u + 1, count, until=lambda u: u.max() >= 18, every=every, times=limit).numpy()
+        assert (actual == want).all(), (every, limit, actual)
     limit = gp.ScalarField(np.int32(4))
     x, y = gp.iterate(lambda x, y: (x + 1, x), (count, count), until=lambda x, y: y.max() >= np.abs(limit))
     assert (x.numpy() == 5).all() and (y.numpy() == 4).all()
@@ -103,12 +103,12 @@ def test_converges(device):
     def change(v: gp.Field) -> gp.Field:
         return abs(sweep(v, right) - v).max() < 1e-5
 
-    got = gp.iterate(lambda v: sweep(v, right), gp.ScalarField(u), until=change, every=10, times=5000).numpy()
+    actual = gp.iterate(lambda v: sweep(v, right), gp.ScalarField(u), until=change, every=10, times=5000).numpy()
     turns = 0
     while turns == 0 or np.abs(swept(u, b, 1) - u).max() >= np.float32(1e-5):
         u, turns = swept(u, b, 10), turns + 10
     assert 100 < turns < 1000
-    same_bits(got, u)
+    same_bits(actual, u)
 
 
 def test_parameters_take_effect(device):
@@ -194,16 +194,16 @@ def test_drivers_make_kernels_once(monkeypatch):
     """Launches that are bound anew use pyopencl's kernels of those that are gone."""
     import pyopencl as cl
 
-    u, made = image(7, 9), []
+    u, results = image(7, 9), []
     with gp.use_device("opencl:0"):
         start = gp.ScalarField(u)
         first = gp.iterate(blend, start, times=5).numpy()
-        kept = gp.submit(gp.iterate(blend, start, times=5))
-        monkeypatch.setattr(cl, "Kernel", lambda *given, make=cl.Kernel: made.append(given) or make(*given))
+        submission = gp.submit(gp.iterate(blend, start, times=5))
+        monkeypatch.setattr(cl, "Kernel", lambda *args, make=cl.Kernel: results.append(args) or make(*args))
         for _ in range(3):
             same_bits(gp.iterate(blend, start, times=5).numpy(), first)
-        same_bits(kept.result(), first)
-    assert not made
+        same_bits(submission.result(), first)
+    assert not results
 
 
 def test_what_does_not_change_is_computed_once():

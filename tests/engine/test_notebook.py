@@ -114,8 +114,8 @@ def test_large_images_are_reduced():
     ],
 )
 def test_others_are_numbers(field, text):
-    images, found = shown(field)
-    assert images == [] and text in re.sub(r" {2,}", "   ", found)
+    images, result = shown(field)
+    assert images == [] and text in re.sub(r" {2,}", "   ", result)
 
 
 def test_fields_without_values_say_why():

@@ -171,7 +171,7 @@ def test_kernels_are_stored_once(folder: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (setting("version", 4), "has version 4 of the format, and this gpuop reads version 5; write it anew"),
         (setting("sizes", [7, 8, 9, 10]), "`sizes` is a list, not the extents that arguments have"),
@@ -194,11 +194,11 @@ def test_kernels_are_stored_once(folder: Path, capsys: pytest.CaptureFixture[str
         (setting("targets", "opencl", "steps", 0, "extents", [-1]), "extents[0]` is -1, not an integer from 0"),
     ],
 )
-def test_what_a_head_cannot_say(change: Any, told: str, folder: Path) -> None:
+def test_what_a_head_cannot_say(change: Any, message: str, folder: Path) -> None:
     compiled("first", "float32[?,?]", "uint8[?]", targets="opencl")
     with pytest.raises(gp.SemanticError) as caught:
         gp.load_bundle(changed(Path("b"), change))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 # --- errors -------------------------------------------------------------------------------------------------------------
@@ -206,12 +206,12 @@ def test_what_a_head_cannot_say(change: Any, told: str, folder: Path) -> None:
 
 def test_wrong_arguments(folder: Path) -> None:
     loaded = compiled("doubled", "float32[?,?]", targets="opencl")
-    wanted = "argument `f` of bundle `doubled` is ?0×?1 float32, an array or a Field, not "
-    for wrong, told in (
-        (ints(20), f"{wanted}of shape (20,)"),
-        (gp.ScalarField(ints(2, 3, 40)), f"{wanted}of shape (2, 3, 40)"),
-        ([[1.0]], f"{wanted}a list"),
-        (3.0, f"{wanted}a float"),
+    expected = "argument `f` of bundle `doubled` is ?0×?1 float32, an array or a Field, not "
+    for wrong, messages in (
+        (ints(20), f"{expected}of shape (20,)"),
+        (gp.ScalarField(ints(2, 3, 40)), f"{expected}of shape (2, 3, 40)"),
+        ([[1.0]], f"{expected}a list"),
+        (3.0, f"{expected}a float"),
         (
             ints(20, 30, dtype="int32"),
             "argument `f` of bundle `doubled` is a 20×30 float32 field, or an array of float32",
@@ -220,11 +220,11 @@ def test_wrong_arguments(folder: Path) -> None:
     ):
         with pytest.raises(gp.SemanticError) as caught:
             loaded(wrong)
-        assert caught.value.message.startswith(told)
+        assert caught.value.message.startswith(messages)
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "told"),
+    ("name", "kind", "message"),
     [
         ("neighbours", "float32[?,?]", "`neighbours` is compiled for each size on opencl: its tail threads run too; write"),
         ("counted", "float32[?,?]", "`multiply` has another text where open extents are 2 and 3: Python computes with an"),
@@ -236,9 +236,9 @@ def test_wrong_arguments(folder: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_needs_its_extents(
-    name: str, kind: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    name: str, kind: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["compile", f"crops.py:{name}", "--types", *kind.split(), "--targets", "opencl", "-o", "b"]) == 1
-    said = capsys.readouterr().err.removeprefix("gpuop: ")
-    assert said.startswith(told) and not Path("b").exists()
-    assert "crops.py:" in said or name in ("constant", "cut", "gathered", "doubled")
+    text = capsys.readouterr().err.removeprefix("gpuop: ")
+    assert text.startswith(message) and not Path("b").exists()
+    assert "crops.py:" in text or name in ("constant", "cut", "gathered", "doubled")

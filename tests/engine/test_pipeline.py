@@ -93,14 +93,14 @@ def test_traced_once_per_types_and_constants(device):
 def test_parameters(device):
     gain = gp.Parameter(2.0)
     captured, traces = counting(lambda image: gp.ScalarField(image) * gain)
-    given, traces_given = counting(lambda image, p: gp.ScalarField(image) * p)
+    values, traces_given = counting(lambda image, p: gp.ScalarField(image) * p)
     x = image(5)
     for value in (2.0, 3.0, -1.0):
         gain.set(value)
         same_bits(captured(x), x * np.float32(value))
-        same_bits(given(x, gain), x * np.float32(value))
+        same_bits(values(x, gain), x * np.float32(value))
     assert len(traces) == len(traces_given) == 1
-    same_bits(given(x, gp.Parameter(5.0)), x * np.float32(5))
+    same_bits(values(x, gp.Parameter(5.0)), x * np.float32(5))
     assert len(traces_given) == 2
     assert gp.pipeline(lambda a: (gp.ScalarField(a), gain))(x)[1] == -1
 
@@ -167,10 +167,10 @@ def test_other_errors():
         gp.pipeline(lambda a: a)(np.ones(3))
     with pytest.raises(gp.SemanticError, match=r"returns None"):
         gp.pipeline(lambda a: None)(np.ones(3))
-    kept = []
-    gp.pipeline(lambda a: kept.append(gp.ScalarField(a)) or kept[0] * 2)(np.ones(3))
+    references = []
+    gp.pipeline(lambda a: references.append(gp.ScalarField(a)) or references[0] * 2)(np.ones(3))
     with pytest.raises(gp.SemanticError, match=r"stands for an argument of a pipeline"):
-        kept[0].numpy()
+        references[0].numpy()
 
 
 def test_a_trace_that_raises_is_not_kept():

@@ -84,10 +84,12 @@ def test_what_is_told_is_what_runs(device, name, tmp_path, monkeypatch):
     function, arrays, options = CALLS[name]
     pipeline = gp.pipeline(function.function)
     before = [np.copy(each) for each in (*arrays, options.get("out")) if isinstance(each, np.ndarray)]
-    told, text = json.loads(pipeline.explain(*arrays, format="json", **options)), pipeline.source(*arrays, **options)
+    report, text = json.loads(pipeline.explain(*arrays, format="json", **options)), pipeline.source(*arrays, **options)
     after = [each for each in (*arrays, options.get("out")) if isinstance(each, np.ndarray)]
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)), "nothing ran"
-    assert all(f"// {kernel['name']}: " in text for kernel in told["kernels"] if kernel["lanes"] or kernel["schedule"])
+    assert all(
+        f"// {kernel['name']}: " in text for kernel in report["kernels"] if kernel["lanes"] or kernel["schedule"]
+    )
     monkeypatch.setattr("gpuop.engine.evaluate._plans", BoundedCache(1))  # what ran before would not be compiled
     monkeypatch.setattr(config, "dump", str(tmp_path))
     pipeline(*arrays, **options)
@@ -119,12 +121,12 @@ def test_types_stand_for_arrays():
 )
 def test_tracing_copies_no_array(constructor):
     array = np.zeros((1500, 2000, 4), np.uint8) if constructor is gp.ColorField else np.zeros((1000, 500, 5), np.int32)
-    seen = gp.pipeline(lambda a: constructor(a) + 1)
-    seen.signature, gp.devices()
+    pipeline = gp.pipeline(lambda a: constructor(a) + 1)
+    pipeline.signature, gp.devices()
     tracemalloc.start()
     try:
-        bound, given = seen._bound((array,), {})
-        seen._trace(bound, given, False)
+        bound, values = pipeline._bound((array,), {})
+        pipeline._trace(bound, values, False)
         assert tracemalloc.get_traced_memory()[1] < array.nbytes // 2
     finally:
         tracemalloc.stop()
@@ -138,8 +140,8 @@ def test_a_kernel_for_each_operator():
     together = light.explain(PHOTO).partition("\n")[0]
     assert together != "4 kernels for 4 operators"
     assert gp.pipeline(lambda photo: apart(photo)).explain(PHOTO).startswith(f"{together}\n")
-    said = ["explain", "footprint", "name", "profile", "signature", "source", "window"]
-    assert [name for name in dir(apart) if name[0] != "_"] == said
+    messages = ["explain", "footprint", "name", "profile", "signature", "source", "window"]
+    assert [name for name in dir(apart) if name[0] != "_"] == messages
 
 
 def test_profile(device):
@@ -208,8 +210,8 @@ def test_memory_that_is_not_in_planes_is_named():
     f, other = gp.VectorField(PHOTO), gp.VectorField(PHOTO)
     kernel = plan(program([(f * other).node])).launches[0].kernel
     apart = [(param, interleaved(param.type)) for param in (kernel.inputs[1], kernel.outputs[0].param)]
-    told = "the user's memory of `b`, `out0` does not lie in planes"
-    assert refused_layouts(replace(kernel, layouts=tuple(apart))) == told and not refused_layouts(kernel)
+    message = "the user's memory of `b`, `out0` does not lie in planes"
+    assert refused_layouts(replace(kernel, layouts=tuple(apart))) == message and not refused_layouts(kernel)
 
 
 def test_schedules_are_those_that_are_pinned_at_the_call(device):
@@ -236,9 +238,9 @@ def test_wrong_arguments_are_told_as_of_a_call(arguments, named):
     with pytest.raises(gp.SemanticError) as called:
         light(*arguments, **named)
     for word in (light.explain, light.source):
-        with pytest.raises(gp.SemanticError) as asked:
+        with pytest.raises(gp.SemanticError) as error:
             word(*arguments, **named)
-        assert asked.value.message == called.value.message
+        assert error.value.message == called.value.message
 
 
 def test_other_errors():

@@ -33,11 +33,11 @@ def expected(image):
 @pytest.mark.parametrize("shape", [(1, 1, 3), (45, 67, 3), (2, 3, 5, 3), (64, 3)])
 def test_interleaved_vectors(device, shape):
     image = rng.random(shape, np.float32)
-    kept = image.copy()
+    copy = image.copy()
     for result, right in zip(blend(image), expected(image), strict=True):
         np.testing.assert_array_equal(result, right)
         assert result.flags.c_contiguous and result.flags.writeable
-    np.testing.assert_array_equal(image, kept)
+    np.testing.assert_array_equal(image, copy)
 
 
 @pytest.mark.parametrize("view", [np.s_[::2], np.s_[:, ::-1], np.s_[1:, 3:]])
@@ -94,19 +94,19 @@ def test_tensors_of_one_point(device, dtype):
             (gp.MatrixField(a) ^ gp.MatrixField(b)) if dtype == "bool" else gp.MatrixField(a) * gp.MatrixField(b)
         )
     )
-    with gp.profile() as told:
-        found = function(a, b)
-    np.testing.assert_allclose(found, a ^ b if dtype == "bool" else a * b, rtol=1e-6)
+    with gp.profile() as profile:
+        result = function(a, b)
+    np.testing.assert_allclose(result, a ^ b if dtype == "bool" else a * b, rtol=1e-6)
     if device.startswith("opencl") and current().target.device == "cpu":
-        assert "load" not in str(told)
+        assert "load" not in str(profile)
 
 
 def test_read_only_and_unaligned_arrays(device):
     image = rng.random((5, 6, 3), np.float32)
     image.flags.writeable = False
     unaligned = np.frombuffer(b"x" + image.tobytes(), np.uint8)[1:].view(np.float32).reshape(5, 6, 3)
-    for given in (image, unaligned):
-        np.testing.assert_array_equal(blend(given)[0], expected(image)[0])
+    for array in (image, unaligned):
+        np.testing.assert_array_equal(blend(array)[0], expected(image)[0])
 
 
 def test_results_in_arrays_of_the_callers(device):
@@ -152,8 +152,10 @@ def test_results_between_one_another():
 @pytest.mark.parametrize("wrong", [np.zeros((5, 6), "f"), np.zeros((5, 6, 3), "d"), None, 3.0])
 def test_out_of_another_kind(wrong):
     image = rng.random((5, 6, 3), np.float32)
-    told = {np.ndarray: f"one of shape {np.shape(wrong)} and dtype", type(None): "None", float: "a float"}[type(wrong)]
-    expected = re.escape(f"`out=` takes an array of shape (5, 6, 3) and dtype float32, not {told}")
+    message = {np.ndarray: f"one of shape {np.shape(wrong)} and dtype", type(None): "None", float: "a float"}[
+        type(wrong)
+    ]
+    expected = re.escape(f"`out=` takes an array of shape (5, 6, 3) and dtype float32, not {message}")
     with pytest.raises(gp.SemanticError, match=expected):
         blend(image, out=(wrong, np.zeros((5, 6), "f")))
     with pytest.raises(gp.SemanticError, match="pipeline `blend`: `out=` takes an array for each result, 2, not 1"):
@@ -172,8 +174,8 @@ def test_libraries_get_planes(device):
         lambda a: (gp.DeviceOperator(twice, gp.ScalarField(a), outputs=gp.FieldType(a.shape)), gp.ScalarField(a))
     )
     base = rng.random((259, 270), np.float32)
-    for given in (base[1:-1, 3:], base[::-2]):
-        for result, right in zip(library(given), (2 * given, given), strict=True):
+    for array in (base[1:-1, 3:], base[::-2]):
+        for result, right in zip(library(array), (2 * array, array), strict=True):
             np.testing.assert_array_equal(result, right)
     with_vectors = gp.pipeline(lambda a: gp.DeviceOperator(twice, gp.VectorField(a), outputs=gp.VectorField(a).type))
     vectors = rng.random((45, 67, 3), np.float32)
@@ -193,13 +195,13 @@ def test_nothing_is_copied_where_the_device_works_in_the_hosts_memory(device, mo
     image = rng.random((45, 67), np.float32)
     double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
     base = rng.random((259, 270), np.float32)
-    for given in (image, base[1:-1, 3:], base[::2]):
-        np.testing.assert_array_equal(double(given), 2 * given)
-        given.flags.writeable = False
-        np.testing.assert_array_equal(double(given), 2 * given)
+    for array in (image, base[1:-1, 3:], base[::2]):
+        np.testing.assert_array_equal(double(array), 2 * array)
+        array.flags.writeable = False
+        np.testing.assert_array_equal(double(array), 2 * array)
     library = gp.pipeline(lambda a: gp.DeviceOperator(twice, gp.ScalarField(a), outputs=gp.FieldType((45, 67))))
-    for given in (image, image > 0.5):  # read-only, and of another type
-        np.testing.assert_array_equal(library(given), 2 * given.astype("f"))
+    for array in (image, image > 0.5):  # read-only, and of another type
+        np.testing.assert_array_equal(library(array), 2 * array.astype("f"))
     if backend.target.widening != "functions":  # whose vectors only planes have
         vectors = rng.random((45, 67, 3), np.float32)
         np.testing.assert_array_equal(blend(vectors)[0], expected(vectors)[0])
@@ -262,5 +264,5 @@ def test_arguments_in_any_strides(dtype):
     """Of dtypes that are stored as others."""
     a = np.arange(24).reshape(4, 6).astype(dtype)
     copy = gp.pipeline(lambda array: gp.operator(lambda f: _readTensor(f))(gp.Field(array)))
-    for given in (a.T, a[::-1, ::-1], a[::2, 1::3], a[0, ::-1], np.broadcast_to(a[0], (3, 6))):
-        assert np.array_equal(copy(given), given)
+    for value in (a.T, a[::-1, ::-1], a[::2, 1::3], a[0, ::-1], np.broadcast_to(a[0], (3, 6))):
+        assert np.array_equal(copy(value), value)

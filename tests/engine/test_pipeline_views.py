@@ -43,9 +43,9 @@ STRIDED = {
 
 @pytest.mark.parametrize("view", STRIDED)
 def test_strided_views_of_many_elements(device, view):
-    given = rng.integers(0, 100, (259, 270)).astype(np.float32)[STRIDED[view]]
+    values = rng.integers(0, 100, (259, 270)).astype(np.float32)[STRIDED[view]]
     double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
-    for array in (given, np.broadcast_to(given[:1], given.shape)):  # read-only, as one row is there for all
+    for array in (values, np.broadcast_to(values[:1], values.shape)):  # read-only, as one row is there for all
         np.testing.assert_array_equal(double(array), array * 2)
 
 
@@ -53,8 +53,8 @@ def test_strided_views_of_many_elements(device, view):
 def test_schedules_for_rows_that_lie_apart(device, what):
     """Vectors begin anywhere, and what lies between rows is not the array's."""
     compute, expected = COMPUTED[what]
-    given = rng.integers(0, 100, (259, 270)).astype(np.float32)[1:258, 3:260]
-    np.testing.assert_array_equal(gp.pipeline(lambda a: compute(gp.ScalarField(a)))(given), expected(given))
+    array = rng.integers(0, 100, (259, 270)).astype(np.float32)[1:258, 3:260]
+    np.testing.assert_array_equal(gp.pipeline(lambda a: compute(gp.ScalarField(a)))(array), expected(array))
 
 
 def test_crops_of_images_and_volumes(device):
@@ -78,16 +78,16 @@ def test_elements_at_odd_places(device):
     records["value"] = rng.random((150, 160))
     odd = np.frombuffer(bytearray(4 * 30000 + 1), np.float32, 30000, 1).reshape(150, 200)
     odd[...] = rng.random((150, 200))
-    for given in (records["value"], odd, odd[1:, 3:]):
-        np.testing.assert_array_equal(double(given), given * 2)
+    for array in (records["value"], odd, odd[1:, 3:]):
+        np.testing.assert_array_equal(double(array), array * 2)
 
 
 def test_views_that_reach_further_than_a_buffer(device):
     """Few rows of more memory than devices have, of which only what is written is there."""
     memory = mmap.mmap(-1, 1 << 36, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE)
-    given = np.frombuffer(memory, np.uint8).reshape(1 << 24, 1 << 12)[:: 1 << 17, 1:1001]
-    given[...] = rng.integers(0, 100, given.shape)
-    np.testing.assert_array_equal(gp.pipeline(lambda a: gp.ScalarField(a) * 2)(given), given * 2)
+    array = np.frombuffer(memory, np.uint8).reshape(1 << 24, 1 << 12)[:: 1 << 17, 1:1001]
+    array[...] = rng.integers(0, 100, array.shape)
+    np.testing.assert_array_equal(gp.pipeline(lambda a: gp.ScalarField(a) * 2)(array), array * 2)
 
 
 @pytest.mark.parametrize("mode", ["r", "c", "r+"])
@@ -97,8 +97,8 @@ def test_files_that_are_mapped(device, mode, tmp_path):
     values.tofile(path)
     mapped = np.memmap(path, np.float32, mode, 12, (150, 200))
     double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
-    for given in (mapped, mapped[1:, 3:], mapped[::2], mapped[::-1]):
-        np.testing.assert_array_equal(double(given), np.array(given) * 2)
+    for array in (mapped, mapped[1:, 3:], mapped[::2], mapped[::-1]):
+        np.testing.assert_array_equal(double(array), np.array(array) * 2)
     if mode == "r+":
         double(mapped[:, 2:100].copy(), out=mapped[:, 102:])
         values[3:].reshape(150, 200)[:, 102:200] = 2 * values[3:].reshape(150, 200)[:, 2:100]
@@ -117,10 +117,10 @@ def test_results_beside_and_over_arguments(device):
 
     for out in (np.s_[1:-1, 3:-5], np.s_[:-2, 2:-6], np.s_[2:, 8:]):
         base = rng.integers(0, 100, (202, 310)).astype(np.float32)
-        given, want = base[1:-1, 3:-5], base.copy()
-        edges = np.pad(given, ((0, 0), (1, 1)), "edge")
+        array, want = base[1:-1, 3:-5], base.copy()
+        edges = np.pad(array, ((0, 0), (1, 1)), "edge")
         want[out] = edges[:, 2:] - edges[:, :-2]
-        across(given, out=base[out])
+        across(array, out=base[out])
         np.testing.assert_array_equal(base, want)
 
 
@@ -132,6 +132,6 @@ def test_views_of_many_strides_are_compiled_for_some(device, monkeypatch):
     double = gp.pipeline(lambda a: gp.ScalarField(a) * 2)
     for width in range(171, 187):
         base = rng.random((130, width), np.float32)
-        for given in (base[1:, 1:171], base[:-1, :170]):
-            np.testing.assert_array_equal(double(given), given * 2)
+        for array in (base[1:, 1:171], base[:-1, :170]):
+            np.testing.assert_array_equal(double(array), array * 2)
     assert len(compiled) <= 10

@@ -45,11 +45,11 @@ def until(condition):
 
 @both
 def test_wait_ends_with_the_sensors(device, pipelined):
-    got = []
-    graph = counter(20, lambda a: got.append(a[0, 0]), pipelined)
+    values = []
+    graph = counter(20, lambda a: values.append(a[0, 0]), pipelined)
     graph.run()
     graph.wait()
-    assert graph.tick == 19 and got == list(range(20))
+    assert graph.tick == 19 and values == list(range(20))
     assert (graph.read("count") == 19).all() and (graph.read("frame") == 19).all()
     graph.wait()
     graph.run()  # may be tried again; there are no more frames
@@ -134,7 +134,7 @@ def test_others_get_their_turn(device):
 
 
 def test_many_steps_at_once_let_others_read(device):
-    graph, seen, many, over = counter(), [], 1000, threading.Event()
+    graph, calls, many, over = counter(), [], 1000, threading.Event()
     graph.reset()
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)  # so that the reader comes while steps are taken, however short these are
@@ -143,17 +143,19 @@ def test_many_steps_at_once_let_others_read(device):
         while not over.is_set():
             count = graph.read("count")
             assert (count == count[0, 0]).all()
-            seen.append(int(count[0, 0]))
+            calls.append(int(count[0, 0]))
 
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        until(lambda: graph.step(many) and len({n for n in list(seen) if n % many}) > 5)  # seen while some were to come
+        until(
+            lambda: graph.step(many) and len({n for n in list(calls) if n % many}) > 5
+        )  # seen while some were to come
     finally:
         sys.setswitchinterval(interval)
         over.set()
         reader.join(60)
-    assert seen == sorted(seen)
+    assert calls == sorted(calls)
 
 
 def test_readers_do_not_wait_for_a_slow_source(device):

@@ -45,8 +45,8 @@ def values(graph):
     return graph.tick, {name: graph.read(name) for name in NAMES}
 
 
-def same(graph, kept):
-    tick, arrays = kept
+def same(graph, states):
+    tick, arrays = states
     assert graph.tick == tick
     for name, want in arrays.items():
         same_bits(graph.read(name), want, name)
@@ -107,28 +107,28 @@ def test_another_process_goes_on_with_the_frame_of_the_tick(device, tmp_path):
 
 def test_sensors_keep_their_frames(device, tmp_path):
     def build():
-        got = []
+        actual = []
         with gp.ComputeGraph() as graph:
             frame = gp.Sensor(gp.FieldType(2), (np.full(2, k) for k in range(1, 9)))
             total = gp.ScalarField(np.zeros(2, "f"))
             total.next = total + frame
             graph.probe(total, "total")
             graph.probe(total + frame, "both")
-            gp.Actuator(total, got.append)
-        return graph, got
+            gp.Actuator(total, actual.append)
+        return graph, actual
 
-    graph, got = build()
+    graph, result = build()
     graph.step(2)  # 1 and 2 in the total, 3 to be seen
     graph.save(tmp_path / "two.npz")
     graph.step(2)
     graph.load(tmp_path / "two.npz")
     assert graph.tick == 2 and graph.read("total")[0] == 3 and graph.read("both")[0] == 8
-    assert len(got) == 5
+    assert len(result) == 5
     graph.step()
     assert graph.read("total")[0] == 8 and graph.read("both")[0] == 14
-    other, got = build()
+    other, result = build()
     other.load(tmp_path / "two.npz")
-    assert other.tick == 2 and other.read("both")[0] == 3 + 1 and not got  # the first frame
+    assert other.tick == 2 and other.read("both")[0] == 3 + 1 and not result  # the first frame
     other.step()
     assert other.tick == 3 and other.read("both")[0] == 4 + 2
 

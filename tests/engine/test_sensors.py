@@ -74,8 +74,8 @@ def test_a_reset_takes_the_next_frame(device, pipelined):
 
 @both
 def test_none_keeps_the_frame_and_before_any_it_is_zero(device, pipelined, monkeypatch):
-    given = [None, None, frame(1), None, frame(2)]
-    graph = summing(given, pipelined=pipelined)
+    frames = [None, None, frame(1), None, frame(2)]
+    graph = summing(frames, pipelined=pipelined)
     graph.reset()
     written = []
     write = type(current()).write
@@ -143,17 +143,17 @@ def test_frames_that_lose_values_are_refused(dtype, frame, value):
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "want"), CONVERSIONS, ids=lambda v: str(v) if isinstance(v, gp.FieldType) else ""
+    ("kind", "value", "want"), CONVERSIONS, ids=lambda v: str(v) if isinstance(v, gp.FieldType) else ""
 )
-def test_frames_are_converted_as_fields_are(device, kind, given, want):
-    got = []
+def test_frames_are_converted_as_fields_are(device, kind, value, want):
+    actual = []
     with gp.ComputeGraph() as graph:
-        seen = gp.Sensor(kind, lambda: given)
+        seen = gp.Sensor(kind, lambda: value)
         graph.probe(seen, "seen")
-        gp.Actuator(seen, got.append)
+        gp.Actuator(seen, actual.append)
     graph.reset()
     same_bits(graph.read("seen"), np.array(want, order="C"))
-    same_bits(got[0], np.array(want, order="C"))
+    same_bits(actual[0], np.array(want, order="C"))
 
 
 @both
@@ -239,23 +239,23 @@ def test_a_sensor_that_nobody_uses_counts(device):
 
 @both
 def test_sinks_get_every_tick(device, pipelined):
-    got = [], []
-    graph = summing(frames(4), [g.append for g in got], pipelined)
+    values = [], []
+    graph = summing(frames(4), [g.append for g in values], pipelined)
     graph.step(9)
     graph.synchronize()
     totals = [frame(0), frame(0) + frame(1), frame(0) + frame(1) + frame(2), sum(map(frame, range(4)))]
-    for each in got:
+    for each in values:
         assert len(each) == 4
         for array, want in zip(each, totals, strict=True):
             same_bits(array, want.astype("f"))
             array[:] = 0  # theirs to change
     graph.reset()
     graph.synchronize()
-    same_bits(got[0][4], frame(3))
+    same_bits(values[0][4], frame(3))
 
 
 def test_what_may_be_given_to_a_sink(device):
-    got = {}
+    actual = {}
     gain = gp.Parameter([1.0, 2.0])
     with gp.ComputeGraph() as graph:
         state = gp.ScalarField(np.zeros(3, "int32"))
@@ -266,12 +266,12 @@ def test_what_may_be_given_to_a_sink(device):
             "constant": gp.ScalarField(frame(0)),
             "bits": state > 0,
         }.items():
-            gp.Actuator(field, lambda array, name=name: got.update({name: array}))
+            gp.Actuator(field, lambda array, name=name: actual.update({name: array}))
     graph.step(2)
-    same_bits(got["state"], np.full(3, 2, "int32"))
-    same_bits(got["gain"], np.array([1, 2], "f"))
-    same_bits(got["constant"], frame(0))
-    same_bits(got["bits"], np.full(3, True))
+    same_bits(actual["state"], np.full(3, 2, "int32"))
+    same_bits(actual["gain"], np.array([1, 2], "f"))
+    same_bits(actual["constant"], frame(0))
+    same_bits(actual["bits"], np.full(3, True))
 
 
 @both
@@ -297,18 +297,18 @@ def test_a_sink_that_raises(device, pipelined):
 
 
 def test_a_pipelined_sink_is_one_tick_late(device):
-    got = []
-    graph = summing(frames(9), [lambda a: got.append(a[0, 0])], pipelined=True)
+    actual = []
+    graph = summing(frames(9), [lambda a: actual.append(a[0, 0])], pipelined=True)
     graph.step(2)
     deadline = time.monotonic() + 5
-    while len(got) < 2 and time.monotonic() < deadline:
+    while len(actual) < 2 and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert got == [0, 10]  # ticks 0 and 1; 2 is with the device
+    assert actual == [0, 10]  # ticks 0 and 1; 2 is with the device
     graph.stop()
-    assert got == [0, 10, 30]
+    assert actual == [0, 10, 30]
     graph.stop()
     graph.release()
-    assert got == [0, 10, 30]
+    assert actual == [0, 10, 30]
 
 
 def test_pipelined_sources_work_while_others_do(device):
@@ -331,17 +331,17 @@ def test_pipelined_sources_work_while_others_do(device):
 
 @both
 def test_sources_and_sinks_may_look_at_the_graph(device, pipelined):
-    seen = []
+    records = []
 
     def source():
         if graph.tick:
-            seen.append(graph.read("sum")[0, 0])
+            records.append(graph.read("sum")[0, 0])
         return frame(graph.tick)
 
-    graph = summing(source, [lambda a: seen.append((graph.tick, graph.read("seen").shape))], pipelined)
+    graph = summing(source, [lambda a: records.append((graph.tick, graph.read("seen").shape))], pipelined)
     graph.step(4)
     graph.synchronize()
-    assert len([s for s in seen if isinstance(s, tuple)]) == 5
+    assert len([s for s in records if isinstance(s, tuple)]) == 5
 
 
 def test_frames_go_into_the_same_memory_and_nothing_is_bound_again(device, monkeypatch):

@@ -72,11 +72,11 @@ def test_fibonacci_from_a_state_that_follows_another(device):
         older.next = newer
         newer.next = older + newer
         graph.probe(older, "n")
-    seen = [int(graph.read("n"))]
+    values = [int(graph.read("n"))]
     for _ in range(80):
         graph.step()
-        seen.append(int(graph.read("n")))
-    assert seen[:8] == [0, 1, 1, 2, 3, 5, 8, 13] and seen[80] == 23416728348467685
+        values.append(int(graph.read("n")))
+    assert values[:8] == [0, 1, 1, 2, 3, 5, 8, 13] and values[80] == 23416728348467685
 
 
 def test_what_next_may_be(device):
@@ -223,9 +223,9 @@ def test_parameters_set_from_another_thread(device):
         last = -1
         for _ in range(60):
             graph.step()
-            seen = graph.read("level")
-            assert (seen == seen[0]).all() and seen[0] >= last  # never torn, never older
-            last = seen[0]
+            value = graph.read("level")
+            assert (value == value[0]).all() and value[0] >= last  # never torn, never older
+            last = value[0]
             assert (gp.ScalarField(np.zeros(9, "int32")) + level * 2).numpy()[0] >= 2 * last
     finally:
         stop.set()

@@ -425,5 +425,5 @@ def test_message(wrong):
 
 def test_sums_of_products_of_fields_are_numbers_in_bodies():
     field = gp.ScalarField(np.arange(16, dtype="float32").reshape(4, 4))
-    found = gp.operator(lambda f: _readTensor(f) + (f @ f).sum())(field).numpy()
-    np.testing.assert_array_equal(found, field.numpy() + (field.numpy() @ field.numpy()).sum())
+    result = gp.operator(lambda f: _readTensor(f) + (f @ f).sum())(field).numpy()
+    np.testing.assert_array_equal(result, field.numpy() + (field.numpy() @ field.numpy()).sum())

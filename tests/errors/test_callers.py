@@ -98,13 +98,13 @@ def test_who_calls_a_library_is_told_where_that_calls():
 def test_xarray():
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("dask")
-    given = xarray.DataArray(X, dims=("y", "x")).chunk({"y": 4})
+    field = xarray.DataArray(X, dims=("y", "x")).chunk({"y": 4})
 
     def program(block):
         return (gp.ScalarField(block) + OTHER).numpy()  # here
 
     with pytest.raises(gp.SemanticError) as caught:
-        xarray.apply_ufunc(program, given, dask="parallelized", output_dtypes=["f4"]).compute()
+        xarray.apply_ufunc(program, field, dask="parallelized", output_dtypes=["f4"]).compute()
     check_line(caught.value, program, "# here")
 
 
@@ -121,11 +121,11 @@ def test_reductions_of_blocks_are_at_the_line_that_reduces():
         results = gd.map_blocks(relative, da.from_array(X, chunks=(4, 4)))
         for result in results:
             result.compute(scheduler="threads")
-    told = str(profile)
+    text = str(profile)
     returns = f"test_callers.py:{relative.function.__code__.co_firstlineno + 3})"
-    reduced = [row for row in told.splitlines() if "sum (" in row or "max (" in row]
-    assert reduced and all(returns in row for row in reduced), told
-    assert {word.partition(":")[0].lstrip("(") for word in told.split() if ".py:" in word} == {"test_callers.py"}
+    reduced = [row for row in text.splitlines() if "sum (" in row or "max (" in row]
+    assert reduced and all(returns in row for row in reduced), text
+    assert {word.partition(":")[0].lstrip("(") for word in text.split() if ".py:" in word} == {"test_callers.py"}
 
 
 def test_a_warning_is_given_where_no_line_is_the_users():

@@ -76,8 +76,8 @@ def complement_in_a_kernel():
 def test_the_bits_of_a_complement(dtype, bits):
     with pytest.raises(gp.SemanticError, match=f"write {bits} for its bits"):
         UNSIGNED[dtype] & ~7
-    got = (UNSIGNED[dtype] & int(bits, 16)).numpy()
-    np.testing.assert_array_equal(got, np.arange(4, dtype=dtype) & np.dtype(dtype).type(int(bits, 16)))
+    actual = (UNSIGNED[dtype] & int(bits, 16)).numpy()
+    np.testing.assert_array_equal(actual, np.arange(4, dtype=dtype) & np.dtype(dtype).type(int(bits, 16)))
 
 
 @WRONGS.add(
@@ -242,8 +242,8 @@ def test_names_that_are_there():
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64"])
 def test_dtypes_have_what_numpys_have(dtype):
-    found, wanted = gp.zeros(3, dtype=dtype).dtype, np.dtype(dtype)
-    assert (found.kind, found.type, found.itemsize, found.name) == (
-        wanted.kind, wanted.type, wanted.itemsize, wanted.name,
+    result, expected = gp.zeros(3, dtype=dtype).dtype, np.dtype(dtype)
+    assert (result.kind, result.type, result.itemsize, result.name) == (
+        expected.kind, expected.type, expected.itemsize, expected.name,
     )  # fmt: skip
     assert gp.zeros(3, dtype="uint8").astype(dtype, copy=False).dtype == dtype

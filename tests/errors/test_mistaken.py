@@ -219,6 +219,6 @@ def test_what_an_int_may_take() -> None:
         _writeTensor(_out0, _vector(a, b, _convert_int(c), d))
 
     with gp.use_device("reference"):
-        got = op(SCALAR, INTEGER).numpy()
+        actual = op(SCALAR, INTEGER).numpy()
     g = np.arange(20).reshape(4, 5)
-    assert np.array_equal(got, np.stack([g * 0 + 3, g * 0 + 3, 2 * g, g + 1], -1))
+    assert np.array_equal(actual, np.stack([g * 0 + 3, g * 0 + 3, 2 * g, g + 1], -1))

@@ -307,8 +307,8 @@ LEGAL: dict[Callable[..., Any], Callable[[Any], Any]] = {
 @pytest.mark.parametrize("body", LEGAL)
 def test_what_python_may_bind(body: Callable[..., Any]) -> None:
     with gp.use_device("reference"):
-        got = gp.operator(lambda f: body(_readTensor(f)))(LINE).numpy()
-    np.testing.assert_allclose(got, LEGAL[body](LINE.numpy()), rtol=1e-6)
+        actual = gp.operator(lambda f: body(_readTensor(f)))(LINE).numpy()
+    np.testing.assert_allclose(actual, LEGAL[body](LINE.numpy()), rtol=1e-6)
 
 
 # --- loops that Python decides ----------------------------------------------------------------------------------------------

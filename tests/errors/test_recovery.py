@@ -183,19 +183,19 @@ def test_errors_in_one_thread_while_another_records():
 
 
 def test_operator_opened_in_one_thread_is_not_seen_in_another():
-    seen = []
+    calls = []
 
     def read():
         try:
             _readTensor(SCALAR)
         except gp.SemanticError as error:
-            seen.append(error.message)
+            calls.append(error.message)
 
     with gp.GPUOperator(SCALAR.type):
         thread = threading.Thread(target=read)
         thread.start()
         thread.join()
         _writeTensor(_out0, _readTensor(SCALAR))
-    assert seen == [
+    assert calls == [
         "`_readTensor` belongs in an operator's body: a function under `@gp.operator`, or a `with gp.GPUOperator(…)` block"
     ]

@@ -30,16 +30,16 @@ COMPARISONS = [
 
 def recorded(body, *arrays):
     """What is warned of while a body is recorded."""
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("always")
         gp.operator(outputs=gp.FieldType((3, 4)))(body)(*map(gp.ScalarField, arrays))
-    return [(each.category, str(each.message), each.filename, each.lineno) for each in found]
+    return [(each.category, str(each.message), each.filename, each.lineno) for each in result]
 
 
 @pytest.mark.parametrize("dtype", UNSIGNED)
 @pytest.mark.parametrize("case", range(len(COMPARISONS)))
 def test_comparisons_that_a_type_decides(dtype: str, case: int) -> None:
-    test, said, how = COMPARISONS[case]
+    test, text, how = COMPARISONS[case]
     kind, most = UNSIGNED[dtype]
 
     def body(f):
@@ -48,7 +48,7 @@ def test_comparisons_that_a_type_decides(dtype: str, case: int) -> None:
     ((category, message, file, line),) = recorded(body, np.zeros((3, 4), dtype))
     assert category is gp.KernelWarning and file == __file__ and line == test.__code__.co_firstlineno
     assert message == (
-        f"this comparison is {said} true, whatever the value: {kind} is from 0 to {most}, so it is {said} "
+        f"this comparison is {text} true, whatever the value: {kind} is from 0 to {most}, so it is {text} "
         f"{how.format(most=most)}; what is computed in {kind} wraps around at these ends, as in C: convert before you compute, "
         "as `_convert_int(x)` and `_convert_float(x)` do, or leave the comparison out"
     )
@@ -103,7 +103,7 @@ def test_quotients_that_are_meant_are_not_warned_of() -> None:
 
 
 def test_a_line_warns_once() -> None:
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("default")
         for shape in ((3, 4), (5, 6)):
 
@@ -112,7 +112,7 @@ def test_a_line_warns_once() -> None:
                 return _where(_readTensor(f) < 0, 1, 2)
 
             negative(gp.ScalarField(np.zeros(shape, "uint8")))
-    assert len(found) == 1
+    assert len(result) == 1
 
 
 # --- integers that wrap around and become floats ------------------------------------------------------------------------

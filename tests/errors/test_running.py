@@ -202,17 +202,17 @@ def test_a_field_is_an_array_until_it_is_a_state():
         assert heat.numpy()[0, 0] == float(heat[0, 0]) == 1
         heat.next = heat + 1
         graph.probe(heat)
-    made = []
+    results = []
 
     def define():
         with gp.ComputeGraph():
-            made.append(other := gp.ScalarField(ARRAY))
+            results.append(other := gp.ScalarField(ARRAY))
             other.next = other + 1
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         define()
-    (other,) = made
+    (other,) = results
     assert other.numpy()[0, 0] == 1
 
 

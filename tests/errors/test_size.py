@@ -71,22 +71,22 @@ def test_branches_as_many_as_there_may_be(device):
     if "Portable" in current().description:
         pytest.skip("PoCL takes minutes for so many conditions")
     x = np.arange(-3, 90, dtype="f")
-    got = gp.operator(chained(MOST_NESTED))(gp.ScalarField(x)).numpy()
-    np.testing.assert_array_equal(got, np.where(x < 0, 0, np.where(x < MOST_NESTED - 1, np.floor(x) + 1, -1)))
+    actual = gp.operator(chained(MOST_NESTED))(gp.ScalarField(x)).numpy()
+    np.testing.assert_array_equal(actual, np.where(x < 0, 0, np.where(x < MOST_NESTED - 1, np.floor(x) + 1, -1)))
 
 
 @pytest.mark.parametrize("depth", [MOST_NESTED + 1, 1000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_that_are_too_deep(kind, depth):
-    said = r"blocks are in one another more than 64 deep, which compilers do not take; join .*\n  at .*test_size"
-    with pytest.raises(gp.SemanticError, match=said):
+    message = r"blocks are in one another more than 64 deep, which compilers do not take; join .*\n  at .*test_size"
+    with pytest.raises(gp.SemanticError, match=message):
         gp.operator(nested(kind, depth))(SCALAR)
 
 
 @pytest.mark.parametrize("depth", [MOST_NESTED + 1, 1000])
 def test_too_many_branches(depth):
-    said = rf"branches of `_elseif` are in one another {depth} deep, and compilers take 64; look values up .*\n  at .*test_size"
-    with pytest.raises(gp.SemanticError, match=said):
+    message = rf"branches of `_elseif` are in one another {depth} deep, and compilers take 64; look values up .*\n  at .*test_size"
+    with pytest.raises(gp.SemanticError, match=message):
         gp.operator(chained(depth))(SCALAR)
 
 
@@ -101,8 +101,8 @@ def long(count: int) -> Callable[[Any], Any]:
 
 
 def test_too_many_statements():
-    said = r"`body` has more than 10000 statements, .* \(`_for`\) .*\n  at .*test_size"
-    with pytest.raises(gp.SemanticError, match=said) as caught:
+    message = r"`body` has more than 10000 statements, .* \(`_for`\) .*\n  at .*test_size"
+    with pytest.raises(gp.SemanticError, match=message) as caught:
         gp.operator(long(20_000))(SCALAR)
     assert str(caught.value).endswith("x = x + 1")
 

@@ -53,7 +53,7 @@ LABELS = np.arange(420).reshape(12, 5, 7) % 9
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda v: ndimage.label(gp.ScalarField(v) > 4)[0], "label` .* takes the whole field: label slabs.*volume.py.*`batch=1`"),
         (lambda v: ndimage.sum_labels(gp.ScalarField(v), gp.ScalarField(v), [1, 2]), "sum_labels` .*takes.*`_atomic_add`"),
@@ -64,9 +64,9 @@ LABELS = np.arange(420).reshape(12, 5, 7) % 9
         (lambda v: gp.ScalarField(v).reshape(7, 5, 12), "reshape` .*makes of a field in windows one of another grid, 7×5×12"),
     ],
 )  # fmt: skip
-def test_reasons_name_what_the_line_calls(function, told):
+def test_reasons_name_what_the_line_calls(function, message):
     """And not the operators that this is made of."""
-    line = rf"none of its axes can be cut: operator `(?=\w+` \(.*test_spared.py:\d+\)){told}"
+    line = rf"none of its axes can be cut: operator `(?=\w+` \(.*test_spared.py:\d+\)){message}"
     with pytest.raises(gp.SemanticError, match=line):
         gp.stream(function, LABELS.astype("uint8"), chunks=(3, 3, 3), progress=False)
 
@@ -110,8 +110,8 @@ def one_more_in_groups(v):
 def test_windows_that_would_all_be_the_whole_are_one(monkeypatch, function, right):
     """And are refused where the whole takes more memory than there is."""
     values = np.random.default_rng(0).random((6, 5), np.float32)
-    made = gp.stream(function, values, chunks=(3, 2), progress=False)
-    np.testing.assert_allclose(made, right(values), rtol=1e-5)
+    result = gp.stream(function, values, chunks=(3, 2), progress=False)
+    np.testing.assert_allclose(result, right(values), rtol=1e-5)
     monkeypatch.setattr(stream_file, "memory", lambda: 100)
     with pytest.raises(gp.SemanticError, match=r"takes \d+ bytes where there are 100, and none of its axes can be cut"):
         gp.stream(function, values, chunks=(3, 2), progress=False)

@@ -302,12 +302,12 @@ LEGAL = [
 
 def test_what_is_not_chosen_is_not_used() -> None:
     with gp.use_device("reference"):
-        got = gp.operator(chosen_away)(LINE).numpy()
+        actual = gp.operator(chosen_away)(LINE).numpy()
     line = np.arange(37, dtype="f")
     last = np.arange(37) % 16 == 15
     after = np.where(last, line - 15, line + 1) * 2
     after[-1] = 0
-    assert np.array_equal(got, after + np.where(np.arange(37) % 16 == 0, line, line - 1))
+    assert np.array_equal(actual, after + np.where(np.arange(37) % 16 == 0, line, line - 1))
 
 
 @pytest.mark.parametrize("body", LEGAL)
@@ -364,12 +364,12 @@ def test_recording_finds_what_execution_finds(monkeypatch: pytest.MonkeyPatch) -
             return error.message
         return ""
 
-    seen = Counter[bool]()
+    counts = Counter[bool]()
     for seed in seeds(0, 60):
         body = tile_program(seed)
         if not outcome(body, check_tiles, True):
             refused = "only threads beyond the grid would write it" in outcome(body, check_tiles, False)
-            found = outcome(body, lambda kernel: None, False)
-            assert refused == ("which no thread of its work-group has written" in found), (seed, found)
-            seen[refused] += 1
-    assert min(seen[True], seen[False]) > len(seeds(0, 60)) / 20, seen
+            result = outcome(body, lambda kernel: None, False)
+            assert refused == ("which no thread of its work-group has written" in result), (seed, result)
+            counts[refused] += 1
+    assert min(counts[True], counts[False]) > len(seeds(0, 60)) / 20, counts

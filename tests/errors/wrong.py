@@ -38,8 +38,8 @@ def check_usable(device: str = "reference") -> None:
 def marked(program: Callable[..., Any], mark: str = "# here") -> int:
     """The line of a function that ends with the mark."""
     lines, first = inspect.getsourcelines(program)
-    (found,) = [number for number, text in enumerate(lines, first) if text.rstrip().endswith(mark)]
-    return found
+    (result,) = [number for number, text in enumerate(lines, first) if text.rstrip().endswith(mark)]
+    return result
 
 
 def check_line(error: BaseException, program: Callable[..., Any], mark: str = "# here") -> None:

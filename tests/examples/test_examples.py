@@ -214,17 +214,17 @@ def test_a_volume_in_parts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setattr(volume, "WINDOWS", 0.75)
     monkeypatch.setattr(volume, "LAYERS", 20)
     assert volume.main(["--memory", "0.006", "--times", "1", "--device", "reference"]) == 0
-    printed, told = capsys.readouterr()
+    printed, message = capsys.readouterr()
     assert "30×10×10 points of uint16, 0.006 MB: 1 times 0.006 MB" in printed and "the same bits\n" in printed
     assert "3×1×1 blocks, computed of windows of 20×10×10 points" in printed and "stage 0: operator `sum`" in printed
-    assert "3 chunks of 10×10×10 of a grid 30×10×10, halo 5+5, 5+5, 5+5, 100.0% of points recomputed" in told
+    assert "3 chunks of 10×10×10 of a grid 30×10×10, halo 5+5, 5+5, 5+5, 100.0% of points recomputed" in message
     cells = np.random.default_rng(0).integers(0, 2**16, (9, 8, 7), np.uint16)
     smooth = ndimage.gaussian_filter(cells / 65535, 1)
     slope = np.sqrt(sum(ndimage.sobel(smooth, axis) ** 2 for axis in range(3)))
     with gp.use_device("reference"):
-        found, count = volume.surfaces(cells, steep=1.5)
+        result, count = volume.surfaces(cells, steep=1.5)
     certain = np.abs(slope - 1.5) > 1e-4
-    assert np.array_equal(found[certain], slope[certain] > 1.5) and count == found.sum() and 50 < count < 450
+    assert np.array_equal(result[certain], slope[certain] > 1.5) and count == result.sum() and 50 < count < 450
 
 
 def test_cells_of_a_volume(name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,9 +259,9 @@ def test_a_batch_of_images(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("dask")
     batch = example("image_batch")
     assert batch.main(["--images", "20", "--size", "24", "--device", "reference"]) == 0
-    printed, told = capsys.readouterr()
+    printed, message = capsys.readouterr()
     assert "20 images in 1 blocks" in printed and printed.endswith("20 images: the same spots\n")
-    assert "20 images, each in 1 chunk of 24×24" in told
+    assert "20 images, each in 1 chunk of 24×24" in message
     image, light = np.random.default_rng(0).random((2, 30, 20), np.float32)
     even = ndimage.gaussian_filter(image / (light + 1), 1)
     with gp.use_device("reference"):
@@ -308,10 +308,10 @@ def test_tuned_transpose(
             assert np.array_equal(result.numpy(), picture.T)
     monkeypatch.setattr(config, "tune_store", tmp_path / "tuned.sqlite")
     monkeypatch.setattr(config, "tune_seconds", 0.01)
-    for said in (f"gpuop: measuring transposed on {name}: {len(variants)} variants\n", ""):
+    for messages in (f"gpuop: measuring transposed on {name}: {len(variants)} variants\n", ""):
         assert transpose.main(["--device", name, "--rows", "37", "--columns", "53"]) == 0
         read = capsys.readouterr()
-        assert read.out.endswith("equals NumPy\n") and read.err == said
+        assert read.out.endswith("equals NumPy\n") and read.err == messages
 
 
 def test_doubling_in_place(name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -402,9 +402,9 @@ def test_videos_and_folders(name: str, tmp_path: Path, capsys: pytest.CaptureFix
         iio.imwrite(tmp_path / f"{k}.png", frame)
     (tmp_path / "notes.txt").touch()
     (tmp_path / "film.gif").rename(tmp_path.with_suffix(".gif"))
-    for given, out in (("--folder", tmp_path), ("--video", tmp_path.with_suffix(".gif"))):
+    for value, out in (("--folder", tmp_path), ("--video", tmp_path.with_suffix(".gif"))):
         target = tmp_path / "out" / f"{out.name}.png"
-        assert example("stream").main([given, str(out), "--device", name, "--output", str(target)]) == 0
+        assert example("stream").main([value, str(out), "--device", name, "--output", str(target)]) == 0
         assert re.search(r"^4 frames in .* frames/s", capsys.readouterr().out, re.M)
         assert iio.imread(target.with_suffix(".gif")).shape == (2, 24, 96, 3)
     iio.imwrite(tmp_path / "9.png", frames[0, :20])

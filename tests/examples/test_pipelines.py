@@ -99,7 +99,7 @@ def beside(own, other, **changed):
 
 
 def test_what_differs_within_half_the_spread_is_a_tie_and_few_rounds_do_not_count():
-    found = {
+    results = {
         "faster": beside(1.0, 1.11),
         "near": beside(1.0, 1.09),
         "as near": beside(1.09, 1.0),
@@ -107,14 +107,14 @@ def test_what_differs_within_half_the_spread_is_a_tie_and_few_rounds_do_not_coun
         "once": beside(1.0, 9.0, rounds=1),
         "four times": beside(9.0, 1.0, rounds=4, allocates=True),
     }
-    said = [verdict(result, "peer") for result in found.values()]
-    assert said == ["won", "tie", "tie", "lost", "one run", "4 runs"]
-    assert verdict(found["faster"], "hand") is None
-    assert summary_of(found)[0] == (
+    messages = [verdict(result, "peer") for result in results.values()]
+    assert messages == ["won", "tie", "tie", "lost", "one run", "4 runs"]
+    assert verdict(results["faster"], "hand") is None
+    assert summary_of(results)[0] == (
         "1 of 4 pipelines are faster than the best peer; within the spread: near 0.92, as near 1.09; slower: slower 1.30. "
         "Not counted, with fewer than 5 rounds: once, four times."
     )
-    text = page({"device": "a:0", "pipelines": found}, {})
+    text = page({"device": "a:0", "pipelines": results}, {})
     assert (
         "| one run |" in text and "1.00 ± 0.20 Peer (4 runs, allocates)" in text and "| 9.00 (4) | 1.00 (4) |" in text
     )
@@ -173,12 +173,12 @@ def test_schedules_and_predictions_are_measured(capsys, monkeypatch):
     on = [d.name for d in gp.devices() if d.name != "reference"]
     if not on:
         pytest.skip("the reference has no schedules")
-    for command, told in ((schedules, "best"), (predicted, "within 1.3")):
+    for command, messages in ((schedules, "best"), (predicted, "within 1.3")):
         monkeypatch.setattr(
             "sys.argv", ["", "--device", on[0], "--only", "conv3x3", "--size", "64", "--seconds", "0.5"]
         )
         command.main()
-        assert told in capsys.readouterr().out
+        assert messages in capsys.readouterr().out
 
 
 # --- frames ----------------------------------------------------------------------------------------------------------

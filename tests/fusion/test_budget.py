@@ -27,8 +27,8 @@ TARGETS = {
 
 def kernels(fields: list[gp.Field], target: str) -> list[Kernel]:
     """The kernels of fields, lowered."""
-    made = plan_for(plan(program([f.node for f in fields])), TARGETS[target])
-    return [lower(step.kernel, TARGETS[target]) for step in made.launches if isinstance(step.kernel, Kernel)]
+    result = plan_for(plan(program([f.node for f in fields])), TARGETS[target])
+    return [lower(step.kernel, TARGETS[target]) for step in result.launches if isinstance(step.kernel, Kernel)]
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -45,8 +45,8 @@ def test_what_is_fused_reads_no_more_than_compilers_take():
     total = f
     for k in range(80):
         total = total + box(f * float(k), 5)
-    made = kernels([total], "cuda")
-    assert len(made) > 1 and max(size(kernel.body) for kernel in made) <= MOST_STATEMENTS
+    result = kernels([total], "cuda")
+    assert len(result) > 1 and max(size(kernel.body) for kernel in result) <= MOST_STATEMENTS
 
 
 def test_reads_of_neighbours_count():

@@ -49,16 +49,16 @@ def states_of(graph, **arrays):
 @pytest.fixture
 def moves(monkeypatch):
     """What devices copy, and how many buffers they have made."""
-    found = {"copies": 0, "buffers": 0}
+    results = {"copies": 0, "buffers": 0}
     for method, name in (("copy", "copies"), ("empty", "buffers")):
         real = getattr(type(current()), method)
 
-        def counted(self, *given, real=real, name=name):
-            found[name] += 1
-            return real(self, *given)
+        def counted(self, *args, real=real, name=name):
+            results[name] += 1
+            return real(self, *args)
 
         monkeypatch.setattr(type(current()), method, counted)
-    return found
+    return results
 
 
 def test_two_that_change_places(device, moves):
@@ -189,8 +189,8 @@ def test_drawings_and_reports(device, tmp_path):
         a, b = states_of(graph, a=A, b=B)
         c = gp.ScalarField(C)
         a.next, b.next, c.next = b, a, b
-        seen = []
-        gp.Actuator(b, seen.append)
+        calls = []
+        gp.Actuator(b, calls.append)
         graph.probe(c + b, "more")
     assert "copy" not in graph.explain().replace("copy nothing", "")
     (kernel,) = json.loads(graph.explain("json"))["kernels"]
@@ -200,7 +200,7 @@ def test_drawings_and_reports(device, tmp_path):
     assert all(f"{name}.next: taken at the next step" in drawing for name in "abc")
     graph.step(2)
     graph.profile(3)
-    same_bits(np.stack(seen), np.stack([B, A, B, A, B, A]))
+    same_bits(np.stack(calls), np.stack([B, A, B, A, B, A]))
     same_bits(graph.read("more"), B + A)
 
 
@@ -233,8 +233,8 @@ def test_random_iterations(device):
         start, times = [image(3, 4) for _ in range(count)], random.randint(1, 9)
 
         def turn(*states, rules=rules):
-            made = {"take": lambda a, b: a, "sum": lambda a, b: a * 0.5 + b, "half": lambda a, b: a * 0.5}
-            return tuple(made[kind](states[a], states[b]) for kind, a, b in rules)
+            results = {"take": lambda a, b: a, "sum": lambda a, b: a * 0.5 + b, "half": lambda a, b: a * 0.5}
+            return tuple(results[kind](states[a], states[b]) for kind, a, b in rules)
 
         until = (lambda *states: states[0].max() < 10) if seed % 3 == 0 else None
         fields = tuple(map(gp.ScalarField, start))
@@ -243,8 +243,8 @@ def test_random_iterations(device):
         want = tuple(start)
         for _ in range(times):
             want = turn(*want)
-        for got, one in zip(results, want, strict=True):
-            same_bits(got.numpy(), np.float32(one), f"{rules}, {times}")
+        for actual, one in zip(results, want, strict=True):
+            same_bits(actual.numpy(), np.float32(one), f"{rules}, {times}")
 
 
 # --- random graphs ---------------------------------------------------------------------------------------------------------
@@ -274,9 +274,9 @@ class Model:
         frame = gp.Sensor(gp.FieldType((3, 4)), iter(self.frames), "frame")
         values = [*states, gp.ScalarField(self.constant), frame]
         self.graph.probe(frame, "frame")
-        made = [self.apply(rule, values, self.gain) for rule in self.rules]
-        for k, (state, value) in enumerate(zip(states, made, strict=True)):
-            state.next = made[0] if k and self.rules[k] == self.rules[0] else value
+        results = [self.apply(rule, values, self.gain) for rule in self.rules]
+        for k, (state, value) in enumerate(zip(states, results, strict=True)):
+            state.next = results[0] if k and self.rules[k] == self.rules[0] else value
 
     def apply(self, rule, values, gain):
         kind, a, b = rule
@@ -353,8 +353,8 @@ def test_where_values_are(nexts: Mapping[int, int], anew):
     copied = copying(nexts, dict.fromkeys(nexts, 4))
     fresh = {state: -10 - state for state in copied}  # the values that are copies
     given_anew = {v for v in anew if v in nexts.values()} | set(fresh.values())
-    taken = {state: fresh.get(state, value) for state, value in nexts.items()}
-    steps, again = rotation(taken, given_anew)
+    choices = {state: fresh.get(state, value) for state, value in nexts.items()}
+    steps, again = rotation(choices, given_anew)
     assert len(steps) <= 3 * MOST and 0 <= again < len(steps)
     values = {v: f"start of {v}" for v in steps[0]}
     memory = {steps[0][v]: values[v] for v in values}
@@ -363,7 +363,7 @@ def test_where_values_are(nexts: Mapping[int, int], anew):
     for tick in range(2 * len(steps) + 1):
         assert {v: memory[at] for v, at in steps[number].items()} == values
         number = number + 1 if number + 1 < len(steps) else again
-        values |= {state: values[value] for state, value in taken.items()}
+        values |= {state: values[value] for state, value in choices.items()}
         values |= {v: f"{v} at {tick}" for v in given_anew}
         memory |= {steps[number][v]: values[v] for v in given_anew}
     assert fresh or len(set().union(*(step.values() for step in steps))) == len(values)

@@ -98,9 +98,9 @@ def warp(x):
 
 
 def sort_and_scale(x):
-    made = np.where(np.arange(x.shape[-1]) % 2, x * 2, x + x[..., :1])[..., ::-1].copy()
-    made[..., 0] = x[..., 0]
-    return made
+    array = np.where(np.arange(x.shape[-1]) % 2, x * 2, x + x[..., :1])[..., ::-1].copy()
+    array[..., 0] = x[..., 0]
+    return array
 
 
 PROGRAMS = {

@@ -43,12 +43,26 @@ def chain(optimize=True):
 
 def test_json_has_stable_keys_and_numbers():
     graph = chain()
-    got = facts(graph)
+    actual = facts(graph)
     counts = ["kernel_count", "library_calls", "operator_count", "moved_bytes", "step_bytes", "floor_bytes", "ratio"]
-    assert list(got) == ["kernels", "apart", "states", *counts, "buffers", "buffer_bytes", "predicted", "traced_again"]
-    (kernel,) = got["kernels"]
+    assert list(actual) == [
+        "kernels",
+        "apart",
+        "states",
+        *counts,
+        "buffers",
+        "buffer_bytes",
+        "predicted",
+        "traced_again",
+    ]
+    (kernel,) = actual["kernels"]
     assert list(kernel) == KERNEL_KEYS
-    assert (got["kernel_count"], got["operator_count"], got["moved_bytes"], got["floor_bytes"]) == (1, 3, 2 * N, 2 * N)
+    assert (actual["kernel_count"], actual["operator_count"], actual["moved_bytes"], actual["floor_bytes"]) == (
+        1,
+        3,
+        2 * N,
+        2 * N,
+    )
     assert (kernel["thread_count"], kernel["threads"], kernel["host"], kernel["local_bytes"]) == (
         6144,
         "64×96",
@@ -87,10 +101,14 @@ def test_text_says_what_json_says():
 
 
 def test_unfused_it_moves_more():
-    got = facts(chain(optimize=False))
-    assert got["kernel_count"] == 3 and (got["moved_bytes"], got["floor_bytes"], got["ratio"]) == (6 * N, 2 * N, 3.0)
-    assert {op["method"] for kernel in got["kernels"] for op in kernel["operators"]} == {"alone"}
-    assert [v["kernel"] for kernel in got["kernels"] for v in kernel["inputs"]] == [None, 1, 2]
+    actual = facts(chain(optimize=False))
+    assert actual["kernel_count"] == 3 and (actual["moved_bytes"], actual["floor_bytes"], actual["ratio"]) == (
+        6 * N,
+        2 * N,
+        3.0,
+    )
+    assert {op["method"] for kernel in actual["kernels"] for op in kernel["operators"]} == {"alone"}
+    assert [v["kernel"] for kernel in actual["kernels"] for v in kernel["inputs"]] == [None, 1, 2]
 
 
 def test_left_apart_with_its_costs():
@@ -124,15 +142,15 @@ def test_states_that_copy_nothing(device):
         held.next = gp.ScalarField(image(64, 96)) * gain
         graph.probe(older + heat + held, "out")
         graph.probe(count, "count")
-    got = facts(graph)["states"]
-    assert {state["name"]: (state["next_name"], state["takes"]) for state in got} == {
+    actual = facts(graph)["states"]
+    assert {state["name"]: (state["next_name"], state["takes"]) for state in actual} == {
         "old": ("frame", "buffer"),
         "older": ("old", "buffer"),
         "count": ("count.next", "in place"),
         "heat": ("heat.next", "buffer"),
         "held": ("held.next", "copy"),
     }
-    assert [state["kernel"] is None for state in got] == [True, True, False, False, False]
+    assert [state["kernel"] is None for state in actual] == [True, True, False, False, False]
     (line,) = (line for line in graph.explain().split("\n") if "buffer, and" in line)
     assert line == "states that take a buffer, and copy nothing: old that of frame, older that of old"
 
@@ -144,12 +162,12 @@ def test_turns_of_iterations_count_and_host_operators_do_not(device):
         graph.probe(gp.HostOperator(np.flipud, a, outputs=a.type), "host")
     launched = 4 if ", two at a time" in graph.explain() else 7
     assert facts(graph)["kernel_count"] == graph.kernel_count == launched
-    told = graph.explain()
+    text = graph.explain()
     assert (
-        told.startswith(f"1 kernel in {launched} launches for 2 operators\niteration 1: ")
-        and "\nhost function 2: " in told
+        text.startswith(f"1 kernel in {launched} launches for 2 operators\niteration 1: ")
+        and "\nhost function 2: " in text
     )
-    assert re.search(r"^    kernel 1\.1: blur on ", told, re.M) and not re.search(r"^ *kernel [12]: ", told, re.M)
+    assert re.search(r"^    kernel 1\.1: blur on ", text, re.M) and not re.search(r"^ *kernel [12]: ", text, re.M)
 
 
 def test_recomputed_operators_are_named():
@@ -202,8 +220,8 @@ def test_operations():
         (loops, a, 60, True),
         (unknown, a, 2, False),
     ):
-        got = operations(kernel_of(field, operator=operator))
-        assert (got.count, got.exact) == (count, exact), operator.name
+        actual = operations(kernel_of(field, operator=operator))
+        assert (actual.count, actual.exact) == (count, exact), operator.name
     assert "  at least 2 operations per thread" in graph_of(lambda: {"out": unknown(a)}).explain()
     assert operations(unroll(kernel_of(a, operator=loops))).count == 60
 
@@ -261,9 +279,9 @@ def test_local_memory():
 def test_a_host_operator_is_no_kernel_of_the_device():
     a = gp.ScalarField(image(64, 96))
     graph = graph_of(lambda: {"out": gp.HostOperator(np.flipud, a + 1, outputs=a.type) * 2})
-    got = facts(graph)["kernels"]
-    assert [kernel["host"] for kernel in got] == [False, True, False]
-    assert got[1]["operations"] is None and got[1]["registers"] is None
+    actual = facts(graph)["kernels"]
+    assert [kernel["host"] for kernel in actual] == [False, True, False]
+    assert actual[1]["operations"] is None and actual[1]["registers"] is None
     assert "\nhost function 2: flipud on the host; reads 24 KiB, writes 24 KiB" in graph.explain()
 
 

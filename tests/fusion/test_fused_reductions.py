@@ -200,8 +200,8 @@ def test_consumers_of_single_values_do_not_wait_on_the_host(device, monkeypatch)
         x = x / x.max() + x.mean(dtype="f8").astype("f4")
     np.testing.assert_allclose(graph.read("spread"), (x - x.min()) / (x.max() - x.min()), rtol=2e-5, atol=1e-6)
     np.testing.assert_allclose(scaled.numpy(), start / start.sum(dtype="d"), rtol=1e-5)
-    said = graph.explain()
-    assert graph.kernel_count == 3 and "`max` runs on 1×32 threads, `divide` on 60×300; costs 16 B" in said
+    message = graph.explain()
+    assert graph.kernel_count == 3 and "`max` runs on 1×32 threads, `divide` on 60×300; costs 16 B" in message
 
 
 @pytest.mark.parametrize(("name", "passes"), [("nanmean", 1), ("nanvar", 2)])

@@ -19,7 +19,7 @@ from tests.harness import blur, image, same_bits
 
 A, B, C = (image(9, 13) + k for k in range(3))
 NBYTES = A.nbytes
-CPUS = [found.name for found in gp.devices() if found.name.startswith("opencl")]
+CPUS = [device.name for device in gp.devices() if device.name.startswith("opencl")]
 
 
 def overwritten(graph):
@@ -40,9 +40,9 @@ def compare(graph, step, states, times=5):
 
 
 def test_a_state_of_own_points_has_one_buffer(device, monkeypatch):
-    taken = []
+    sizes = []
     empty = type(current()).empty
-    monkeypatch.setattr(type(current()), "empty", lambda self, kind: (taken.append(kind.nbytes), empty(self, kind))[1])
+    monkeypatch.setattr(type(current()), "empty", lambda self, kind: (sizes.append(kind.nbytes), empty(self, kind))[1])
     with gp.ComputeGraph() as graph:
         a = gp.ScalarField(A)
         a.next = a * 0.5 + 1
@@ -50,16 +50,16 @@ def test_a_state_of_own_points_has_one_buffer(device, monkeypatch):
     facts = json.loads(graph.explain("json"))
     assert overwritten(graph) == ["a"] and (facts["buffers"], facts["buffer_bytes"]) == (0, 0)
     assert "  in place, when the next step begins: a.next\n" in graph.explain()
-    del taken[:]  # what the device was measured with, for what `explain` predicts
+    del sizes[:]  # what the device was measured with, for what `explain` predicts
     graph.step()
-    assert sum(taken) == (NBYTES if current().only_enqueues else 2 * NBYTES)
+    assert sum(sizes) == (NBYTES if current().only_enqueues else 2 * NBYTES)
     with gp.ComputeGraph() as other:
         b = gp.ScalarField(A)
         b.next = blur(b)
         other.probe(b, "b")
-    del taken[:]
+    del sizes[:]
     other.step()
-    assert sum(taken) == 2 * NBYTES
+    assert sum(sizes) == 2 * NBYTES
     assert overwritten(other) == [] and json.loads(other.explain("json"))["buffer_bytes"] == NBYTES
     compare(graph, lambda a: [a * np.float32(0.5) + 1], {"a": A})
 
@@ -229,9 +229,9 @@ def test_saved_and_loaded_in_between(device, tmp_path):
     same_bits(graph.read("double"), A * 2)
 
 
-@pytest.mark.parametrize("asked", ["step", "read", "save"])
+@pytest.mark.parametrize("action", ["step", "read", "save"])
 @pytest.mark.parametrize("error", [gp.DeviceError, KeyboardInterrupt])
-def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_path, error, asked):
+def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_path, error, action):
     """Of three kernels in one step the second one fails: the first one has overwritten its state."""
     failing = []
 
@@ -263,11 +263,11 @@ def test_a_launch_that_fails_runs_again_and_no_other(device, monkeypatch, tmp_pa
         graph.step()
     done = graph.tick
     assert done == (3 if current().only_enqueues else 2)  # a state is overwritten, or none
-    if asked == "save":
+    if action == "save":
         graph.save(tmp_path / "states.npz")
         with np.load(tmp_path / "states.npz") as members:
             same_bits(members["state0"], starts[0] + done)
-    elif asked == "step":
+    elif action == "step":
         graph.step()
         done += 1
     assert graph.tick == done

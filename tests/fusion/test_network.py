@@ -155,9 +155,9 @@ def check(graph):
 def dag(seed, optimize):
     drawn = dags.drawn(seed, 20)
     with gp.ComputeGraph(optimize=optimize) as graph:
-        made = dags.applied(drawn, [gp.Field(x, 0) for x in dags.start()], fields=True)
+        result = dags.applied(drawn, [gp.Field(x, 0) for x in dags.start()], fields=True)
         for v in drawn.wanted:
-            graph.probe(made[v], str(v))
+            graph.probe(result[v], str(v))
     return graph
 
 
@@ -203,10 +203,10 @@ def test_planning_leaves_no_cycle_of_references():
     gc.disable()
     try:
         what = program([(shift(a * 2) * blur(gamma(a))).node])
-        made = [plan(what, optimize, LIMITS) for optimize in (True, False)]
-        assert len(made[0].launches) < len(made[1].launches)
+        results = [plan(what, optimize, LIMITS) for optimize in (True, False)]
+        assert len(results[0].launches) < len(results[1].launches)
         network = weakref.ref(what.network)
-        del what, made
+        del what, results
         assert network() is None
     finally:
         gc.enable()

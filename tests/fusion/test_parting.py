@@ -93,8 +93,8 @@ CASES = {
 
 
 def results(case: str, f: gp.Field) -> tuple[gp.Field, ...]:
-    made = CASES[case][0](f)
-    return made if isinstance(made, tuple) else (made,)
+    result = CASES[case][0](f)
+    return result if isinstance(result, tuple) else (result,)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -103,12 +103,12 @@ def test_no_plan_is_predicted_to_be_much_slower_than_one_apart(case: str) -> Non
     grid = F if name == "opencl:cpu" else np.zeros((2048, 2048))
     what = program([f.node for f in results(case, gp.ScalarField(grid.astype(dtype)))])
     limits, target = limits_ahead(target_named(name)), target_named(name)
-    made, apart = plan(what, True, limits), plan(what, False, limits)
-    taken, alone = (sum(predicted(launch.kernel, target) for launch in each.launches) for each in (made, apart))
-    assert taken <= 1.3 * alone
-    assert any(suited(launch.kernel, target) for launch in made.launches)
+    result, apart = plan(what, True, limits), plan(what, False, limits)
+    seconds, alone = (sum(predicted(launch.kernel, target) for launch in each.launches) for each in (result, apart))
+    assert seconds <= 1.3 * alone
+    assert any(suited(launch.kernel, target) for launch in result.launches)
     why = "(together they would have no schedule|what another kernel computes would be computed again), which is predicted to take "
-    reasons = [each.reason for each in made.apart]
+    reasons = [each.reason for each in result.apart]
     assert any(re.search(why, reason) for reason in reasons), reasons
 
 
@@ -120,8 +120,8 @@ def test_results_are_the_same_bits(case: str, device: str) -> None:
 
 def test_what_shares_a_schedule_stays_together() -> None:
     f = gp.ScalarField(F.astype("uint8"))
-    made = plan(program([(box(f) * np.float32(0.5)).node]), True, limits_ahead(target_named("opencl:cpu")))
-    assert [len(launch.ops) for launch in made.launches] == [2] and not made.apart
+    result = plan(program([(box(f) * np.float32(0.5)).node]), True, limits_ahead(target_named("opencl:cpu")))
+    assert [len(launch.ops) for launch in result.launches] == [2] and not result.apart
 
 
 # --- stages of one kernel ---------------------------------------------------------------------------------------------
@@ -137,10 +137,10 @@ def staged(case: str, shape: tuple[int, ...] | None = None) -> tuple[gp.Field, n
 def test_stages_that_compute_much_again_are_kernels_of_their_own(case: str) -> None:
     target = target_named("opencl:cpu")
     what = program([staged(case)[0].node])
-    made = plan(what, True, limits_ahead(target))
-    assert len(made.launches) == 2 < len(what.ops)
+    result = plan(what, True, limits_ahead(target))
+    assert len(result.launches) == 2 < len(what.ops)
     why = r"as stages of one kernel they would compute values again, which is predicted to take 1\.[3-9]"
-    assert any(re.search(why, each.reason) for each in made.apart), [each.reason for each in made.apart]
+    assert any(re.search(why, each.reason) for each in result.apart), [each.reason for each in result.apart]
 
 
 def test_stages_whose_halos_are_few_stay_together() -> None:
@@ -163,10 +163,12 @@ def test_kernels_whose_time_was_predicted_are_those_that_are_planned(monkeypatch
     monkeypatch.setattr(typical_devices, "cached_on_disk", lambda memo, kernel, target, make: make())
     monkeypatch.setattr(unfuse.Parting._more, "__defaults__", (unfuse.predicted,))
     target = target_named("opencl:cpu")
-    made = plan(program([sharpened(gp.ScalarField(np.zeros((300, 451), np.float32))).node]), True, limits_ahead(target))
-    assert len(made.launches) == 2
-    assert all(any(launch.kernel is kernel for kernel in timed) for launch in made.launches)
-    scheduled = [launch.kernel for launch in made.launches if isinstance(launch.kernel, Kernel)]
+    result = plan(
+        program([sharpened(gp.ScalarField(np.zeros((300, 451), np.float32))).node]), True, limits_ahead(target)
+    )
+    assert len(result.launches) == 2
+    assert all(any(launch.kernel is kernel for kernel in timed) for launch in result.launches)
+    scheduled = [launch.kernel for launch in result.launches if isinstance(launch.kernel, Kernel)]
     runs: list[object] = []
     monkeypatch.setattr(pipeline, "_run", lambda steps, kernel: runs.append(kernel) or ())
     assert all(pipeline.unguarded(kernel, target).body for kernel in scheduled)

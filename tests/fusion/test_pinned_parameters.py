@@ -98,15 +98,15 @@ def test_each_method_is_tried() -> None:
 def test_what_is_taken_stays_as_it_is(name: str, target: Any, field: Any, most: dict[str, int]) -> None:
     """Of a method's own choice, and of any other."""
     target, method = replace(target, least_threads=1), next(each for each in METHODS if each.name == name)
-    made = plan(program([field().node]), limits=Limits(target=target, pin=Pin(name)))
-    kernel = unscheduled(made.launches[0].kernel, target)
-    wanted = [{}, *({each: n} for each in most for n in (1, 3, HUGE)), *(dict.fromkeys(most, n) for n in (1, HUGE))]
-    for given in wanted:
-        taken = parameters_of(method, kernel, given)
-        assert parameters_of(method, kernel, taken) == taken
-        assert list(taken) == list(most)
-        assert min(taken.values()) > 0
-    assert taken == most
+    result = plan(program([field().node]), limits=Limits(target=target, pin=Pin(name)))
+    kernel = unscheduled(result.launches[0].kernel, target)
+    requests = [{}, *({each: n} for each in most for n in (1, 3, HUGE)), *(dict.fromkeys(most, n) for n in (1, HUGE))]
+    for value in requests:
+        parameters = parameters_of(method, kernel, value)
+        assert parameters_of(method, kernel, parameters) == parameters
+        assert list(parameters) == list(most)
+        assert min(parameters.values()) > 0
+    assert parameters == most
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_what_is_taken_is_shown_and_runs(method: str, rows: int, stages: int, sh
         for _ in range(stages):
             field = around(field)
         with gp.schedule(method, rows=rows):
-            made = plan(program([field.node]), limits=replace(limits, pin=pinned()))
-        return explain(made, target=limits.target), generate(made.launches[0].kernel, limits.target).text
+            result = plan(program([field.node]), limits=replace(limits, pin=pinned()))
+        return explain(result, target=limits.target), generate(result.launches[0].kernel, limits.target).text
 
-    told, text = texts(rows)
-    assert f"  schedule: {shown}\n" in told
-    assert texts(int(shown.split("rows ")[-1].split(",")[0].strip(")"))) == (told, text)
+    message, text = texts(rows)
+    assert f"  schedule: {shown}\n" in message
+    assert texts(int(shown.split("rows ")[-1].split(",")[0].strip(")"))) == (message, text)

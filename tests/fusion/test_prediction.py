@@ -79,17 +79,17 @@ def counts(f):
 
 def test_a_kernel_that_only_moves_is_predicted_by_its_bytes() -> None:
     slow = DeviceFacts(1e-3, ((1, 1e-6),), lambda kind: 0.0)
-    (found,) = predictions(kernel_of(doubled(field(100, 125))), PLAIN, slow)
-    assert found["method"] == "plain"
-    assert found["ms"] == pytest.approx(1 + 100)  # the launch, and 100,000 bytes
+    (result,) = predictions(kernel_of(doubled(field(100, 125))), PLAIN, slow)
+    assert result["method"] == "plain"
+    assert result["ms"] == pytest.approx(1 + 100)  # the launch, and 100,000 bytes
 
 
 def test_a_kernel_that_computes_is_predicted_by_what_its_threads_do() -> None:
     costs = {"exp float32": 3e-9, "sqrt float32": 2e-9, "operation": 1e-9}
     fast = DeviceFacts(0.0, ((10**9, 1e-9),), lambda kind: costs[kind])
-    (found,) = predictions(kernel_of(roots(field())), PLAIN, fast)
+    (result,) = predictions(kernel_of(roots(field())), PLAIN, fast)
     around = 1 + 2 * 2 + 2 * 3  # the sum; of the point that is read and that is written the place, and an access
-    assert found["ms"] == pytest.approx((3 + 2 + around) * 2**20 * 1e-6)
+    assert result["ms"] == pytest.approx((3 + 2 + around) * 2**20 * 1e-6)
 
 
 def test_few_threads_take_as_long_as_those_that_keep_a_device_busy() -> None:
@@ -100,8 +100,8 @@ def test_few_threads_take_as_long_as_those_that_keep_a_device_busy() -> None:
 
 def test_computed_places_of_few_threads_do_not_wait_for_vectors() -> None:
     fast = DeviceFacts(0.0, ((10**9, 1e-9),), lambda kind: 1e-6 if kind == "neighbour" else 0.0)
-    (found,) = predictions(kernel_of(across(field(1, 4)), CPU), CPU, fast)
-    assert found["ms"] == pytest.approx(2 * 8 * 1e-3, rel=1e-3), "of two reads that few threads wait for"
+    (result,) = predictions(kernel_of(across(field(1, 4)), CPU), CPU, fast)
+    assert result["ms"] == pytest.approx(2 * 8 * 1e-3, rel=1e-3), "of two reads that few threads wait for"
 
 
 def test_what_threads_do_is_counted() -> None:
@@ -227,8 +227,8 @@ def test_a_comparison_counts_as_it_is_written() -> None:
 
 def test_comparisons_of_bytes_are_as_narrow_as_these() -> None:
     """A vector has twice as many of them; that of what is true is stored as bytes."""
-    found = [workload(kernel_of(field(dtype=dtype) > 7, CPU), CPU) for dtype in ("uint8", "float32")]
-    assert [work.lanes["operation"] for work in found] == [16 / 2 + 16 / 2, 16 + 16 / 2]
+    results = [workload(kernel_of(field(dtype=dtype) > 7, CPU), CPU) for dtype in ("uint8", "float32")]
+    assert [work.lanes["operation"] for work in results] == [16 / 2 + 16 / 2, 16 + 16 / 2]
 
 
 def test_operations_of_written_vectors_have_times_of_their_own() -> None:
@@ -260,12 +260,12 @@ SCHEDULED = {
 @pytest.mark.parametrize(("method", "target"), SCHEDULED)
 def test_each_schedule_that_suits_is_told_of(method: str, target: Target) -> None:
     kernel = kernel_of(SCHEDULED[method, target](), target)
-    found = predictions(kernel, target, EVEN)
-    names = [each["method"] for each in found]
+    result = predictions(kernel, target, EVEN)
+    names = [each["method"] for each in result]
     assert names[0] == method
     assert "plain" in names
     assert len(set(names)) == len(names)
-    assert all(each["ms"] > 1e-3 for each in found)
+    assert all(each["ms"] > 1e-3 for each in result)
 
 
 def test_schedules_that_only_suit_by_a_pin_are_told_of() -> None:
@@ -288,8 +288,8 @@ def test_strips_of_as_many_vectors_as_a_thread_has_at_most() -> None:
 def test_stages_that_go_through_memory_move_more() -> None:
     kernel = kernel_of(along(across(field())), CPU)
     moving = DeviceFacts(0.0, ((1, 1e-9),), lambda kind: 0.0)
-    found = {each["method"]: each["ms"] for each in predictions(kernel, CPU, moving)}
-    assert found["plain"] == pytest.approx(2 * found["line buffers"])
+    results = {each["method"]: each["ms"] for each in predictions(kernel, CPU, moving)}
+    assert results["plain"] == pytest.approx(2 * results["line buffers"])
 
 
 def test_the_choice_is_that_of_the_kind_of_device() -> None:
@@ -303,25 +303,25 @@ def test_the_choice_is_that_of_the_kind_of_device() -> None:
 
 def test_a_second_report_lowers_nothing(monkeypatch):
     """What is counted of a kernel is kept, and times are still those of the device that is asked."""
-    given = kernel_of(across(doubled(field())), CPU)
-    first = predictions(given, CPU, EVEN)
+    values = kernel_of(across(doubled(field())), CPU)
+    first = predictions(values, CPU, EVEN)
     monkeypatch.setattr(workload_module, "unguarded", None)
-    assert predictions(given, CPU, EVEN) == first
-    slower = predictions(given, CPU, replace(EVEN, seconds=lambda kind: 1e-9))
+    assert predictions(values, CPU, EVEN) == first
+    slower = predictions(values, CPU, replace(EVEN, seconds=lambda kind: 1e-9))
     assert [each["ms"] > before["ms"] for each, before in zip(slower, first, strict=True)] == [True] * len(first)
 
 
 def test_a_library_is_predicted_by_what_it_has_to_do() -> None:
     """Of a transform by the usual count of operations, and by moving what it reads and writes once for each axis."""
     device = Target("opencl", device="cpu", simd_width=16, widening="vector", has_arrays=True)
-    made = plan(program([gp.fft.rfft2(field(), method="library").node]), True, Limits(target=device))
-    (kernel,) = (launch.kernel for launch in made.launches if isinstance(launch.kernel, DeviceFunction))
+    result = plan(program([gp.fft.rfft2(field(), method="library").node]), True, Limits(target=device))
+    (kernel,) = (launch.kernel for launch in result.launches if isinstance(launch.kernel, DeviceFunction))
     slow, quick = (DeviceFacts(0.0, ((10**9, 1.0),), lambda kind, each=each: each) for each in (1e-9, 1e-18))
-    computing, moving = (expected(kernel, made.limits, device, facts) for facts in (slow, quick))
+    computing, moving = (expected(kernel, result.limits, device, facts) for facts in (slow, quick))
     assert moving == pytest.approx(2 * sum(p.type.nbytes for p in (*kernel.inputs, *kernel.written)) / 10**9, rel=1e-3)
     assert computing == pytest.approx(MODELS["cpu"].library * 2.5 * 1024**2 * 20 * 1e-9, rel=0.1)
-    ms = f"{1e3 * expected(kernel, made.limits, device, EVEN):.3g}"
-    text = explain(made, target=device, device=EVEN)
+    ms = f"{1e3 * expected(kernel, result.limits, device, EVEN):.3g}"
+    text = explain(result, target=device, device=EVEN)
     assert f"\n  predicted: {ms} ms as library\n" in text and "ms in all" in text
     unknown = gp.DeviceOperator(lambda a, out: None, field(), outputs=field().type)
     assert totals(plan(program([doubled(doubled(unknown)).node]), True, Limits(target=device)), device, EVEN) is None
@@ -329,14 +329,14 @@ def test_a_library_is_predicted_by_what_it_has_to_do() -> None:
 
 def test_what_is_fused_and_predicted_to_be_slower_is_told(monkeypatch) -> None:
     """By more than a prediction knows."""
-    made = plan(program([doubled(doubled(field())).node]), True, Limits(target=CPU))
-    for ms, told in (
+    result = plan(program([doubled(doubled(field())).node]), True, Limits(target=CPU))
+    for ms, messages in (
         (2.0, "which is less: `optimize=False` is that, and `profile` measures both"),
         (1.02, "2 kernels"),
     ):
-        found = {"ms": ms, "unfused_ms": 1.0, "unfused_kernel_count": 2}
-        monkeypatch.setattr("gpuop.fusion.report.plan_report.totals", lambda *_, found=found: found)
-        assert explain(made, target=CPU, device=EVEN).splitlines()[-1].endswith(told)
+        results = {"ms": ms, "unfused_ms": 1.0, "unfused_kernel_count": 2}
+        monkeypatch.setattr("gpuop.fusion.report.plan_report.totals", lambda *_, result=results: result)
+        assert explain(result, target=CPU, device=EVEN).splitlines()[-1].endswith(messages)
 
 
 def test_a_plan_is_compared_with_one_that_fuses_nothing() -> None:
@@ -348,14 +348,14 @@ def test_a_plan_is_compared_with_one_that_fuses_nothing() -> None:
             result = doubled(result)
         return totals(plan(program([result.node]), optimize, Limits(target=CPU)), CPU, EVEN)
 
-    found = compared(2)
-    assert found is not None
-    assert found["unfused_kernel_count"] == 2
-    assert found["unfused_ms"] == pytest.approx(2 * found["ms"], rel=0.01)
-    assert found["ms"] == pytest.approx(1e3 * (1e-6 + 2 * field().type.nbytes / 10**9), rel=0.01)
+    actual = compared(2)
+    assert actual is not None
+    assert actual["unfused_kernel_count"] == 2
+    assert actual["unfused_ms"] == pytest.approx(2 * actual["ms"], rel=0.01)
+    assert actual["ms"] == pytest.approx(1e3 * (1e-6 + 2 * field().type.nbytes / 10**9), rel=0.01)
     assert compared(1) is compared(2, optimize=False) is compared(33) is None
-    told = explain(plan(program([doubled(doubled(field())).node]), True, Limits(target=CPU)), target=CPU, device=EVEN)
+    text = explain(plan(program([doubled(doubled(field())).node]), True, Limits(target=CPU)), target=CPU, device=EVEN)
     assert (
-        f"\npredicted: {found['ms']:.3g} ms in all; with a kernel for each operator {found['unfused_ms']:.3g} ms in 2 kernels"
-        in told
+        f"\npredicted: {actual['ms']:.3g} ms in all; with a kernel for each operator {actual['unfused_ms']:.3g} ms in 2 kernels"
+        in text
     )

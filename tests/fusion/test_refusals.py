@@ -69,15 +69,15 @@ def planned(fields: Sequence[gp.Field]) -> Plan:
 def test_a_new_rule_refuses_whichever_way_operators_are_fused(
     graph: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, fused, kept = GRAPHS[graph]
+    build, fused, count = GRAPHS[graph]
     assert len(planned(build()).launches) == fused
     assert SENTENCE not in explain(planned(build()))
     rules = (is_alone, *legality.refusals) if place == "first" else (*legality.refusals, is_alone)
     monkeypatch.setattr(legality, "refusals", rules)
-    made = planned(build())
-    assert len(made.launches) == kept, explain(made)
-    assert explain(made).count(SENTENCE) == kept - 1
-    assert [op.kernel.name for launch in made.launches for op in launch.ops if op.recomputed] == (
+    plan = planned(build())
+    assert len(plan.launches) == count, explain(plan)
+    assert explain(plan).count(SENTENCE) == count - 1
+    assert [op.kernel.name for launch in plan.launches for op in launch.ops if op.recomputed] == (
         ["slope"] if graph.startswith("part") else []
     )
 
@@ -107,10 +107,10 @@ def grouped(f):
 def reasons(call: str, line: int) -> list[str]:
     """What keeps the operators of a call in a line of a file from one another."""
     f = gp.ScalarField(np.ones(132, np.float32))
-    made = eval(compile("\n" * (line - 1) + call, "calls.py", "eval"), globals(), {"f": f})
-    ops = program([made.node]).ops
-    given = [(a, b, value) for b in ops for value in b.inputs for a in ops if value in a.outputs]
-    apart = [needs_other_threads(a, b, value) for a, b, value in given] + [unfit((a, b)) for a in ops for b in ops]
+    result = eval(compile("\n" * (line - 1) + call, "calls.py", "eval"), globals(), {"f": f})
+    ops = program([result.node]).ops
+    values = [(a, b, value) for b in ops for value in b.inputs for a in ops if value in a.outputs]
+    apart = [needs_other_threads(a, b, value) for a, b, value in values] + [unfit((a, b)) for a in ops for b in ops]
     return [reason for reason in apart if reason is not None]
 
 

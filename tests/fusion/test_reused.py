@@ -18,16 +18,16 @@ def nothing_waits():
 
 
 def test_views_keep_what_they_look_at():
-    made = gp.pipeline(lambda a, x: gp.ScalarField(a) * x)
+    result = gp.pipeline(lambda a, x: gp.ScalarField(a) * x)
     ones = np.ones(SHAPE, "f")
-    first = made(ones, gp.Parameter(2.0))
+    first = result(ones, gp.Parameter(2.0))
     place, row = first.ctypes.data, first[1]
     del first
-    second = made(ones, gp.Parameter(3.0))
+    second = result(ones, gp.Parameter(3.0))
     assert not np.shares_memory(second, row)
     assert row.min() == row.max() == 2
     del row
-    third = made(ones, gp.Parameter(4.0))
+    third = result(ones, gp.Parameter(4.0))
     assert third.ctypes.data == place or gp.devices()[0].name == "reference"
     assert third.min() == third.max() == 4
     assert second.min() == second.max() == 3
@@ -35,6 +35,6 @@ def test_views_keep_what_they_look_at():
 
 def test_no_more_waits_than_said():
     for size in (LEAST, MOST // 2, MOST):
-        given = [reused((size,), np.dtype("u1")) for _ in range(KEPT + 1)]
-        del given
+        values = [reused((size,), np.dtype("u1")) for _ in range(KEPT + 1)]
+        del values
         assert len(memory._waiting(size)) == min(KEPT, MOST // size)

@@ -23,11 +23,11 @@ def planned(name: str, build: Callable[[], Sequence[gp.Field]], operators: int, 
     start = time.perf_counter()
     fields = build()
     recorded = time.perf_counter()
-    made = plan(program([f.node for f in fields]))
+    result = plan(program([f.node for f in fields]))
     done = time.perf_counter()
     times = f"{operators} operators recorded in {recorded - start:.3f} s, {kernels} kernels planned in {done - recorded:.3f} s"
     print(f"\n{name}: {times}")  # noqa: T201
-    assert (len(made.program.ops), len(made.launches)) == (operators, kernels)
+    assert (len(result.program.ops), len(result.launches)) == (operators, kernels)
     return fields
 
 

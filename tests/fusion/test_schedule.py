@@ -53,8 +53,8 @@ def halves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planned(pin: Pin | None = None) -> list[Kernel]:
     out = down(across(gp.ScalarField(np.ones((8, 8), np.float32))))
-    made = plan(program([out.node]), limits=Limits(target=target_named("opencl"), pin=pin))
-    return [launch.kernel for launch in made.launches if isinstance(launch.kernel, Kernel)]
+    result = plan(program([out.node]), limits=Limits(target=target_named("opencl"), pin=pin))
+    return [launch.kernel for launch in result.launches if isinstance(launch.kernel, Kernel)]
 
 
 @pytest.mark.usefixtures("halves")
@@ -77,10 +77,12 @@ def test_plain_has_no_stages() -> None:
 
 def test_unknown_parameters_are_told_where_they_are_written() -> None:
     """Even if no kernel follows that the method suits."""
-    with pytest.raises(gp.SemanticError, match="the schedule 'resample' has no parameter columns; it has rows") as told:
+    with pytest.raises(
+        gp.SemanticError, match="the schedule 'resample' has no parameter columns; it has rows"
+    ) as error:
         gp.schedule("resample", columns=3)
-    assert told.value.loc is not None
-    assert told.value.loc.text == 'gp.schedule("resample", columns=3)'
+    assert error.value.loc is not None
+    assert error.value.loc.text == 'gp.schedule("resample", columns=3)'
 
 
 @pytest.mark.usefixtures("halves")
@@ -102,10 +104,10 @@ def test_unknown_methods_are_told() -> None:
 def test_parameters_are_whole_numbers(value: int) -> None:
     with pytest.raises(
         gp.SemanticError, match="the parameter rows of a schedule is a whole number above 0, not"
-    ) as told:
+    ) as error:
         gp.schedule("roll", rows=value)
-    assert told.value.loc is not None
-    assert told.value.loc.text == 'gp.schedule("roll", rows=value)'
+    assert error.value.loc is not None
+    assert error.value.loc.text == 'gp.schedule("roll", rows=value)'
 
 
 def test_plain_has_no_parameters() -> None:
@@ -135,9 +137,9 @@ def test_a_pin_that_does_not_suit_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     what = program([down(gp.ScalarField(np.ones((40, 64), np.float32))).node])
 
     def explained(method: str) -> tuple[str, object]:
-        made = plan(what, limits=Limits(target=target, pin=Pin(method)))
-        facts = json.loads(explain(made, "json", target=target))
-        return explain(made, target=target), facts["kernels"][0]["refused_pin"]
+        result = plan(what, limits=Limits(target=target, pin=Pin(method)))
+        facts = json.loads(explain(result, "json", target=target))
+        return explain(result, target=target), facts["kernels"][0]["refused_pin"]
 
     text, refused = explained("vector rows")
     assert refused == {"method": "vector rows", "reason": "the device has no vectors"}
@@ -154,11 +156,11 @@ def test_a_pin_that_does_not_suit_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 def test_where_the_setting_is_plain_no_other_schedule_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     target = target_named("cuda")
     facts = DeviceFacts(1e-6, ((10**9, 1.0),), lambda kind: 1e-12)
-    made = plan(program([down(gp.ScalarField(np.ones((1024, 1024), np.float32))).node]), limits=Limits(target=target))
+    result = plan(program([down(gp.ScalarField(np.ones((1024, 1024), np.float32))).node]), limits=Limits(target=target))
 
     def methods() -> list[str]:
-        found = json.loads(explain(made, "json", target=target, device=facts))["kernels"][0]["predictions"]
-        return [each["method"] for each in found]
+        actual = json.loads(explain(result, "json", target=target, device=facts))["kernels"][0]["predictions"]
+        return [each["method"] for each in actual]
 
     assert set(methods()) > {"plain"}
     monkeypatch.setattr(config, "schedule", "plain")
@@ -216,7 +218,7 @@ def test_turns_in_pairs_are_counted_and_told(monkeypatch: pytest.MonkeyPatch) ->
 def test_nothing_is_scheduled_on_no_points(shape: tuple[int, ...], target: Target) -> None:
     f = gp.ScalarField(np.zeros(shape, np.float32))
     for field in (f[::-1], (f * 2)[::-1] + 1):
-        made = plan(program([field.node]), limits=Limits(target=target))
-        for launch in made.launches:
+        result = plan(program([field.node]), limits=Limits(target=target))
+        for launch in result.launches:
             assert isinstance(launch.kernel, Kernel)
             assert schedules.choice(replace(launch.kernel, target=target)) is None

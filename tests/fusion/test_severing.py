@@ -50,20 +50,20 @@ def of(stencil, grid=x) -> gp.Field:
 
 
 def test_it_is_cut_where_least_is_moved():
-    made = planned(of(box))
-    assert kernels(made) == [{"box", "add"}, {"multiply", "halvings"}]
-    assert made.launches[0].kernel.intermediates  # the first sums, which nothing keeps from staying in the kernel
-    assert {(a.producer.kernel.name, a.consumer.kernel.name) for a in made.apart} == {
+    plan = planned(of(box))
+    assert kernels(plan) == [{"box", "add"}, {"multiply", "halvings"}]
+    assert plan.launches[0].kernel.intermediates  # the first sums, which nothing keeps from staying in the kernel
+    assert {(a.producer.kernel.name, a.consumer.kernel.name) for a in plan.apart} == {
         ("box", "multiply"),
         ("add", "halvings"),
     }
-    assert all(WHY in apart.reason for apart in made.apart)
+    assert all(WHY in apart.reason for apart in plan.apart)
 
 
 def test_more_values_than_one_are_made_of_one_behind_the_cut():
     f = box(gp.ScalarField(x))
-    made = planned(halvings(f + 1, f * 2))
-    assert kernels(made) == [{"box"}, {"add", "multiply", "halvings"}]
+    plan = planned(halvings(f + 1, f * 2))
+    assert kernels(plan) == [{"box"}, {"add", "multiply", "halvings"}]
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,11 @@ def test_the_fewest_kernels_without_a_limit():
 
 @pytest.mark.parametrize(("most", "kernels"), [(200, 1), (64, 1), (40, 3), (20, 5)])
 def test_no_piece_keeps_too_much(most, kernels):
-    made = planned(fan(a, 60), Limits(registers=most))
-    assert len(made.launches) == kernels, kept(made)
-    assert max(kept(made)) <= most
-    assert all(len(step.inputs) + len(step.outputs) <= 96 for step in made.launches)
-    assert sorted(op.number for step in made.launches for op in step.ops) == list(range(len(made.program.ops)))
+    plan = planned(fan(a, 60), Limits(registers=most))
+    assert len(plan.launches) == kernels, kept(plan)
+    assert max(kept(plan)) <= most
+    assert all(len(step.inputs) + len(step.outputs) <= 96 for step in plan.launches)
+    assert sorted(op.number for step in plan.launches for op in step.ops) == list(range(len(plan.program.ops)))
 
 
 @pytest.mark.parametrize("most", [16, 40])
@@ -66,12 +66,12 @@ def test_it_is_split_where_the_least_crosses():
     """Two fans of one input, all of whose values are needed at once: each has a kernel, and only the input is read twice."""
     (p, q), (r, s) = fan(a, 40), fan(a + 1, 40)
     assert kept(planned((p, r, q, s)))[0] > 80
-    made = planned((p, r, q, s), Limits(registers=60))
-    assert len(made.launches) == 2 and max(kept(made)) <= 60
-    assert [len(step.inputs) for step in made.launches] == [1, 1]
-    assert [len(step.outputs) for step in made.launches] == [2, 2]
+    plan = planned((p, r, q, s), Limits(registers=60))
+    assert len(plan.launches) == 2 and max(kept(plan)) <= 60
+    assert [len(step.inputs) for step in plan.launches] == [1, 1]
+    assert [len(step.outputs) for step in plan.launches] == [2, 2]
     need = kept(planned((p, r, q, s)))[0]
-    assert f"both read it, but together they would keep about {need} registers, more than 60; costs" in explain(made)
+    assert f"both read it, but together they would keep about {need} registers, more than 60; costs" in explain(plan)
 
 
 def test_explain_says_the_numbers_and_the_cost():
@@ -94,25 +94,25 @@ def test_one_operator_that_keeps_too_much_stays():
             values[0] @= values[-1]
         return functools.reduce(operator.add, values) * functools.reduce(operator.sub, values)
 
-    made = planned((hungry(a),), Limits(registers=30))
-    assert len(made.launches) == 1 and kept(made)[0] > 30
+    plan = planned((hungry(a),), Limits(registers=30))
+    assert len(plan.launches) == 1 and kept(plan)[0] > 30
 
 
 def test_pieces_have_few_enough_arguments():
     """Where every cut would give a side too many arguments, the kernel stays as it is."""
-    made = planned(fan(a, 60), Limits(arguments=4, registers=20))
-    assert all(len(step.inputs) + len(step.outputs) <= 4 for step in made.launches)
+    plan = planned(fan(a, 60), Limits(arguments=4, registers=20))
+    assert all(len(step.inputs) + len(step.outputs) <= 4 for step in plan.launches)
 
 
 def test_the_smallest_limits_have_a_plan():
-    made = planned((*fan(a, 9), (a * b).sum()), Limits(arguments=1, local_bytes=1, registers=1))
-    assert {v for step in made.launches for v in step.outputs} >= set(made.program.wanted)
+    plan = planned((*fan(a, 9), (a * b).sum()), Limits(arguments=1, local_bytes=1, registers=1))
+    assert {v for step in plan.launches for v in step.outputs} >= set(plan.program.wanted)
 
 
 def test_kernels_are_launched_after_those_that_they_need():
-    made = planned((*fan(a, 60), fan(b, 30)[0].sum()), Limits(registers=20))
-    ready = set(made.program.leaves)
-    for step in made.launches:
+    plan = planned((*fan(a, 60), fan(b, 30)[0].sum()), Limits(registers=20))
+    ready = set(plan.program.leaves)
+    for step in plan.launches:
         assert ready.issuperset(step.inputs)
         ready.update(step.outputs)
 
@@ -129,9 +129,9 @@ def tiled(f):
 def test_local_memory_of_the_device_decides():
     fields = (tiled(a), tiled(a * b))
     assert len(planned(fields, Limits(local_bytes=1024)).launches) == 1
-    made = planned(fields, Limits(local_bytes=1023))
-    assert len(made.launches) == 2
-    assert "together they would use 1024 bytes of local memory, more than 1023" in explain(made)
+    plan = planned(fields, Limits(local_bytes=1023))
+    assert len(plan.launches) == 2
+    assert "together they would use 1024 bytes of local memory, more than 1023" in explain(plan)
 
 
 def test_devices_say_what_they_have(device):

@@ -101,11 +101,11 @@ A_FIELD = gp.ScalarField(A)
 )  # fmt: skip
 def test_what_tail_threads_must_not_do(op: Any, what: str) -> None:
     with gp.use_device("reference"):
-        said = reason(lambda: {"out": op(after(gp.ScalarField(A)))})
-    assert said.startswith(
+        message = reason(lambda: {"out": op(after(gp.ScalarField(A)))})
+    assert message.startswith(
         f"`after` runs whole work-groups, and `{op.name}` {what} (tests/fusion/test_whole_groups.py:"
     )
-    assert said.endswith("), which tail threads must not")
+    assert message.endswith("), which tail threads must not")
 
 
 def test_what_is_wanted_is_read_by_tail_threads_from_memory() -> None:

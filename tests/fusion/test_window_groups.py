@@ -76,8 +76,8 @@ def test_groups_of_windows_are_those_of_the_whole(device, border, grid):
     windows = parts(grid, 4, 8) if device == "reference" else [((8, 0), (12, 16))]
     for start, stop in windows:
         part = np.ascontiguousarray(taken(x, needed.window(start, stop)))
-        found = program.window(grid, start, stop)(part)
-        np.testing.assert_array_equal(found, whole[tuple(map(slice, start, stop))])
+        result = program.window(grid, start, stop)(part)
+        np.testing.assert_array_equal(result, whole[tuple(map(slice, start, stop))])
 
 
 def test_fields_that_work_groups_have_whole(device):
@@ -97,8 +97,8 @@ def test_fields_that_work_groups_have_whole(device):
     there = np.minimum(rows - rows % 4 + 3 - rows % 4, 12), np.minimum(columns - columns % 8 + 7 - columns % 8, 20)
     for start, stop in [((8, 8), (13, 21)), ((4, 8), (8, 16))]:
         inner = tuple(map(slice, start, stop))
-        found = program.window(x.shape, start, stop)(np.ascontiguousarray(x[inner]))
-        np.testing.assert_array_equal(found, (x - table)[there][inner])
+        result = program.window(x.shape, start, stop)(np.ascontiguousarray(x[inner]))
+        np.testing.assert_array_equal(result, (x - table)[there][inner])
 
 
 @gp.operator(outputs=gp.FieldType(9, (), "int32"))
@@ -131,17 +131,17 @@ def test_streams_and_dask_choose_windows_of_whole_groups():
         whole = shares(x)
         np.testing.assert_array_equal(whole[1], np.bincount((x * 9).astype(int).ravel(), minlength=9))
         streamed = gp.stream(shares, x, chunks=(3, 9), progress=False)
-        given = da.from_array(x, ((5, 2, 7), (9, 18)))
-        blocks = gd.map_blocks(shares, given)
+        field = da.from_array(x, ((5, 2, 7), (9, 18)))
+        blocks = gd.map_blocks(shares, field)
         assert blocks[0].chunks == ((8, 6), (16, 11))
-        for found, one in zip(
+        for result, one in zip(
             (*streamed, *(each.compute(scheduler="synchronous") for each in blocks)), whole * 2, strict=True
         ):
-            np.testing.assert_array_equal(found, one)
+            np.testing.assert_array_equal(result, one)
         with pytest.raises(
             SemanticError, match=r"chunks of axis 0 must end at multiples of 4, which `rechunk=True` does"
         ):
-            gd.map_blocks(shares, given, rechunk=False)
+            gd.map_blocks(shares, field, rechunk=False)
 
 
 def test_windows_that_cut_groups_are_refused():

@@ -63,25 +63,25 @@ def expected(x):
 
 def in_stages(pipeline, x, windows):
     """The points of windows, and what all of them make together; parts are pickled, and joined in another order."""
-    needed, known = pipeline.footprint(x), ()
-    given = [(ends, np.ascontiguousarray(taken(x, needed.window(*ends)))) for ends in windows]
+    needed, totals = pipeline.footprint(x), ()
+    values = [(ends, np.ascontiguousarray(taken(x, needed.window(*ends)))) for ends in windows]
     for stage in range(len(needed.stages)):
-        found = [pipeline.window(x.shape, *ends, stage=stage, known=known)(part) for ends, part in given]
-        known += needed.known(pickle.loads(pickle.dumps(found[::-1])))
-    return [(ends, pipeline.window(x.shape, *ends, known=known)(part)) for ends, part in given]
+        results = [pipeline.window(x.shape, *ends, stage=stage, known=totals)(part) for ends, part in values]
+        totals += needed.known(pickle.loads(pickle.dumps(results[::-1])))
+    return [(ends, pipeline.window(x.shape, *ends, known=totals)(part)) for ends, part in values]
 
 
 def test_updates_are_stages(device):
     x = image(10, 11)
     whole = program(x)
-    for found, known in zip(whole[1:], expected(gp.pipeline(lambda x: blurred(gp.ScalarField(x)))(x)), strict=True):
-        np.testing.assert_array_equal(found, known)
+    for result, total in zip(whole[1:], expected(gp.pipeline(lambda x: blurred(gp.ScalarField(x)))(x)), strict=True):
+        np.testing.assert_array_equal(result, total)
     for (start, stop), results in in_stages(
         program, x, parts(x.shape, 5, 11) if device != "reference" else parts(x.shape, 2, 3)
     ):
         np.testing.assert_array_equal(results[0], whole[0][tuple(map(slice, start, stop))])
-        for found, one in zip(results[1:], whole[1:], strict=True):
-            np.testing.assert_array_equal(found, one)
+        for result, one in zip(results[1:], whole[1:], strict=True):
+            np.testing.assert_array_equal(result, one)
     stages = program.footprint(x).stages
     assert [len(stage) for stage in stages] == [4, 1] and "`out3`, by `_atomic_xor`" in "".join(stages[0])
 
@@ -93,8 +93,8 @@ def test_updates_in_streams_and_on_dask(tmp_path):
         whole = program(x)
         streamed = gp.stream(program, x, (tmp_path / "y.npy",), chunks=(5, 11), progress=False)
         blocks = [each.compute(scheduler="synchronous") for each in gd.map_blocks(program, da.from_array(x, (4, 11)))]
-    for found in (streamed, blocks):
-        for one, another in zip(found, whole, strict=True):
+    for result in (streamed, blocks):
+        for one, another in zip(result, whole, strict=True):
             np.testing.assert_array_equal(one, another)
 
 
@@ -118,9 +118,9 @@ def test_streams_go_on_with_what_was_counted(tmp_path):
         with pytest.raises(OSError, match="the disk"):
             gp.stream(program, Failing(x, 6), out, chunks=(3, 8), progress=False)
         source = Failing(x, 100)
-        found = gp.stream(program, source, out, chunks=(3, 8), progress=False, resume=True)
+        result = gp.stream(program, source, out, chunks=(3, 8), progress=False, resume=True)
     assert source.reads <= 5  # one to know what parts are like, and what was not written
-    np.testing.assert_array_equal(found, x * np.float32(np.histogram(x, 3, (0, 1))[0].max()))
+    np.testing.assert_array_equal(result, x * np.float32(np.histogram(x, 3, (0, 1))[0].max()))
 
 
 def test_extremes_of_floats_are_those_of_the_whole():
@@ -136,8 +136,8 @@ def test_extremes_of_floats_are_those_of_the_whole():
     with gp.use_device("reference"):
         for values in ([0, -0.0, np.nan, 0], [np.nan] * 4, [np.nan, np.nan, 5, -0.0]):
             x, bits = np.array(values, "f"), np.uint32
-            for _, found in in_stages(pipeline, x, parts((4,), 2)):
-                assert [a.view(bits) for a in found] == [a.view(bits) for a in map(np.asarray, pipeline(x))]
+            for _, result in in_stages(pipeline, x, parts((4,), 2)):
+                assert [a.view(bits) for a in result] == [a.view(bits) for a in map(np.asarray, pipeline(x))]
 
 
 def one(body, **options):
@@ -220,6 +220,6 @@ def test_counts_that_are_as_many_as_points():
     x = np.array([1, 1, 1, 2, 8, 0, 0, 5, 5], np.float32)
     counts = np.bincount(x.astype(int), minlength=9)
     with gp.use_device("reference"):
-        found = gp.stream(program, x, chunks=(2,), progress=False)
-    for array, whole in zip(found, (x + 3, 9, 6, np.bincount(counts, minlength=9)), strict=True):
+        result = gp.stream(program, x, chunks=(2,), progress=False)
+    for array, whole in zip(result, (x + 3, 9, 6, np.bincount(counts, minlength=9)), strict=True):
         np.testing.assert_array_equal(array, whole)

@@ -49,30 +49,30 @@ def adjustable():
     return stepped(values.with_tensor_order(0)), values
 
 
-def expected(given=tuple(GIVEN)):
+def expected(arg=tuple(GIVEN)):
     """Both probes whenever the next value is set; all is exact in float32."""
-    u, found = START, []
-    for value in given:
+    u, results = START, []
+    for value in arg:
         for _ in range(STEPS):
             u = smeared_by_numpy(u) / 2 + smeared_by_numpy(value) + (u * value).max() / 4
-        found += [u, value * 2 + u]
-    return found
+        results += [u, value * 2 + u]
+    return results
 
 
 def followed(step, values, read):
-    found = []
+    results = []
     for number, value in enumerate(GIVEN):
         if number:
             values.set(value)
         step(STEPS)
-        found += [read("u"), read("seen")]
-    return found
+        results += [read("u"), read("seen")]
+    return results
 
 
 def test_graphs_follow_them(device):
     graph, values = adjustable()
-    found = followed(graph.step, values, lambda name: graph.read(name).copy())
-    assert all(map(np.array_equal, found, expected()))
+    result = followed(graph.step, values, lambda name: graph.read(name).copy())
+    assert all(map(np.array_equal, result, expected()))
 
 
 def test_windows_follow_them(device):
@@ -84,8 +84,8 @@ def test_windows_follow_them(device):
         window.step(n)
         window.left = window.steps  # nothing is around it
 
-    found = followed(step, values, lambda name: window.read(name).copy())
-    assert all(map(np.array_equal, found, expected()))
+    result = followed(step, values, lambda name: window.read(name).copy())
+    assert all(map(np.array_equal, result, expected()))
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
@@ -96,8 +96,8 @@ def test_ranks_follow_them(device, ranks, every):
         domain = Domain(comm, graph, every=every)
         return followed(domain.step, values, domain.gather)
 
-    found = on_ranks(ranks, work, device)[0]
-    assert all(map(np.array_equal, found, expected()))
+    result = on_ranks(ranks, work, device)[0]
+    assert all(map(np.array_equal, result, expected()))
 
 
 @pytest.mark.parametrize("value", [2.0, np.ones(7), np.ones(GRID)], ids=["number", "vector", "matrix"])

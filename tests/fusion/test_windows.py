@@ -61,17 +61,17 @@ def test_chains_under_every_border(device, border):
 
 @pytest.mark.parametrize("seed", [0, 3, 5, 11])
 def test_random_programs_have_the_bits_of_the_whole(seed):
-    made = WindowedProgram(seed)
+    result = WindowedProgram(seed)
     with gp.use_device("reference"):
-        whole = made.pipeline(made.array, made.weights)
-        np.testing.assert_array_equal(made.in_windows(made.windows(), made.footprint), whole)
+        whole = result.pipeline(result.array, result.weights)
+        np.testing.assert_array_equal(result.in_windows(result.windows(), result.footprint), whole)
 
 
 @pytest.mark.parametrize("seed", [0, 8, 14, 39])
 def test_a_point_less_around_windows_is_noticed(seed):
-    made = WindowedProgram(seed)
+    result = WindowedProgram(seed)
     with gp.use_device("reference"):
-        noticed = [made.notices(axis) for axis in range(len(made.grid))]
+        noticed = [result.notices(axis) for axis in range(len(result.grid))]
     assert True in noticed and False not in noticed
 
 
@@ -88,8 +88,8 @@ def test_what_is_mirrored_is_needed_once(border, needed):
     with gp.use_device("reference"):
         for at in range(30):
             ((first, last),) = program.footprint(x).window((at,), (at + 1,))
-            found = program.window(30, at, at + 1)(x[first:last])
-            np.testing.assert_array_equal(found, (once + 2 * np.pad(once, 3, mode=border)[6:])[at : at + 1])
+            result = program.window(30, at, at + 1)(x[first:last])
+            np.testing.assert_array_equal(result, (once + 2 * np.pad(once, 3, mode=border)[6:])[at : at + 1])
 
 
 @gp.operator
@@ -145,8 +145,8 @@ def test_fields_made_of_constants_alone():
         needed = program.footprint(x)
         for start, stop in parts(x.shape, 3, 5):
             part = np.ascontiguousarray(taken(x, needed.window(start, stop)))
-            found = program.window(x.shape, start, stop)(part)
-            np.testing.assert_array_equal(found, expected[tuple(map(slice, start, stop))].astype("f"))
+            result = program.window(x.shape, start, stop)(part)
+            np.testing.assert_array_equal(result, expected[tuple(map(slice, start, stop))].astype("f"))
 
 
 def test_footprints_of_graphs():
@@ -165,12 +165,12 @@ def test_one_compilation_serves_all_windows_of_one_shape(device, monkeypatch):
     make = backend.compile_all
     monkeypatch.setattr(backend, "compile_all", lambda self, kernels: compiled.extend(kernels) or make(self, kernels))
     program, x = gp.pipeline(lambda x: placed(blurred(gp.ScalarField(x)))), image(45, 21)
-    found = {
+    results = {
         start: program.window(x.shape, (start, 0), (start + 5, 21))(x[start - 1 : start + 6]) for start in range(1, 38)
     }
     assert len(compiled) <= 2
     whole = program(x)
-    assert all(np.array_equal(part, whole[start : start + 5]) for start, part in found.items())
+    assert all(np.array_equal(part, whole[start : start + 5]) for start, part in results.items())
 
 
 def test_tensors_other_arrays_and_out(device):
@@ -274,16 +274,16 @@ def test_wrong_windows_are_refused():
 
 def in_stages(pipeline, x, *chunks):
     """What a pipeline with stages gives, put together of windows of all stages; the windows are in no order."""
-    grid, needed, known = x.shape[: len(chunks)], pipeline.footprint(x), ()
+    grid, needed, totals = x.shape[: len(chunks)], pipeline.footprint(x), ()
     windows = [(s, e, np.ascontiguousarray(taken(x, needed.window(s, e)))) for s, e in parts(grid, *chunks)]
     for stage in range(len(needed.stages)):
-        calls = ((pipeline.window(grid, s, e, stage=stage, known=known), part) for s, e, part in windows[::-1])
-        known += needed.known(call(part) for call, part in calls)
-    found = np.zeros(grid, np.float32)
+        calls = ((pipeline.window(grid, s, e, stage=stage, known=totals), part) for s, e, part in windows[::-1])
+        totals += needed.known(call(part) for call, part in calls)
+    actual = np.zeros(grid, np.float32)
     for start, stop, part in windows:
-        result, *others = pipeline.window(grid, start, stop, known=known)(part)
-        found[tuple(map(slice, start, stop))] = result
-    return found, others
+        result, *others = pipeline.window(grid, start, stop, known=totals)(part)
+        actual[tuple(map(slice, start, stop))] = result
+    return actual, others
 
 
 def test_reductions_over_the_grid_are_stages(device):
@@ -295,9 +295,9 @@ def test_reductions_over_the_grid_are_stages(device):
 
     x = image(9, 11)
     x[7, 4] = x[2, 3] = 9  # of equal places it is the first in the whole
-    found, (place, total) = in_stages(program, x, 4, 11) if device != "reference" else in_stages(program, x, 4, 6)
+    result, (place, total) = in_stages(program, x, 4, 11) if device != "reference" else in_stages(program, x, 4, 6)
     whole, *expected = program(x)
-    np.testing.assert_array_equal(found, whole)
+    np.testing.assert_array_equal(result, whole)
     assert place == expected[0] == ndimage.uniform_filter(x.astype("d"), 3, mode="nearest").round(4).argmax()
     np.testing.assert_allclose(total, x.sum(), rtol=1e-6)
     stages = program.footprint(x).stages
@@ -313,8 +313,8 @@ def test_complex_sums_and_means_are_stages():
         return abs(field - field.mean()), field.sum(axis=0)
 
     x = (image(6, 5) + 1j * image(6, 5)[::-1]).astype(np.complex64)
-    found, (sums,) = in_stages(program, x, 4, 3)
-    np.testing.assert_allclose(found, abs(x - x.mean()), rtol=1e-5, atol=1e-6)
+    result, (sums,) = in_stages(program, x, 4, 3)
+    np.testing.assert_allclose(result, abs(x - x.mean()), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(sums, x.sum(0), rtol=1e-6)
 
 
@@ -322,15 +322,15 @@ def test_what_reduces_tensors_alone_is_no_stage():
     x = np.stack([image(6, 5)] * 3, -1)
     program = gp.pipeline(lambda x: gp.VectorField(x).sum(-1))
     assert program.footprint(x).stages == ()
-    found = program.window((6, 5), (2, 0), (4, 5))(x[2:4])
-    np.testing.assert_allclose(found, x[2:4].sum(-1), rtol=1e-6)
+    result = program.window((6, 5), (2, 0), (4, 5))(x[2:4])
+    np.testing.assert_allclose(result, x[2:4].sum(-1), rtol=1e-6)
 
 
 def test_windows_of_one_shape_are_made_once_wherever_their_points_are(monkeypatch):
     """Where in a window the points are that count is known to what reduces them, and to nothing before that."""
-    made, window_program = [], grid_window.window_program
+    results, window_program = [], grid_window.window_program
     monkeypatch.setattr(
-        grid_window, "window_program", lambda *given: made.append(given[2].window) or window_program(*given)
+        grid_window, "window_program", lambda *args: results.append(args[2].window) or window_program(*args)
     )
     program, x = gp.pipeline(lambda x: np.count_nonzero(blurred(gp.ScalarField(x)) > 0.5)), image(12, 8)
     with gp.use_device("reference"):
@@ -340,7 +340,7 @@ def test_windows_of_one_shape_are_made_once_wherever_their_points_are(monkeypatc
             program.window(x.shape, (a, 0), (b, 8), stage=0)(x[slice(*needed.window((a, 0), (b, 8))[0])])
             for a, b in places
         )
-    assert made == [(6, 8), (4, 8)]
+    assert results == [(6, 8), (4, 8)]
     assert count == (ndimage.uniform_filter(x.astype("d"), 3, mode="nearest") > 0.5).sum()
 
 
@@ -368,8 +368,8 @@ def test_one_compilation_serves_reductions_in_windows_of_one_shape(device, monke
         parts.append(window(x[tuple(slice(*each.window) for each in axes)]))
         once = once or len(compiled)
     whole = ndimage.convolve(x, weights)
-    for found, expected in zip(needed.known(parts), (whole.max(0), whole.argmin(), (whole > 7).sum()), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for result, expected in zip(needed.known(parts), (whole.max(0), whole.argmin(), (whole > 7).sum()), strict=True):
+        np.testing.assert_array_equal(result, expected)
     assert once == len(compiled) > 0
 
 
@@ -392,8 +392,8 @@ def test_what_is_computed_of_all_of_an_axis_counts_where_it_is_wanted():
     )
     needed = program.footprint(x)
     parts = [program.window((3, 4), (0, k), (3, k + 2), stage=0, computed=((0, 0), (3, 4)))(x) for k in (0, 2)]
-    (found,) = needed.known(parts)
-    np.testing.assert_array_equal(found, np.histogram(x, 4, (0, 4))[0])
+    (result,) = needed.known(parts)
+    np.testing.assert_array_equal(result, np.histogram(x, 4, (0, 4))[0])
 
 
 def test_tables_that_are_shared_are_no_grid():

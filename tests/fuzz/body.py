@@ -218,7 +218,7 @@ class Body(Writer):
     def end(self, n, output) -> None:
         if prod(output.tensor) in (2, 3) and output.how == "own" and not self.program.tensor and n % 2:
             for k in range(prod(output.tensor)):  # every element by itself
-                given = self.value(output.value)
-                _writeTensorElement(named(f"_out{n}"), given if given.type.lanes == 1 else given[k], k)
+                value = self.value(output.value)
+                _writeTensorElement(named(f"_out{n}"), value if value.type.lanes == 1 else value[k], k)
         else:
             self.do_write(n, output.value)

@@ -81,7 +81,7 @@ def until(a: Any, n: Any) -> Any:
 
 def on_host(function: Callable[..., Any], gives: str) -> Callable[..., Any]:
     types = tuple(gp.FieldType(SIZE[g], dtype="int32") for g in gives)
-    return lambda *given: gp.HostOperator(function, *given, outputs=types if len(types) > 1 else types[0])
+    return lambda *args: gp.HostOperator(function, *args, outputs=types if len(types) > 1 else types[0])
 
 
 def simply(takes: str, gives: str, both: Callable[..., Any]) -> Kind:
@@ -161,16 +161,16 @@ def drawn(seed: int, most: int = 12) -> Dag:
     letters, calls = LEAVES, []
     for _ in range(random.randint(4, most)):
         name = random.choice(pool)
-        fitting = [[v for v, letter in enumerate(letters) if letter == taken] for taken in KINDS[name].takes]
+        fitting = [[v for v, letter in enumerate(letters) if letter == wish] for wish in KINDS[name].takes]
         near = [random.choice((slice(2), slice(-3, None), slice(None))) for _ in fitting]  # leaves, the latest, any
         calls.append((name, tuple(random.choice(values[part]) for values, part in zip(fitting, near, strict=True))))
         letters += KINDS[name].gives
-    made = range(len(LEAVES), len(letters))
-    wanted = list(dict.fromkeys((*random.sample(made, random.randint(1, min(6, len(made)))), made[-1])))
+    results = range(len(LEAVES), len(letters))
+    outputs = list(dict.fromkeys((*random.sample(results, random.randint(1, min(6, len(results)))), results[-1])))
     nexts = {}
     for leaf in random.sample(range(len(LEAVES)), random.choice((0, 0, 1, 2, 3))):
-        nexts[leaf] = random.choice([v for v in made if letters[v] == LEAVES[leaf]] or [leaf])
-    return Dag(tuple(calls), tuple(wanted), tuple(nexts.items()))
+        nexts[leaf] = random.choice([v for v in results if letters[v] == LEAVES[leaf]] or [leaf])
+    return Dag(tuple(calls), tuple(outputs), tuple(nexts.items()))
 
 
 def start() -> list[Any]:
@@ -180,11 +180,11 @@ def start() -> list[Any]:
 
 def applied(dag: Dag, values: Sequence[Any], fields: bool) -> list[Any]:
     """All values, given those of the leaves."""
-    made = list(values)
-    for name, taken in dag.calls:
-        result = (KINDS[name].make if fields else KINDS[name].meaning)(*(made[v] for v in taken))
-        made += result if isinstance(result, tuple) else [result]
-    return made
+    results = list(values)
+    for name, operands in dag.calls:
+        result = (KINDS[name].make if fields else KINDS[name].meaning)(*(results[v] for v in operands))
+        results += result if isinstance(result, tuple) else [result]
+    return results
 
 
 def expected(dag: Dag, steps: int) -> list[Any]:
@@ -203,8 +203,8 @@ def expected(dag: Dag, steps: int) -> list[Any]:
 
 def planned(dag: Dag) -> list[Plan]:
     """Plans for several devices, fused and unfused, each in an order in which it can run."""
-    made = applied(dag, [gp.Field(a, 0) for a in start()], fields=True)
-    what = program([made[v].node for v in dag.wanted])
+    result = applied(dag, [gp.Field(a, 0) for a in start()], fields=True)
+    what = program([result[v].node for v in dag.wanted])
     plans = [plan(what, optimize, limits) for limits in LIMITS for optimize in (True, False)]
     for each in plans:
         ordered(each)
@@ -217,11 +217,11 @@ def check(dag: Dag, steps: int = 2) -> None:
     for optimize in (True, False):
         with gp.ComputeGraph(optimize=optimize) as graph:
             leaves = [gp.Field(a, 0) for a in start()]
-            made = applied(dag, leaves, fields=True)
+            result = applied(dag, leaves, fields=True)
             for leaf, following in dag.nexts:
-                leaves[leaf].next = made[following]
+                leaves[leaf].next = result[following]
             for v in dag.wanted:
-                graph.probe(made[v], str(v))
+                graph.probe(result[v], str(v))
         ordered(graph.plan)
         for tick in range(steps + 1 if dag.nexts else 1):
             want = expected(dag, tick)

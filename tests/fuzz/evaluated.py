@@ -36,7 +36,7 @@ def of_neighbours(a):
 
 def on_device(function: Callable[..., None], gives: str) -> Callable[..., Any]:
     types = tuple(gp.FieldType(SIZE.get(g, SIZE["W"]), dtype=TYPES[g]) for g in gives)
-    return lambda *given: gp.DeviceOperator(function, *given, outputs=types if len(types) > 1 else types[0])
+    return lambda *args: gp.DeviceOperator(function, *args, outputs=types if len(types) > 1 else types[0])
 
 
 def filled(function: Callable[..., Any]) -> Callable[..., None]:
@@ -118,11 +118,11 @@ def drawn(seed: int) -> Dag:
     letters, calls = LEAVES, list[tuple[str, tuple[int, ...]]]()
     for _ in range(random.randint(3, 10)):
         name = random.choice(pool)
-        fitting = [[v for v, letter in enumerate(letters) if letter == taken] for taken in MORE[name].takes]
+        fitting = [[v for v, letter in enumerate(letters) if letter == wish] for wish in MORE[name].takes]
         calls.append((name, tuple(random.choice(values[-random.choice((2, 3, 99)) :]) for values in fitting)))
         letters += MORE[name].gives
-    made = range(len(LEAVES), len(letters))
-    return Dag(tuple(calls), tuple(random.sample(made, random.randint(2, min(6, len(made))))), ())
+    results = range(len(LEAVES), len(letters))
+    return Dag(tuple(calls), tuple(random.sample(results, random.randint(2, min(6, len(results))))), ())
 
 
 def arrays() -> list[Any]:
@@ -153,23 +153,23 @@ def check(seed: int) -> None:
     """Values one after another, some before others are made; then pipelines of all, fused and unfused: what NumPy says."""
     random, dag = Random(seed), drawn(seed)
     want, values = arrays(), [gp.Field(a, 0) for a in arrays()]
-    for name, taken in dag.calls:
-        for known, function in ((want, MORE[name].meaning), (values, MORE[name].make)):
-            result = function(*(known[v] for v in taken))
-            known += result if isinstance(result, tuple) else [result]
+    for name, operands in dag.calls:
+        for results, function in ((want, MORE[name].meaning), (values, MORE[name].make)):
+            result = function(*(results[v] for v in operands))
+            results += result if isinstance(result, tuple) else [result]
         if random.random() < 0.4:
-            made = range(len(LEAVES), len(values))
-            evaluate_some(values, random.sample(made, random.randint(1, min(3, len(made)))), random)
+            array = range(len(LEAVES), len(values))
+            evaluate_some(values, random.sample(array, random.randint(1, min(3, len(array)))), random)
     for optimize in (True, False):
-        told = gp.pipeline(lambda a: (*(values[v] for v in dag.wanted), gp.Field(a, 0) + 1), optimize=optimize)
-        assert "kernel" in told.explain(want[0])
-        assert all(told.source(want[0], target=target) for target in (None, random.choice(TARGETS)))
-        for v, got in zip(dag.wanted, told(want[0]), strict=False):
-            agree(got, want[v], f"value {v} of a pipeline, {optimize=}, seed {seed}: {dag}")
+        message = gp.pipeline(lambda a: (*(values[v] for v in dag.wanted), gp.Field(a, 0) + 1), optimize=optimize)
+        assert "kernel" in message.explain(want[0])
+        assert all(message.source(want[0], target=target) for target in (None, random.choice(TARGETS)))
+        for v, actual in zip(dag.wanted, message(want[0]), strict=False):
+            agree(actual, want[v], f"value {v} of a pipeline, {optimize=}, seed {seed}: {dag}")
     for v in random.sample(dag.wanted, len(dag.wanted)):
         agree(values[v].numpy(), want[v], f"value {v}, seed {seed}: {dag}")
 
 
-def agree(got: Any, want: Any, what: str) -> None:
+def agree(actual: Any, want: Any, what: str) -> None:
     dtype = np.asarray(want).dtype
-    same_bits(np.asarray(got), np.asarray(want, np.int32 if dtype.kind == "i" else dtype), what)
+    same_bits(np.asarray(actual), np.asarray(want, np.int32 if dtype.kind == "i" else dtype), what)

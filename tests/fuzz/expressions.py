@@ -21,12 +21,12 @@ class Expressions(Leaves):
         dtype, lanes = split(kind)
         have = self.below(count)
         whole = self.below(count)
-        found = []
+        results = []
         for n in range(count):
             of = dtype if n == have or exactly or self.chance(60) else self.pick(below(dtype)[::-1])
             length = lanes if n == whole or self.chance(70) else 1
-            found.append(self.value(join(of, length), depth))
-        return tuple(found)
+            results.append(self.value(join(of, length), depth))
+        return tuple(results)
 
     # --- values -------------------------------------------------------------------------------------------------
 
@@ -101,8 +101,8 @@ class Expressions(Leaves):
     def _bits(self, kind: str, depth: int) -> tuple:
         dtype, lanes = split(kind)
         of = join(self.pick([d for d in RANKED[1:] if BITS[d] == BITS[dtype] and d != dtype]), lanes)
-        given = self.value(of, depth)
-        return ("bits", kind, ("real", of, given) if split(of)[0] in FLOATS else given)
+        value = self.value(of, depth)
+        return ("bits", kind, ("real", of, value) if split(of)[0] in FLOATS else value)
 
     def _bitwise(self, kind: str, depth: int) -> tuple:
         return ("binary", kind, self.pick(BITWISE), *self.operands(kind, 2, depth))

@@ -52,22 +52,22 @@ KNOWN = (
 def names_for(kind: str) -> list[str]:
     """The functions that can give a value of a type."""
     dtype, lanes = split(kind)
-    found: set[str] = set()
+    results: set[str] = set()
     if dtype in INTEGERS:
-        found |= SAME_INTEGERS | EITHER | {"_rotate", "_bitselect", "_select"}
-        found |= UNSIGNED if dtype.startswith("u") else set()
-        found |= OF_24_BITS if dtype in ("int", "uint") else set()
-        found |= TESTS if kind == "int" or (lanes > 1 and dtype in SIGNED_OF.values()) else set()
-        found |= {"_any", "_all"} if kind == "int" else set()
-        found |= {"_ilogb", "_remquo"} if dtype == "int" else set()
-        found |= {"_random"} if kind == "uint4" else set()
+        results |= SAME_INTEGERS | EITHER | {"_rotate", "_bitselect", "_select"}
+        results |= UNSIGNED if dtype.startswith("u") else set()
+        results |= OF_24_BITS if dtype in ("int", "uint") else set()
+        results |= TESTS if kind == "int" or (lanes > 1 and dtype in SIGNED_OF.values()) else set()
+        results |= {"_any", "_all"} if kind == "int" else set()
+        results |= {"_ilogb", "_remquo"} if dtype == "int" else set()
+        results |= {"_random"} if kind == "uint4" else set()
     elif dtype in FLOATS:
-        found |= _FLOATING | EITHER | {"_copysign", "_ldexp", "_nan", "_remquo", "_bitselect", "_select"}
-        found |= ACROSS if lanes == 1 else OF_VECTORS
-        found |= {"_cross"} if lanes in (3, 4) else set()
-        found -= {"_cross"} if lanes < 3 else set()
-        found -= OF_VECTORS if lanes == 1 else ACROSS
-    return sorted(found)
+        results |= _FLOATING | EITHER | {"_copysign", "_ldexp", "_nan", "_remquo", "_bitselect", "_select"}
+        results |= ACROSS if lanes == 1 else OF_VECTORS
+        results |= {"_cross"} if lanes in (3, 4) else set()
+        results -= {"_cross"} if lanes < 3 else set()
+        results -= OF_VECTORS if lanes == 1 else ACROSS
+    return sorted(results)
 
 
 def call(make, kind: str, name: str, depth: int) -> tuple:
@@ -84,8 +84,8 @@ def call(make, kind: str, name: str, depth: int) -> tuple:
         args = make.operands(join(dtype, make.pick((2, 3, 4, 1))), arity, depth)
     else:
         args = make.operands(kind, arity, depth)
-    made = ("call", kind, name, *args)
-    return ("literal", kind, "+", made, 0.0, False) if name in ANY_ZERO else made
+    results = ("call", kind, name, *args)
+    return ("literal", kind, "+", results, 0.0, False) if name in ANY_ZERO else results
 
 
 def _tested(make, kind: str, name: str, depth: int) -> tuple:

@@ -49,9 +49,9 @@ def add(sort: str, takes: str, rank: int | None = None, grid: Any = None, **oper
     """Have an operator of a body in the pool."""
 
     def having(body: Callable[..., Any]) -> Callable[..., Any]:
-        made = gp.operator(**operator)(body)
-        KINDS[body.__name__] = Kind(body.__name__, sort, made, takes, rank, grid)
-        return made
+        result = gp.operator(**operator)(body)
+        KINDS[body.__name__] = Kind(body.__name__, sort, result, takes, rank, grid)
+        return result
 
     return having
 

@@ -62,13 +62,13 @@ _call = st.tuples(
 @st.composite
 def graphs(draw, most=14):
     """Graphs of up to so many calls."""
-    made = draw(st.lists(_call, min_size=most // 2, max_size=most))
+    calls = draw(st.lists(_call, min_size=most // 2, max_size=most))
     states = draw(st.dictionaries(st.integers(0, len(LEAVES) - 1), _choice, max_size=4))
     probes = draw(st.sets(st.integers(0, most + 6) | st.integers(-len(LEAVES), most + 6), min_size=1, max_size=7))
     steps = draw(st.integers(0, 3))
     free = sorted({k for k, (_, grid) in enumerate(LEAVES) if grid == ()} - states.keys())
     parameters = draw(st.dictionaries(st.sampled_from(free), st.integers(0, 3), min_size=1)) if free else {}
-    return Graph(tuple(made), tuple(states.items()), tuple(sorted(probes)), steps, tuple(parameters.items()))
+    return Graph(tuple(calls), tuple(states.items()), tuple(sorted(probes)), steps, tuple(parameters.items()))
 
 
 def own(state: gp.Field) -> gp.Field:
@@ -83,65 +83,65 @@ def own(state: gp.Field) -> gp.Field:
 
 def leaves(parameters: Collection[int] = ()) -> list[gp.Field]:
     rng = np.random.default_rng(5)
-    made: list[gp.Field] = []
+    results: list[gp.Field] = []
     for number, (kind, grid) in enumerate(LEAVES):
         tensor = TENSORS.get(kind, ())
         x = rng.integers(-40, 41, (*grid, *tensor)) / (4 if DTYPES[kind] == "f4" else 1)
         x = x > 0 if kind == "b" else np.abs(x) if kind == "u" else x
         value = np.asarray(x, DTYPES[kind])
-        made.append(gp.Parameter(value) if number in parameters else gp.Field(value, len(tensor)))
-    return made
+        results.append(gp.Parameter(value) if number in parameters else gp.Field(value, len(tensor)))
+    return results
 
 
 def suiting(kind: Kind, fields: list[gp.Field], choices: tuple[int, ...]) -> list[gp.Field] | None:
     """Inputs for an operator, the later ones more often; None where there are none."""
-    found: list[gp.Field] = []
-    for wanted, choice in zip(kind.takes, choices, strict=False):
-        grid = () if wanted.isupper() else kind.grid
-        if not wanted.isupper() and found:
-            grid = tuple(found[0].field_shape)
-        fit = [f for f in fields if letter(f) == wanted.lower() and grid in (None, tuple(f.field_shape))]
-        fit = [f for f in fit if kind.rank in (None, len(f.field_shape)) or wanted.isupper()]
+    results: list[gp.Field] = []
+    for wish, choice in zip(kind.takes, choices, strict=False):
+        grid = () if wish.isupper() else kind.grid
+        if not wish.isupper() and results:
+            grid = tuple(results[0].field_shape)
+        fit = [f for f in fields if letter(f) == wish.lower() and grid in (None, tuple(f.field_shape))]
+        fit = [f for f in fit if kind.rank in (None, len(f.field_shape)) or wish.isupper()]
         if not fit:
             return None
-        found.append(fit[-1 - choice % len(fit)])
-    return found
+        results.append(fit[-1 - choice % len(fit)])
+    return results
 
 
 def build(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, list[str], list[gp.Field]]:
     """The graph, the names of the operators whose values it needs, and its leaves."""
     with gp.ComputeGraph(optimize=optimize) as graph:
-        given = leaves(dict(spec.parameters))
-        fields, made, makers = given[::-1], [], []
+        values = leaves(dict(spec.parameters))
+        fields, array, makers = values[::-1], [], []
         for name, choices in spec.calls:
             inputs = suiting(KINDS[name], fields, choices)
             if inputs is not None:
                 results = KINDS[name].make(*inputs)
-                made += results if isinstance(results, tuple) else [results]
-                fields = given[::-1] + made
-                makers.append((name, made[-1].node.call))
+                array += results if isinstance(results, tuple) else [results]
+                fields = values[::-1] + array
+                makers.append((name, array[-1].node.call))
         for number, choice in spec.states:
-            same = [f for f in fields if f.type == given[number].type]
-            given[number].next = same[-1 - choice % len(same)] if choice != OWN else own(given[number])
+            same = [f for f in fields if f.type == values[number].type]
+            values[number].next = same[-1 - choice % len(same)] if choice != OWN else own(values[number])
         graph.probe(fields[-1], "last")
-        for p in spec.probes if made else ():
-            graph.probe(given[p] if p < 0 else made[p % len(made)], str(p))
+        for p in spec.probes if array else ():
+            graph.probe(values[p] if p < 0 else array[p % len(array)], str(p))
     needed = set(calls([f.node for f in (*graph._definition.probes.values(), *graph._definition.states.values())]))
-    return graph, [name for name, call in makers if call in needed], given
+    return graph, [name for name, call in makers if call in needed], values
 
 
 def run(spec: Graph, optimize: bool = True) -> tuple[gp.ComputeGraph, dict[str, np.ndarray]]:
     """The graph, and its probes at every tick."""
-    graph, _, given = build(spec, optimize)
+    graph, _, values = build(spec, optimize)
     graph.reset()
-    seen = {f"{name} at 0": graph.read(name) for name in graph._definition.probes}
+    results = {f"{name} at 0": graph.read(name) for name in graph._definition.probes}
     for tick in range(1, spec.steps + 1):
         for number, when in spec.parameters:
             if when == tick:
-                given[number].set(np.float32(tick) / 4)
+                values[number].set(np.float32(tick) / 4)
         graph.step()
-        seen |= {f"{name} at {tick}": graph.read(name) for name in graph._definition.probes}
-    return graph, seen
+        results |= {f"{name} at {tick}": graph.read(name) for name in graph._definition.probes}
+    return graph, results
 
 
 # --- what must hold -----------------------------------------------------------------------------------------------------
@@ -170,8 +170,8 @@ def planned(graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> None:
     assert len(facts["kernels"]) == len(graph.plan.launches)
     text = re.match(r"(?:\d+ kernels? in )?(\d+) (kernel|launch)", plain.explain())
     assert text
-    for each, told in ((graph, facts["kernel_count"]), (plain, int(text[1]))):
-        assert told == each.kernel_count
+    for each, messages in ((graph, facts["kernel_count"]), (plain, int(text[1]))):
+        assert messages == each.kernel_count
         assert nx.is_directed_acyclic_graph(each.network)
         ordered(each.plan)
     assert graph.kernel_count <= plain.kernel_count, graph.explain()
@@ -179,13 +179,13 @@ def planned(graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> None:
 
 def ordered(plan: Plan) -> None:
     """Kernels come after the kernels whose results they need, in the plan and in those of its iterations."""
-    made: set[int] = set(plan.program.leaves)
+    results: set[int] = set(plan.program.leaves)
     for step in plan.launches:
-        assert set(step.inputs) <= made, "a kernel before what makes its inputs"
-        made.update(step.outputs)
+        assert set(step.inputs) <= results, "a kernel before what makes its inputs"
+        results.update(step.outputs)
         for part in iteration.parts(step.kernel) if isinstance(step.kernel, iteration.Iteration) else ():
             ordered(part.plan(plan.limits))
-    assert set(plan.program.wanted) <= made
+    assert set(plan.program.wanted) <= results
 
 
 def found(spec: Graph, graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> Counter[str]:

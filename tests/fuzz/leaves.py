@@ -88,20 +88,20 @@ class Leaves:
     def _sources(self) -> list[Callable[[], tuple]]:
         s = self.scope
         names = [*s.uniform, *s.counters] if s.uniform_only else [*s.variables, *s.variables, *s.uniform, *s.counters]
-        found = [lambda n=n: ("variable", n[1], n[0]) for n in names]
-        found.append(self._thread)
+        results = [lambda n=n: ("variable", n[1], n[0]) for n in names]
+        results.append(self._thread)
         if self.budget < -20:  # what follows has indices, which are expressions too
-            return found
-        found += [lambda f=f: self.read(f) for f in s.fields if not s.uniform_only or not f[3]]
+            return results
+        results += [lambda f=f: self.read(f) for f in s.fields if not s.uniform_only or not f[3]]
         if s.uniform_only:
-            return found
-        found += [lambda a=a: ("array", a[1], a[0], self.places(a[2])) for a in s.arrays]
-        found += [lambda t=t: ("table", t[1], t[0], self.places(t[2])) for t in s.tables]
-        found += [self._slot(a) for a in s.locals for _ in (0, 1)]
+            return results
+        results += [lambda a=a: ("array", a[1], a[0], self.places(a[2])) for a in s.arrays]
+        results += [lambda t=t: ("table", t[1], t[0], self.places(t[2])) for t in s.tables]
+        results += [self._slot(a) for a in s.locals for _ in (0, 1)]
         if s.phase == "read":
-            found += [lambda a=a: ("shared", a[1], a[0]) for a in s.shared for _ in (0, 1, 2)]
-            found += [lambda a=a: ("bin", a[1], a[0], self.places((a[2],))[0]) for a in s.bins for _ in (0, 1, 2)]
-        return found
+            results += [lambda a=a: ("shared", a[1], a[0]) for a in s.shared for _ in (0, 1, 2)]
+            results += [lambda a=a: ("bin", a[1], a[0], self.places((a[2],))[0]) for a in s.bins for _ in (0, 1, 2)]
+        return results
 
     def _slot(self, array: tuple) -> Callable[[], tuple]:
         """An element of a local array: the thread's own, or one that another thread has written."""
@@ -132,8 +132,8 @@ class Leaves:
 
     # --- reading fields -----------------------------------------------------------------------------------------
 
-    def read(self, found: tuple) -> tuple:
-        name, dtype, tensor, grid, near = found
+    def read(self, results: tuple) -> tuple:
+        name, dtype, tensor, grid, near = results
         element, each = STORED.get(dtype, (dtype, 1))
         lanes = each
         for n in tensor:

@@ -65,28 +65,28 @@ class PassByPass(Reference):
         self.changed: Counter[str] = Counter()
 
     def compile(self, kernel: Kernel) -> list[Version]:
-        found, text, guarded = [Version("recording", kernel, Form.RECORDED, False)], show(kernel), False
+        results, text, guarded = [Version("recording", kernel, Form.RECORDED, False)], show(kernel), False
         for left in pass_by_pass(kernel, self.target):
             guarded = guarded or left.name == "guard_domain"
             if text != (text := show(left.kernel)):
                 self.changed[left.name] += 1
-                found.append(Version(left.name, left.kernel, left.form, guarded))
-        return found
+                results.append(Version(left.name, left.kernel, left.form, guarded))
+        return results
 
     def bind(self, program: list[Version], arguments: Sequence[Argument]) -> Launch:
         recorded, *others = program
         kernel = recorded.kernel
         arrays: list[Any] = [
-            np.array(given, param.type.storage.numpy)[:, None] if param.by_value else given
-            for param, given in zip((*kernel.inputs, *kernel.written), arguments, strict=True)
+            np.array(value, param.type.storage.numpy)[:, None] if param.by_value else value
+            for param, value in zip((*kernel.inputs, *kernel.written), arguments, strict=True)
         ]
 
         def launch() -> None:
             before = copy.deepcopy(arrays)  # an input and an output of one memory have one copy
             want, last = recorded.run(arrays), recorded
             for version in others:
-                got = version.run(copy.deepcopy(before))
-                for output, a, b in zip(kernel.outputs, got, want, strict=True):
+                actual = version.run(copy.deepcopy(before))
+                for output, a, b in zip(kernel.outputs, actual, want, strict=True):
                     assert same(a, b), differing(last, version, output.param.hint, a, b)
                 last = version
 
@@ -102,8 +102,8 @@ def same(a: Any, b: Any) -> bool:
     return not (other & ~(np.isnan(a) & np.isnan(b))).any()
 
 
-def differing(before: Version, after: Version, output: str, got: Any, want: Any) -> str:
+def differing(before: Version, after: Version, output: str, actual: Any, want: Any) -> str:
     return (
-        f"{after.after} changed {output}:\n{got}\nis not\n{want}\n"
+        f"{after.after} changed {output}:\n{actual}\nis not\n{want}\n"
         f"--- before\n{show(before.kernel)}\n--- after\n{show(after.kernel)}"
     )

@@ -83,12 +83,12 @@ class Programs(Statements):
     def program(self, before: Program | None = None) -> Program:
         """A program; it reads the outputs of the one before, as p0, p1, …, and often has its threads."""
         mode, grid, group, tensor = self._threads()
-        given = () if before is None else outputs_as_fields(before)
+        values = () if before is None else outputs_as_fields(before)
         if before is not None and self.chance(85):
-            mode, grid, group, tensor = before.mode, given[0][3], before.group, before.tensor
-        self.locally = {f[0] for f in given} if self.chance(80) else set()
-        known = tuple((*f[:4], f[3] == grid) for f in given)
-        head = Program(mode, grid, tensor, group, (*known, *known, *self._fields(grid, tensor)))
+            mode, grid, group, tensor = before.mode, values[0][3], before.group, before.tensor
+        self.locally = {f[0] for f in values} if self.chance(80) else set()
+        fields = tuple((*f[:4], f[3] == grid) for f in values)
+        head = Program(mode, grid, tensor, group, (*fields, *fields, *self._fields(grid, tensor)))
         head = replace(head, **self._memory(head))
         return self._filled(head)
 
@@ -122,7 +122,7 @@ class Programs(Statements):
     # --- what is read and kept --------------------------------------------------------------------------------------
 
     def _fields(self, grid: tuple, tensor: tuple) -> tuple:
-        made = []
+        results = []
         for n in range(1 + self.below(4)):
             near = self.chance(70)
             shape = grid if near else self.pick(GRIDS)
@@ -130,8 +130,8 @@ class Programs(Statements):
             of = tensor if tensor and self.chance(50) else self.pick(TENSORS)
             if dtype == "complex64":
                 of = ()
-            made.append((f"f{n}", _kernel_name(dtype), of, shape, shape == grid))
-        return (*made, ("zero", "int", (), (), not grid))
+            results.append((f"f{n}", _kernel_name(dtype), of, shape, shape == grid))
+        return (*results, ("zero", "int", (), (), not grid))
 
     def _memory(self, head: Program) -> dict:
         tables = tuple(self._table(n) for n in range(self.below(3)))
@@ -166,9 +166,9 @@ class Programs(Statements):
         if head.group is None:
             return ()
         self.scope.uniform_only = True
-        made = tuple((f"u{n}", kind, self.value(kind, 1)) for n, kind in enumerate(("int", self.pick(RANKED))))
+        results = tuple((f"u{n}", kind, self.value(kind, 1)) for n, kind in enumerate(("int", self.pick(RANKED))))
         self.scope.uniform_only = False
-        return made
+        return results
 
     # --- outputs ------------------------------------------------------------------------------------------------------
 
@@ -182,9 +182,9 @@ class Programs(Statements):
             hows = ("own", "own", "sometimes", "inexact")
         if self.exactly:
             hows = (*(h for h in hows if h != "inexact"), *hows[:1] * 6)
-        wanted = [hows[0] if n == 0 else self.pick(hows) for n in range(1 + self.below(4))]
+        kinds = [hows[0] if n == 0 else self.pick(hows) for n in range(1 + self.below(4))]
         grid = self.pick([g for g in GRIDS if len(g) == len(head.grid)]) if head.mode == "threads" else head.grid
-        return [self._output(head, how, grid) for how in wanted]
+        return [self._output(head, how, grid) for how in kinds]
 
     def _output(self, head: Program, how: str, grid: tuple) -> Output:
         if how == "atomic":

@@ -80,32 +80,34 @@ def types_of(program: Program) -> tuple[gp.FieldType, ...]:
     return tuple(gp.FieldType(o.grid, o.tensor, o.dtype) for o in program.outputs)
 
 
-def recorded(program: Program, given: dict[str, gp.Field] | None = None, careful: bool = False) -> tuple[gp.Field, ...]:
+def recorded(
+    program: Program, fields: dict[str, gp.Field] | None = None, careful: bool = False
+) -> tuple[gp.Field, ...]:
     """The fields that a program computes."""
 
     def body():
-        return Body(program, fields_of(program) if given is None else given, careful).write()
+        return Body(program, fields_of(program) if fields is None else fields, careful).write()
 
     default = tuple(o.default for o in program.outputs)
     types = types_of(program)
     if program.returned:
-        made = _returning(program, body, given)
-        assert [(f.dtype, f.type.planes) for f in made] == [(t.dtype, t.planes) for t in types]
-        return made
-    made = gp.operator(outputs=types, default=default, name="random")(body)()
-    return made if isinstance(made, tuple) else (made,)
+        outputs = _returning(program, body, fields)
+        assert [(f.dtype, f.type.planes) for f in outputs] == [(t.dtype, t.planes) for t in types]
+        return outputs
+    outputs = gp.operator(outputs=types, default=default, name="random")(body)()
+    return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
-def _returning(program: Program, body: Any, given: dict[str, gp.Field] | None) -> tuple[gp.Field, ...]:
+def _returning(program: Program, body: Any, fields: dict[str, gp.Field] | None) -> tuple[gp.Field, ...]:
     """An operator whose types follow from what it returns; its threads are those of its first argument."""
     like = next((f for f in program.fields if f[3] == program.grid), None)
-    first = field("f", "float", (), program.grid) if like is None else (given or fields_of(program))[like[0]]
+    first = field("f", "float", (), program.grid) if like is None else (fields or fields_of(program))[like[0]]
 
     def returning(_):
         return body()
 
-    made = gp.operator(name="random")(returning)(first)
-    return made if isinstance(made, tuple) else (made,)
+    result = gp.operator(name="random")(returning)(first)
+    return result if isinstance(result, tuple) else (result,)
 
 
 def computed(fields: tuple[gp.Field, ...], device: str) -> list[np.ndarray]:
@@ -122,12 +124,12 @@ def allowed(output: Any) -> float:
     return (entry.double if output.dtype == "float64" else 1 if output.dtype == "float16" else entry.ulp) + 1
 
 
-def differences(program: Program, got: list, want: list) -> list[str]:
+def differences(program: Program, actual: list, want: list) -> list[str]:
     """The outputs that differ from the expected ones."""
-    found = []
-    for n, (output, a, b) in enumerate(zip(program.outputs, got, want, strict=True)):
+    results = []
+    for n, (output, a, b) in enumerate(zip(program.outputs, actual, want, strict=True)):
         if a.dtype != b.dtype or a.shape != b.shape:
-            found.append(f"output {n}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}")
+            results.append(f"output {n}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}")
             continue
         bound = allowed(output)
         with np.errstate(all="ignore"):
@@ -135,8 +137,8 @@ def differences(program: Program, got: list, want: list) -> list[str]:
         if wrong.any():
             at = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
             what = f"output {n} ({output.how} {output.dtype}) at {at}"
-            found.append(f"{what}: {a[at]!r}, not {b[at]!r}; {wrong.sum()} of {wrong.size}")
-    return found
+            results.append(f"{what}: {a[at]!r}, not {b[at]!r}; {wrong.sum()} of {wrong.size}")
+    return results
 
 
 def check(program: Program, device: str) -> None:
@@ -145,10 +147,10 @@ def check(program: Program, device: str) -> None:
     Raises:
         AssertionError: with the program and its kernel.
     """
-    made = recorded(program)
-    want = computed(made, "reference")
-    wrong = differences(program, computed(made, device), want)
-    assert not wrong, "\n".join([*wrong, repr(program), shown(made)])
+    recording = recorded(program)
+    want = computed(recording, "reference")
+    wrong = differences(program, computed(recording, device), want)
+    assert not wrong, "\n".join([*wrong, repr(program), shown(recording)])
 
 
 def pair_in_a_graph(pair: tuple[Program, Program], device: str, optimize: bool) -> tuple[dict[str, np.ndarray], int]:
@@ -156,13 +158,13 @@ def pair_in_a_graph(pair: tuple[Program, Program], device: str, optimize: bool) 
     first, second = pair
     with using(device):
         with gp.ComputeGraph(optimize=optimize) as graph:
-            made = recorded(first)
-            before = {f"p{n}": f for n, f in enumerate(made)}
+            program = recorded(first)
+            before = {f"p{n}": f for n, f in enumerate(program)}
             own = {f[0]: field(*f[:4]) for f in second.fields if f[0] not in before}
             results = recorded(second, before | own)
             for n, result in enumerate(results):
                 graph.probe(result, f"second {n}")
-            graph.probe(made[0], "first 0")
+            graph.probe(program[0], "first 0")
         graph.reset()
         return {name: graph.read(name) for name in graph._definition.probes}, graph.kernel_count
 

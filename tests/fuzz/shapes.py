@@ -131,9 +131,9 @@ def values(dtype: str, count: int) -> list[Any]:
     )
     chosen = rng.choice(np.array(corners, dtype), (3, count))
     kind = rng.integers(0, 4, (3, count))
-    found = np.where(kind < 2, chosen, np.where(kind == 2, small.astype(dtype), large))
-    found[:, :9] = [np.roll(np.array(corners, dtype), k)[: found[:, :9].shape[1]] for k in (0, 0, 3)]
-    return list(found)
+    result = np.where(kind < 2, chosen, np.where(kind == 2, small.astype(dtype), large))
+    result[:, :9] = [np.roll(np.array(corners, dtype), k)[: result[:, :9].shape[1]] for k in (0, 0, 3)]
+    return list(result)
 
 
 # --- what gpuop computes ----------------------------------------------------------------------------------------------
@@ -194,16 +194,18 @@ def wrong(
     layers = (len(shapes),) if blocks else ()
     whole = [np.broadcast_to(a.reshape(*grid, tensor), (*layers, *grid, tensor)) for a in arrays]
     fields = [gp.Field(a if tensor > 1 else a[..., 0], int(tensor > 1)) for a in whole]
-    made = apart(tuple(shapes), dtype, *fields) if blocks else together(tuple(shapes), dtype, *fields)
-    if isinstance(made, gp.Field):
-        results = list(made.numpy().reshape(len(shapes), -1))
+    result = apart(tuple(shapes), dtype, *fields) if blocks else together(tuple(shapes), dtype, *fields)
+    if isinstance(result, gp.Field):
+        results = list(result.numpy().reshape(len(shapes), -1))
     else:
-        results = [np.ravel(field.numpy()) for field in gp.evaluate(*made)]
-    found = {}
-    for shape, got in zip(shapes, results, strict=True):
-        want = np.broadcast_to(expected(shape, dtype, *arrays), got.shape)
-        bad = np.flatnonzero(got != want)
+        results = [np.ravel(field.numpy()) for field in gp.evaluate(*result)]
+    cases = {}
+    for shape, actual in zip(shapes, results, strict=True):
+        want = np.broadcast_to(expected(shape, dtype, *arrays), actual.shape)
+        bad = np.flatnonzero(actual != want)
         if bad.size:
             x, y, z = (a[bad[0]] for a in arrays)
-            found[shape] = f"{got[bad[0]]} for {want[bad[0]]} where x, y, z = {x}, {y}, {z} ({bad.size} of {got.size})"
-    return found
+            cases[shape] = (
+                f"{actual[bad[0]]} for {want[bad[0]]} where x, y, z = {x}, {y}, {z} ({bad.size} of {actual.size})"
+            )
+    return cases

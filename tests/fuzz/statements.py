@@ -24,18 +24,18 @@ class Statements(Expressions):
 
     def body(self, barriers: bool, depth: int) -> tuple:
         self.together = barriers
-        made = list(self.block(depth, 3 + self.below(5)))
+        results = list(self.block(depth, 3 + self.below(5)))
         if barriers and self.scope.phase == "read":
-            made.append(self._barrier())
-        return tuple(made)
+            results.append(self._barrier())
+        return tuple(results)
 
     def block(self, depth: int, most: int) -> tuple:
         """Statements with their own variables."""
         s = self.scope
-        kept = len(s.variables), len(s.arrays), len(s.counters)
-        made = [self.stmt(depth) for _ in range(most)]
-        del s.variables[kept[0] :], s.arrays[kept[1] :], s.counters[kept[2] :]
-        return tuple(made)
+        sizes = len(s.variables), len(s.arrays), len(s.counters)
+        results = [self.stmt(depth) for _ in range(most)]
+        del s.variables[sizes[0] :], s.arrays[sizes[1] :], s.counters[sizes[2] :]
+        return tuple(results)
 
     def stmt(self, depth: int) -> tuple:
         forms = [self._set, self._set, self._set, self._update, self._component]
@@ -73,10 +73,10 @@ class Statements(Expressions):
         return ("update", name, self.pick(ops), self.value(join(other, self.pick((1, lanes))), 2))
 
     def _component(self) -> tuple:
-        found = [v for v in self.scope.variables if split(v[1])[1] > 1]
-        if not found:
+        results = [v for v in self.scope.variables if split(v[1])[1] > 1]
+        if not results:
             return self._set()
-        name, kind, *_ = self.pick(found)
+        name, kind, *_ = self.pick(results)
         dtype, lanes = split(kind)
         letters = list("xyzw"[:lanes])
         chosen = "".join(letters.pop(self.below(len(letters))) for _ in range(1 + self.below(lanes)))
@@ -145,9 +145,9 @@ class Statements(Expressions):
     def _uniform(self, kind: str, depth: int = 1) -> tuple:
         """A value that all threads of a group agree on."""
         self.scope.uniform_only = True
-        made = self.value(kind, depth)
+        result = self.value(kind, depth)
         self.scope.uniform_only = False
-        return made
+        return result
 
     def _uniform_set(self) -> tuple:
         name, kind, *_ = self.pick(self.scope.uniform)
@@ -156,8 +156,8 @@ class Statements(Expressions):
     def _paired(self, depth: int, extra: tuple = ()) -> tuple:
         """A block that ends in the phase it began in."""
         phase = self.scope.phase
-        made = (*extra, *self.block(depth - 1, 1 + self.below(4)))
-        return made if self.scope.phase == phase else (*made, self._barrier())
+        results = (*extra, *self.block(depth - 1, 1 + self.below(4)))
+        return results if self.scope.phase == phase else (*results, self._barrier())
 
     def _uniform_if(self) -> tuple:
         then = self._paired(1)
@@ -179,9 +179,9 @@ class Statements(Expressions):
     def _apart(self, depth: int = 1) -> tuple:
         """A block that only some threads may run."""
         together, self.together = self.together, False
-        made = self.block(depth - 1 if not self.chance(40) else depth, 1 + self.below(3))
+        result = self.block(depth - 1 if not self.chance(40) else depth, 1 + self.below(3))
         self.together = together
-        return made
+        return result
 
     def _if(self) -> tuple:
         depth = min(1, max(0, self.budget // 20))

@@ -29,9 +29,9 @@ ROUND = Dag(
 @pytest.mark.parametrize("apart", ["turns", "host", "mirrored", "most"])
 @pytest.mark.parametrize("nexts", [(), ((0, 9),), ((0, 9), (1, 5))])
 def test_kernels_that_would_need_one_another(apart, nexts):
-    calls = tuple((apart if name == "turns" else name, taken) for name, taken in ROUND.calls)
+    calls = tuple((apart if name == "turns" else name, operands) for name, operands in ROUND.calls)
     if apart == "most":  # a number: what is made of it is another kernel
-        calls = tuple(("product" if name == "sum" else name, taken) for name, taken in calls)
+        calls = tuple(("product" if name == "sum" else name, operands) for name, operands in calls)
         nexts = tuple((leaf, 8) for leaf, _ in nexts[:1])
     with gp.use_device("reference"):
         check(Dag(calls, ROUND.wanted, nexts))
@@ -61,8 +61,8 @@ def test_whatever_is_merged_groups_stay_acyclic():
     apart = 0
     for seed in range(170):
         random, dag = Random(seed), drawn(seed, 16)
-        made = applied(dag, [gp.Field(a, 0) for a in start()], fields=True)
-        what = program([made[v].node for v in dag.wanted])
+        result = applied(dag, [gp.Field(a, 0) for a in start()], fields=True)
+        what = program([result[v].node for v in dag.wanted])
         groups, maker = Groups(what, LEAST), {value: op.number for op in what.ops for value in op.outputs}
         edges = {(maker[value], op.number) for op in what.ops for value in op.inputs if value in maker}
         for _ in range(3 * len(what.ops)):

@@ -174,15 +174,15 @@ TYPE = gp.FieldType((3, 4))
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_mistakes_are_semantic_errors(count):
-    seen = {"fine": 0, "SemanticError": 0, "Python's error": 0}
+    counts = {"fine": 0, "SemanticError": 0, "Python's error": 0}
 
     @profile("reference", 350, 0)
     @given(st.lists(STEPS, min_size=count, max_size=count), st.sampled_from([TYPE, TYPE, None]))
     def run(steps, outputs):
-        seen[attempt(steps, outputs)] += 1
+        counts[attempt(steps, outputs)] += 1
 
     run()
-    assert min(seen["fine"], seen["SemanticError"]) > 10, seen
+    assert min(counts["fine"], counts["SemanticError"]) > 10, counts
 
 
 def test_every_name_with_every_argument():

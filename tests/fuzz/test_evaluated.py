@@ -58,8 +58,8 @@ def test_one_result_of_several_is_in_memory(name):
             several = fields(name)
             several[first].numpy()
             for other in (gp.evaluate(*several), several, [+field for field in several]):
-                for got, expected in zip(other, want, strict=True):
-                    np.testing.assert_array_equal(got.numpy(), expected)
+                for actual, expected in zip(other, want, strict=True):
+                    np.testing.assert_array_equal(actual.numpy(), expected)
 
 
 APART = {

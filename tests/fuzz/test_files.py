@@ -72,11 +72,11 @@ def test_states(tmp_path: Path) -> None:
     graph, path = stepping(), tmp_path / "states.bin"
     graph.step(3)
     graph.save(path)
-    data, seen = path.read_bytes(), Counter[str]()
+    data, counts = path.read_bytes(), Counter[str]()
     for seed in FILES:
         path.write_bytes(mutated(data, STATES, random.Random(seed)))
-        seen[load_states(graph, path)] += 1
-    assert 0 < seen["loaded"] < len(FILES) / 2 and seen["SemanticError: is damaged"] > len(FILES) / 5, seen
+        counts[load_states(graph, path)] += 1
+    assert 0 < counts["loaded"] < len(FILES) / 2 and counts["SemanticError: is damaged"] > len(FILES) / 5, counts
 
 
 # --- bundles ------------------------------------------------------------------------------------------------------------
@@ -117,10 +117,10 @@ def load_bundle(written: set[str], path: Path) -> str:
         return "loaded, with other code"
     if sum(kind.field_shape.points * kind.planes for kind in loaded.types.values()) > MOST_POINTS:
         return "loaded, too large"
-    given = {n: np.zeros(t.array_shape, "u1" if t.dtype == "unorm8" else t.dtype) for n, t in loaded.types.items()}
+    options = {n: np.zeros(t.array_shape, "u1" if t.dtype == "unorm8" else t.dtype) for n, t in loaded.types.items()}
     with gp.use_device(OPENCL[0] if OPENCL else "reference"):
         try:
-            results = loaded(**given)
+            results = loaded(**options)
         except gp.GpuopError as error:
             return f"called: {type(error).__name__}"
     assert isinstance(results, (tuple, np.ndarray))
@@ -136,11 +136,11 @@ def load_bundle(written: set[str], path: Path) -> str:
 def test_bundles(tmp_path: Path) -> None:
     path = tmp_path / "bundle.bin"
     write_bundle(path)
-    data, seen = path.read_bytes(), Counter[str]()
+    data, counts = path.read_bytes(), Counter[str]()
     written = texts(gp.load_bundle(path))
     assert load_bundle(written, path) == ("called" if OPENCL else "called: DeviceError")
     for seed in FILES:
         path.write_bytes(mutated(data, BUNDLES, random.Random(seed)))
-        seen[load_bundle(written, path)] += 1
-    loaded = len(FILES) - sum(count for what, count in seen.items() if what.startswith("SemanticError"))
-    assert 0 < loaded < len(FILES) / 2 and seen["SemanticError: is damaged"] > len(FILES) / 2, seen
+        counts[load_bundle(written, path)] += 1
+    loaded = len(FILES) - sum(count for what, count in counts.items() if what.startswith("SemanticError"))
+    assert 0 < loaded < len(FILES) / 2 and counts["SemanticError: is damaged"] > len(FILES) / 2, counts

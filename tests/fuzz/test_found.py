@@ -86,8 +86,8 @@ def test_more_elements_than_int_counts_is_a_semantic_error():
 def test_comparisons_of_comparisons(device):
     """Intel's compiler takes `a < b < c` for a slip, and refused it; of vectors too."""
     f = gp.ScalarField(np.int32([1, 2, 3, 0]))
-    got = gp.operator(lambda f: (_readTensor(f) < 2) < (_readTensor(f) > 0))(f)
-    same(got, np.array([False, True, True, False]))
+    actual = gp.operator(lambda f: (_readTensor(f) < 2) < (_readTensor(f) > 0))(f)
+    same(actual, np.array([False, True, True, False]))
 
 
 def test_a_barrier_under_a_condition_and_memory_in_its_else(device):

@@ -181,7 +181,7 @@ def graphs(draw, shapes):
 
 def build(spec, optimize):
     """The graph that a spec stands for; late values are chosen more often, so that chains grow."""
-    shape, _, calls, wanted, _ = spec
+    shape, _, calls, outputs, _ = spec
     rng = np.random.default_rng(11)
     start = rng.random((3, *shape), np.float32) * 4 - 2
     with gp.ComputeGraph(optimize=optimize) as graph:
@@ -190,18 +190,18 @@ def build(spec, optimize):
         values["f"] += [state, gp.ScalarField(start[1])]
         values["i"].append(gp.ScalarField((start[2] * 9999).astype("i2")))
         values["b"].append(gp.ScalarField(start[2] > 0))
-        made = []
+        array = []
         for operator, choices in calls:
             takes = operator.takes
             if any(not values[k] for k in takes):
                 continue
-            given = [values[k][-1 - c % min(len(values[k]), 8)] for k, c in zip(takes, choices, strict=False)]
-            results = operator.operator(*given)
+            arrays = [values[k][-1 - c % min(len(values[k]), 8)] for k, c in zip(takes, choices, strict=False)]
+            results = operator.operator(*arrays)
             for k, result in zip(operator.gives, results if isinstance(results, tuple) else (results,), strict=True):
                 values[k].append(result)
-                made.append(result)
-        for n in sorted({w % len(made) for w in wanted} | {len(made) - 1}) if made else ():
-            graph.probe(made[n], f"{n}")
+                array.append(result)
+        for n in sorted({w % len(array) for w in outputs} | {len(array) - 1}) if array else ():
+            graph.probe(array[n], f"{n}")
         state.next = values["f"][-1]
         graph.probe(state, "state")
     return graph

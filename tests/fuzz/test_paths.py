@@ -22,10 +22,10 @@ class Left(Exception):
 
 def block(random: Random, depth: int, loops: int) -> list[Tree]:
     """Statements, the last of which may leave."""
-    made = [statement(random, depth, loops) for _ in range(random.randint(1, 3))]
+    results = [statement(random, depth, loops) for _ in range(random.randint(1, 3))]
     if depth < 3 and random.random() < 0.45:
-        made.append((random.choice(["return", "return", *["break", "continue"][: 2 * bool(loops)]]),))
-    return made
+        results.append((random.choice(["return", "return", *["break", "continue"][: 2 * bool(loops)]]),))
+    return results
 
 
 def statement(random: Random, depth: int, loops: int) -> Tree:
@@ -130,10 +130,10 @@ def check(seed: int) -> tuple[bool, bool]:
 
 def test_paths_that_return():
     with gp.use_device("reference"):
-        found = [check(seed) for seed in seeds(0, 200)]
-    taken, written = map(sum, zip(*found, strict=True))
-    assert 0.2 < taken / len(found) < 0.8
-    assert written - taken <= 0.01 * len(found) + 1, "refused, though no thread of 900 comes where nothing is written"
+        results = [check(seed) for seed in seeds(0, 200)]
+    paths, written = map(sum, zip(*results, strict=True))
+    assert 0.2 < paths / len(results) < 0.8
+    assert written - paths <= 0.01 * len(results) + 1, "refused, though no thread of 900 comes where nothing is written"
 
 
 def test_paths_on_the_best_device():

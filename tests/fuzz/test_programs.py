@@ -70,16 +70,16 @@ def test_checked_execution_finds_nothing():
     @profile("reference", 12, 0)
     @given(programs())
     def run(program):
-        made = running.recorded(program, careful=True)
-        want = running.computed(made, "reference")
+        recording = running.recorded(program, careful=True)
+        want = running.computed(recording, "reference")
         try:
-            got = running.computed(made, "checked")
+            actual = running.computed(recording, "checked")
         except SemanticError as error:
             if "it wraps around to" not in str(error):
                 raise
             with mock.patch.object(checked, "may_wrap", return_value=False):  # what follows is checked, too
-                got = running.computed(made, "checked")
-        assert not running.differences(program, got, want)
+                actual = running.computed(recording, "checked")
+        assert not running.differences(program, actual, want)
 
     run()
 
@@ -117,20 +117,20 @@ def test_cuda_compiles():
 
 
 def test_the_random_programs_use_everything():
-    seen: set[str] = set()
+    names: set[str] = set()
     modes, shapes = set(), set()
 
     @profile("reference", 300, 0)
     @given(programs())
     def run(program):
-        words(program, seen)
+        words(program, names)
         modes.add((program.mode, len(program.grid), program.group is not None))
         shapes.add(program.returned)
 
     run()
-    assert not USED - seen, USED - seen
-    assert len(RARE & seen) > 0.75 * len(RARE), RARE - seen
-    assert len(seen & set(BINS)) > 6
+    assert not USED - names, USED - names
+    assert len(RARE & names) > 0.75 * len(RARE), RARE - names
+    assert len(names & set(BINS)) > 6
     assert {m for m, _, _ in modes} == {"plain", "threads", "element", "each"}
     assert {(d, g) for m, d, g in modes if m == "plain"} >= {(d, g) for d in (1, 2, 3) for g in (False, True)}
     assert shapes == {False, True}

@@ -18,28 +18,28 @@ FUSION = (
 
 
 def test_fused_unfused_and_reference_agree(device):
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     @profile(device, 36, 4)
     @given(graphs(6 if device in INTERPRETED else 4))
     def run(spec):
-        seen.update(graph_programs.check(spec, unfused_too=device != "reference"))
+        counts.update(graph_programs.check(spec, unfused_too=device != "reference"))
 
     run()
     # it is fusion that was tested
-    assert seen["kernels"] < (0.85 if device in INTERPRETED else 0.95) * seen["kernels unfused"], seen
+    assert counts["kernels"] < (0.85 if device in INTERPRETED else 0.95) * counts["kernels unfused"], counts
     if device == "reference":
-        assert min(seen[what] for what in FUSION) >= 2, {what: seen[what] for what in FUSION}
+        assert min(counts[what] for what in FUSION) >= 2, {what: counts[what] for what in FUSION}
 
 
 def test_every_kind_of_operator_occurs():
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     @profile("reference", 180, 0)
     @given(graphs(12))
     def run(spec):
-        seen.update(set(graph_programs.build(spec)[1]))
+        counts.update(set(graph_programs.build(spec)[1]))
 
     run()
-    assert [sort for sort, names in BY_SORT.items() if not any(seen[n] for n in names)] == []
-    assert len(seen) > 0.85 * len(KINDS), sorted(KINDS.keys() - seen.keys())
+    assert [sort for sort, names in BY_SORT.items() if not any(counts[n] for n in names)] == []
+    assert len(counts) > 0.85 * len(KINDS), sorted(KINDS.keys() - counts.keys())

@@ -36,8 +36,8 @@ def test_in_lanes(device: str, dtype: str) -> None:
 def test_extremes_of_fields(device: str) -> None:
     values = np.array([4010, 3001, 3001, 1, 1, 1, 1001, 4002], np.int32)
     field = gp.ScalarField(values)
-    made = (-field).max(), (~field).max(), (~field).min(), (-abs(field)).max()
-    assert [int(f) for f in gp.evaluate(*made)] == [-1, -2, -4011, -1]
+    results = (-field).max(), (~field).max(), (~field).min(), (-abs(field)).max()
+    assert [int(f) for f in gp.evaluate(*results)] == [-1, -2, -4011, -1]
 
 
 # --- text ---------------------------------------------------------------------------------------------------------------

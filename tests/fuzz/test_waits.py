@@ -41,11 +41,11 @@ def test_drawn_rows(device: str, dtype: str) -> None:
 def test_reductions_of_a_negated_field(device: str) -> None:
     a = np.random.default_rng(0).standard_normal((64, 64))
     f = -gp.ScalarField(a)
-    made = [f.var(), f.std(), f.min(), f.max(), f.argmin(), f.argmax()]
-    for got, want in zip(
-        gp.evaluate(*made), ((-a).var(), a.std(), -a.max(), -a.min(), a.argmax(), a.argmin()), strict=True
+    results = [f.var(), f.std(), f.min(), f.max(), f.argmin(), f.argmax()]
+    for actual, want in zip(
+        gp.evaluate(*results), ((-a).var(), a.std(), -a.max(), -a.min(), a.argmax(), a.argmin()), strict=True
     ):
-        np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+        np.testing.assert_allclose(actual.numpy(), want, rtol=1e-12)
 
 
 def test_a_butterfly_that_is_contracted(device: str) -> None:
@@ -61,8 +61,10 @@ def test_a_butterfly_that_is_contracted(device: str) -> None:
         return a + c * b, a - c * b
 
     a, b = x + z * y, x - z * y
-    for got, want in zip(gp.evaluate(*butterfly(*map(gp.ScalarField, (x, y, z)))), (a + z * b, a - z * b), strict=True):
-        same(got, want)
+    for actual, want in zip(
+        gp.evaluate(*butterfly(*map(gp.ScalarField, (x, y, z)))), (a + z * b, a - z * b), strict=True
+    ):
+        same(actual, want)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "float32"])

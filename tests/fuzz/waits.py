@@ -97,7 +97,7 @@ def expected(row: Row, x: Any, y: Any) -> list[Any]:
     c = np.broadcast_to(np.arange(n), x.shape)
     names = {"n": n, "c": c, "x": x, "y": y, "where": np.where, "minimum": np.minimum, "maximum": np.maximum, "fabs": np.abs,
              "floor": np.floor, "copysign": np.copysign, "fma": lambda a, b, c: a * b + c, "flip": np.negative}  # fmt: skip
-    found = []
+    results = []
     with np.errstate(all="ignore"):
         place = np.asarray(eval(PLACES[row.place], names))
         own = [np.broadcast_to(_typed(eval(text, names), row.dtype), x.shape) for text in row.values]
@@ -112,17 +112,17 @@ def expected(row: Row, x: Any, y: Any) -> list[Any]:
                 other = np.repeat(v[:, 1:2], n, -1)
             case _:
                 other = np.take_along_axis(v, place, -1)
-        found.append(other)
+        results.append(other)
     guard = np.ones(grid, bool)
     if row.guard == "first row":
         guard[..., 1:, :] = False
     elif row.guard == "below":
         guard = (np.arange(grid[-1]) < 45) & guard
-    made = []
-    for v in (*own, *found):
+    values = []
+    for v in (*own, *results):
         v = np.where(guard, v.reshape(*grid[:-1], -1)[..., : grid[-1]], 0)
-        made.append(v[..., ::-1] if row.backwards else v)
-    return made
+        values.append(v[..., ::-1] if row.backwards else v)
+    return values
 
 
 def _typed(value: Any, dtype: str) -> Any:
@@ -213,14 +213,14 @@ def wrong(row: Row) -> dict[str, str]:
             x.flat[2:4] = np.inf, np.nan
     x, y = x.astype(row.dtype), y.astype(row.dtype)
     results = gp.evaluate(*waited(row, gp.ScalarField(x), gp.ScalarField(y)))
-    found = {}
+    cases = {}
     for k, (field, want) in enumerate(zip(results, expected(row, x, y), strict=True)):
-        got = field.numpy()
-        same = (got == want) | ((got != got) & (want != want))
+        actual = field.numpy()
+        same = (actual == want) | ((actual != actual) & (want != want))
         if row.dtype in FLOATS and row.barrier not in ("scan", "reduce"):
-            same &= (np.signbit(got) == np.signbit(want)) | (got != got)
+            same &= (np.signbit(actual) == np.signbit(want)) | (actual != actual)
         if not same.all():
             bad = np.flatnonzero(~same)
             text = f"{row.values[k % len(row.values)]}{' of another thread' if k >= len(row.values) else ''}"
-            found[text] = f"{got.flat[bad[0]]} for {want.flat[bad[0]]} at {bad[0]} ({bad.size} of {got.size})"
-    return found
+            cases[text] = f"{actual.flat[bad[0]]} for {want.flat[bad[0]]} at {bad[0]} ({bad.size} of {actual.size})"
+    return cases

@@ -129,14 +129,14 @@ class WindowedProgram:
 
     def cuts(self, whole: Sequence[int]) -> list[list[tuple[int, int]]]:
         """A way to cut each axis into parts of any lengths, of one point or work-group too; those in `whole` are left whole."""
-        found, multiples = [], self.footprint.multiples
+        results, multiples = [], self.footprint.multiples
         for axis, n in enumerate(self.grid):
             places = np.arange(0, n, multiples.get(axis, (1,))[0])[1:]
             most = min(len(places), {1: 8, 2: 5, 3: 3}[len(self.grid)])
             many = 0 if axis in whole else int(self.rng.integers(0, most + 1))
             ends = [0, *sorted(map(int, self.rng.choice(places, many, replace=False))), n]
-            found.append(list(pairwise(ends)))
-        return found
+            results.append(list(pairwise(ends)))
+        return results
 
     def windows(self) -> Iterator[Ends]:
         cuts = self.cuts(list(self.footprint.whole))
@@ -151,18 +151,18 @@ class WindowedProgram:
     def in_windows(self, windows: Iterable[Ends], needed: Footprint) -> Array:
         """The result, put together of windows, with as much around each as a footprint says."""
         longer = {ends: _longer(ends, needed) for ends in windows}
-        given = [(ends, taken(self.array, needed.window(*more)), self.weights) for ends, more in longer.items()]
-        known: tuple[Any, ...] = ()
+        values = [(ends, taken(self.array, needed.window(*more)), self.weights) for ends, more in longer.items()]
+        totals: tuple[Any, ...] = ()
 
         def window(ends: Ends, stage: int | None) -> Any:
-            return self.pipeline.window(self.grid, *ends, "weights", stage, known, longer[ends])
+            return self.pipeline.window(self.grid, *ends, "weights", stage, totals, longer[ends])
 
         for stage in range(len(needed.stages)):
-            known += needed.known([window(ends, stage)(*arrays) for ends, *arrays in given])
-        found = np.full(self.grid, np.nan, np.float32)
-        for ends, *arrays in given:
-            found[tuple(map(slice, *ends))] = window(ends, None)(*arrays)
-        return found
+            totals += needed.known([window(ends, stage)(*arrays) for ends, *arrays in values])
+        result = np.full(self.grid, np.nan, np.float32)
+        for ends, *arrays in values:
+            result[tuple(map(slice, *ends))] = window(ends, None)(*arrays)
+        return result
 
     def notices(self, axis: int, times: int = 8) -> bool | None:
         """Return whether some input shows that windows have a point less along an axis; None if that leaves them as they are."""

@@ -40,16 +40,16 @@ class Writer:
 
     def value(self, expr: tuple) -> Any:
         form, kind, *rest = expr
-        made = getattr(self, f"_{form}")(kind, *rest)
-        assert str(made.type) == kind, f"{expr} is {made.type}"
-        return made
+        result = getattr(self, f"_{form}")(kind, *rest)
+        assert str(result.type) == kind, f"{expr} is {result.type}"
+        return result
 
     # --- leaves -------------------------------------------------------------------------------------------------
 
     def _number(self, kind, numbers):
         dtype, lanes = split(kind)
-        made = [_convert(n, "bool") if dtype == "bool" else named(f"_convert_{dtype}")(n) for n in numbers]
-        return named(f"_{kind}")(*made) if lanes > 1 else made[0]
+        values = [_convert(n, "bool") if dtype == "bool" else named(f"_convert_{dtype}")(n) for n in numbers]
+        return named(f"_{kind}")(*values) if lanes > 1 else values[0]
 
     def _variable(self, kind, name):
         return self.names[name]
@@ -124,15 +124,15 @@ class Writer:
 
     def _convert(self, kind, expr):
         dtype, _ = split(kind)
-        given = self.value(expr)
-        return _convert(given, "bool") if dtype == "bool" else named(f"_convert_{kind}")(given)
+        value = self.value(expr)
+        return _convert(value, "bool") if dtype == "bool" else named(f"_convert_{kind}")(value)
 
     def _spread(self, kind, expr):
         return named(f"_{kind}")(self.value(expr))
 
     def _component(self, kind, expr, lane):
-        given = self.value(expr)
-        return given[lane] if lane % 2 else getattr(given, "xyzw"[lane])
+        value = self.value(expr)
+        return value[lane] if lane % 2 else getattr(value, "xyzw"[lane])
 
     def _swizzle(self, kind, expr, letters):
         return getattr(self.value(expr), letters)
@@ -157,8 +157,8 @@ class Writer:
         return self.operate(op, self.value(a), self.value(b))
 
     def _literal(self, kind, op, a, number, turned):
-        given = self.value(a)
-        return self.operate(op, number, given) if turned else self.operate(op, given, number)
+        value = self.value(a)
+        return self.operate(op, number, value) if turned else self.operate(op, value, number)
 
     def _unary(self, kind, op, a):
         return OPERATORS[op](self.value(a))
@@ -170,17 +170,17 @@ class Writer:
         return _where(self.value(c), self.value(a), self.value(b))
 
     def _call(self, kind, name, *args):
-        given = [self.value(a) for a in args]
-        return ~given[0] if name == "~" else named(name)(*given)
+        values = [self.value(a) for a in args]
+        return ~values[0] if name == "~" else named(name)(*values)
 
     def _part(self, kind, name, k, *args):
         return named(name)(*map(self.value, args))[k]
 
     def _real(self, kind, expr):
         """NaN has no sign and no bits."""
-        given = self.value(expr)
-        return _where(given == given, given, 1.0)
+        value = self.value(expr)
+        return _where(value == value, value, 1.0)
 
     def _finite(self, kind, expr):
-        given = self.value(expr)
-        return _where((_fabs(given) < float("inf")) & (given != 0), given, 1.0)
+        value = self.value(expr)
+        return _where((_fabs(value) < float("inf")) & (value != 0), value, 1.0)

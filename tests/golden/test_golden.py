@@ -103,9 +103,9 @@ def test_the_cuda_compiler_refuses_nonsense() -> None:
 def test_a_value_keeps_its_name_though_temporaries_have_it_too(name: str) -> None:
     body = f"def doubled(f):\n    {name} = _readTensor(f) * 2\n    shown.append(repr({name}))\n    return {name} + 1\n"
     shown: list[str] = []
-    known = {"_readTensor": _readTensor, "shown": shown}
-    exec(compile(body, "doubled.py", "exec"), known)
-    made = gp.operator(known["doubled"])(gp.ScalarField(np.ones((5, 7), "f")))
-    (launch,) = plan(program([made.node])).launches
+    names = {"_readTensor": _readTensor, "shown": shown}
+    exec(compile(body, "doubled.py", "exec"), names)
+    result = gp.operator(names["doubled"])(gp.ScalarField(np.ones((5, 7), "f")))
+    (launch,) = plan(program([result.node])).launches
     assert f"const float {name} = " in generate(launch.kernel, TARGETS["cl"]).text
     assert shown == [f"<float {name}>"]

@@ -59,33 +59,33 @@ def of_an_array(value: Any, n: Any) -> None:
         n += held[i & 3]
 
 
-def expected(made: Callable[..., None], value: int) -> int:
+def expected(make: Callable[..., None], value: int) -> int:
     n = 0
-    if made is broken:
+    if make is broken:
         for i in range(1, value):
             if n > 5:
                 break
             n += i
-    elif made is continued:
+    elif make is continued:
         for i in range(value):
             n += 1 if i % 2 == 0 and n < 40 else i
-    elif made is nested:
+    elif make is nested:
         for left in range(value, 0, -1):
             n += next((i for i in range(3) if left + i == 4), 3)
     else:
-        held = [0, 3, 6, 9]
+        values = [0, 3, 6, 9]
         for i in range(value):
-            held[i & 3] = held[(i + 1) & 3] + 1
-            if held[0] > 20:
+            values[i & 3] = values[(i + 1) & 3] + 1
+            if values[0] > 20:
                 break
-            n += held[i & 3]
+            n += values[i & 3]
     return n
 
 
 MADE = (broken, continued, nested, of_an_array)
 
 
-@gp.operator(outputs=lambda f, made, back: (f.type, f.type), dynamic=False)
+@gp.operator(outputs=lambda f, value, back: (f.type, f.type), dynamic=False)
 def with_loops(f, made, back):
     """A value, and what loops make of one beside it."""
     _writeTensor(_out0, _readTensor(f) + 1)
@@ -94,9 +94,9 @@ def with_loops(f, made, back):
     _writeTensor(_out1, n)
 
 
-@pytest.mark.parametrize("made", MADE)
-def test_loops_of_which_nothing_is_wanted_go(made):
-    kernel = with_loops(gp.Field(x, 0), made, 1)[0].node.call.kernel
+@pytest.mark.parametrize("value", MADE)
+def test_loops_of_which_nothing_is_wanted_go(value):
+    kernel = with_loops(gp.Field(x, 0), value, 1)[0].node.call.kernel
     plain, looping = (restricted(kernel, (output,)) for output in kernel.outputs)
     assert not [stmt for stmt in walk(plain.body) if isinstance(stmt, (For, While, Declare, Store))]
     assert not [e for e in expressions(plain.body) if isinstance(e, Load)]
@@ -106,25 +106,25 @@ def test_loops_of_which_nothing_is_wanted_go(made):
         assert kinds.count(kind) == [type(stmt) for stmt in walk(kernel.body)].count(kind)
 
 
-@pytest.mark.parametrize("made", MADE)
-def test_loops_of_which_something_is_wanted_compute_it(device, made):
-    plain, looping = (field.numpy() for field in with_loops(gp.Field(x, 0), made, 2))
+@pytest.mark.parametrize("arg", MADE)
+def test_loops_of_which_something_is_wanted_compute_it(device, arg):
+    plain, looping = (field.numpy() for field in with_loops(gp.Field(x, 0), arg, 2))
     np.testing.assert_array_equal(plain, x + 1)
     before = x[:, np.maximum(np.arange(x.shape[1]) - 2, 0)]
-    np.testing.assert_array_equal(looping, np.vectorize(lambda value: expected(made, int(value)))(before))
+    np.testing.assert_array_equal(looping, np.vectorize(lambda value: expected(arg, int(value)))(before))
 
 
-@pytest.mark.parametrize("made", MADE)
-def test_stages_have_no_loops_of_others(made):
+@pytest.mark.parametrize("arg", MADE)
+def test_stages_have_no_loops_of_others(arg):
     """The second operator reads the first one's values in local memory, where the first one's threads of a halo have none."""
     with used("reference:sm_90 as a gpu"), gp.schedule("tile"):
         f = gp.Field(x, 0) * 3 + 1
-        fused = with_loops(with_loops(f, made, 4)[0], made, 3)
+        fused = with_loops(with_loops(f, arg, 4)[0], arg, 3)
         results = [field.numpy() for field in fused]
     first = x * 3 + 2
     np.testing.assert_array_equal(results[0], first + 1)
     before = first[:, np.maximum(np.arange(x.shape[1]) - 3, 0)]
-    np.testing.assert_array_equal(results[1], np.vectorize(lambda value: expected(made, int(value)))(before))
+    np.testing.assert_array_equal(results[1], np.vectorize(lambda value: expected(arg, int(value)))(before))
 
 
 def test_lanes_that_nothing_uses_are_not_loaded():
@@ -139,7 +139,7 @@ def test_lanes_that_nothing_uses_are_not_loaded():
         Declare(other),
         Store(other, (zero,), Const(1.0, Type(FLOAT))),
     )
-    made: Kernel = replace(kernel, body=(*loads, *feeding, *kernel.body))
-    assert without_dead_code(made).body == kernel.body
-    kept = Write(kernel.outputs[0].param, Load(array, (zero,), Type(FLOAT)))
-    assert without_dead_code(replace(kernel, body=(*loads, kept))).body == (*loads, kept)
+    result: Kernel = replace(kernel, body=(*loads, *feeding, *kernel.body))
+    assert without_dead_code(result).body == kernel.body
+    write = Write(kernel.outputs[0].param, Load(array, (zero,), Type(FLOAT)))
+    assert without_dead_code(replace(kernel, body=(*loads, write))).body == (*loads, write)

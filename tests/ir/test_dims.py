@@ -66,11 +66,11 @@ def test_types_of_other_names_are_equal():
 def test_strides_of_first_axes_that_are_one(view, into):
     array = np.arange(120.0).reshape(2, 3, 4, 5)[view]
     strides = tuple(n // 8 for n in array.strides)
-    found = folded_strides(array.shape, strides, into or (array.shape[0] * array.shape[1], *array.shape[2:]))
+    result = folded_strides(array.shape, strides, into or (array.shape[0] * array.shape[1], *array.shape[2:]))
     if into is None:
-        assert found is None
+        assert result is None
         return
-    same = np.lib.stride_tricks.as_strided(array, into, [n * 8 for n in found])
+    same = np.lib.stride_tricks.as_strided(array, into, [n * 8 for n in result])
     assert np.array_equal(same, array.reshape(into))
 
 

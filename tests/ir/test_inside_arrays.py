@@ -100,7 +100,7 @@ def mutants(kernel: Kernel) -> Iterator[Kernel]:
     """The kernel with one of its bounds an element further."""
     count = [0]
 
-    def sites(wanted: int) -> Kernel:
+    def sites(number: int) -> Kernel:
         count[0] = 0
 
         def block(stmts: Block) -> Block:
@@ -110,7 +110,7 @@ def mutants(kernel: Kernel) -> Iterator[Kernel]:
             match stmt:
                 case Let(value=Apply(op="min" | "max" | "lt" | "le" | "ge" as op, args=(a, Const() as b), type=kind)):
                     count[0] += 1
-                    if count[0] - 1 == wanted and b.type.kind == "i":
+                    if count[0] - 1 == number and b.type.kind == "i":
                         moved = Const(b.value + (-1 if op in ("max", "ge") else 1), b.type)
                         return replace(stmt, value=Apply(op, (a, moved), kind))
             return stmt
@@ -118,8 +118,8 @@ def mutants(kernel: Kernel) -> Iterator[Kernel]:
         return replace(kernel, body=block(kernel.body))
 
     sites(-1)
-    for wanted in range(count[0]):
-        yield sites(wanted)
+    for n in range(count[0]):
+        yield sites(n)
 
 
 def is_outside(kernel: Kernel) -> bool:
@@ -146,11 +146,11 @@ def test_schedules_are_inside(method: str) -> None:
 @pytest.mark.parametrize("method", MADE)
 def test_what_is_outside_is_not_shown_to_be_inside(method: str) -> None:
     """Of each bound that is an element too far, as an interpreter sees it; and some bounds count in every schedule."""
-    made = list(mutants(before_vectors(kernel_of(method))))
-    found = [bool(unproved(mutant)) for mutant in made]
-    wrong = [number for number, mutant in enumerate(made) if not found[number] and is_outside(mutant)]
+    results = list(mutants(before_vectors(kernel_of(method))))
+    outcome = [bool(unproved(mutant)) for mutant in results]
+    wrong = [number for number, mutant in enumerate(results) if not outcome[number] and is_outside(mutant)]
     assert not wrong
-    assert any(found)
+    assert any(outcome)
 
 
 @pytest.mark.parametrize("border", ["clamp", "symmetric", "reflect", "zero", "wrap"])
@@ -173,11 +173,11 @@ def test_a_schedule_that_is_not_shown_to_be_inside_is_not_taken(monkeypatch: pyt
     x = np.arange(64 * 17, dtype="int32").reshape(64, 17)
     with gp.use_device("reference:sm_90"):
         result = ndimage.sobel(gp.ScalarField(x)[1:], 1, mode="wrap")
-        made = plan(program([result.node]), limits=Limits(target=GPU))
-        (launch,) = made.launches
+        lowering = plan(program([result.node]), limits=Limits(target=GPU))
+        (launch,) = lowering.launches
         why = "it reads `a` at places -4 … 1105 as far as ranges show, of 0 … 1087"
         assert not_inside(replace(launch.kernel, pin=Pin("tile")), GPU) == why
-        assert f"  not taken: tile, as {why}\n" in explain(made, target=GPU)
+        assert f"  not taken: tile, as {why}\n" in explain(lowering, target=GPU)
         np.testing.assert_array_equal(result.numpy(), scipy_ndimage.sobel(x[1:], 1, mode="wrap"))
 
 

@@ -31,9 +31,9 @@ Number = Any  # of the kernel's, or NumPy's array
 class InNumPy:
     """C's arithmetic of int32 arrays, which wraps."""
 
-    def __init__(self, given: np.ndarray) -> None:
+    def __init__(self, array: np.ndarray) -> None:
         self.row, self.column = (axis.astype(np.int32) for axis in np.indices(SHAPE))
-        self.given = given
+        self.given = array
 
     @staticmethod
     def wrapped(x: np.ndarray) -> np.ndarray:
@@ -42,7 +42,7 @@ class InNumPy:
     def do(self, op: str, x: Number, y: Number) -> Number:
         x, y = np.asarray(x, np.int64), np.asarray(y, np.int64)
         one = np.where(y == 0, 1, y)
-        found: dict[str, Callable[[], np.ndarray]] = {
+        results: dict[str, Callable[[], np.ndarray]] = {
             "+": lambda: x + y,
             "-": lambda: x - y,
             "*": lambda: x * y,
@@ -56,16 +56,16 @@ class InNumPy:
             "<<": lambda: x << (y & 31),
             "where": lambda: np.where(x < y, x, y ^ 1),
         }
-        return self.wrapped(found[op]())
+        return self.wrapped(results[op]())
 
 
 class InKernels:
-    def __init__(self, given: Value) -> None:
-        self.row, self.column, self.given = _row, _column, given
+    def __init__(self, value: Value) -> None:
+        self.row, self.column, self.given = _row, _column, value
 
     def do(self, op: str, x: Number, y: Number) -> Number:
         x = x if isinstance(x, Value) else _convert_int(x)
-        found: dict[str, Callable[[], Value]] = {
+        values: dict[str, Callable[[], Value]] = {
             "+": lambda: x + y,
             "-": lambda: x - y,
             "*": lambda: x * y,
@@ -79,7 +79,7 @@ class InKernels:
             "<<": lambda: x << (y if isinstance(y, Value) else y & 31),
             "where": lambda: _where(x < y, x, y ^ 1),
         }
-        return found[op]()
+        return values[op]()
 
 
 def program(seed: int) -> Callable[[Any], list[Number]]:
@@ -88,58 +88,62 @@ def program(seed: int) -> Callable[[Any], list[Number]]:
 
     def run(arithmetic: Any) -> list[Number]:
         rng.seed(seed)
-        do, made = arithmetic.do, [arithmetic.row, arithmetic.column, arithmetic.given]
-        made.append(do("+", do("*", arithmetic.row, SHAPE[1]), arithmetic.column))
-        made.append(do("-", arithmetic.column, rng.choice((1, 20, 45))))
-        made.append(do("max", arithmetic.given, 0))
-        while len(made) < 21:
-            made.append(rng.choice(STEPS)(rng, do, made))
-        return made[-9:]
+        do, results = arithmetic.do, [arithmetic.row, arithmetic.column, arithmetic.given]
+        results.append(do("+", do("*", arithmetic.row, SHAPE[1]), arithmetic.column))
+        results.append(do("-", arithmetic.column, rng.choice((1, 20, 45))))
+        results.append(do("max", arithmetic.given, 0))
+        while len(results) < 21:
+            results.append(rng.choice(STEPS)(rng, do, results))
+        return results[-9:]
 
     return run
 
 
-def one_of(rng: random.Random, made: list[Number]) -> Number:
+def one_of(rng: random.Random, numbers: list[Number]) -> Number:
     """Mostly of what was made last."""
-    return made[len(made) - 1 - int(rng.random() ** 2 * len(made))] if rng.random() < 0.8 else rng.choice(made[:6])
+    return (
+        numbers[len(numbers) - 1 - int(rng.random() ** 2 * len(numbers))]
+        if rng.random() < 0.8
+        else rng.choice(numbers[:6])
+    )
 
 
-def any_operation(rng: random.Random, do: Callable[..., Number], made: list[Number]) -> Number:
+def any_operation(rng: random.Random, do: Callable[..., Number], numbers: list[Number]) -> Number:
     op = rng.choice(["+", "+", "-", "*", "//", "/", "%", "min", "max", "&", ">>", "<<", "where"])
-    by = one_of(rng, made) if rng.random() < 0.4 else rng.choice(NUMBERS)
-    return do(op, one_of(rng, made), by)
+    by = one_of(rng, numbers) if rng.random() < 0.4 else rng.choice(NUMBERS)
+    return do(op, one_of(rng, numbers), by)
 
 
-def digits(rng: random.Random, do: Callable[..., Number], made: list[Number]) -> Number:
+def digits(rng: random.Random, do: Callable[..., Number], numbers: list[Number]) -> Number:
     """A sum of a multiple and a rest, or nearly so, which is taken apart."""
     n = rng.choice((*FACTORS, 65536, 2**20))
-    rest = do("%", one_of(rng, made), rng.choice((n, n, n + 1)))
-    product = do("*", one_of(rng, made), n)
+    rest = do("%", one_of(rng, numbers), rng.choice((n, n, n + 1)))
+    product = do("*", one_of(rng, numbers), n)
     whole = do("+", *((product, rest) if rng.random() < 0.5 else (rest, product)))
     if rng.random() < 0.4:
         whole = do("/", whole, rng.choice((2, 3, n)))
     return do(rng.choice("/%"), whole, rng.choice((n, n, 2 * n, n // 2, n + 1, 2)))
 
 
-def twice(rng: random.Random, do: Callable[..., Number], made: list[Number]) -> Number:
+def twice(rng: random.Random, do: Callable[..., Number], numbers: list[Number]) -> Number:
     """Two quotients or remainders, of one another."""
     first, second = rng.choice(((2, 3), (6, 4), (12, 4), (4, 12), (2, 2**30), (65536, 32768), (-3, 5), (5, -1)))
-    x = made[2] if first * second == 2**31 else one_of(rng, made)
+    x = numbers[2] if first * second == 2**31 else one_of(rng, numbers)
     return do(rng.choice("//%"), do(rng.choice("//%"), x, first), second)
 
 
-def again(rng: random.Random, do: Callable[..., Number], made: list[Number]) -> Number:
+def again(rng: random.Random, do: Callable[..., Number], numbers: list[Number]) -> Number:
     """What was divided and multiplied, with the remainder or without."""
-    x, n = one_of(rng, made), rng.choice(FACTORS)
+    x, n = one_of(rng, numbers), rng.choice(FACTORS)
     product = do("*", do("/", x, rng.choice((n, n, n + 1))), n)
     if rng.random() < 0.3:
         return do("-", x, product)
     return do("+", product, do("%", x, rng.choice((n, n, 2 * n))))
 
 
-def limited(rng: random.Random, do: Callable[..., Number], made: list[Number]) -> Number:
+def limited(rng: random.Random, do: Callable[..., Number], numbers: list[Number]) -> Number:
     return do(
-        "max", do("min", one_of(rng, made), rng.choice((3, 45, 137, 255, 2**31 - 1))), rng.choice((0, 0, -1, -40))
+        "max", do("min", one_of(rng, numbers), rng.choice((3, 45, 137, 255, 2**31 - 1))), rng.choice((0, 0, -1, -40))
     )
 
 
@@ -161,8 +165,8 @@ class Watched(Threads):
         if isinstance(stmt, Let) and stmt.var in self.ranges.known:
             low, high = self.ranges.known[stmt.var]
             for lane in self.vars[stmt.var]:
-                seen = np.broadcast_to(lane, self.active.shape)[self.active]
-                assert low <= seen.min() and seen.max() <= high, f"{stmt.var.hint}: {stmt.value}"
+                lanes = np.broadcast_to(lane, self.active.shape)[self.active]
+                assert low <= lanes.min() and lanes.max() <= high, f"{stmt.var.hint}: {stmt.value}"
         return done
 
 
@@ -182,5 +186,5 @@ def test_random_arithmetic(seed: int) -> None:
     for where in chunks(lowered, True):
         with np.errstate(all="ignore"):
             Watched(lowered, where, ArrayMemory(where, fields, lowered, lowered=True)).block(lowered.body, None)
-    for got, want in zip(outputs, run(InNumPy(GIVEN)), strict=True):
-        np.testing.assert_array_equal(got.reshape(SHAPE), want)
+    for actual, want in zip(outputs, run(InNumPy(GIVEN)), strict=True):
+        np.testing.assert_array_equal(actual.reshape(SHAPE), want)

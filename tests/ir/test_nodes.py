@@ -62,9 +62,9 @@ LEAVES = {  # what a field of a type holds here, made of the number of a leaf
 
 def leaf_of(hint: Any) -> Callable[[int], Any] | None:
     """What makes a child for a field of this type; None where it holds no child."""
-    wanted = set(get_args(hint)) or {hint}
+    types = set(get_args(hint)) or {hint}
     for kind, make in LEAVES.items():
-        if hint == kind or hint == kind | None or (kind in (Var, Array, FieldParam) and kind in wanted):
+        if hint == kind or hint == kind | None or (kind in (Var, Array, FieldParam) and kind in types):
             return make
     return None
 
@@ -79,24 +79,24 @@ def built(cls: type, first: int = 0) -> tuple[Any, dict[str, Any]]:
 
 def flat(leaves: dict[str, Any], kinds: type | tuple[type, ...]) -> Iterator[Any]:
     for leaf in leaves.values():
-        held = leaf if isinstance(leaf, tuple) else (leaf,)
-        if isinstance(held[0], kinds):
-            yield from held
+        values = leaf if isinstance(leaf, tuple) else (leaf,)
+        if isinstance(values[0], kinds):
+            yield from values
 
 
 @pytest.mark.parametrize("cls", [*EXPRESSIONS, *STATEMENTS])
 def test_every_child_of_a_node_is_visited_and_replaced(cls: type) -> None:
     node, leaves = built(cls)
-    other, wanted = built(cls, 1000)
+    other, expected = built(cls, 1000)
     symbols = [v for v in leaves.values() if isinstance(v, (Var, Array, FieldParam))]
-    new = [v for v in wanted.values() if isinstance(v, (Var, Array, FieldParam))]
-    mapped = {id(a): b for a, b in zip(flat(leaves, Ref), flat(wanted, Ref), strict=True)}
-    taken = values(node) if cls in STATEMENTS else operands(node)
-    assert list(taken) == list(flat(leaves, Ref))
+    new = [v for v in expected.values() if isinstance(v, (Var, Array, FieldParam))]
+    mapped = {id(a): b for a, b in zip(flat(leaves, Ref), flat(expected, Ref), strict=True)}
+    choices = values(node) if cls in STATEMENTS else operands(node)
+    assert list(choices) == list(flat(leaves, Ref))
     done = (map_values if cls in STATEMENTS else with_operands)(node, lambda e: mapped[id(e)])
     if cls in STATEMENTS:
         inner = [v for v in leaves.values() if isinstance(v, tuple) and isinstance(v[0], Comment)]
-        then = [v for v in wanted.values() if isinstance(v, tuple) and isinstance(v[0], Comment)]
+        then = [v for v in expected.values() if isinstance(v, tuple) and isinstance(v[0], Comment)]
         assert list(blocks(node)) == inner
         done = map_blocks(done, lambda b: then[inner.index(b)])
     done = CHILDREN[cls].map_symbols(done, lambda s: new[symbols.index(s)])
@@ -174,9 +174,9 @@ def test_copies_of_wide_accesses_use_the_copies_of_their_arrays() -> None:
     field, other = (FieldParam(name, FieldType(8)) for name in "ab")
     array = Array("lanes", Type(FLOAT), (4,))
     block = (Declare(array), Wide(field, array, True, (constant(0, INT),)))
-    made, wide = Copier(block, fields={field: other}).copy()
-    assert made.array is not array
-    assert wide == Wide(other, made.array, True, (constant(0, INT),))
+    result, wide = Copier(block, fields={field: other}).copy()
+    assert result.array is not array
+    assert wide == Wide(other, result.array, True, (constant(0, INT),))
     assert changed(block) == {array}
 
 

@@ -50,19 +50,19 @@ def both(a, b):
 
 def staged(*fields: gp.Field) -> tuple[Kernel, list[gp.Field]]:
     """All operators as one kernel, and the fields that are its inputs."""
-    wanted = program([field.node for field in fields])
-    kernel, inputs, _ = splice(wanted.ops, set(wanted.wanted))
+    whole = program([field.node for field in fields])
+    kernel, inputs, _ = splice(whole.ops, set(whole.wanted))
     assert isinstance(kernel, Kernel)
-    return verify(kernel, Form.RECORDED), [wanted.leaves[value] for value in inputs]
+    return verify(kernel, Form.RECORDED), [whole.leaves[value] for value in inputs]
 
 
 def run(kernel: Kernel, *arrays: NDArray[Any]) -> NDArray[Any]:
     device, out = Reference(), kernel.outputs[0].param.type
-    made = device.empty(out)
-    given = [np.array(a).reshape(p.type.planes, -1) for a, p in zip(arrays, kernel.inputs, strict=True)]
-    for part in device.bind(device.compile(kernel), [*given, made]).parts:
+    result = device.empty(out)
+    values = [np.array(a).reshape(p.type.planes, -1) for a, p in zip(arrays, kernel.inputs, strict=True)]
+    for part in device.bind(device.compile(kernel), [*values, result]).parts:
         part()
-    return made.reshape(out.array_shape)
+    return result.reshape(out.array_shape)
 
 
 @pytest.mark.parametrize("border", MODES)
@@ -102,8 +102,8 @@ def test_what_is_wanted_and_read_by_neighbours_is_an_output_and_an_intermediate(
     kernel, _ = staged(rows, along_columns(rows))
     assert [param.hint for param in kernel.intermediates] == ["along_rows"]
     assert len(kernel.outputs) == 2
-    made = [{output.param for output in part.outputs} for part in stages(kernel)]
-    assert made == [set(kernel.intermediates), set(kernel.written)]
+    results = [{output.param for output in part.outputs} for part in stages(kernel)]
+    assert results == [set(kernel.intermediates), set(kernel.written)]
 
 
 @pytest.mark.parametrize("target", ["opencl", "cuda"])
@@ -130,17 +130,17 @@ def test_footprints() -> None:
     f, g, h = (gp.ScalarField(np.ones((8, 8), np.float32)) for _ in range(3))
     node = reads(f, g, h, gp.ScalarField(np.ones(5, np.float32))).node
     kernel = node.call.kernel
-    found = {param.hint: near for param, near in footprints(kernel).items()}
+    results = {param.hint: near for param, near in footprints(kernel).items()}
     zero = Const(0.0, Type(FLOAT))
-    assert found["f"] == Surrounding((-2, -3), (0, 3), frozenset({("wrap", None), ("fill", zero)}))
-    assert found["g"] == Surrounding((0, 0), (0, 0), frozenset()) and found["g"].is_own
-    assert found["h"] is None and found["table"] is None
+    assert results["f"] == Surrounding((-2, -3), (0, 3), frozenset({("wrap", None), ("fill", zero)}))
+    assert results["g"] == Surrounding((0, 0), (0, 0), frozenset()) and results["g"].is_own
+    assert results["h"] is None and results["table"] is None
 
 
 def test_nothing_is_staged_where_no_schedule_is_for_it() -> None:
     from gpuop.fusion.plan import plan
 
     field = along_columns(along_rows(gp.ScalarField(np.ones((8, 8), np.float32))))
-    made = plan(program([field.node]), limits=Limits(target=target_named("opencl")))
-    kernels = [launch.kernel for launch in made.launches]
+    result = plan(program([field.node]), limits=Limits(target=target_named("opencl")))
+    kernels = [launch.kernel for launch in result.launches]
     assert all(isinstance(kernel, Kernel) and not kernel.intermediates for kernel in kernels)

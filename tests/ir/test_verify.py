@@ -251,15 +251,15 @@ def test_a_broken_pass_is_named(monkeypatch, after):
     monkeypatch.setattr(pipeline, "PIPELINE", planted)
     with pytest.raises(VerifyError) as caught:
         lower(recorded, SCALARS)
-    said = "internal error in kernel 'halved' after spoil: lost is used before or outside its definition"
-    assert str(caught.value) == said
+    message = "internal error in kernel 'halved' after spoil: lost is used before or outside its definition"
+    assert str(caught.value) == message
 
 
 def test_the_switch(monkeypatch):
     """Without GPUOP_VERIFY the first pass is verified, which is given what fusion makes, and the last one."""
     monkeypatch.setattr(config, "verify", False)
     recorded = halved(gp.ScalarField(np.ones(5, "f"))).node.call.kernel
-    said = []
+    messages = []
     for planted in (
         ((spoil, RECORDED), *PIPELINE),
         (*PIPELINE[:-1], (spoil, LOWERED), PIPELINE[-1]),
@@ -268,8 +268,8 @@ def test_the_switch(monkeypatch):
         monkeypatch.setattr(pipeline, "PIPELINE", planted)
         with pytest.raises(VerifyError) as caught:
             lower(recorded, SCALARS)
-        said.append(str(caught.value).split("after ")[1].split(":")[0])
-    assert said == ["spoil", PIPELINE[-1][0].__name__, "spoil"]
+        messages.append(str(caught.value).split("after ")[1].split(":")[0])
+    assert messages == ["spoil", PIPELINE[-1][0].__name__, "spoil"]
 
 
 def test_what_is_recorded_is_verified():

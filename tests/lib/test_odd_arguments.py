@@ -22,7 +22,7 @@ def test_dtypes_of_what_has_none_of_numpys() -> None:
     class Interface:  # an array by this attribute alone
         __array_interface__ = np.arange(3, dtype=np.int16).__array_interface__
 
-    given: dict[str, tuple[Any, str]] = {
+    options: dict[str, tuple[Any, str]] = {
         "memoryview": (memoryview(np.arange(3.0)), "float64"),
         "bytearray": (bytearray(b"abc"), "uint8"),
         "array": (array.array("d", [1, 2]), "float64"),
@@ -32,7 +32,7 @@ def test_dtypes_of_what_has_none_of_numpys() -> None:
         "numbers of Python's": ([[1, 2], [3, 4]], "int32"),
         "floats of Python's": ((1.0, 2.0), "float32"),
     }
-    for name, (value, dtype) in given.items():
+    for name, (value, dtype) in options.items():
         field = gp.ScalarField(value)
         assert field.dtype == dtype, name
         assert np.array_equal(field.numpy(), np.asarray(value)), name
@@ -73,17 +73,17 @@ def test_bools_count_in_arithmetic(device: str) -> None:
         "ptp": (np.ptp(f), np.ptp(x)), "ediff1d": (np.ediff1d(f), np.ediff1d(x)), "~": (~f, ~a), "^": (f ^ g, a ^ b),
         "diff": (np.diff(f), np.diff(a)), "max": (f.max(), a.max()),
     }  # fmt: skip
-    for name, (found, expected) in pairs.items():
-        assert found.dtype == str(expected.dtype), name
-        assert np.array_equal(found.numpy(), expected), name
+    for name, (result, expected) in pairs.items():
+        assert result.dtype == str(expected.dtype), name
+        assert np.array_equal(result.numpy(), expected), name
 
 
 def test_numbers_that_are_none_or_far(device: str) -> None:
     for angle in (np.nan, np.inf):
         with pytest.raises(gp.ArgumentError, match="`angle` is a finite number of degrees, not"):
             ndimage.rotate(np.eye(3), angle)
-    found = ndimage.distance_transform_edt(np.eye(3), sampling=1e300)
-    assert np.array_equal(found > 0, np.eye(3) > 0)
+    result = ndimage.distance_transform_edt(np.eye(3), sampling=1e300)
+    assert np.array_equal(result > 0, np.eye(3) > 0)
     with pytest.raises(gp.ArgumentError, match="`bins` is 1 or more, not 0"):
         ndimage.histogram(ROW, 0, 1, 0)
 
@@ -115,8 +115,8 @@ def test_divmod(device: str) -> None:
         (divmod(gp.ScalarField(ROW), 3), divmod(ROW, 3)),
         (divmod(7, gp.ScalarField(ROW + 1)), divmod(7, ROW + 1)),
     ):
-        for found, right in zip(pair, expected, strict=True):
-            assert np.array_equal(found.numpy(), right)
+        for result, right in zip(pair, expected, strict=True):
+            assert np.array_equal(result.numpy(), right)
 
 
 def test_ranges_wider_than_the_greatest_number(device: str) -> None:
@@ -126,8 +126,8 @@ def test_ranges_wider_than_the_greatest_number(device: str) -> None:
     assert np.array_equal(counts.numpy(), expected[0])
     np.testing.assert_allclose(edges.numpy().astype(float), expected[1], rtol=1e-3)
     for dtype, end in (("float32", 3e38), ("float64", 1.7e308)):
-        found = gp.linspace(-end, end, 5, dtype=dtype).numpy()
-        np.testing.assert_allclose(found / end, [-1, -0.5, 0, 0.5, 1], rtol=1e-6)
+        result = gp.linspace(-end, end, 5, dtype=dtype).numpy()
+        np.testing.assert_allclose(result / end, [-1, -0.5, 0, 0.5, 1], rtol=1e-6)
 
 
 def test_dtypes_of_arguments_convert_as_astype_does(device: str) -> None:

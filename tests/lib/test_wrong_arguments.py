@@ -81,8 +81,8 @@ def test_errors_are_scipys(of, ours, scipys, call, message):
 def test_a_length_of_minus_1_among_several_is_the_axis_own():
     """As in SciPy, whose -1 stands for the extent of the array."""
     with gp.use_device("reference"):
-        made = gp.fft.fftn(gp.ScalarField(IMAGE), s=[-1, 4]).numpy()
-    np.testing.assert_allclose(made, scipy.fft.fftn(IMAGE, s=[-1, 4]), rtol=1e-5, atol=1e-4)
+        result = gp.fft.fftn(gp.ScalarField(IMAGE), s=[-1, 4]).numpy()
+    np.testing.assert_allclose(result, scipy.fft.fftn(IMAGE, s=[-1, 4]), rtol=1e-5, atol=1e-4)
 
 
 def test_dtypes_of_results_that_there_are_not():

@@ -68,19 +68,19 @@ def integer_power(x, y):
     return np.where(y < 0, unit, np.power(x, safe)).astype(x.dtype)
 
 
-def agree(name, got, want, ulps=0):
-    assert (got.dtype, got.shape) == (want.dtype, want.shape), (
-        f"{name}: {got.dtype}{got.shape}, not {want.dtype}{want.shape}"
+def agree(name, actual, want, ulps=0):
+    assert (actual.dtype, actual.shape) == (want.dtype, want.shape), (
+        f"{name}: {actual.dtype}{actual.shape}, not {want.dtype}{want.shape}"
     )
     if not ulps or want.dtype.kind not in "fc":
-        np.testing.assert_array_equal(got, want, err_msg=name)
+        np.testing.assert_array_equal(actual, want, err_msg=name)
         if want.dtype.kind == "f" and not name.startswith(EITHER_ZERO):
-            np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]), err_msg=name)
+            np.testing.assert_array_equal(np.signbit(actual[want == 0]), np.signbit(want[want == 0]), err_msg=name)
         return
     info = np.finfo(want.dtype)
     with np.errstate(all="ignore"):
         near_zero = 4 * info.eps if name.startswith("logaddexp") else 4 * info.tiny * 1e6  # a sum of both signs
-        np.testing.assert_allclose(got, want, rtol=ulps * info.eps, atol=near_zero, err_msg=name)
+        np.testing.assert_allclose(actual, want, rtol=ulps * info.eps, atol=near_zero, err_msg=name)
 
 
 def bound(name):
@@ -164,12 +164,12 @@ def test_powers_that_are_products_roots_and_quotients(device, dtype):
     with np.errstate(all="ignore"):
         want = [x**n for n in exponents]
     kernel = gp.operator(lambda f: tuple(_readTensor(f) ** n for n in exponents))
-    for got in (gp.evaluate(*(gp.ScalarField(x) ** n for n in exponents)), kernel(gp.ScalarField(x))):
-        for n, made, whole in zip(exponents, got, want, strict=True):
-            assert (made.dtype, n) == (whole.dtype, n)
-            np.testing.assert_array_equal(made.numpy(), whole, str(n))
+    for actual in (gp.evaluate(*(gp.ScalarField(x) ** n for n in exponents)), kernel(gp.ScalarField(x))):
+        for n, value, whole in zip(exponents, actual, want, strict=True):
+            assert (value.dtype, n) == (whole.dtype, n)
+            np.testing.assert_array_equal(value.numpy(), whole, str(n))
             number = whole == whole  # NaN's sign is the device's
-            np.testing.assert_array_equal(np.signbit(made.numpy())[number], np.signbit(whole)[number], str(n))
+            np.testing.assert_array_equal(np.signbit(value.numpy())[number], np.signbit(whole)[number], str(n))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
@@ -179,13 +179,13 @@ def test_scalars_beside_vectors(device, dtype):
     for first_is_vector, (a, b) in orders.items():
         fields = [gp.Field(v, v.ndim - 1) for v in (a, b)]
         wide = [v.reshape(len(v), -1) for v in (a, b)]
-        got, want = {}, {}
+        actual, want = {}, {}
         for name in BINARY:
             want[name] = numpys(name, *(np.broadcast_to(v, (40, 3)) for v in wide))
             if want[name] is not None:
-                got[name] = getattr(np, name)(*fields)
-        gp.evaluate(*got.values())
-        for name, field in got.items():
+                actual[name] = getattr(np, name)(*fields)
+        gp.evaluate(*actual.values())
+        for name, field in actual.items():
             agree(f"{name}, vector first: {first_is_vector}", field.numpy(), want[name], bound(name))
 
 
@@ -270,13 +270,13 @@ def test_comparisons_with_numbers_that_the_dtype_does_not_hold(dtype, number):
     array = np.array([[info.min, 1, info.max]], dtype)
     field, big = gp.ScalarField(array), gp.VectorField(np.repeat(array, 2, 1))
     for compare in COMPARISONS:
-        for got, want in (
+        for actual, want in (
             (compare(field, number), compare(array, number)),
             (compare(number, field), compare(number, array)),
             (compare(big, number), compare(big.numpy(), number)),
         ):
-            assert isinstance(got, gp.Field) and got.dtype == "bool"
-            np.testing.assert_array_equal(got.numpy(), want)
+            assert isinstance(actual, gp.Field) and actual.dtype == "bool"
+            np.testing.assert_array_equal(actual.numpy(), want)
     np.testing.assert_array_equal(np.where(field == number, 0, field).numpy(), array)
 
 
@@ -353,9 +353,9 @@ def test_complex(device):
 def test_unorm8_reads_as_float(device):
     stored = rng.integers(0, 256, (4, 6, 3), np.uint8)
     color = gp.ColorField(stored)
-    seen = np.concatenate([stored, np.full((4, 6, 1), 255, "u1")], -1) / np.float32(255)
-    agree("", (color * 2).numpy(), seen * 2)
-    agree("", (color > 0.5).numpy(), seen > 0.5)
+    values = np.concatenate([stored, np.full((4, 6, 1), 255, "u1")], -1) / np.float32(255)
+    agree("", (color * 2).numpy(), values * 2)
+    agree("", (color > 0.5).numpy(), values > 0.5)
     assert color.numpy().dtype == np.uint8
 
 
@@ -381,9 +381,9 @@ def test_where_of_two_numbers(a):
         result, expected = np.where(gp.ScalarField(mask), a, b).numpy(), np.where(mask, a, b)
         typed = {v.dtype for v in (a, b) if isinstance(v, np.generic)}
         narrow = {"float64": "float32"} if len(typed) == 2 else {"int64": "int32", "float64": "float32"}
-        kept = expected.dtype in typed
+        same_dtype = expected.dtype in typed
         assert result.dtype.name == (
-            expected.dtype.name if kept else narrow.get(expected.dtype.name, expected.dtype.name)
+            expected.dtype.name if same_dtype else narrow.get(expected.dtype.name, expected.dtype.name)
         )
         np.testing.assert_array_equal(result, expected)
 
@@ -413,8 +413,8 @@ def test_clip_promotes_all_three(device):
     x, high = np.arange(0, 250, 10, dtype="uint8"), np.arange(-100, 150, 10, dtype="int64")
     agree("a number below", np.clip(gp.ScalarField(x), -10, gp.ScalarField(high)).numpy(), np.clip(x, -10, high))
     half = np.arange(25, dtype="float16")
-    got = np.clip(gp.ScalarField(x), gp.ScalarField(half), gp.ScalarField(high.astype("int16"))).numpy()
-    agree("a float and a wider integer", got, np.clip(x, half, high.astype("int16")))
+    actual = np.clip(gp.ScalarField(x), gp.ScalarField(half), gp.ScalarField(high.astype("int16"))).numpy()
+    agree("a float and a wider integer", actual, np.clip(x, half, high.astype("int16")))
 
 
 def test_ufuncs_with_numpy_scalars_and_zero_d_arrays(device):
@@ -462,13 +462,13 @@ def test_one_tensor_for_every_point(device):
     scale = np.float32([1, 2, 3])
     scaled = f * scale
     assert scaled.name == "scaled" and set(program([scaled.node]).names.values()) == {"f", "scaled"}
-    for got, want in (
+    for actual, want in (
         (scaled, v * scale), (scale * f, v * scale), (f - (1, 2, 3), v - scale), ([1, 2.5, 3] / f, np.float32([1, 2.5, 3]) / v),
         (np.maximum(f, scale), np.maximum(v, scale)), (np.where(f > (0, 0, 0), f, scale), np.where(v > 0, v, scale)),
         (np.clip(f, (-1, 0, 0), [0, 1, 0.5]), np.clip(v, np.float32([-1, 0, 0]), np.float32([0, 1, 0.5]))),
         (matrices + np.eye(2, dtype="f"), m + np.eye(2, dtype="f")),
     ):  # fmt: skip
-        agree("", got.numpy(), want)
+        agree("", actual.numpy(), want)
     kernels = {(f * np.float32([1, 2, k])).node.call.identity for k in range(5)}
     assert len(kernels) == 1, "it is a parameter, not a constant"
     for wrong in (np.ones(4, "f"), (1, 2), np.ones((4, 5), "f"), [[1, 2, 3]]):
@@ -482,13 +482,13 @@ def test_arrays_of_a_fields_shape(device):
     """They are Fields of as many axes of tensors, whose values kernels do not depend on."""
     a, b = rng.normal(size=(2, 4, 5)).astype("f")
     f, whole, v = gp.ScalarField(a), rng.integers(0, 9, (4, 5)), rng.normal(size=(4, 5, 3)).astype("f")
-    for got, want in (
+    for actual, want in (
         (f + b, a + b), (b - f, b - a), (f < b, a < b), (np.maximum(b, f), np.maximum(a, b)), (f * whole, a * whole.astype("f")),
         (np.where(b > 0, f, 0), np.where(b > 0, a, np.float32(0))), (np.where(f > 0, b, f), np.where(a > 0, b, a)),
         (np.clip(f, b, b + 1), np.clip(a, b, b + 1)), (f + b.tolist(), a + b), (gp.VectorField(v) / v[::-1], v / v[::-1]),
         (f + b.astype("F"), a + b.astype("F")),
     ):  # fmt: skip
-        agree("", got.numpy(), want)
+        agree("", actual.numpy(), want)
     made = f + np.zeros((4, 5))
     assert made.dtype == "float64" and set(program([made.node]).names.values()) == {"f", "made"}
     assert len({(f * (b + k)).node.call.identity for k in range(5)}) == 1
@@ -504,11 +504,11 @@ def test_integers_of_more_than_64_bits(device, dtype):
         return _readTensor(field) * many
 
     with np.errstate(over="ignore"):
-        for got, want in (
+        for actual, want in (
             (f * many, a * many), (-many - f, -many - a), (f < many, a < many), (np.maximum(f, many), np.maximum(a, many)),
             (f + 2**64, a + 2**64), (np.where(f > 1, f, many), np.where(a > 1, a, np.array(many, dtype))), (scaled(f), a * many),
         ):  # fmt: skip
-            agree("", got.numpy(), want)
+            agree("", actual.numpy(), want)
     for refused in (lambda: f * 10**400, lambda: gp.ScalarField(np.int32([1])) * many):
         with pytest.raises(gp.SemanticError, match="does not fit"):
             refused()
@@ -534,15 +534,15 @@ def test_calls_are_told_apart(again):
 
 def test_known_calls_are_labelled_and_located():
     u, v = gp.ScalarField(image(5, 6)), gp.ScalarField(image(5, 6))
-    made = []
+    results = []
     for _ in range(2):
         product = u * v
-        made.append(product)
-    assert [f.name for f in made] == ["product"] * 2
-    assert made[0].node.call.loc == made[1].node.call.loc
-    assert made[0].node.call.kernel is made[1].node.call.kernel
+        results.append(product)
+    assert [f.name for f in results] == ["product"] * 2
+    assert results[0].node.call.loc == results[1].node.call.loc
+    assert results[0].node.call.kernel is results[1].node.call.kernel
     other = u * v
-    assert (other.name, other.node.call.loc.line) == ("other", made[0].node.call.loc.line + 5)
+    assert (other.name, other.node.call.loc.line) == ("other", results[0].node.call.loc.line + 5)
     named = u.named("y:x") * v.named("y:x")
     assert (named.type.names, (u * v).type.names) == (("y", "x"), ())
     with gp.precision("contract"):
@@ -558,23 +558,23 @@ def test_extremes_with_numbers(device):
     f = gp.ScalarField(x)
     numbers = (0.0, 1.5, -np.inf, np.nan)
     fields = [of(f, number) for number in numbers for of in (np.maximum, np.minimum)]
-    found = [field.numpy() for field in gp.evaluate(*fields, np.clip(f, 0.5, np.nan))]
-    wanted = [of(x, np.float32(number)) for number in numbers for of in (np.maximum, np.minimum)]
-    for each, want in zip(found, [*wanted, np.full_like(x, np.nan)], strict=True):
+    results = [field.numpy() for field in gp.evaluate(*fields, np.clip(f, 0.5, np.nan))]
+    expected = [of(x, np.float32(number)) for number in numbers for of in (np.maximum, np.minimum)]
+    for each, want in zip(results, [*expected, np.full_like(x, np.nan)], strict=True):
         np.testing.assert_array_equal(each, want)
-    np.testing.assert_array_equal(np.signbit(found[0])[2:4], [True, False])
+    np.testing.assert_array_equal(np.signbit(results[0])[2:4], [True, False])
 
 
 def test_arrays_that_stretch_to_a_field(device):
     """By NumPy's rules, and the tensors of a field stay what they are."""
     a, v = rng.normal(size=(6, 5)).astype("f"), rng.normal(size=(6, 5, 3)).astype("f")
     f, vectors = gp.ScalarField(a), gp.VectorField(v)
-    for got, want in (
+    for actual, want in (
         (f - a.mean(0), a - a.mean(0)), (a[:, :1] / f, a[:, :1] / a), (np.maximum(f, a[:1]), np.maximum(a, a[:1])),
         (np.where(a[0] > 0, f, 0), np.where(a[0] > 0, a, np.float32(0))), (vectors * a[..., None], v * a[..., None]),
         (v[:1] - vectors, v[:1] - v), (vectors + v[0], v + v[0]), (gp.ScalarField(np.stack([a, -a])) + a, np.stack([a + a, 0 * a])),
     ):  # fmt: skip
-        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(actual.numpy(), want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ NAMES = [*TABLE, "square", "reciprocal", "sqrt", "exp"]
 
 
 def test_near_numpys(device):
-    given = np.concatenate([POINTS, EDGES])
-    fields = {name: getattr(np, name)(gp.ComplexField(given)) for name in NAMES}
+    array = np.concatenate([POINTS, EDGES])
+    fields = {name: getattr(np, name)(gp.ComplexField(array)) for name in NAMES}
 
-    @gp.operator(outputs=gp.FieldType(given.shape))
+    @gp.operator(outputs=gp.FieldType(array.shape))
     def tie():  # one kernel of them all, as compiling takes longer than all else
         total = _floatVar()
         for field in fields.values():
@@ -36,21 +36,21 @@ def test_near_numpys(device):
     gp.evaluate(*fields.values(), tie())
     with np.errstate(all="ignore"):
         for name, field in fields.items():
-            found, want = field.numpy(), getattr(np, name)(given.astype("c16"))
+            result, want = field.numpy(), getattr(np, name)(array.astype("c16"))
             if name != "log1p":  # NumPy's loses small real parts
-                _compare_parts(name, found[len(POINTS) :], want[len(POINTS) :])
-            found, want = found[: len(POINTS)], want[: len(POINTS)]
-            known = np.isfinite(want)
-            error = np.abs(found - want)[known] / np.maximum(np.abs(want[known]), 1e-30)
-            assert found.dtype == np.complex64 and error.max() < 1e-6, f"{name} of {POINTS[known][error.argmax()]}"
+                _compare_parts(name, result[len(POINTS) :], want[len(POINTS) :])
+            result, want = result[: len(POINTS)], want[: len(POINTS)]
+            finite = np.isfinite(want)
+            error = np.abs(result - want)[finite] / np.maximum(np.abs(want[finite]), 1e-30)
+            assert result.dtype == np.complex64 and error.max() < 1e-6, f"{name} of {POINTS[finite][error.argmax()]}"
 
 
-def _compare_parts(name, found, want):
+def _compare_parts(name, result, want):
     """Each by itself, rounded to single precision, where it is a number and where it is infinite for its size alone."""
-    for mine, theirs in ((found.real, want.real), (found.imag, want.imag)):
-        known = np.isfinite(want)
-        np.testing.assert_allclose(mine[known], theirs[known].astype("f"), rtol=1e-6, atol=1e-38, err_msg=name)
-        assert np.array_equal(np.signbit(mine[known]), np.signbit(theirs[known])), name
+    for mine, theirs in ((result.real, want.real), (result.imag, want.imag)):
+        finite = np.isfinite(want)
+        np.testing.assert_allclose(mine[finite], theirs[finite].astype("f"), rtol=1e-6, atol=1e-38, err_msg=name)
+        assert np.array_equal(np.signbit(mine[finite]), np.signbit(theirs[finite])), name
 
 
 def test_rounded():
@@ -67,7 +67,7 @@ def test_ends_of_the_plane(name):
     points = np.empty((10, 10), "complex64")
     points.real, points.imag = ends[:, None], ends
     with gp.use_device("reference"), np.errstate(all="ignore"):
-        found, want = getattr(np, name)(gp.ComplexField(points)).numpy(), getattr(np, name)(points)
-    for mine, theirs in ((found.real, want.real), (found.imag, want.imag)):
-        known = ~np.isnan(theirs) & (np.isfinite(theirs) | ~np.isnan(want))
-        np.testing.assert_allclose(mine[known], theirs[known], rtol=1e-6, atol=1e-20)
+        result, want = getattr(np, name)(gp.ComplexField(points)).numpy(), getattr(np, name)(points)
+    for mine, theirs in ((result.real, want.real), (result.imag, want.imag)):
+        finite = ~np.isnan(theirs) & (np.isfinite(theirs) | ~np.isnan(want))
+        np.testing.assert_allclose(mine[finite], theirs[finite], rtol=1e-6, atol=1e-20)

@@ -19,9 +19,9 @@ def numbers(shape):
 def check(cases):
     gp.evaluate(*(field for _, field, _ in cases))
     for name, field, want in cases:
-        got, want = field.numpy(), np.asarray(want)
-        assert got.shape == want.shape and got.dtype.kind == want.dtype.kind, name
-        np.testing.assert_allclose(got, want, 4e-5, 4e-6, err_msg=str(name))
+        actual, want = field.numpy(), np.asarray(want)
+        assert actual.shape == want.shape and actual.dtype.kind == want.dtype.kind, name
+        np.testing.assert_allclose(actual, want, 4e-5, 4e-6, err_msg=str(name))
 
 
 @pytest.fixture(params=SHAPES)

@@ -55,8 +55,8 @@ def no_numbers(x: np.ndarray) -> np.ndarray:
 def test_each_as_numpy(dtype):
     x = values(dtype, 9, 11)
     for bins, ends in CASES:
-        given = x if (bins, ends) == CASES[0] else no_numbers(x)
-        all_same(np.histogram(gp.ScalarField(given), bins, ends), np.histogram(given, bins, ends))
+        arrays = x if (bins, ends) == CASES[0] else no_numbers(x)
+        all_same(np.histogram(gp.ScalarField(arrays), bins, ends), np.histogram(arrays, bins, ends))
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_edges_between_neighbouring_floats():
 
 def test_text_of_cuda_compiles():
     f = gp.ScalarField(image(1024, 1024))
-    made = [np.histogram(f, 77, (0.1, 0.7), weights=f)[0], np.histogram(f, 77)[0]]
-    kernels = [launch.kernel for launch in plan(program([r.node for r in made])).launches]
+    results = [np.histogram(f, 77, (0.1, 0.7), weights=f)[0], np.histogram(f, 77)[0]]
+    kernels = [launch.kernel for launch in plan(program([r.node for r in results])).launches]
     counting = [kernel for kernel in kernels if "histogram" in kernel.name]
     assert len(counting) == 2
     for kernel in counting:
@@ -150,8 +150,8 @@ def test_shapes():
         x = image(*shape)
         f = gp.Field(x, order)
         all_same(np.histogram(f, 3, (0, 1)), np.histogram(x, 3, (0, 1)))
-        got, want = np.histogram(f, 3, (0, 1), weights=f)[0], np.histogram(x, 3, (0, 1), weights=x)[0]
-        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+        actual, want = np.histogram(f, 3, (0, 1), weights=f)[0], np.histogram(x, 3, (0, 1), weights=x)[0]
+        np.testing.assert_allclose(actual.numpy(), want, rtol=1e-6)
 
 
 def test_edges_that_are_a_field(device):
@@ -164,8 +164,8 @@ def test_density():
     x = values("int8", 60)
     all_same(np.histogram(gp.ScalarField(x), 7, density=True), np.histogram(x, 7, density=True))
     w = rng.random(60)
-    got = np.histogram(gp.ScalarField(x), 7, (-50, 50), weights=gp.ScalarField(w), density=True)[0]
-    np.testing.assert_allclose(got.numpy(), np.histogram(x, 7, (-50, 50), weights=w, density=True)[0], rtol=1e-13)
+    actual = np.histogram(gp.ScalarField(x), 7, (-50, 50), weights=gp.ScalarField(w), density=True)[0]
+    np.testing.assert_allclose(actual.numpy(), np.histogram(x, 7, (-50, 50), weights=w, density=True)[0], rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "float16", "bool"])
@@ -199,10 +199,10 @@ def test_sums_of_weights_have_equal_bits(device, count):
         image((1003 if count == 40 else 5) * 7),
     )
     x[0] = count - 1
-    got = np.bincount(gp.ScalarField(x), gp.ScalarField(w)).numpy()
-    np.testing.assert_allclose(got, np.bincount(x, w), rtol=1e-13)
+    actual = np.bincount(gp.ScalarField(x), gp.ScalarField(w)).numpy()
+    np.testing.assert_allclose(actual, np.bincount(x, w), rtol=1e-13)
     with gp.use_device("reference"):
-        same_bits(got, np.bincount(gp.ScalarField(x), gp.ScalarField(w)).numpy())
+        same_bits(actual, np.bincount(gp.ScalarField(x), gp.ScalarField(w)).numpy())
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "bool", "uint32"])
@@ -249,10 +249,10 @@ def test_distinct_values(dtype, few, monkeypatch):
     x = rng.integers(0, 2 if dtype == "bool" else 9, (6, 5)).astype(dtype)
     if dtype[0] == "f":
         x[2, 1:4] = np.nan
-    for n, asked in enumerate(ASKED):
+    for n, options in enumerate(ASKED):
         f = gp.VectorField(x) if n == 1 else gp.ScalarField(x)
-        got, want = np.unique(f, **asked), np.unique(x, **asked)
-        all_same(got if asked else (got,), want if isinstance(want, tuple) else (want,))
+        actual, want = np.unique(f, **options), np.unique(x, **options)
+        all_same(actual if options else (actual,), want if isinstance(want, tuple) else (want,))
     none = np.zeros((0, 3), dtype)
     all_same(np.unique(gp.ScalarField(none), True, True, True), np.unique(none, True, True, True))
 
@@ -274,8 +274,8 @@ def test_distinct_integers_at_the_ends(ends, monkeypatch):
     x = rng.integers(low, high, (40, 2), dtype, endpoint=True)
     x[0] = low, high
     with gp.use_device("reference"):
-        for asked in ASKED[1:]:
-            all_same(np.unique(gp.ScalarField(x), **asked), np.unique(x, **asked))
+        for options in ASKED[1:]:
+            all_same(np.unique(gp.ScalarField(x), **options), np.unique(x, **options))
 
 
 @pytest.mark.parametrize("few", [0, sets.FEW])

@@ -51,22 +51,22 @@ def test_results_are_rounded_once(name: str, device: str) -> None:
         expected = function(*operands)
     except TypeError:  # of integers alone
         return
-    found = function(*map(gp.ScalarField, operands)).numpy()
-    assert found.dtype == expected.dtype
+    result = function(*map(gp.ScalarField, operands)).numpy()
+    assert result.dtype == expected.dtype
     if name == "hypot":  # of infinity and NaN it is infinity, as C has it
         expected = np.where(np.isinf(operands[0]) | np.isinf(operands[1]), np.float16(np.inf), expected)
     if name in ("signbit", "copysign"):  # of a NaN the sign is nobody's promise
-        known = ~np.isnan(operands[-1])
-        found, expected = found[known], expected[known]
+        finite = ~np.isnan(operands[-1])
+        result, expected = result[finite], expected[finite]
     if name in (
         *NEAR,
         *ANGLES,
     ):  # float32 itself is not correctly rounded: results halfway between two of float16 may be the other
-        assert np.count_nonzero(found != expected) - np.count_nonzero(expected != expected) < 1e-3 * expected.size
-        same = (found == expected) | ((found != found) & (expected != expected))
-        np.testing.assert_allclose(found[~same].astype(float), expected[~same].astype(float), rtol=1.1e-3)
+        assert np.count_nonzero(result != expected) - np.count_nonzero(expected != expected) < 1e-3 * expected.size
+        same = (result == expected) | ((result != result) & (expected != expected))
+        np.testing.assert_allclose(result[~same].astype(float), expected[~same].astype(float), rtol=1.1e-3)
     else:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -74,8 +74,8 @@ def test_numbers_are_rounded_first(device: str) -> None:
     """As NumPy: a number beside float16 is one of float16."""
     for number in (0.1, 3, 0.7, -1e-5):
         for function in (np.multiply, np.floor_divide, np.remainder, np.fmod):
-            found = function(gp.ScalarField(ALL), number).numpy()
-            np.testing.assert_array_equal(found, function(ALL, number))
+            result = function(gp.ScalarField(ALL), number).numpy()
+            np.testing.assert_array_equal(result, function(ALL, number))
 
 
 def test_functions_made_of_steps(device: str) -> None:
@@ -95,8 +95,8 @@ def test_functions_made_of_steps(device: str) -> None:
         "std": np.std,
     }
     for name, call in calls.items():
-        found, expected = call(field).numpy(), call(wide)
-        assert found.dtype == (np.float16 if name != "interp" else found.dtype)
+        result, expected = call(field).numpy(), call(wide)
+        assert result.dtype == (np.float16 if name != "interp" else result.dtype)
         np.testing.assert_allclose(
-            found.astype(float), expected, rtol=6e-4, atol=2e-3 if name in ("sinc", "interp") else 1e-7, err_msg=name
+            result.astype(float), expected, rtol=6e-4, atol=2e-3 if name in ("sinc", "interp") else 1e-7, err_msg=name
         )

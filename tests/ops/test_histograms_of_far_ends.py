@@ -41,11 +41,11 @@ def test_between_far_ends_that_are_known(device: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("known", [False, True])
-def test_between_ends_beside_0(device: str, dtype: str, known: bool) -> None:
+@pytest.mark.parametrize("with_ends", [False, True])
+def test_between_ends_beside_0(device: str, dtype: str, with_ends: bool) -> None:
     for ends in NEAR:
         values = _values(dtype, ends, np.finfo(dtype).tiny)
-        args = (7, (float(values.min()), float(values.max()))) if known else (7,)
+        args = (7, (float(values.min()), float(values.max()))) if with_ends else (7,)
         _agree(values, np.histogram_bin_edges(values, *args), *args)
 
 
@@ -58,7 +58,7 @@ def _values(dtype: str, ends: Ends, unit: Any) -> Any:
 def _agree(values: Any, edges: Any, *args: Any) -> None:
     inside = values[(values >= edges[0]) & (values <= edges[-1])]
     bins = np.minimum(np.searchsorted(edges, inside, "right") - 1, edges.size - 2)
-    found: Any = np.histogram(gp.ScalarField(values), *args)
-    counts, between = found
+    result: Any = np.histogram(gp.ScalarField(values), *args)
+    counts, between = result
     np.testing.assert_array_equal(between.numpy(), edges)
     np.testing.assert_array_equal(counts.numpy(), np.bincount(bins, minlength=edges.size - 1))

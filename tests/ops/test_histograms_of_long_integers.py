@@ -38,5 +38,5 @@ def test_beside_the_first_integer_that_doubles_do_not_hold(device: str, dtype: s
 
 
 def _agree(values: Any, *args: Any) -> None:
-    for got, want in zip(np.histogram(gp.ScalarField(values), *args), np.histogram(values, *args), strict=True):
-        np.testing.assert_array_equal(got.numpy(), want)
+    for actual, want in zip(np.histogram(gp.ScalarField(values), *args), np.histogram(values, *args), strict=True):
+        np.testing.assert_array_equal(actual.numpy(), want)

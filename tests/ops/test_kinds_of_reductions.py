@@ -32,15 +32,15 @@ rng = np.random.default_rng(11)
 
 def values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Some of each: zeros, numbers whose products stay small, and NaN where there is one."""
-    made = np.asarray(rng.choice([0.5, 1, 1, 1, 2] if dtype[0] in "fc" else [1, 1, 1, 2, 3], shape)).astype(dtype)
-    flat = made.reshape(-1)
+    array = np.asarray(rng.choice([0.5, 1, 1, 1, 2] if dtype[0] in "fc" else [1, 1, 1, 2, 3], shape)).astype(dtype)
+    flat = array.reshape(-1)
     if dtype == "complex64":
         flat *= np.exp(1j * rng.random(flat.size)).astype(dtype)
     if dtype[0] in "fc":
         flat[rng.random(flat.size) < 0.1] = np.nan
     if shape:
         flat[0] = 0
-    return made
+    return array
 
 
 def axes_of(shape: tuple[int, ...]) -> list[Any]:
@@ -49,14 +49,14 @@ def axes_of(shape: tuple[int, ...]) -> list[Any]:
 
 def close(result: gp.Field, want: Any, dtype: str, what: str) -> None:
     """NumPy's values, with float32 where NumPy makes float64 of what is none."""
-    got, want = result.numpy(), np.asarray(want)
+    actual, want = result.numpy(), np.asarray(want)
     kind = want.dtype.name if dtype == "float64" else FLOATS.get(want.dtype.name, want.dtype.name)
-    assert (got.dtype.name, got.shape) == (kind, want.shape), what
+    assert (actual.dtype.name, actual.shape) == (kind, want.shape), what
     if want.dtype.kind in "biu":
-        np.testing.assert_array_equal(got, want, err_msg=what)
+        np.testing.assert_array_equal(actual, want, err_msg=what)
     else:
         rtol = 3e-3 if kind == "float16" else 1e-5
-        np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol / 10, err_msg=what)
+        np.testing.assert_allclose(actual, want, rtol=rtol, atol=rtol / 10, err_msg=what)
 
 
 def takes(name: str, dtype: str) -> bool:
@@ -126,8 +126,8 @@ def test_initial(device):
         same(getattr(f, name)(axis=1, initial=initial), getattr(x, name)(axis=1, initial=initial))
     for name, initial in (("sum", 7), ("prod", 2), ("min", -3), ("max", 30)):
         empty = np.zeros((0, 3), "i4")
-        got = getattr(gp.ScalarField(empty), name)(axis=0, initial=initial)
-        same(got, getattr(empty, name)(axis=0, initial=initial))
+        actual = getattr(gp.ScalarField(empty), name)(axis=0, initial=initial)
+        same(actual, getattr(empty, name)(axis=0, initial=initial))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -194,12 +194,12 @@ def test_functions_of_integers(device, dtype):
     x = rng.integers(0, 2 if dtype == "bool" else 100, (45, 70)).astype(dtype)
     mask = rng.random(70) < 0.5
     for axis in (None, 0):
-        got = gp.reduce(lambda a, b: a ^ b, gp.ScalarField(x), dtype == "bool" and False, axis)
-        same(got, np.asarray(np.bitwise_xor.reduce(x, axis=axis)))
-        got = gp.reduce(
+        actual = gp.reduce(lambda a, b: a ^ b, gp.ScalarField(x), dtype == "bool" and False, axis)
+        same(actual, np.asarray(np.bitwise_xor.reduce(x, axis=axis)))
+        actual = gp.reduce(
             lambda a, b: a | b, gp.ScalarField(x), np.dtype(dtype).type(0), axis, where=gp.ScalarField(mask)
         )
-        same(got, np.asarray(np.bitwise_or.reduce(x, axis=axis, where=mask)))
+        same(actual, np.asarray(np.bitwise_or.reduce(x, axis=axis, where=mask)))
 
 
 def test_a_function_is_what_it_records():
@@ -221,10 +221,10 @@ def test_equal_bits_on_every_device(device):
         results += [g.std(axis=0), gp.reduce(lambda a, b: a + b - a * b, g, 0.0, (0, 1))]
         return [r.numpy() for r in results]
 
-    got = made()
+    actual = made()
     with gp.use_device("reference"):
         want = made()
-    for a, b in zip(got, want, strict=True):
+    for a, b in zip(actual, want, strict=True):
         same_bits(a, b)
 
 

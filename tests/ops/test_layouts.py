@@ -35,30 +35,30 @@ def check(call: Call) -> str:
             call.of_fields()
         return "refused"
     try:
-        got = results(call.of_fields())
+        actual = results(call.of_fields())
     except gp.SemanticError as error:
         refused = str(error)
         if not any(limit in refused for limit in LIMITS):
             raise
         return "too many"
-    assert len(got) == len(want)
-    for one, other in zip(got, want, strict=True):
+    assert len(actual) == len(want)
+    for one, other in zip(actual, want, strict=True):
         same_bits(one, other, str(call))
     return call.name
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_as_numpy(name):
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     @profile("reference", 25, 0)
     @given(calls((name,)))
     def run(call):
-        seen[check(call)] += 1
+        counts[check(call)] += 1
 
     with gp.use_device("reference"):
         run()
-    assert seen[name] >= 5, seen
+    assert counts[name] >= 5, counts
 
 
 def test_as_numpy(device):
@@ -72,7 +72,7 @@ def test_as_numpy(device):
 
 def test_chains(device):
     """Functions one after another, with arithmetic between them, fused and looked at in part."""
-    kept: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     @profile(device, 150, 30)
     @given(chains(), st.booleans())
@@ -88,12 +88,12 @@ def test_chains(device):
                 break
             looked_at.append((f, getattr(np, name)(a * 2 + 1 if between else a, *args)))
         gp.evaluate(looked_at[-1][0])
-        kept[str(len(looked_at))] += 1
+        counts[str(len(looked_at))] += 1
         for f, a in looked_at[:0:-2]:
             same_bits(f.numpy(), np.array(a, order="C"), str(steps))
 
     run()
-    assert kept["4"] + kept["5"] + kept["6"] > 5, kept
+    assert counts["4"] + counts["5"] + counts["6"] > 5, counts
 
 
 INDEX = st.one_of(
@@ -127,8 +127,8 @@ def test_updated(device):
         given_values = (
             gp.Field(values, max(0, values.ndim - 3)) if wrapped and isinstance(values, np.ndarray) else values
         )
-        got = gp.updated(gp.Field(array, order), index, given_values)
-        same_bits(got.numpy(), want, f"{array.shape} {order} {index} {np.shape(values)}")
+        actual = gp.updated(gp.Field(array, order), index, given_values)
+        same_bits(actual.numpy(), want, f"{array.shape} {order} {index} {np.shape(values)}")
 
     run()
 
@@ -147,7 +147,7 @@ def test_new_axes_and_broadcasting(device):
 
 def test_which_axes_are_the_tensors():
     v, m = gp.VectorField(image(4, 5, 3)), gp.MatrixField(image(4, 5, 2, 3))
-    for got, grid, tensor in (
+    for actual, grid, tensor in (
         (np.transpose(v, (1, 0, 2)), (5, 4), (3,)),
         (np.transpose(v, (2, 0, 1)), (3, 4, 5), ()),
         (np.swapaxes(m, -1, -2), (4, 5), (3, 2)),
@@ -168,7 +168,7 @@ def test_which_axes_are_the_tensors():
         (m.with_tensor_order(3), (4,), (5, 2, 3)),
         (gp.ScalarField(v.numpy(), dims="y:x:c").with_tensor_order(1), (4, 5), (3,)),
     ):
-        assert (got.field_shape, got.tensor_shape) == (grid, tensor)
+        assert (actual.field_shape, actual.tensor_shape) == (grid, tensor)
 
 
 def test_axes_become_the_tensors(device):

@@ -51,8 +51,8 @@ def rows(dtype: str) -> list[Any]:
     """Neighbours far from 0, and values as far apart as may be."""
     ends = np.iinfo(dtype)
     near = [sign * base for base in BASES for sign in (1, -1)]
-    made = [np.array([n + d for d in range(10)], dtype) for n in near if ends.min <= n and n + 9 <= ends.max]
-    return [*made[-2:], np.array([ends.min, ends.max, ends.max // 2, 5, 3, 1], dtype)]
+    results = [np.array([n + d for d in range(10)], dtype) for n in near if ends.min <= n and n + 9 <= ends.max]
+    return [*results[-2:], np.array([ends.min, ends.max, ends.max // 2, 5, 3, 1], dtype)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -62,11 +62,11 @@ def test_statistics_and_differences(name: str, dtype: str, device: str) -> None:
     call = FUNCTIONS[name]
     overflows = name in ("quantile", "midpoint", "nanquantile")  # in NumPy, of the dtype's ends
     for row in rows(dtype)[: -1 if overflows else None]:
-        expected, found = np.asarray(call(row)), call(gp.ScalarField(row)).numpy()
+        expected, result = np.asarray(call(row)), call(gp.ScalarField(row)).numpy()
         if expected.dtype.kind == "f":  # NumPy's sines of bytes are float16
             expected = np.asarray(call(row.astype(np.float64) if expected.dtype == np.float16 else row), np.float32)
-        assert found.dtype == expected.dtype, row
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7, err_msg=str(row))
+        assert result.dtype == expected.dtype, row
+        np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-7, err_msg=str(row))
 
 
 def test_a_derivative_of_uneven_steps(device: str) -> None:
@@ -74,8 +74,8 @@ def test_a_derivative_of_uneven_steps(device: str) -> None:
     places = np.cumsum(np.arange(1, 11.0))
     for base in (-100, 2**14, 2**30):
         row = np.arange(base, base + 10, dtype=np.int32)
-        found = np.gradient(gp.ScalarField(row), places).numpy()
-        np.testing.assert_allclose(found, np.gradient(row - base, places), rtol=1e-6)
+        result = np.gradient(gp.ScalarField(row), places).numpy()
+        np.testing.assert_allclose(result, np.gradient(row - base, places), rtol=1e-6)
 
 
 def test_an_integral(device: str) -> None:
@@ -88,14 +88,14 @@ def test_an_integral(device: str) -> None:
 def test_interpolation_of_counts(device: str) -> None:
     base = 10**12
     places, values = np.arange(base, base + 50, 5), np.arange(base, base + 100, 10)
-    wanted = np.arange(base - 3, base + 60)
-    expected = np.interp(wanted, places, values).astype(np.float32)
+    want = np.arange(base - 3, base + 60)
+    expected = np.interp(want, places, values).astype(np.float32)
     assert np.array_equal(
-        np.interp(gp.ScalarField(wanted), gp.ScalarField(places), gp.ScalarField(values)).numpy(), expected
+        np.interp(gp.ScalarField(want), gp.ScalarField(places), gp.ScalarField(values)).numpy(), expected
     )
     heights = np.float32([0, 1, 4, 9, 16, 25, 36, 49, 64, 81])
-    expected = np.interp(wanted, places, heights)
-    np.testing.assert_allclose(np.interp(gp.ScalarField(wanted), places, heights).numpy(), expected, rtol=1e-6)
+    expected = np.interp(want, places, heights)
+    np.testing.assert_allclose(np.interp(gp.ScalarField(want), places, heights).numpy(), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne])
@@ -140,8 +140,8 @@ def test_means_of_64_bits_do_not_wrap(device: str) -> None:
     for dtype in ("int64", "uint64"):
         row = np.full(64, np.iinfo(dtype).max, dtype)
         field, expected = gp.ScalarField(row), np.float32(row.astype(float).mean())
-        for found in (field.mean(), field.mean(where=field == field), np.nanmean(field), np.average(field)):
-            assert found.numpy() == expected
+        for result in (field.mean(), field.mean(where=field == field), np.nanmean(field), np.average(field)):
+            assert result.numpy() == expected
         assert np.std(field).numpy() == np.nanvar(field).numpy() == 0
 
 
@@ -149,12 +149,12 @@ def test_devices_without_double_subtract_in_float32() -> None:
     """What needs double elsewhere is left to them, as the page says."""
     row = gp.ScalarField(np.arange(10, dtype=np.int32))
     target = replace(target_named("opencl"), has_fp64=False)
-    for made in (
+    for value in (
         row - 0.5,
         row > gp.ScalarField(np.ones(10, np.float32)),
         np.gradient(row),
         np.interp(row, [0, 5], [1, 2]),
     ):
-        text = generate(made.node.call.kernel, target).text
+        text = generate(value.node.call.kernel, target).text
         assert "double" not in text
-        assert "double" in generate(made.node.call.kernel, target_named("opencl")).text
+        assert "double" in generate(value.node.call.kernel, target_named("opencl")).text

@@ -60,10 +60,10 @@ def test_linspace(device):
     for args in ((0, 1), (0, 1, 480), (5, -3, 7), (2.5, 2.5, 3), (0, 1, 1), (0, 1, 0), (1e-3, 1e3, 1000)):
         for endpoint in (True, False):
             want = np.linspace(*args, endpoint=endpoint)
-            got = gp.linspace(*args, endpoint=endpoint).numpy()
-            assert (got.dtype, got.shape) == (np.dtype("f"), want.shape)
-            np.testing.assert_allclose(got, want, rtol=0, atol=1.2e-7 * max(map(abs, args[:2])))
-            assert not endpoint or len(want) < 2 or (got[0], got[-1]) == tuple(np.float32(args[:2]))
+            actual = gp.linspace(*args, endpoint=endpoint).numpy()
+            assert (actual.dtype, actual.shape) == (np.dtype("f"), want.shape)
+            np.testing.assert_allclose(actual, want, rtol=0, atol=1.2e-7 * max(map(abs, args[:2])))
+            assert not endpoint or len(want) < 2 or (actual[0], actual[-1]) == tuple(np.float32(args[:2]))
             if has_double():
                 same_bits(gp.linspace(*args, endpoint=endpoint, dtype="float64").numpy(), want)
                 whole = np.linspace(*args, endpoint=endpoint, dtype="int16")
@@ -77,9 +77,9 @@ def test_meshgrid(device, indexing, sparse):
     for count in (1, 2, 3):
         want = np.meshgrid(*arrays[:count], indexing=indexing, sparse=sparse)
         fields = [gp.ScalarField(a) for a in arrays[:count]]
-        for made in (gp.meshgrid, np.meshgrid):
-            got = made(*fields, indexing=indexing, sparse=sparse)
-            for one, other in zip(got, want, strict=True):
+        for value in (gp.meshgrid, np.meshgrid):
+            actual = value(*fields, indexing=indexing, sparse=sparse)
+            for one, other in zip(actual, want, strict=True):
                 same_bits(one.numpy(), np.array(other, order="C"))
     same_bits(gp.meshgrid(arrays[0], 2.0)[1].numpy(), np.full((1, 4), 2, "f"))
 

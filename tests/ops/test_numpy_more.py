@@ -88,18 +88,18 @@ NEAR: dict[str, tuple[float, Call]] = {
 }  # fmt: skip
 
 
-def close(found: Any, want: Any, within: float = 0.0) -> None:
+def close(result: Any, want: Any, within: float = 0.0) -> None:
     """Values, shapes and dtypes, with float32 where NumPy turns integers or knows no other floats."""
     if isinstance(want, list):
-        assert len(found) == len(want)
-        for got, each in zip(found, want, strict=True):
-            close(got, each, within)
+        assert len(result) == len(want)
+        for actual, each in zip(result, want, strict=True):
+            close(actual, each, within)
         return
-    got, want = found.numpy() if isinstance(found, gp.Field) else np.asarray(found), np.asarray(want)
-    assert got.shape == want.shape
-    assert got.dtype == want.dtype or (got.dtype, want.dtype) == (np.float32, np.float64)
+    actual, want = result.numpy() if isinstance(result, gp.Field) else np.asarray(result), np.asarray(want)
+    assert actual.shape == want.shape
+    assert actual.dtype == want.dtype or (actual.dtype, want.dtype) == (np.float32, np.float64)
     scale = np.abs(want[np.isfinite(want)]).max(initial=1) if within else 0
-    np.testing.assert_allclose(got, want, rtol=within, atol=within * scale)
+    np.testing.assert_allclose(actual, want, rtol=within, atol=within * scale)
 
 
 @pytest.mark.filterwarnings("ignore:a ScalarField of", "ignore::RuntimeWarning", "ignore::DeprecationWarning")
@@ -120,8 +120,8 @@ def test_convolutions_of_rows(dtype):
             for mode in ("full", "same", "valid"):
                 for name in ("convolve", "correlate"):
                     function = getattr(np, name)
-                    found = function(gp.ScalarField(a), gp.ScalarField(b), mode)
-                    close(found, function(a, b, mode), {"f2": 5e-3, "f4": 1e-5, "c8": 1e-5}.get(dtype, 0))
+                    result = function(gp.ScalarField(a), gp.ScalarField(b), mode)
+                    close(result, function(a, b, mode), {"f2": 5e-3, "f4": 1e-5, "c8": 1e-5}.get(dtype, 0))
 
 
 def test_tensors_are_axes_behind_the_grids():
@@ -138,7 +138,7 @@ def test_tensors_are_axes_behind_the_grids():
 def test_on_devices(device):
     """One evaluation of what has kernels of its own, whose bits are the reference's."""
     f, n = gp.ScalarField(X[1:]), gp.ScalarField(INDEX)
-    made = [
+    results = [
         *np.gradient(f, edge_order=2),
         np.gradient(f, UNEVEN, axis=1),
         np.interp(f, PLACES, VALUES),
@@ -146,11 +146,11 @@ def test_on_devices(device):
         np.tril(f),
         np.gcd(n, 6),
     ]
-    gp.evaluate(*made)
+    gp.evaluate(*results)
     with gp.use_device("reference"):
-        for field in made:
+        for field in results:
             assert np.array_equal(field.numpy(), _again(field), equal_nan=True)
-    close(made[-1], np.gcd(INDEX, 6))
+    close(results[-1], np.gcd(INDEX, 6))
 
 
 def _again(field):
@@ -191,9 +191,9 @@ def test_interpolation_beside_infinities():
     places = np.float32([0.5, 1, 1.5, 2, 0, -1, 3])
     with gp.use_device("reference"):
         for values in ([0, np.inf, 1], [np.inf, 0, 1], [0, 1, -np.inf], [np.inf, np.inf, 2]):
-            found = np.interp(gp.ScalarField(places), [0, 1, 2], values).numpy()
+            result = np.interp(gp.ScalarField(places), [0, 1, 2], values).numpy()
             with np.errstate(all="ignore"):
-                np.testing.assert_array_equal(found, np.interp(places, [0, 1, 2], values).astype("f"))
+                np.testing.assert_array_equal(result, np.interp(places, [0, 1, 2], values).astype("f"))
 
 
 def test_what_numpy_has_as_views_costs_no_pass_before_an_operator() -> None:

@@ -33,10 +33,12 @@ def test_dtypes(name: str, method: str) -> None:
                 if dtype == "bool" and method not in SELECTING:
                     continue
                 q = (np.array(share) * scale).tolist()
-                got, want = function(gp.ScalarField(x), q, method=method).numpy(), function(x, q, method=method)
-                assert (got.shape, got.dtype.kind) == (np.shape(want), want.dtype.kind), (dtype, share)
-                assert method not in SELECTING or got.dtype == want.dtype, (dtype, share)
-                np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=1e-3, err_msg=f"{dtype} {share}")
+                actual, want = function(gp.ScalarField(x), q, method=method).numpy(), function(x, q, method=method)
+                assert (actual.shape, actual.dtype.kind) == (np.shape(want), want.dtype.kind), (dtype, share)
+                assert method not in SELECTING or actual.dtype == want.dtype, (dtype, share)
+                np.testing.assert_allclose(
+                    actual.astype(float), want.astype(float), rtol=1e-3, err_msg=f"{dtype} {share}"
+                )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -47,5 +49,5 @@ def test_steps(device: str, method: str) -> None:
     shares = [n / 20 for n in range(21)] + [n / 13 for n in range(1, 13)]
     for name in ("quantile", "nanquantile"):
         function = getattr(np, name)
-        got = function(gp.ScalarField(rows), shares, axis=1, method=method).numpy()
-        np.testing.assert_allclose(got, function(rows, shares, axis=1, method=method), rtol=1e-5, atol=1e-6)
+        actual = function(gp.ScalarField(rows), shares, axis=1, method=method).numpy()
+        np.testing.assert_allclose(actual, function(rows, shares, axis=1, method=method), rtol=1e-5, atol=1e-6)

@@ -39,8 +39,10 @@ def test_percentiles_of_doubles(device: str) -> None:
 
 def _agree(name: str, rows: Any, shares: list[float], method: str) -> None:
     function = getattr(np, name)
-    got = function(gp.ScalarField(rows), shares, axis=1, method=method).numpy()
-    np.testing.assert_allclose(got, function(rows, shares, axis=1, method=method), rtol=1e-5, err_msg=f"{name} {rows}")
+    actual = function(gp.ScalarField(rows), shares, axis=1, method=method).numpy()
+    np.testing.assert_allclose(
+        actual, function(rows, shares, axis=1, method=method), rtol=1e-5, err_msg=f"{name} {rows}"
+    )
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -43,17 +43,17 @@ def whole_numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 def expected(name: str, array: np.ndarray, axis: Any, dtype: str) -> np.ndarray:
     """NumPy's result, with float32 where NumPy has float64 for integers; means are of exact sums."""
-    seen = array / np.float32(255) if dtype == "unorm8" else array
+    values = array / np.float32(255) if dtype == "unorm8" else array
     if name == "mean" and dtype != "float64":
-        total = np.sum(seen, axis=axis, dtype="float64" if seen.dtype.kind == "f" else None)
+        total = np.sum(values, axis=axis, dtype="float64" if values.dtype.kind == "f" else None)
         count = array.size // max(total.size, 1)
         mean = total.astype("float32") / np.float32(count)
         return np.asarray(mean.astype("float16" if dtype == "float16" else "float32"))
     if name == "sum" and dtype == "float16":
-        return np.asarray(seen.astype("float32").sum(axis=axis).astype("float16"))
+        return np.asarray(values.astype("float32").sum(axis=axis).astype("float16"))
     if name == "sum" and dtype == "unorm8":  # NumPy adds columns one after another, in float32
-        return np.asarray(seen.sum(axis=axis, dtype="float64").astype("float32"))
-    return np.asarray(getattr(seen, name)(axis=axis))
+        return np.asarray(values.sum(axis=axis, dtype="float64").astype("float32"))
+    return np.asarray(getattr(values, name)(axis=axis))
 
 
 def check(name: str, array: np.ndarray, order: int, axis: Any, dtype: str) -> None:
@@ -83,9 +83,9 @@ def test_complex(device):
     x = (image(9, 40) + 1j * image(9, 40)).astype("complex64")
     for axis in (None, 0, 1):
         for name in ("sum", "mean"):
-            got, want = getattr(gp.ComplexField(x), name)(axis=axis).numpy(), getattr(x, name)(axis=axis)
-            assert (got.dtype, got.shape) == (want.dtype, want.shape)
-            np.testing.assert_allclose(got, want, rtol=1e-5)
+            actual, want = getattr(gp.ComplexField(x), name)(axis=axis).numpy(), getattr(x, name)(axis=axis)
+            assert (actual.dtype, actual.shape) == (want.dtype, want.shape)
+            np.testing.assert_allclose(actual, want, rtol=1e-5)
 
 
 def test_not_a_number_and_infinity(device):
@@ -157,8 +157,8 @@ def test_equal_bits_on_every_device_and_in_every_run(device):
 
     def reductions() -> list[np.ndarray]:
         axes = {0: (None,), 1: (None,), 2: (None, 0, 1), 3: (None, 1)}
-        made = [f.sum(axis=a) + f.mean(axis=a) for f in fields for a in axes[len(f.type.array_shape)]]
-        return [f.numpy() for f in made]
+        results = [f.sum(axis=a) + f.mean(axis=a) for f in fields for a in axes[len(f.type.array_shape)]]
+        return [f.numpy() for f in results]
 
     once, twice = reductions(), reductions()
     with gp.use_device("reference"):
@@ -284,9 +284,9 @@ def test_any_and_all(dtype, shape):
         a[1, 0] = np.nan
     f = gp.ScalarField(a)
     cases = [(name, axis) for name in ("any", "all") for axis in (None, 0, -1)]
-    found = gp.evaluate(*(getattr(f, name)(axis=axis) for name, axis in cases))
-    for (name, axis), got in zip(cases, found, strict=True):
-        same(got, np.asarray(getattr(a, name)(axis=axis)), f"{name} {axis}")
+    result = gp.evaluate(*(getattr(f, name)(axis=axis) for name, axis in cases))
+    for (name, axis), actual in zip(cases, result, strict=True):
+        same(actual, np.asarray(getattr(a, name)(axis=axis)), f"{name} {axis}")
     same(np.any(f, axis=1), np.any(a, axis=1))
 
 

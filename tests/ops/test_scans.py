@@ -66,18 +66,18 @@ def _filled(x: np.ndarray) -> np.ndarray:
 def test_functions_in_order(device, inclusive):
     for shape in ((3, 5000), (70, 33), (2, 20)) if device == "reference" else ((3, 2100),):
         x = np.where(rng.random(shape) < 0.05, rng.integers(1, 99, shape), 0).astype("u1")
-        for axis, given in ((1, gp.ScalarField(x)), (0, gp.ScalarField(np.ascontiguousarray(x.T)))):
+        for axis, value in ((1, gp.ScalarField(x)), (0, gp.ScalarField(np.ascontiguousarray(x.T)))):
             want = _filled(x)
             if not inclusive:
                 want = np.hstack([np.zeros_like(want[:, :1]), want[:, :-1]])
             same(
-                gp.scan(*LAST[:1], given, LAST[1], axis, inclusive=inclusive),
+                gp.scan(*LAST[:1], value, LAST[1], axis, inclusive=inclusive),
                 want if axis else np.ascontiguousarray(want.T),
             )
     tensors = rng.integers(0, 9, (4, 3)).astype("i4")
-    got = gp.scan(lambda a, b: _max(a, b), gp.VectorField(tensors), -1, 1, inclusive=inclusive)
+    actual = gp.scan(lambda a, b: _max(a, b), gp.VectorField(tensors), -1, 1, inclusive=inclusive)
     want = np.maximum.accumulate(tensors, axis=1)
-    same(got, want if inclusive else np.hstack([np.full((4, 1), -1, "i4"), want[:, :-1]]))
+    same(actual, want if inclusive else np.hstack([np.full((4, 1), -1, "i4"), want[:, :-1]]))
 
 
 def test_equal_bits_on_every_device(device):
@@ -88,10 +88,10 @@ def test_equal_bits_on_every_device(device):
         scanned = gp.scan(lambda a, b: a + b - a * b, gp.ScalarField(x), 0.0)
         return [r.numpy() for r in (scanned, g.cumsum(0), g.cumprod(2))]
 
-    got = made()
+    actual = made()
     with gp.use_device("reference"):
         want = made()
-    for a, b in zip(got, want, strict=True):
+    for a, b in zip(actual, want, strict=True):
         same_bits(a, b)
 
 
@@ -139,7 +139,7 @@ def test_complex_numbers_by_functions() -> None:
         at = at[0] * x.real, at[1] * x.real + x.imag
         steps.append(at[0] + 1j * at[1])
     with gp.use_device("reference"):
-        for found, want in (
+        for result, want in (
             (gp.reduce(product, f, 1), z.prod()),
             (gp.reduce(product, f, 1j - 1j + 1, axis=(0, 2), keepdims=True), z.prod((0, 2), keepdims=True)),
             (gp.reduce(product, f, 1, axis=-1, where=f.real > 0), chosen.prod(-1)),
@@ -151,6 +151,6 @@ def test_complex_numbers_by_functions() -> None:
             (gp.scan(one_step_more, line, 1), np.array(steps)),
             (np.cumprod(f, axis=1), z.cumprod(1)),
         ):
-            got = found.numpy()
-            assert got.shape == want.shape and got.dtype == "complex64"
-            np.testing.assert_allclose(got, want, 1e-4, 1e-6)
+            actual = result.numpy()
+            assert actual.shape == want.shape and actual.dtype == "complex64"
+            np.testing.assert_allclose(actual, want, 1e-4, 1e-6)

@@ -25,10 +25,12 @@ DTYPES = ("float32", "int8", "uint32", "float16", "bool", "int64", "uint16", "fl
 def values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Many that are equal, zeros of both signs, infinities and NaN."""
     some = [0, 1, 2, 100] if np.dtype(dtype).kind in "ub" else [-100, -1, 0, 1, 2, 100]
-    made = np.asarray(rng.choice(some, shape)).astype(dtype)
+    array = np.asarray(rng.choice(some, shape)).astype(dtype)
     if dtype[0] == "f":
-        made = np.where(rng.random(shape) < 0.3, rng.choice([-0.0, np.inf, -np.inf, np.nan], shape), made).astype(dtype)
-    return made
+        array = np.where(rng.random(shape) < 0.3, rng.choice([-0.0, np.inf, -np.inf, np.nan], shape), array).astype(
+            dtype
+        )
+    return array
 
 
 def test_columns_of_as_many_rows():
@@ -65,9 +67,9 @@ def test_rows_of_some_hundred(device):
 def test_rows_side_by_side(device, dtype, shape):
     """Several rows of a thread, of which the last one lacks some; lengths between powers of two; zeros stay in their order."""
     x = values(shape, dtype)
-    got, want = np.sort(gp.ScalarField(x)), np.sort(x, kind="stable")
-    same(got, want)
-    assert np.array_equal(np.signbit(got.numpy()[want == 0]), np.signbit(want[want == 0]))
+    actual, want = np.sort(gp.ScalarField(x)), np.sort(x, kind="stable")
+    same(actual, want)
+    assert np.array_equal(np.signbit(actual.numpy()[want == 0]), np.signbit(want[want == 0]))
 
 
 def test_several_chunks(device, monkeypatch):
@@ -90,9 +92,9 @@ METHODS = ("linear", "hazen", "weibull", "median_unbiased", "normal_unbiased", "
 METHODS += ("lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf", "closest_observation")
 
 
-def close(got: gp.Field, want: Any) -> None:
-    assert got.type.array_shape == np.shape(want)
-    np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
+def close(actual: gp.Field, want: Any) -> None:
+    assert actual.type.array_shape == np.shape(want)
+    np.testing.assert_allclose(actual.numpy(), want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -289,6 +289,6 @@ def compared(name: str, borders: tuple[str, ...] = CHECKED) -> int:
             zip(itertools.repeat(border), drawn(name, border)) for border in borders
         ):
             whole, of = given(forced, case, view, grid), VIEWS[view][0]
-            got = case.fields(of(gp.Field(whole, 0)), border).numpy()
-            np.testing.assert_array_equal(got, case.arrays(of(whole), border), f"{name}, {border}, {view}, {grid}")
+            actual = case.fields(of(gp.Field(whole, 0)), border).numpy()
+            np.testing.assert_array_equal(actual, case.arrays(of(whole), border), f"{name}, {border}, {view}, {grid}")
     return len(applied)

@@ -60,29 +60,29 @@ class Mutation:
         right: Callable[..., Any] = inspect.unwrap(getattr(self.owner, self.function))
         text = textwrap.dedent(inspect.getsource(right))
         assert text.count(self.right) == 1, f"{self.function} has another text: {self.right}"
-        made: dict[str, Any] = {}
-        exec(compile(text.replace(self.right, self.wrong), f"<{self.function}>", "exec"), right.__globals__, made)
-        return mock.patch.object(self.owner, self.function, made[self.function])
+        results: dict[str, Any] = {}
+        exec(compile(text.replace(self.right, self.wrong), f"<{self.function}>", "exec"), right.__globals__, results)
+        return mock.patch.object(self.owner, self.function, results[self.function])
 
     def findings(self) -> set[str]:
         """The check that detects it: "run", as memory or values are wrong, and "proof", as accesses are not shown to be inside."""
         plans: BoundedCache[Any, Any] = BoundedCache(1)  # what is planned with the mistake is not used again
-        known: BoundedCache[Any, Any] = BoundedCache(1)
-        asked, found = pipeline._unproved, set[str]()
+        cache: BoundedCache[Any, Any] = BoundedCache(1)
+        proof, results = pipeline._unproved, set[str]()
 
         def note(done: tuple[pipeline.AfterPass, ...]) -> list[pipeline.Unproved]:
             """The schedule is taken all the same, so that it runs."""
-            if asked(done):
-                found.add("proof")
+            if proof(done):
+                results.add("proof")
             return []
 
-        noted = mock.patch.multiple(pipeline, _unproved=note, _outside=known)
+        noted = mock.patch.multiple(pipeline, _unproved=note, _outside=cache)
         with mock.patch.object(evaluate, "_plans", plans), noted, self.planted():
             try:
                 compared(self.forced)
             except Exception:  # noqa: BLE001 - whatever it is, it is found
-                found.add("run")
-        return found
+                results.add("run")
+        return results
 
 
 MUTATIONS: dict[str, Mutation] = {
@@ -150,9 +150,9 @@ MUTATIONS: dict[str, Mutation] = {
 
 def main(names: list[str]) -> int:
     """The number of mutations that a run misses."""
-    found = {name: MUTATIONS[name].findings() for name in names or MUTATIONS}
-    sys.stdout.writelines(f"{' and '.join(sorted(by)) or 'not found':14} {name}\n" for name, by in found.items())
-    return sum("run" not in by for by in found.values())
+    by_mutation = {name: MUTATIONS[name].findings() for name in names or MUTATIONS}
+    sys.stdout.writelines(f"{' and '.join(sorted(by)) or 'not found':14} {name}\n" for name, by in by_mutation.items())
+    return sum("run" not in by for by in by_mutation.values())
 
 
 if __name__ == "__main__":

@@ -102,8 +102,8 @@ def test_bits(kind):
     methods = mock.patch.object(schedules, "METHODS", (WALK,))
     as_gpus = mock.patch.dict(devices._open, reference=Widened())
     with mock.patch.dict(OPS, rows), as_gpus, gp.use_device("reference"), methods:
-        for found, values in zip(ranked(gp.ScalarField(x)), want, strict=True):
-            np.testing.assert_array_equal(found.numpy().view(np.int32), values.view(np.int32))
+        for result, values in zip(ranked(gp.ScalarField(x)), want, strict=True):
+            np.testing.assert_array_equal(result.numpy().view(np.int32), values.view(np.int32))
 
 
 def of(body: Callable, dtype: str = "float32", target: str = "cuda", what: Callable = generate) -> Any:
@@ -112,8 +112,8 @@ def of(body: Callable, dtype: str = "float32", target: str = "cuda", what: Calla
         return what(kernel, replace(target_named(target), least_threads=1))
 
 
-def text(*given: Any) -> str:
-    return of(*given).text
+def text(*args: Any) -> str:
+    return of(*args).text
 
 
 def median(f):
@@ -142,5 +142,5 @@ def test_predictions():
 
 
 def test_instructions():
-    found = ptx_of(text(median), "compute_90")
-    assert "min.NaN.f32" in found and "max.NaN.f32" in found
+    result = ptx_of(text(median), "compute_90")
+    assert "min.NaN.f32" in result and "max.NaN.f32" in result

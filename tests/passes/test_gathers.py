@@ -154,7 +154,7 @@ def test_threads_that_scatter_in_their_own_arrays_are_no_lanes(place, of, alone)
             counts[_min(_max(place(value, k), 0), 3)] += value
         return counts[1] - counts[2]
 
-    made = counted(gp.ScalarField(np.zeros((64, 64), np.float32)))
-    kernel = plan(program([made.node])).launches[0].kernel
+    result = counted(gp.ScalarField(np.zeros((64, 64), np.float32)))
+    kernel = plan(program([result.node])).launches[0].kernel
     texts = [generate(kernel, target_named(name)).text for name in ("opencl:cpu", "opencl")]
     assert ["intel_reqd_sub_group_size(1)" in text for text in texts] == [alone, False]

@@ -97,16 +97,16 @@ def test_bits(form):
     def bits() -> list[bytes]:
         with gp.ComputeGraph() as graph:
             f, s = gp.ScalarField(x), gp.Parameter(3.0)
-            made = weighted(abs(f)) * s - f
-            for name, field in (("sum", made.sum(axis=1)), ("max", made.max(axis=1)), ("place", f.argmin(axis=1))):
+            result = weighted(abs(f)) * s - f
+            for name, field in (("sum", result.sum(axis=1)), ("max", result.max(axis=1)), ("place", f.argmin(axis=1))):
                 graph.probe(field, name)
         graph.step()
         return [np.asarray(graph.read(name)).tobytes() for name in ("sum", "max", "place")]
 
     with in_lanes(form):
-        found = bits()
+        actual = bits()
     with gp.use_device("reference" if form == "cpu" else form), mock.patch.object(config, "schedule", "plain"):
-        assert found == bits()
+        assert actual == bits()
 
 
 @gp.operator
@@ -231,8 +231,8 @@ def test_products(form):
 
 def test_what_products_are_for():
     """Sums stay in registers: each has a place that is known, and so many vectors take turns as a row has."""
-    made = product(gp.ScalarField(np.zeros((64, 40), "f")), gp.ScalarField(np.zeros((40, 256), "f")), width=32)
-    kernel = first_of(made, replace(CPU, simd_width=8, widening="functions"))
+    result = product(gp.ScalarField(np.zeros((64, 40), "f")), gp.ScalarField(np.zeros((40, 256), "f")), width=32)
+    kernel = first_of(result, replace(CPU, simd_width=8, widening="functions"))
     method, parameters = schedules.choice(kernel)
     assert method is WORK_ITEM_VECTORS and parameters == {"vectors": 2}
     text = generate(kernel, replace(kernel.target, backend="opencl")).text

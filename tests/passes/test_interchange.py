@@ -91,16 +91,16 @@ def test_bits(form, shape):
 
     def build() -> tuple[gp.Field, ...]:
         f, s = gp.ScalarField(x), gp.Parameter(3.0)
-        made = np.sqrt(f) * s - f
-        return made.sum(axis=0), made.max(axis=0) - f.min(axis=0), (weighted(f) / 7).mean(axis=0), f.argmin(axis=0)
+        array = np.sqrt(f) * s - f
+        return array.sum(axis=0), array.max(axis=0) - f.min(axis=0), (weighted(f) / 7).mean(axis=0), f.argmin(axis=0)
 
     def bits() -> list[bytes]:
         return [field.numpy().tobytes() for field in build()]
 
     with interchanging(form):
-        found = bits()
+        result = bits()
     with gp.use_device("reference" if form == "cpu" else form), mock.patch.object(config, "schedule", "plain"):
-        assert found == bits()
+        assert result == bits()
 
 
 @gp.operator

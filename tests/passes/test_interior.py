@@ -20,8 +20,8 @@ FAR = [(-1, 0), (1, 1), (0, -6)]
 
 
 def is_split(kernel, walk: dict[str, int]) -> bool:
-    found = statements(ROLL.apply(kernel, ROLL.legalize(kernel, walk)).body)
-    return any(isinstance(stmt, Comment) and stmt.text == "interior" for stmt in found)
+    result = statements(ROLL.apply(kernel, ROLL.legalize(kernel, walk)).body)
+    return any(isinstance(stmt, Comment) and stmt.text == "interior" for stmt in result)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_stages(border, shape, walk, windows):
     other = "reflect" if border == "clamp" else "clamp"
     first, second, third = zip((border, other, border), windows, (False, True, False), strict=True)
     kernel = staged(stencil(*third)(stencil(*second)(stencil(*first)(gp.ScalarField(x)))))
-    given = dict(zip(("columns", "rows", "turn"), walk, strict=True), width=2)
-    assert is_split(kernel, given)
+    values = dict(zip(("columns", "rows", "turn"), walk, strict=True), width=2)
+    assert is_split(kernel, values)
     want = stenciled(stenciled(stenciled(x, *first), *second), *third)
-    np.testing.assert_array_equal(walked(kernel, x, **given), want)
+    np.testing.assert_array_equal(walked(kernel, x, **values), want)
 
 
 @gp.operator
@@ -62,11 +62,11 @@ def test_single_stencils(shape, dtype, columns, width):
     """Of halves, and of rows that are not aligned."""
     x = np.random.default_rng(3).integers(0, 10, shape).astype(dtype)
     kernel = kernel_of(near(gp.ScalarField(x)))
-    given = {"columns": columns, "rows": 8, "turn": 1, "width": width}
-    assert is_split(kernel, given)
+    options = {"columns": columns, "rows": 8, "turn": 1, "width": width}
+    assert is_split(kernel, options)
     rows, columns = np.ogrid[: shape[0], : shape[1]]
     want = sum(at(x, *away, border="wrap").astype(int) * (n + 1) for n, away in enumerate(FAR)) + rows + 2 * columns
-    np.testing.assert_array_equal(walked(kernel, x, **given), want)
+    np.testing.assert_array_equal(walked(kernel, x, **options), want)
 
 
 def test_layers():
@@ -78,10 +78,10 @@ def test_layers():
         return sum(layers)
 
     kernel = kernel_of(around(gp.ScalarField(x)))
-    given = {"columns": 8, "rows": 4, "turn": 2, "width": 2}
-    assert is_split(kernel, given)
+    options = {"columns": 8, "rows": 4, "turn": 2, "width": 2}
+    assert is_split(kernel, options)
     want = sum(at(x, k, -k, k, border="zero").astype(int) for k in (-1, 0, 1))
-    np.testing.assert_array_equal(walked(kernel, x, **given), want)
+    np.testing.assert_array_equal(walked(kernel, x, **options), want)
 
 
 def test_edges_alone():

@@ -148,9 +148,9 @@ def text(body: Callable[..., Any]) -> str:
 def test_values(device, body):
     """The reference runs what was recorded, in which nothing is joined."""
     f = gp.ScalarField(image(40))
-    got = gp.operator(body)(f).numpy()
+    actual = gp.operator(body)(f).numpy()
     with gp.use_device("reference"):
-        same_bits(got, gp.operator(body)(gp.ScalarField(f.numpy())).numpy())
+        same_bits(actual, gp.operator(body)(gp.ScalarField(f.numpy())).numpy())
 
 
 def test_one_loop_reads_once():

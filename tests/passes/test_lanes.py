@@ -79,10 +79,10 @@ def test_numbers_beside_lanes(device, dtype):
         names += ["left_shift", "right_shift", "bitwise_and", "bitwise_or", "bitwise_xor"]
     with widened():
         field = gp.ScalarField(x)
-        got = [getattr(np, name)(*pair) for name in names for pair in ((3, field), (field, 3))]
-        gp.evaluate(*got)
+        actual = [getattr(np, name)(*pair) for name in names for pair in ((3, field), (field, 3))]
+        gp.evaluate(*actual)
         want = [getattr(np, name)(*pair) for name in names for pair in ((3, x), (x, 3))]
-        for name, a, b in zip(np.repeat(names, 2), got, want, strict=True):
+        for name, a, b in zip(np.repeat(names, 2), actual, want, strict=True):
             np.testing.assert_array_equal(a.numpy(), b, err_msg=f"{name} of {dtype}")
 
 
@@ -99,9 +99,9 @@ def test_tensors(device, columns):
 
     with widened():
         scale = np.array([1, 2, 4], np.float32)[np.arange(columns) % 3]
-        got = turned(gp.Field(small, 1), gp.ScalarField(np.float32(0.5))).numpy()
+        actual = turned(gp.Field(small, 1), gp.ScalarField(np.float32(0.5))).numpy()
         want = np.stack([small[..., 2] * scale, small[..., 0], small[..., 1]], -1) * np.float32(0.5)
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(actual, want)
         np.testing.assert_array_equal((gp.Field(big, 2) * 3).numpy(), big * np.float32(3))
 
 
@@ -124,14 +124,14 @@ def test_branches_loops_and_arrays(device):
         return seen[0] * 100 + seen[1] * 10 + seen[3] + n
 
     def plain(left: int) -> int:
-        seen, n = [0] * 4, 0
+        counts, n = [0] * 4, 0
         while left > 0:
-            seen[left & 3] += left
+            counts[left & 3] += left
             left -= 3 if left > 7 else 1
             n += 1
             if n > 6:
                 break
-        return seen[0] * 100 + seen[1] * 10 + seen[3] + n
+        return counts[0] * 100 + counts[1] * 10 + counts[3] + n
 
     with widened():
         np.testing.assert_array_equal(steps(gp.Field(x)).numpy(), np.vectorize(plain)(x))
@@ -195,9 +195,9 @@ def test_arrays_that_begin_anywhere(name, offset):
     """Stores past the caches are of aligned 16 bytes: elsewhere they would end the process."""
     memory = np.zeros(2048 * 4096 + 8, np.float32)
     out = memory[offset : offset + 2048 * 4096].reshape(2048, 4096)
-    given = np.ones(2048 * 4096 + 8, np.float32)[offset : offset + 2048 * 4096].reshape(2048, 4096)
+    array = np.ones(2048 * 4096 + 8, np.float32)[offset : offset + 2048 * 4096].reshape(2048, 4096)
     with gp.use_device(name):
-        gp.pipeline(lambda a: gp.ScalarField(a) * 3)(given, out=out)
+        gp.pipeline(lambda a: gp.ScalarField(a) * 3)(array, out=out)
     assert (out == 3).all() and not memory[:offset].any() and not memory[offset + out.size :].any()
 
 

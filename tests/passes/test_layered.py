@@ -80,8 +80,8 @@ def test_borders(shape, walk, windows, border):
     first, second = (other, windows[0], border != "wrap"), (border, windows[1])
     kernel = staged(stencil(*second)(stencil(*first)(gp.Field(x))))
     columns, layers, width = walk
-    got = walked(kernel, x, columns=columns, layers=layers, width=width)
-    np.testing.assert_array_equal(got, stenciled(stenciled(x, *first), *second))
+    actual = walked(kernel, x, columns=columns, layers=layers, width=width)
+    np.testing.assert_array_equal(actual, stenciled(stenciled(x, *first), *second))
 
 
 @gp.operator
@@ -147,9 +147,9 @@ def test_two_turns_are_a_launch():
     from benchmarks.pipelines.simulations import heat
 
     field = gp.iterate(heat, gp.Field(np.broadcast_to(np.float32(0), (512, 512, 512))), times=10)
-    made = plan(program([field.node]), limits=Limits(target=CUDA))
-    assert launches(made) == 5
-    *_, both = kernels(made)
+    result = plan(program([field.node]), limits=Limits(target=CUDA))
+    assert launches(result) == 5
+    *_, both = kernels(result)
     ptx = ptx_of(generate(replace(both, target=CUDA), CUDA).text, "compute_90")
     assert ".local" not in ptx and "bar.sync" in ptx
     assert set(re.findall(r"\bst\.global\.(\w+)", ptx)) == {"v4"}
@@ -162,6 +162,6 @@ def test_work_groups_are_no_deeper_than_gpus_have(columns):
     after = stencil("zero", [(1, 0, 1), (0, 1, 0)])
     x = np.random.default_rng(1).integers(-9, 9, (2, 3, 16)).astype(np.float32)
     with gp.use_device("reference:gpu"), gp.schedule("layers", columns=columns):
-        made = after(before(gp.Field(x, 0))).numpy()
+        result = after(before(gp.Field(x, 0))).numpy()
     first = stenciled(x, "zero", [(0, -1, 1)]).astype(np.float32)
-    np.testing.assert_array_equal(made, stenciled(first, "zero", [(1, 0, 1), (0, 1, 0)]))
+    np.testing.assert_array_equal(result, stenciled(first, "zero", [(1, 0, 1), (0, 1, 0)]))

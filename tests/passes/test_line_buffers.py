@@ -70,8 +70,8 @@ def expected(x: np.ndarray, steps: tuple[tuple[int, int], ...], border: str = "c
 
 
 def kernel_of(*results: gp.Field) -> Kernel:
-    made = plan(program([result.node for result in results]), limits=Limits(target=TARGET))
-    (step,) = made.launches
+    fused = plan(program([result.node for result in results]), limits=Limits(target=TARGET))
+    (step,) = fused.launches
     return replace(step.kernel, target=TARGET)
 
 
@@ -236,10 +236,10 @@ def test_what_is_not_kept_goes_through_memory(device):
 def test_a_kernel_is_taken_apart_seldom_however_much_may_be_tried(monkeypatch):
     field = gp.ScalarField(data((1021, 517)))
     kernel = kernel_of(stencil(((-1, 0), (1, 0)))(stencil(((0, -1), (0, 1)))(field)))
-    taken: list[Kernel] = []
-    monkeypatch.setattr(circular_buffers, "stages", lambda k: taken.append(k) or stages(k))
+    buffers: list[Kernel] = []
+    monkeypatch.setattr(circular_buffers, "stages", lambda k: buffers.append(k) or stages(k))
     assert len(LINE_BUFFERS.candidates(replace(kernel, name="another"))) > 4
-    assert len(taken) == 1
+    assert len(buffers) == 1
 
 
 def test_stages_compute_no_more_rows_at_a_time_than_compile_quickly() -> None:
@@ -289,9 +289,9 @@ def test_the_parameters_are_what_threads_have(shape: tuple[int, ...]) -> None:
     kernel = kernel_of(blurred(blurred(gp.ScalarField(np.zeros(shape, np.float32)))))
     for parameters in LINE_BUFFERS.candidates(kernel)[:3]:
         title = next(stmt.text for stmt in LINE_BUFFERS.apply(kernel, parameters).body if isinstance(stmt, Comment))
-        told = {axis: int(count) for count, axis in re.findall(r"(\d+) (column|row|layer)s", title)}
-        assert told == {axis: parameters[f"{axis}s"] for axis in told}
-        assert len(told) == len(shape)
+        message = {axis: int(count) for count, axis in re.findall(r"(\d+) (column|row|layer)s", title)}
+        assert message == {axis: parameters[f"{axis}s"] for axis in message}
+        assert len(message) == len(shape)
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def test_bits(name, shape):
     with gp.use_device("reference"):
         want = SUMS[name](gp.ScalarField(x)).numpy()
     with unrolled(), gp.use_device("reference"):
-        got = SUMS[name](gp.ScalarField(x)).numpy()
-    assert got.tobytes() == want.tobytes()
+        actual = SUMS[name](gp.ScalarField(x)).numpy()
+    assert actual.tobytes() == want.tobytes()
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -114,16 +114,16 @@ def test_turns_that_need_one_another():
     Places that only lead to what is loaded ahead are read there alone: no array has them.
     """
     x, places = rng.random((5, 9), np.float32), rng.permutation(9).astype("i4")
-    made = stepping(gp.ScalarField(x), gp.ScalarField(places))
-    text = text_of(made)
+    result = stepping(gp.ScalarField(x), gp.ScalarField(places))
+    text = text_of(result)
     ahead, behind = text.split("sqrt", 1)
     assert re.findall(r"\w+_ahead\w*\[8\]", ahead) == ["t_ahead[8]"] and "t_ahead[i_1]" in behind
     assert re.findall(r"= places\[places\[i\]\]|= places\[min\(max\(places\[i\]", ahead) and "places[i_1]" not in behind
     with gp.use_device("reference"):
         want = stepping(gp.ScalarField(x), gp.ScalarField(places)).numpy()
     with unrolled(), gp.use_device("reference"):
-        got = stepping(gp.ScalarField(x), gp.ScalarField(places)).numpy()
-    assert got.tobytes() == want.tobytes()
+        actual = stepping(gp.ScalarField(x), gp.ScalarField(places)).numpy()
+    assert actual.tobytes() == want.tobytes()
 
 
 def test_loops_that_write_are_left():

@@ -59,10 +59,10 @@ def test_operators(device, dtype, columns, streamed):
 
     least = 1 if streamed else coarsening_factor.STREAMED
     with vectors(), np.errstate(over="ignore"), mock.patch.object(coarsening_factor, "STREAMED", least):
-        found = gp.evaluate(*several(gp.Field(x)))
+        result = gp.evaluate(*several(gp.Field(x)))
     want = results(lambda i, j: away(x, i, j, border="clamp"), dtype, NUMPY)
-    assert len(found) == len(want) == COUNT
-    for k, (a, b) in enumerate(zip(found, want, strict=True)):
+    assert len(result) == len(want) == COUNT
+    for k, (a, b) in enumerate(zip(result, want, strict=True)):
         assert b.dtype == dtype
         np.testing.assert_array_equal(a.numpy(), b, err_msg=str(k))
 
@@ -111,8 +111,8 @@ def test_strips_are_as_many_bytes():
             return _readTensor(f, _row - 1, _column) | _readTensor(f, _row + 1, _column)
 
         text = text_of(across(along(gp.Field(np.zeros((4096, 8192), dtype)))))
-        (found,) = re.findall(r"strips of (\d+) columns", text)
-        return int(found)
+        (matches,) = re.findall(r"strips of (\d+) columns", text)
+        return int(matches)
 
     assert (columns("uint8"), columns("int32"), columns("int64")) == (4096, 1024, 1024)
 

@@ -103,9 +103,9 @@ def test_expressions(device, dtype, columns):
         return away(x.astype(np.int32), row, column, border="clamp")
 
     with vectors(), np.errstate(over="ignore"):
-        for node, found in zip(trees, several(gp.Field(x)), strict=True):
+        for node, result in zip(trees, several(gp.Field(x)), strict=True):
             want = value(node, there, NUMPY).astype(np.int32)
-            np.testing.assert_array_equal(found.numpy(), want, err_msg=str(node))
+            np.testing.assert_array_equal(result.numpy(), want, err_msg=str(node))
 
 
 SHIFTS = 7, 8, 9, 15, 16, 17
@@ -122,9 +122,9 @@ def test_shifts_by_a_width_and_more(device):
             return tuple(_convert_int(_readTensor(f, _row, _column + 1)) >> n for n in SHIFTS)
 
         with vectors():
-            for n, found in zip(SHIFTS, shifted(gp.Field(x)), strict=True):
+            for n, result in zip(SHIFTS, shifted(gp.Field(x)), strict=True):
                 want = away(x, 0, 1, border="clamp").astype(np.int32) >> n
-                np.testing.assert_array_equal(found.numpy(), want, f"{dtype} >> {n}")
+                np.testing.assert_array_equal(result.numpy(), want, f"{dtype} >> {n}")
 
 
 @pytest.mark.parametrize("fill", [0, -1, 70000])
@@ -165,9 +165,9 @@ def test_sums_that_are_compared(device, dtype):
     def flags(at, number, convert):
         """Of each comparison with a sum of its own."""
         totals = [at(k - 6) + at(k - 5) + at(k - 4) for k in range(2 * len(COMPARED))]
-        found = [test(total, number) for test, total in zip(COMPARED.values(), totals[::2], strict=True)]
-        found += [test(number, total) for test, total in zip(COMPARED.values(), totals[1::2], strict=True)]
-        return sum(convert(flag) << k for k, flag in enumerate(found))
+        results = [test(total, number) for test, total in zip(COMPARED.values(), totals[::2], strict=True)]
+        results += [test(number, total) for test, total in zip(COMPARED.values(), totals[1::2], strict=True)]
+        return sum(convert(flag) << k for k, flag in enumerate(results))
 
     @gp.operator
     def tests(f, number):

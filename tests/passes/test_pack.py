@@ -140,9 +140,9 @@ def test_wrapping(device, dtype):
         want = (
             (left + right) + left * three, ((left + right) << 1) >> 2, (left - right) ^ right, np.maximum(left + right, left),
         )  # fmt: skip
-    for found, expected in zip(wrapped(gp.Field(x)), want, strict=True):
-        assert found.numpy().dtype == dtype
-        np.testing.assert_array_equal(found.numpy(), expected.astype(dtype))
+    for result, expected in zip(wrapped(gp.Field(x)), want, strict=True):
+        assert result.numpy().dtype == dtype
+        np.testing.assert_array_equal(result.numpy(), expected.astype(dtype))
     if is_interpreted():
         with packed():
             for k, expected in enumerate(want):
@@ -256,8 +256,8 @@ def test_stages(device, shape, border):
         results = both(rows(grey(gp.VectorField(x))))
         kernel = kernel_of(*results)
         assert is_packed(kernel) and [f.type.planes for f in kernel.intermediates] == [1, 2]
-        for found, want in zip(results, (255 * (blurred > 128), blurred), strict=True):
-            np.testing.assert_array_equal(found.numpy(), want)
+        for result, want in zip(results, (255 * (blurred > 128), blurred), strict=True):
+            np.testing.assert_array_equal(result.numpy(), want)
 
 
 @gp.operator
@@ -299,13 +299,13 @@ def test_arrays_of_users(device, view):
         layout = replace(layout_of(node.type, strides), behind=behind)
         buffer = backend.upload(gp.FieldType(memory.size, dtype="uint8"), memory.reshape(1, -1))
         prepared = evaluate.prepare(what, backend, None, layouts={leaf: layout})
-        (wanted,) = what.wanted
-        got = backend.download(what.types[wanted], prepared.run({leaf: buffer})[wanted]).reshape(shape[:2])
+        (output,) = what.wanted
+        actual = backend.download(what.types[output], prepared.run({leaf: buffer})[output]).reshape(shape[:2])
         (launch,) = prepared.plan.launches
         assert is_packed(before(replace(launch.kernel, target=Widened.target), schedule)) == whole
     plain, rising = array.sum(-1, dtype=np.int64), array @ np.arange(1, shape[2] + 1)
     total = rising + away(rising, -1, -1, border=border) + away(plain, 1, 0, border=border)
-    np.testing.assert_array_equal(got, (total >> 5).astype(np.uint8))
+    np.testing.assert_array_equal(actual, (total >> 5).astype(np.uint8))
 
 
 def shifted(compute) -> gp.Operator:

@@ -312,14 +312,14 @@ def test_tables(where, dtype, gathered):
 def test_pinned(where):
     """With any parameters, on any grid."""
     x = rng.integers(0, 9, (7, 33)).astype(np.float32)
-    for given in ({}, {"strips": 4}, {"copies": 3}, {"copies": 1, "lanes": 8}):
-        with gp.use_device(where), gp.schedule("privatize", **given):
+    for value in ({}, {"strips": 4}, {"copies": 3}, {"copies": 1, "lanes": 8}):
+        with gp.use_device(where), gp.schedule("privatize", **value):
             counts = histogram(8)(gp.ScalarField(x))
-            pinned = Pin("privatize", tuple(given.items()))
+            pinned = Pin("privatize", tuple(value.items()))
             chosen = schedules.choice(replace(kernel_of(counts), target=TARGETS["cpu"], pin=pinned))
-            assert chosen is not None and given.items() <= chosen[1].items()
+            assert chosen is not None and value.items() <= chosen[1].items()
             np.testing.assert_array_equal(
-                counts.numpy(), np.bincount(x.astype(int).ravel(), minlength=9)[:8], str(given)
+                counts.numpy(), np.bincount(x.astype(int).ravel(), minlength=9)[:8], str(value)
             )
 
 
@@ -402,8 +402,8 @@ def test_what_stays_a_scatter(form):
     assert large == f"copies of what it updates take 524288 bytes, over {most}"
     few = gp.ScalarField(np.zeros((20, 20), np.int32))
     with mock.patch.dict(TARGETS, gpu=replace(TARGETS["gpu"], least_threads=1 << 16)):
-        found = refused(form, body(lambda p, x: _atomic_add(p, x)), counts, few)
-    assert found == "its 400 points are few beside what it updates"
+        result = refused(form, body(lambda p, x: _atomic_add(p, x)), counts, few)
+    assert result == "its 400 points are few beside what it updates"
 
 
 @pytest.mark.parametrize(("form", "where"), FORMS[:1])

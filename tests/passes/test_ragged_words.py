@@ -71,8 +71,8 @@ def test_layers(shape):
     with walking(method=UNALIGNED_WORDS):
         results = edges(gp.ScalarField(x, dtype="uint8"), gp.ScalarField(y, dtype="uint8"))
         assert UNALIGNED_WORDS.refuse(kernel_of(*results)) == ""
-        for found, want in zip(results, ((sum(near) + y) >> 2, np.maximum(near[0], y)), strict=True):
-            np.testing.assert_array_equal(found.numpy(), want)
+        for result, want in zip(results, ((sum(near) + y) >> 2, np.maximum(near[0], y)), strict=True):
+            np.testing.assert_array_equal(result.numpy(), want)
 
 
 @gp.operator
@@ -85,7 +85,7 @@ def test_what_stays_bytes():
         return kernel_of(moved(gp.ScalarField(np.zeros(shape, dtype), dtype=dtype), columns))
 
     many = kernel((700, 701))
-    for given, reason in (
+    for case, reason in (
         (kernel((700, 700)), "its rows are words, or short"),
         (kernel((700, 127)), "its rows are words, or short"),
         (kernel((700, 701), "uint16"), "not all of its fields are planes of bytes"),
@@ -95,7 +95,7 @@ def test_what_stays_bytes():
             "wide accesses would leave too few threads",
         ),
     ):
-        assert UNALIGNED_WORDS.refuse(given) == reason
+        assert UNALIGNED_WORDS.refuse(case) == reason
 
 
 def test_text():

@@ -120,8 +120,8 @@ def test_rows_of_a_thread(device, rows, shape):
         near = taken(y, r // 2 - 1 + 2 * (r % 2) + k, c // 2, "clamp")
         want = want + np.where(inside[:, None], near, np.float32(7))
     with vectors(), gp.schedule("resample", rows=rows):
-        got = pairs(gp.Field(x), gp.Field(y)).numpy()
-    np.testing.assert_array_equal(got, want + taken(y, np.minimum(r, 3), c - c % 2, "clamp"))
+        actual = pairs(gp.Field(x), gp.Field(y)).numpy()
+    np.testing.assert_array_equal(actual, want + taken(y, np.minimum(r, 3), c - c % 2, "clamp"))
 
 
 def test_rows_are_shared():
@@ -189,8 +189,8 @@ def test_picked(ahead):
         text = text.replace(f"(V{n})", "joined")
 
     def joined(*parts):
-        found = [e for part in parts for e in (part if isinstance(part, list) else [part])]
-        return V(found * len(ahead) if len(found) == 1 else found)
+        results = [e for part in parts for e in (part if isinstance(part, list) else [part])]
+        return V(results * len(ahead) if len(results) == 1 else results)
 
     assert tuple(eval(text, {"V": V, "joined": joined})) == ahead
     assert min(read) == min(ahead) and max(read) == max(ahead)

@@ -70,10 +70,10 @@ def at(x: np.ndarray, *away: int, border: str = "clamp", fill: float = 0) -> np.
     inside = np.ones(x.shape, bool)
     for axis, k in enumerate(away):
         n = x.shape[axis]
-        found = [PLACES[border](i + k, n) for i in range(n)]
-        x = np.take(x, [i or 0 for i in found], axis)
+        results = [PLACES[border](i + k, n) for i in range(n)]
+        x = np.take(x, [i or 0 for i in results], axis)
         shape = [-1 if a == axis else 1 for a in range(x.ndim)]
-        inside &= np.array([i is not None for i in found]).reshape(shape)
+        inside &= np.array([i is not None for i in results]).reshape(shape)
     return np.where(inside, x, np.asarray(fill, x.dtype))
 
 
@@ -98,10 +98,10 @@ def test_borders(shape, rules):
     results = results if isinstance(results, tuple) else (results,)
     assert not ROLL.refuse(kernel_of(*results))
     with walking():
-        for got, rule in zip(results, rules, strict=True):
+        for actual, rule in zip(results, rules, strict=True):
             border, fill = (rule, 0) if isinstance(rule, str) else ("zero", rule)
             want = sum(at(x, *away, border=border, fill=fill) * (5 * n + 1) for n, away in enumerate(WINDOW))
-            np.testing.assert_array_equal(got.numpy(), want)
+            np.testing.assert_array_equal(actual.numpy(), want)
 
 
 @gp.operator
@@ -178,10 +178,10 @@ def test_several_fields(form, shape):
     with walking(form):
         results = mixed(gp.Field(a), gp.Field(colour, 1), gp.ScalarField(np.float32(2.5)))
         assert not ROLL.refuse(kernel_of(*results))
-        for got, want in zip(
+        for actual, want in zip(
             results, (total, right[..., [2, 0, 1]] + up[..., None], column % 7 + shape[0]), strict=True
         ):
-            np.testing.assert_array_equal(got.numpy(), want)
+            np.testing.assert_array_equal(actual.numpy(), want)
 
 
 def test_big_tensors():
@@ -229,9 +229,9 @@ def test_arrays_of_users(form, columns, stride, behind):
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
         layout = replace(layout_of(gp.FieldType(array.shape), (stride, 1)), behind=behind)
         values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
-        (wanted,) = what.wanted
-        got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
-    np.testing.assert_array_equal(got, weights(array))
+        (output,) = what.wanted
+        actual = backend.download(what.types[output], values[output]).reshape(array.shape)
+    np.testing.assert_array_equal(actual, weights(array))
     if form == "interpreted":
         assert any(call.args[1].loads for call in wide.call_args_list) == (behind is not None)
 
@@ -284,5 +284,5 @@ def test_windows_are_in_registers(dtype, wide, columns):
     assert not ROLL.refuse(kernel)
     ptx = ptx_of(generate(kernel, CUDA).text, "compute_90")
     assert ".local" not in ptx
-    found = re.findall(r"\b(ld|st)\.global(?:\.nc)?\.(v\d\.\w\d+)", ptx)
-    assert ("ld", wide) in found and ("st", wide) in found
+    matches = re.findall(r"\b(ld|st)\.global(?:\.nc)?\.(v\d\.\w\d+)", ptx)
+    assert ("ld", wide) in matches and ("st", wide) in matches

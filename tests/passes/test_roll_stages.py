@@ -48,8 +48,8 @@ def stenciled(x, border, window, placed=False):
 
 def staged(result: gp.Field) -> Kernel:
     """All operators as one kernel."""
-    wanted = program([result.node])
-    kernel, _, _ = splice(wanted.ops, set(wanted.wanted))
+    whole = program([result.node])
+    kernel, _, _ = splice(whole.ops, set(whole.wanted))
     assert isinstance(kernel, Kernel) and kernel.intermediates
     return replace(kernel, target=WIDENED)
 

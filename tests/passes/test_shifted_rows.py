@@ -85,9 +85,9 @@ def test_what_wraps_to_its_own_point():
     x = rng.integers(0, 99, (5, 2)).astype(np.uint16)
     with walking(method=SHIFTED_ROWS):
         smooth = ndimage.convolve(gp.ScalarField(x), np.array([[1, 1, 1]]), mode="grid-wrap")
-        got = beyond(smooth).numpy()
+        actual = beyond(smooth).numpy()
     whole = np.roll(x, 1, 1) + x + np.roll(x, -1, 1)
-    np.testing.assert_array_equal(got, np.roll(whole, -1, 1))
+    np.testing.assert_array_equal(actual, np.roll(whole, -1, 1))
 
 
 @pytest.mark.parametrize("columns", [4, 8, 16])
@@ -113,7 +113,7 @@ def field(*shape):
 
 def test_what_stays_as_it_was():
     beyond = kernel_of(np.concatenate([field(4, 64)] * 2, 1))
-    given = Layout((70, 1), 280, behind=0)
+    values = Layout((70, 1), 280, behind=0)
     odd = np.pad(gp.VectorField(np.zeros((4, 64, 3), np.float32)), ((1, 2), (1, 2), (0, 0)))
     for kernel, reason in (
         (kernel_of(far(field(4, 64), 2)), "what its points read are windows around them"),
@@ -123,7 +123,7 @@ def test_what_stays_as_it_was():
             kernel_of(field(4096, 64).sum(0)),
             "its threads read row after row in loops, and fewer threads would wait for memory",
         ),
-        (replace(beyond, layouts=((beyond.inputs[0], given),)), "an array of the user's is not aligned"),
+        (replace(beyond, layouts=((beyond.inputs[0], values),)), "an array of the user's is not aligned"),
         (kernel_of(odd), "its planes are not aligned alike"),
         (replace(beyond, target=replace(WIDENED, least_threads=1 << 20)), "more lanes would leave too few threads"),
     ):

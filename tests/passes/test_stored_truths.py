@@ -16,8 +16,8 @@ def test_wherever_the_only_other_value_is(name, shape):
         for truth, row, column in ((True, 0, 0), (False, -1, -1), (True, -1, 511), (False, 1, shape[-1] // 2)):
             field = np.full(shape, truth)
             field.reshape(-1, shape[-1])[row, column] = not truth
-            given = gp.ScalarField(field)
-            each, one = gp.evaluate(*((np.all if truth else np.any)(given, axis=axis) for axis in (-1, None)))
+            source = gp.ScalarField(field)
+            each, one = gp.evaluate(*((np.all if truth else np.any)(source, axis=axis) for axis in (-1, None)))
             assert np.array_equal(each.numpy(), (field.all if truth else field.any)(axis=-1))
             assert bool(one.numpy()) == (not truth)
 

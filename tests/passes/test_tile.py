@@ -136,10 +136,10 @@ def test_drivers(form, shape):
         f = gp.ScalarField(x)
         smooth = taps(taps(f, DOWN, "reflect"), ACROSS, "reflect")
         result, scaled = taps(smooth, AROUND, 3) - f, smooth * 2
-        got = result.numpy(), scaled.numpy()
+        actual = result.numpy(), scaled.numpy()
     want = summed(summed(x, DOWN, "reflect"), ACROSS, "reflect")
-    np.testing.assert_array_equal(got[0], summed(want, AROUND, 3) - x)
-    np.testing.assert_array_equal(got[1], want * np.float32(2))
+    np.testing.assert_array_equal(actual[0], summed(want, AROUND, 3) - x)
+    np.testing.assert_array_equal(actual[1], want * np.float32(2))
 
 
 @pytest.mark.parametrize("form", ["interpreted", *DRIVERS[:1]])
@@ -147,8 +147,8 @@ def test_whole_lines(form):
     """Where rows of a tile are lines of memory, strips in it come before those beside it."""
     x = np.random.default_rng(8).random((40, 128), np.float32)
     with tiling(form, columns=32):
-        got = taps(taps(gp.ScalarField(x), DOWN, "clamp"), ACROSS, "reflect").numpy()
-    np.testing.assert_array_equal(got, summed(summed(x, DOWN, "clamp"), ACROSS, "reflect"))
+        actual = taps(taps(gp.ScalarField(x), DOWN, "clamp"), ACROSS, "reflect").numpy()
+    np.testing.assert_array_equal(actual, summed(summed(x, DOWN, "clamp"), ACROSS, "reflect"))
 
 
 @pytest.mark.parametrize("form", ["interpreted", *DRIVERS[:1]])
@@ -157,10 +157,10 @@ def test_dtypes(form, dtype):
     x = np.random.default_rng(7).integers(0, 9, (19, 24)).astype(dtype)
     offsets = [(0, -2), (0, 0), (0, 1)]
     with tiling(form):
-        got = taps(taps(gp.ScalarField(x), [(-1, 0), (2, 0)], "clamp"), offsets, "symmetric").numpy()
+        actual = taps(taps(gp.ScalarField(x), [(-1, 0), (2, 0)], "clamp"), offsets, "symmetric").numpy()
     want = summed(summed(x, [(-1, 0), (2, 0)], "clamp"), offsets, "symmetric")
-    assert got.dtype == want.dtype
-    np.testing.assert_array_equal(got, want)
+    assert actual.dtype == want.dtype
+    np.testing.assert_array_equal(actual, want)
 
 
 @gp.operator
@@ -292,8 +292,8 @@ def test_what_is_not_tiled():
 def test_pinned_parameters_are_taken_to_what_will_do(pinned):
     x = np.random.default_rng(4).random((31, 26), np.float32)
     with tiling(**pinned):
-        got = taps(taps(gp.ScalarField(x), AROUND, "reflect"), ACROSS, "reflect").numpy()
-    np.testing.assert_array_equal(got, summed(summed(x, AROUND, "reflect"), ACROSS, "reflect"))
+        actual = taps(taps(gp.ScalarField(x), AROUND, "reflect"), ACROSS, "reflect").numpy()
+    np.testing.assert_array_equal(actual, summed(summed(x, AROUND, "reflect"), ACROSS, "reflect"))
 
 
 @pytest.mark.parametrize("form", ["interpreted", *DRIVERS[:1]])
@@ -310,9 +310,9 @@ def test_arrays_of_users(form):
         values = evaluate.prepare(
             what, backend, None, layouts={leaf: layout_of(gp.FieldType(array.shape), (80, 1))}
         ).run({leaf: buffer})
-        (wanted,) = what.wanted
-        got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
-    np.testing.assert_array_equal(got, summed(summed(array, ACROSS, "reflect"), DOWN, "symmetric"))
+        (output,) = what.wanted
+        actual = backend.download(what.types[output], values[output]).reshape(array.shape)
+    np.testing.assert_array_equal(actual, summed(summed(array, ACROSS, "reflect"), DOWN, "symmetric"))
 
 
 def test_neighbours_are_accessed_at_once_in_cuda():
@@ -339,6 +339,6 @@ def chosen(f, last):
 def test_elements_at_computed_places(elements):
     x = np.random.default_rng(5).random((5, 7, elements), np.float32)
     with tiling():
-        got = chosen(gp.VectorField(x) * 2 + 1, elements - 1).numpy()
+        actual = chosen(gp.VectorField(x) * 2 + 1, elements - 1).numpy()
     moved = np.concatenate([x[:, 1:], x[:, -1:]], 1) * np.float32(2) + 1
-    np.testing.assert_array_equal(got, moved[np.arange(5), :, np.minimum(np.arange(5), elements - 1)])
+    np.testing.assert_array_equal(actual, moved[np.arange(5), :, np.minimum(np.arange(5), elements - 1)])

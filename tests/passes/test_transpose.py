@@ -156,13 +156,13 @@ def test_words(form, shape):
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
 @pytest.mark.parametrize(
-    "given", [{"align": 1}, {"align": 2}, {"rows": 1, "columns": 1}, {"lanes": 2, "align": 1}, {"lanes": 1}]
+    "value", [{"align": 1}, {"align": 2}, {"rows": 1, "columns": 1}, {"lanes": 2, "align": 1}, {"lanes": 1}]
 )
-def test_whatever_is_pinned_is_aligned(dtype, given):
+def test_whatever_is_pinned_is_aligned(dtype, value):
     """Accesses of several elements begin where memory is aligned for them, whoever wants tiles; so do those of a thread alone."""
     for shape in (67, 130), (131, 64), (17, 131):
         x = rng.integers(0, 100, shape).astype(dtype)
-        with gp.use_device("reference:sm_90"), gp.schedule("transpose", **given):
+        with gp.use_device("reference:sm_90"), gp.schedule("transpose", **value):
             np.testing.assert_array_equal((transposed(gp.ScalarField(x)) * 3).numpy(), x.T * x.dtype.type(3))
 
 
@@ -235,8 +235,8 @@ def test_vectors(form, shape):
     x, y = rng.integers(0, 9, shape).astype("f"), rng.integers(0, 9, shape[::-1]).astype("f")
     rows, columns = np.indices(y.shape)
     with tiling(form):
-        given = gp.ScalarField(y), gp.ScalarField(x)
-        first, second = body(*given, gp.Parameter(2.0)), indexed(*given)
+        values = gp.ScalarField(y), gp.ScalarField(x)
+        first, second = body(*values, gp.Parameter(2.0)), indexed(*values)
         assert [_lanes(TRANSPOSE.apply(*_ready(result))) for result in (first, second)] == [True, False]
         gp.evaluate(first)  # alone: with the other one it would have the table
         want = np.sqrt(x.T) + y * 2 - np.where(columns > 2 * rows, columns / 8, 0).astype("f")

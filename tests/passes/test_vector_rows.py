@@ -128,8 +128,8 @@ def test_dtypes(device, dtype):
 
     around = [away(x, k, k, border="zero", fill=3) for k in (-1, 0, 1)]
     with vectors():
-        got = larger(gp.Field(x)).numpy()
-    np.testing.assert_array_equal(got, np.maximum.reduce(around) + x[:, :1])
+        actual = larger(gp.Field(x)).numpy()
+    np.testing.assert_array_equal(actual, np.maximum.reduce(around) + x[:, :1])
 
 
 def test_several_fields_and_tensors(device):

@@ -27,8 +27,8 @@ def checked() -> Any:
 def line_of(program: Program, mark: str) -> str:
     """The part of a message about another line of a program."""
     lines, first = inspect.getsourcelines(program)
-    (found,) = [(n, text) for n, text in enumerate(lines, first) if text.rstrip().endswith(mark)]
-    return f"`{found[1].strip()}` (line {found[0]})"
+    (result,) = [(n, text) for n, text in enumerate(lines, first) if text.rstrip().endswith(mark)]
+    return f"`{result[1].strip()}` (line {result[0]})"
 
 
 class Bugs:
@@ -65,5 +65,5 @@ def check_right(program: Program) -> None:
     with gp.use_device("reference"):
         expected = arrays(program(True))
     with checked():
-        for found, wanted in zip(arrays(program(True)), expected, strict=True):
-            np.testing.assert_array_equal(found, wanted)
+        for result, want in zip(arrays(program(True)), expected, strict=True):
+            np.testing.assert_array_equal(result, want)

@@ -208,18 +208,18 @@ def recorded(factor=2, name="scaled", shape=(3, 4)):
 
 def test_the_text_of_an_equal_kernel_is_that_of_before(monkeypatch):
     """What is recorded anew, on the same lines, is generated once for each target; another one is not taken for it."""
-    made = []
+    results = []
     monkeypatch.setattr(generating, "_sources", BoundedCache(8))
-    monkeypatch.setattr(generating, "lower", lambda kernel, target: made.append(target) or lower(kernel, target))
+    monkeypatch.setattr(generating, "lower", lambda kernel, target: results.append(target) or lower(kernel, target))
     opencl, cuda = target_named("opencl"), target_named("cuda")
     first = generate(recorded(), opencl).text
     assert generate(recorded(), opencl).text is first
-    assert made == [opencl] and "* 2.0f" in first
+    assert results == [opencl] and "* 2.0f" in first
     others = (recorded(3), recorded(name="other"), recorded(shape=(4, 3)))
     pinned = replace(recorded(), pin=Pin("plain", ()))
     texts = {generate(kernel, opencl).text for kernel in others} | {generate(recorded(), cuda).text, first}
-    assert len(texts) == 5 and len(made) == 5
-    assert generate(pinned, opencl).text == first and len(made) == 6
+    assert len(texts) == 5 and len(results) == 5
+    assert generate(pinned, opencl).text == first and len(results) == 6
 
 
 def test_what_text_depends_on_is_told_apart():

@@ -213,8 +213,8 @@ def test_functions_that_wrap_around_on_purpose() -> None:
         (wide + 201) >> 1, (wide + 202) >> 1, abs(s.astype(int)),
     ]  # fmt: skip
     with checked():
-        for found, wanted in zip(functions(gp.ScalarField(x), gp.ScalarField(s)), expected, strict=True):
-            assert np.array_equal(found.numpy(), wanted)
+        for result, want in zip(functions(gp.ScalarField(x), gp.ScalarField(s)), expected, strict=True):
+            assert np.array_equal(result.numpy(), want)
         field = gp.ScalarField(x)
         assert np.array_equal((field * 3 - 7).numpy(), x * np.uint8(3) - np.uint8(7))
         assert np.array_equal((-field).numpy(), -x)

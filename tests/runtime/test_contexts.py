@@ -41,17 +41,17 @@ def everywhere():
 
 def in_threads(*works):
     """What functions give that run side by side in threads of their own."""
-    given = [None] * len(works)
+    values = [None] * len(works)
 
     def run(number, work):
-        given[number] = work()
+        values[number] = work()
 
     threads = [threading.Thread(target=run, args=each) for each in enumerate(works)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return given
+    return values
 
 
 def test_threads_do_not_move_one_anothers_work():
@@ -60,15 +60,15 @@ def test_threads_do_not_move_one_anothers_work():
     def work(name):
         with gp.use_device(name):
             together.wait()
-            seen = gp.device().name, doubled(gp.ScalarField(A)).numpy()[0, 3]
+            values = gp.device().name, doubled(gp.ScalarField(A)).numpy()[0, 3]
             together.wait()
-        return *seen, gp.device().name
+        return *values, gp.device().name
 
     outside = gp.device().name
     with gp.use_device("reference"):
-        found = in_threads(lambda: work(FIRST), lambda: work("reference"))
+        result = in_threads(lambda: work(FIRST), lambda: work("reference"))
         assert gp.device().name == "reference"
-    assert found == [(FIRST, 6, outside), ("reference", 6, outside)]
+    assert result == [(FIRST, 6, outside), ("reference", 6, outside)]
 
 
 def test_tasks_have_their_own():
@@ -98,16 +98,16 @@ def test_the_device_of_the_process(everywhere):
 
 
 def test_threads_of_graphs_have_the_device_of_who_starts_them():
-    seen = []
+    calls = []
     with gp.use_device("reference"), gp.ComputeGraph() as graph:
         frames = gp.Sensor(gp.FieldType(3), iter(np.ones((3, 3), "f")))
-        gp.Actuator(frames, lambda array: seen.append(gp.device().name))
-        gp.Actuator(frames, lambda array: seen.append(gp.device().name), pipelined=True)
+        gp.Actuator(frames, lambda array: calls.append(gp.device().name))
+        gp.Actuator(frames, lambda array: calls.append(gp.device().name), pipelined=True)
         graph.probe(frames, "frames")
     with gp.use_device("reference"):
         graph.run()
     graph.wait()
-    assert set(seen) == {"reference"} and len(seen) == 6
+    assert set(calls) == {"reference"} and len(calls) == 6
 
 
 def test_the_device_of_a_call(everywhere):
@@ -128,14 +128,14 @@ def test_the_device_of_a_call(everywhere):
 @pytest.mark.parametrize("on", dict.fromkeys((FIRST, "reference")))
 def test_release(on, everywhere):
     everywhere(on)
-    lazy, kept = doubled(gp.ScalarField(A)), gp.evaluate(doubled(gp.ScalarField(A + 1)))
+    lazy, leaf = doubled(gp.ScalarField(A)), gp.evaluate(doubled(gp.ScalarField(A + 1)))
     with gp.ComputeGraph() as graph:
         state = gp.ScalarField(A)
         state.next = doubled(state)
         graph.probe(state, "state")
     graph.step()
     first = lazy.numpy(), tripled(A)
-    (traced,) = [known for _, known in tripled.traces._entries.values() if known.program.key][-1:]
+    (traced,) = [entry for _, entry in tripled.traces._entries.values() if entry.program.key][-1:]
     prepared = [weakref.ref(each) for each in traced.prepared.values()]
     assert any(each() for each in prepared)
     del traced
@@ -143,7 +143,7 @@ def test_release(on, everywhere):
     gc.collect()
     assert not any(each() for each in prepared)
     np.testing.assert_array_equal((lazy.numpy(), tripled(A)), first)
-    np.testing.assert_array_equal(kept.numpy(), A * 2 + 2)
+    np.testing.assert_array_equal(leaf.numpy(), A * 2 + 2)
     graph.step()
     np.testing.assert_array_equal(graph.read("state"), A * 4)
 
@@ -152,12 +152,12 @@ def test_kernels_of_many_shapes_are_let_go(monkeypatch):
     """However many pipelines there are, what all of them have compiled is bounded together."""
     plans = evaluate._plans
     monkeypatch.setattr(plans, "most", 4)
-    made = [gp.pipeline(lambda x, k=k: gp.ScalarField(x) * k) for k in range(2)]
+    results = [gp.pipeline(lambda x, k=k: gp.ScalarField(x) * k) for k in range(2)]
     with gp.use_device("reference"):
         for n in range(50, 60):
-            for k, each in enumerate(made):
+            for k, each in enumerate(results):
                 assert each(np.ones(n, "f"))[-1] == k
-    alive = [p for each in made for _, known in each.traces._entries.values() for p in known.prepared.values()]
+    alive = [p for each in results for _, entry in each.traces._entries.values() for p in entry.prepared.values()]
     assert len(alive) <= 4
 
 
@@ -173,23 +173,23 @@ CONTEXTS = {
 def test_contexts_can_be_entered_again(name):
     make, holds = CONTEXTS[name]
     before = holds()
-    kept = make()
+    graph = make()
     for _ in range(2):
-        with kept:
-            with kept:
+        with graph:
+            with graph:
                 assert holds()
             assert holds()
         assert holds() == before
-    with pytest.raises(ZeroDivisionError), kept:
+    with pytest.raises(ZeroDivisionError), graph:
         raise ZeroDivisionError
     assert holds() == before
 
 
 def test_profiles_can_be_opened_again():
-    kept = gp.profile()
-    with kept as one:
+    profile = gp.profile()
+    with profile as one:
         (gp.ScalarField(np.ones(3)) * 2).numpy()
-    with kept as other:
+    with profile as other:
         pass
     assert one is not other and len(one.launches) == 1 and not other.launches
 

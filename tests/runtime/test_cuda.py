@@ -101,7 +101,7 @@ print("fine")
 
 
 def test_several_threads(backend):
-    found, x = [], rng.random((300, 200), np.float32)
+    results, x = [], rng.random((300, 200), np.float32)
 
     def work(k):
         with gp.ComputeGraph(device="cuda:0") as graph:
@@ -109,14 +109,14 @@ def test_several_threads(backend):
             u.next = u + k
             graph.probe(u, "u")
         graph.step(20)
-        found.append(np.allclose(graph.read("u"), x + 20 * k))
+        results.append(np.allclose(graph.read("u"), x + 20 * k))
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert found == [True] * 8
+    assert results == [True] * 8
 
 
 def _launches(backend, field):
@@ -135,11 +135,11 @@ def test_a_graph_of_launches_follows_the_memory_they_share(backend):
     for number, node in prepared.plan.program.leaves.items():
         backend.write(values[number], node.source.read()[0].reshape(1, -1))
     (run,) = backend.sequence(launches)
-    (wanted,) = prepared.plan.program.wanted
+    (output,) = prepared.plan.program.wanted
     expected = (left + right).numpy()
     for _ in range(5):
         run()
-        result = backend.download(prepared.plan.program.types[wanted], values[wanted]).reshape(64, 64)
+        result = backend.download(prepared.plan.program.types[output], values[output]).reshape(64, 64)
         np.testing.assert_array_equal(result, expected)
 
 
@@ -215,8 +215,8 @@ def test_more_than_2_to_the_31_elements(backend):
             column = np.arange(65536)[columns]
             here = (layer * 31 + row * 7 + column) & 255
             there = ((2 - layer) * 31 + row * 7 + 65535 - column) & 255
-            found = result[layer, row, columns].numpy()
-            np.testing.assert_array_equal(found, (here + there).astype(np.uint8))
+            actual = result[layer, row, columns].numpy()
+            np.testing.assert_array_equal(actual, (here + there).astype(np.uint8))
 
 
 def test_a_step_after_memory_ran_out(backend):

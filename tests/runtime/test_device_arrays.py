@@ -87,22 +87,22 @@ def test_every_dtype_goes_in_and_comes_out(library, dtype):
         left_to_nightly("as the others, but slow to make")
     array = (rng.random((19, 33)) * 100).astype(dtype)
     same = gp.pipeline(lambda a: gp.ScalarField(a))
-    given = to(library, array)
-    if str(given.dtype).rpartition(".")[2] != dtype:
+    values = to(library, array)
+    if str(values.dtype).rpartition(".")[2] != dtype:
         pytest.skip("JAX keeps no 64 bits by default")
-    result = same(given)
-    assert type(result) is type(given)
+    result = same(values)
+    assert type(result) is type(values)
     np.testing.assert_array_equal(back(result), array)
-    assert address(result) != address(given)
+    assert address(result) != address(values)
 
 
 def test_the_same_kind_without_copies_or_waiting(library, no_copies, monkeypatch):
     image = rng.random((45, 67, 3), np.float32)
-    given = to(library, image)
-    results = [blend(given) for _ in range(3)]
+    array = to(library, image)
+    results = [blend(array) for _ in range(3)]
     monkeypatch.undo()
     for result in results:
-        assert type(result) is type(given)
+        assert type(result) is type(array)
         np.testing.assert_array_equal(back(result), np.float32(0.5) * image + 1)
 
 
@@ -118,10 +118,10 @@ STRIDED = {
 @pytest.mark.parametrize("view", STRIDED)
 def test_any_strides_without_copies(library, view, no_copies, monkeypatch):
     image = rng.random((45, 67, 3), np.float32)
-    given = STRIDED[view](to(library, image))
-    result = blend(given)
+    values = STRIDED[view](to(library, image))
+    result = blend(values)
     monkeypatch.undo()
-    expected = back(given.copy() if library == "cupy" else given.contiguous())
+    expected = back(values.copy() if library == "cupy" else values.contiguous())
     np.testing.assert_array_equal(back(result), np.float32(0.5) * expected + 1)
 
 
@@ -147,10 +147,10 @@ MATRICES = {
 @pytest.mark.parametrize("view", MATRICES)
 def test_matrices_of_any_strides_without_copies(library, view, no_copies, monkeypatch):
     array = rng.random((6, 7, 4, 5), np.float32)
-    given, out = (MATRICES[view](to(library, a)) for a in (array, np.zeros_like(array)))
+    values, out = (MATRICES[view](to(library, a)) for a in (array, np.zeros_like(array)))
     linear = gp.pipeline(lambda a: 0.5 * gp.Field(a, 2) + 1)
-    result = linear(given)
-    linear(given, out=out)
+    result = linear(values)
+    linear(values, out=out)
     monkeypatch.undo()
     expected = np.float32(0.5) * MATRICES[view](array) + 1
     np.testing.assert_array_equal(back(result), expected)
@@ -201,29 +201,29 @@ def test_a_source_may_be_deleted_at_once(library):
 
 @pytest.mark.parametrize("library", ["cupy", "torch"], indirect=True)
 def test_results_of_later_calls_are_of_the_memory_of_the_library(library, monkeypatch):
-    given = to(library, rng.random((64, 96), np.float32))
+    array = to(library, rng.random((64, 96), np.float32))
     for _ in range(2):
-        half(given)
+        half(array)
     monkeypatch.setattr(CudaMemory, "allocate", None)
-    monkeypatch.setattr(type(given), "__dlpack__", None)
-    monkeypatch.setattr(type(given), "__cuda_array_interface__", None)
-    result = half(given)
+    monkeypatch.setattr(type(array), "__dlpack__", None)
+    monkeypatch.setattr(type(array), "__cuda_array_interface__", None)
+    result = half(array)
     monkeypatch.undo()
-    assert type(result) is type(given) and result.dtype == given.dtype and result.shape == given.shape
-    np.testing.assert_array_equal(back(result), back(given) * np.float32(0.5))
+    assert type(result) is type(array) and result.dtype == array.dtype and result.shape == array.shape
+    np.testing.assert_array_equal(back(result), back(array) * np.float32(0.5))
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch"], indirect=True)
 def test_queues_that_hand_arrays_to_one_another(library):
     """In the legacy stream, in which nothing runs between them."""
-    given = to(library, np.ones((2048, 2048), np.float32))
+    array = to(library, np.ones((2048, 2048), np.float32))
     for _ in range(3):
         with gp.queue("another"):
-            half(given)
-        half(given)
+            half(array)
+        half(array)
     for _ in range(50):
         with gp.queue("another"):
-            quarter = half(half(given))
+            quarter = half(half(array))
         result = half(quarter)
         del quarter
         with gp.queue("another"):
@@ -233,41 +233,41 @@ def test_queues_that_hand_arrays_to_one_another(library):
 
 def test_a_tensor_that_requires_gradients():
     torch = pytest.importorskip("torch")
-    given = torch.ones((8, 8), device="cuda")
+    array = torch.ones((8, 8), device="cuda")
     for _ in range(3):
-        half(given)
+        half(array)
     with pytest.raises(gp.DeviceError, match="gradient"):
-        half(given.clone().requires_grad_())
-    np.testing.assert_array_equal(back(half(given)), np.full((8, 8), 0.5, np.float32))
+        half(array.clone().requires_grad_())
+    np.testing.assert_array_equal(back(half(array)), np.full((8, 8), 0.5, np.float32))
 
 
 def test_calls_in_a_captured_graph():
     torch = pytest.importorskip("torch")
-    given, out = torch.ones((64, 64), device="cuda"), torch.empty((64, 64), device="cuda")
+    array, out = torch.ones((64, 64), device="cuda"), torch.empty((64, 64), device="cuda")
     for _ in range(3):
-        half(half(given)), half(given, out=out)
+        half(half(array)), half(array, out=out)
     gc.collect()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        quarter = half(half(given))
-        half(given, out=out)
+        quarter = half(half(array))
+        half(array, out=out)
     for n in range(5):
-        given.fill_(8 * n)
+        array.fill_(8 * n)
         graph.replay()
         assert (quarter == 2 * n).all() and (out == 4 * n).all()
-    np.testing.assert_array_equal(back(half(given)), np.full((64, 64), 16, np.float32))
+    np.testing.assert_array_equal(back(half(array)), np.full((64, 64), 16, np.float32))
 
 
 def test_fields_of_device_arrays(library):
     array = rng.random((33, 21), np.float32)
-    given = to(library, array)
-    field = gp.ScalarField(given)
+    values = to(library, array)
+    field = gp.ScalarField(values)
     if library == "cupy":
-        given[...] = 0
+        values[...] = 0
     np.testing.assert_array_equal((field + 1).numpy(), array + 1)
     np.testing.assert_array_equal(field.numpy(), array)
-    assert gp.ScalarField(given, dtype="float64").dtype == "float64"
+    assert gp.ScalarField(values, dtype="float64").dtype == "float64"
 
 
 def test_fields_that_use_the_arrays_memory(no_copies, monkeypatch):
@@ -298,16 +298,16 @@ def test_fields_as_arrays_of_others(library):
 @pytest.mark.parametrize("library", ["cupy", "torch"], indirect=True)
 def test_results_in_arrays_of_the_callers(library, no_copies, monkeypatch):
     image = rng.random((45, 67, 3), np.float32)
-    given, out = to(library, image), to(library, np.zeros((45, 67, 3), np.float32))
+    values, out = to(library, image), to(library, np.zeros((45, 67, 3), np.float32))
     where = address(out)
-    assert blend(given, out=out) is out
+    assert blend(values, out=out) is out
     wide = to(library, np.zeros((45, 134, 3), np.float32))
-    blend(given, out=wide[:, ::2])
-    blend(given, out=given)
+    blend(values, out=wide[:, ::2])
+    blend(values, out=values)
     monkeypatch.undo()
     expected = np.float32(0.5) * image + 1
     assert address(out) == where
-    for array in (out, wide[:, ::2], given):
+    for array in (out, wide[:, ::2], values):
         np.testing.assert_array_equal(back(array), expected)
     assert not back(wide[:, 1::2]).any()
 

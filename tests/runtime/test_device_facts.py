@@ -21,7 +21,7 @@ from gpuop.runtime.profile import device_facts
 from gpuop.runtime.profile.device_facts import disturbed, facts_of
 from tests.process import ROOT
 
-CARDS = [found.name for found in gp.devices() if found.name != "reference"]
+CARDS = [device.name for device in gp.devices() if device.name != "reference"]
 SMALL = {"cpu": 1024, "gpu": 1024}
 # Measures in a process of its own, and prints what was found and how many kernels were timed.
 MEASURES = """
@@ -50,9 +50,9 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
     """The kernels that are timed; times are those of a device that takes 1, 2, 3 … seconds for them, undisturbed."""
     kernels: list[Kernel] = []
 
-    def seconds(backend: Backend, given: Sequence[Kernel]) -> tuple[list[float], bool]:
-        kernels.extend(given)
-        return [float(n) for n in range(1, len(given) + 1)], True
+    def seconds(backend: Backend, programs: Sequence[Kernel]) -> tuple[list[float], bool]:
+        kernels.extend(programs)
+        return [float(n) for n in range(1, len(programs) + 1)], True
 
     monkeypatch.setattr(device_facts, "_seconds", seconds)
     return kernels
@@ -64,12 +64,12 @@ def test_the_reference_has_none() -> None:
 
 @pytest.mark.parametrize("which", CARDS)
 def test_a_device_is_measured(which: str, forgotten: Path) -> None:
-    found = facts_of(gp.device(which))
-    assert found is not None
+    facts = facts_of(gp.device(which))
+    assert facts is not None
     names = ["operation", "neighbour", "atomic", "exp float32", "pown float32", "atan2 float32"]
-    assert all(0 < found.seconds(name) < 1 for name in names)
-    assert 0 < found.launch < 1
-    assert [size for size, _ in found.copies] == [4096, 8192]
+    assert all(0 < facts.seconds(name) < 1 for name in names)
+    assert 0 < facts.launch < 1
+    assert [size for size, _ in facts.copies] == [4096, 8192]
 
 
 @pytest.mark.parametrize("which", CARDS)
@@ -77,17 +77,17 @@ def test_it_is_measured_once_and_kept(
     which: str, forgotten: Path, timed: list[Kernel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = gp.device(which)
-    found = facts_of(backend)
-    assert found is not None
-    assert (found.launch, found.copies) == (1.0, ((4096, 1.0), (8192, 2.0)))
+    facts = facts_of(backend)
+    assert facts is not None
+    assert (facts.launch, facts.copies) == (1.0, ((4096, 1.0), (8192, 2.0)))
     assert len(timed) == 5
-    found.seconds("exp float32")
+    facts.seconds("exp float32")
     assert len(timed) == 6
     for _ in range(2):
         again = facts_of(backend)
         assert again is not None
-        assert (again.launch, again.copies) == (found.launch, found.copies)
-        assert again.seconds("exp float32") == found.seconds("exp float32")
+        assert (again.launch, again.copies) == (facts.launch, facts.copies)
+        assert again.seconds("exp float32") == facts.seconds("exp float32")
         assert len(timed) == 6
         monkeypatch.setattr(device_facts, "_facts", {})  # as in another process
     anew = facts_of(backend, anew=True)
@@ -122,9 +122,9 @@ def test_what_is_stored_otherwise_is_measured_again(
     (file,) = (path for path in forgotten.rglob("*") if path.is_file() and _holds_times(path))
     blob_store.store(file.name, f"{device_facts.VERSION}\n{stored}".encode(errors="surrogateescape"))
     monkeypatch.setattr(device_facts, "_facts", {})
-    found = facts_of(backend)
-    assert found is not None
-    assert found.launch == 1.0
+    facts = facts_of(backend)
+    assert facts is not None
+    assert facts.launch == 1.0
     assert len(timed) == 10
     assert _holds_times(file)
 
@@ -144,9 +144,9 @@ def test_half_of_what_one_function_takes_is_measured_again(
 ) -> None:
     backend = gp.device(CARDS[0])
     for damage in (0, 40, -3):
-        found = facts_of(backend)
-        assert found is not None
-        seconds, count = found.seconds("exp float32"), len(timed)
+        facts = facts_of(backend)
+        assert facts is not None
+        seconds, count = facts.seconds("exp float32"), len(timed)
         (file,) = (path for path in forgotten.rglob("*") if path.is_file() and b'{"seconds"' in path.read_bytes())
         file.write_bytes(file.read_bytes()[:damage])
         monkeypatch.setattr(device_facts, "_facts", {})
@@ -167,14 +167,14 @@ def test_a_folder_that_may_only_be_read(forgotten: Path, timed: list[Kernel], mo
     monkeypatch.setattr(atomic_files, "_created", refused)
     monkeypatch.setattr(device_facts, "_facts", {})
     for _ in range(2):
-        found = facts_of(backend)
-        assert found is not None
-        found.seconds("exp float32")
+        facts = facts_of(backend)
+        assert facts is not None
+        facts.seconds("exp float32")
         assert len(timed) == 6
     monkeypatch.setattr(device_facts, "_facts", {})
-    found = facts_of(backend)
-    assert found is not None
-    found.seconds("exp float32")
+    facts = facts_of(backend)
+    assert facts is not None
+    facts.seconds("exp float32")
     assert len(timed) == 7
 
 
@@ -183,9 +183,9 @@ def test_runs_that_disagree_are_not_kept(forgotten: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(device_facts, "monotonic", lambda: now[0])
     calls: list[int] = []
 
-    def seconds(backend: Backend, given: Sequence[Kernel]) -> tuple[list[float], bool]:
-        calls.append(len(given))
-        return [1.0 + n for n in range(len(given))], agree[0]
+    def seconds(backend: Backend, programs: Sequence[Kernel]) -> tuple[list[float], bool]:
+        calls.append(len(programs))
+        return [1.0 + n for n in range(len(programs))], agree[0]
 
     monkeypatch.setattr(device_facts, "_seconds", seconds)
     backend = gp.device(CARDS[0])
@@ -210,8 +210,8 @@ def test_a_quarter_of_the_runs_must_be_about_as_short(forgotten: Path, monkeypat
         ([0.5, *[1.0] * half, *[9.0] * half], ([1.0], True)),  # the first run compiles
         ([0.5, *[9.0] * half, 1.0, *[1.6] * half], ([1.0], False)),
     ):
-        taken = iter(times)
-        monkeypatch.setattr(device_facts, "run_once", lambda backend, launch: next(taken))  # noqa: B023 - used in this turn
+        durations = iter(times)
+        monkeypatch.setattr(device_facts, "run_once", lambda backend, launch: next(durations))  # noqa: B023 - used in this turn
         assert device_facts._seconds(backend, kernels) == expected
 
 
@@ -229,13 +229,13 @@ def test_processes_measure_at_once(tmp_path: Path) -> None:
 
 
 def test_seconds_of_moving_lie_between_those_of_copies() -> None:
-    found = DeviceFacts(0.0, ((100, 1.0), (200, 4.0)), lambda kind: 0.0)
-    assert found.moving(50) == pytest.approx(0.5)
-    assert found.moving(100) == pytest.approx(1.0)
-    assert found.moving(150) == pytest.approx(150 / 75), "between 100 and 50 bytes in a second"
-    assert found.moving(200) == pytest.approx(4.0)
-    assert found.moving(1000) == pytest.approx(20.0)
-    assert math.isclose(found.moving(0), 0.0)
+    result = DeviceFacts(0.0, ((100, 1.0), (200, 4.0)), lambda kind: 0.0)
+    assert result.moving(50) == pytest.approx(0.5)
+    assert result.moving(100) == pytest.approx(1.0)
+    assert result.moving(150) == pytest.approx(150 / 75), "between 100 and 50 bytes in a second"
+    assert result.moving(200) == pytest.approx(4.0)
+    assert result.moving(1000) == pytest.approx(20.0)
+    assert math.isclose(result.moving(0), 0.0)
 
 
 def _holds_times(path: Path) -> bool:

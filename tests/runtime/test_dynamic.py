@@ -37,8 +37,8 @@ def test_stencils_of_all_sizes(device):
     stencils = gp.pipeline(lambda image: tuple(op(gp.ScalarField(image)) for op in ops), dynamic=True)
     for shape in SIZES:
         x = rng.integers(-100, 100, shape).astype(np.int32)
-        for found, border in zip(stencils(x), MODES, strict=True):
-            assert found.shape == shape and (not x.size or np.array_equal(found, expected(x, border)))
+        for result, border in zip(stencils(x), MODES, strict=True):
+            assert result.shape == shape and (not x.size or np.array_equal(result, expected(x, border)))
 
 
 @gp.operator
@@ -100,8 +100,8 @@ def test_as_without_it(device):
     dynamic, static = gp.pipeline(chain, dynamic="image"), gp.pipeline(chain)
     for shape in ((19,), (3, 5, 9), (4, 50, 70)):
         x = rng.random(shape, np.float32)
-        for found, wanted in zip(dynamic(x), static(x), strict=True):
-            assert np.array_equal(found, wanted) and found.dtype == wanted.dtype
+        for result, expected in zip(dynamic(x), static(x), strict=True):
+            assert np.array_equal(result, expected) and result.dtype == expected.dtype
 
 
 @gp.operator
@@ -137,8 +137,8 @@ def test_stages_are_compiled_for_any_size():
         pytest.skip("no device compiles")
     texts = {in_stages.source(np.zeros(shape, np.int32)) for shape in ((99, 1030), (70, 80), (2000, 3000))}
     assert len(texts) == 1
-    told = in_stages.explain(np.ones((99, 1030), np.int32))
-    assert told.startswith("1 kernel for 2 operators") and "compiled for any size" in told
+    text = in_stages.explain(np.ones((99, 1030), np.int32))
+    assert text.startswith("1 kernel for 2 operators") and "compiled for any size" in text
 
 
 def test_stages_are_never_computed_wherever_they_are_read():
@@ -147,8 +147,8 @@ def test_stages_are_never_computed_wherever_they_are_read():
         pytest.skip("no device compiles")
     longer = gp.pipeline(lambda image: columns_of(rows_of(gp.ScalarField(image)) + 1), dynamic=True)
     with mock.patch.object(schedules, "without_intermediates", side_effect=AssertionError):
-        told = longer.explain(np.ones((70, 80), np.int16))
-    assert told.startswith("1 kernel for 3 operators") and "compiled for any size" in told
+        text = longer.explain(np.ones((70, 80), np.int16))
+    assert text.startswith("1 kernel for 3 operators") and "compiled for any size" in text
 
 
 @gp.operator
@@ -191,8 +191,8 @@ def test_last_points_of_threads(device):
     points = gp.pipeline(several, dynamic=True)
     for n in (40, 41, 66, 19, 5):
         x, y = rng.integers(-9, 9, (1, n)).astype(np.float32), rng.integers(-9, 9, (1, n, 2)).astype(np.float32)
-        for found, wanted in zip(points(x, y), (abs(x) + 1, (x * x).astype(np.uint8), y * 2), strict=True):
-            assert np.array_equal(found, wanted)
+        for result, expected in zip(points(x, y), (abs(x) + 1, (x * x).astype(np.uint8), y * 2), strict=True):
+            assert np.array_equal(result, expected)
 
 
 def test_accesses_of_gpus_are_wide():
@@ -228,8 +228,8 @@ def test_operators(device):
     row = rng.random(8, np.float32)
     for shape in ((3, 8), (21, 40)):
         x = rng.random(shape, np.float32)
-        got = doubled(gp.ScalarField(x), gp.ScalarField(row)).numpy()
-        assert np.array_equal(got, x * 2 + row[np.minimum(np.arange(shape[1]), 7)])
+        actual = doubled(gp.ScalarField(x), gp.ScalarField(row)).numpy()
+        assert np.array_equal(actual, x * 2 + row[np.minimum(np.arange(shape[1]), 7)])
 
 
 @gp.operator
@@ -255,18 +255,18 @@ def mixed(image):
 def test_what_is_a_constant_has_its_own_text(device):
     assert mixed(np.full((3, 4), 7, np.float32))[2] == 7  # one thread
     for rows in (8, 64):
-        found, sums, least = mixed(np.ones((rows, 20), np.float32))
+        result, sums, least = mixed(np.ones((rows, 20), np.float32))
         assert least == 1
         ramp = 1 + np.arange(rows, dtype=np.float32) * np.float32(1 / rows)
-        assert np.array_equal(found, np.repeat(ramp[:, None], 20, axis=1))
+        assert np.array_equal(result, np.repeat(ramp[:, None], 20, axis=1))
         assert np.array_equal(sums, np.full(rows, 20, np.float32))
 
 
 def test_explain_tells_how_each_is_compiled():
-    told = mixed.explain(np.ones((80, 90), np.float32)) if gp.devices()[0].name != "reference" else None
-    if told is None:
+    text = mixed.explain(np.ones((80, 90), np.float32)) if gp.devices()[0].name != "reference" else None
+    if text is None:
         pytest.skip("no device compiles")
-    lines = [line.strip() for line in told.splitlines() if "compiled for" in line]
+    lines = [line.strip() for line in text.splitlines() if "compiled for" in line]
     line = relative.function.__code__.co_firstlineno + 2
     assert any(each.startswith("compiled for any size") and f"test_dynamic.py:{line}" in each for each in lines)
     assert "compiled for any size: its extents are arguments" in lines
@@ -300,8 +300,8 @@ def test_reductions_add_as_without_it():
     with gp.use_device("reference"):
         for shape in ((5, 40, 70), (1, 2, 9000)):
             x = rng.random(shape, np.float32)
-            for found, wanted in zip(dynamic(x), static(x), strict=True):
-                assert np.array_equal(found, wanted)
+            for result, expected in zip(dynamic(x), static(x), strict=True):
+                assert np.array_equal(result, expected)
 
 
 def test_reductions_have_one_text():
@@ -314,7 +314,7 @@ def test_reductions_have_one_text():
 
 
 @pytest.mark.parametrize(
-    ("make", "dynamic", "told"),
+    ("make", "dynamic", "message"),
     [
         (
             gp.pipeline,
@@ -325,10 +325,10 @@ def test_reductions_have_one_text():
         (gp.operator, 3, "`dynamic=` of operator `<lambda>` is True, or names of arguments, not"),
     ],
 )
-def test_wrong_names(make, dynamic, told):
+def test_wrong_names(make, dynamic, message):
     with pytest.raises(gp.SemanticError) as error:
         make(dynamic=dynamic)(lambda image: image)
-    assert told in str(error.value) and "test_dynamic.py" in str(error.value)
+    assert message in str(error.value) and "test_dynamic.py" in str(error.value)
 
 
 def test_other_processes_get_it():

@@ -89,21 +89,21 @@ def test_fetch_of_many_bytes(device):
 
 def test_pinned_memory(device):
     assert gp.pinned(5).shape == (5,) and gp.pinned(()).shape == () and gp.pinned((0, 3), "uint8").size == 0
-    found = gp.pinned((3, 4), np.int16)
-    assert found.dtype == np.int16 and found.shape == (3, 4) and found.flags.c_contiguous and found.flags.writeable
-    assert found.ctypes.data % 64 == 0 and gp.pinned(2, "unorm8").dtype == np.uint8
-    found[...] = 7
-    assert (found == 7).all()
+    result = gp.pinned((3, 4), np.int16)
+    assert result.dtype == np.int16 and result.shape == (3, 4) and result.flags.c_contiguous and result.flags.writeable
+    assert result.ctypes.data % 64 == 0 and gp.pinned(2, "unorm8").dtype == np.uint8
+    result[...] = 7
+    assert (result == 7).all()
 
 
 def test_another_thread_lets_go_of_pinned_memory(device):
-    held = [gp.pinned(1000), gp.queue("that is not kept")]
-    with held[1]:
+    objects = [gp.pinned(1000), gp.queue("that is not kept")]
+    with objects[1]:
         (gp.Field(np.ones(3)) + 1).numpy()
-    thread = threading.Thread(target=lambda: (held.clear(), gc.collect()))
+    thread = threading.Thread(target=lambda: (objects.clear(), gc.collect()))
     thread.start()
     thread.join()
-    assert not held  # and no warning, which would be an error
+    assert not objects  # and no warning, which would be an error
 
 
 # --- errors -------------------------------------------------------------------------------------------------------
@@ -241,11 +241,11 @@ def test_who_waits_is_told_when_it_is_done(opened):
     early, late = twice(f), f + 1
     early.numpy(), late.numpy()
     early, late = twice(f), f + 1
-    told = []
+    messages = []
 
     async def waits(event, name):
         await event
-        told.append(name)
+        messages.append(name)
 
     async def main():
         with held(opened) as let_go:
@@ -255,12 +255,12 @@ def test_who_waits_is_told_when_it_is_done(opened):
                 await asyncio.wait_for(waits(first, "gave up"), 0.02)
             tasks.append(asyncio.create_task(waits(first, "first")))
             await asyncio.sleep(0.02)
-            assert not told
+            assert not messages
             let_go()
             await asyncio.gather(*tasks)
 
     asyncio.run(main())
-    assert sorted(told) == ["again", "first", "second"]
+    assert sorted(messages) == ["again", "first", "second"]
 
 
 @each_driver

@@ -97,11 +97,11 @@ def test_everything_in_a_child(on, tmp_path):
     script.write_text(PROGRAM)
     done = python(str(script), on, GPUOP_DEVICE=None)
     assert "ignored" not in done.stderr, done.stderr
-    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    messages = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     lost = f"DeviceError {on}: {SENTENCE}"
     ran = f"DeviceError this ComputeGraph ran in another process, and {SENTENCE}"
     mine = on == "reference"
-    assert said == {
+    assert messages == {
         "eager": "6.0" if mine else lost,
         "event": "12.0" if mine else lost,
         "queued": "6.0" if mine else lost,

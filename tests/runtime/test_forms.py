@@ -43,11 +43,11 @@ def crowded(f):
 
 @needs_nvrtc
 def test_resources_on_cuda() -> None:
-    found = group_sum.source(KIND, target="cuda:sm_90", form="resources")
+    result = group_sum.source(KIND, target="cuda:sm_90", form="resources")
     assert re.fullmatch(
         r"// group_sum on cuda:sm_90\n\d+ registers of a thread, 0 bytes spilled and 0 loaded again, 0 bytes of stack, "
         r"2048 bytes of local memory\n",
-        found,
+        result,
     )
     registers, stored = re.search(
         r"(\d+) registers of a thread, (\d+) bytes spilled", crowded.source(KIND, target="cuda:sm_90", form="resources")
@@ -75,10 +75,10 @@ def test_resources_of_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         graph.probe(group_sum(gp.ScalarField(np.ones(1024, np.float32))), "sum")
     with gp.use_device("reference"):
         first, second, *_ = graph.source(form="resources").splitlines()
-        asked: list[str] = []
-        monkeypatch.setattr(dump, "facts_of", lambda backend: asked.append(backend.name))
+        names: list[str] = []
+        monkeypatch.setattr(dump, "facts_of", lambda backend: names.append(backend.name))
         graph.explain()
-    assert asked == [name]
+    assert names == [name]
     assert first == f"// group_sum on {name}"
     assert re.match(
         r"\d+ bytes of private memory, 2048 bytes of local memory, work-groups of up to \d+ threads, best in multiples of \d+$",

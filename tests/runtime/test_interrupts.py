@@ -60,11 +60,11 @@ class Slow:
     def __init__(self, function: Any) -> None:
         self.function, self.calls, self.gone = function, 0, threading.Event()
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *args: Any) -> Any:
         self.calls += 1
         if self.calls == 1:
             self.gone.wait(LONG)
-        return self.function(*given)
+        return self.function(*args)
 
     def let_go(self, later: float = 0.0) -> None:
         threading.Timer(later, self.gone.set).start()
@@ -131,8 +131,8 @@ def test_what_is_compiled_at_the_first_launch_is_interrupted(name, monkeypatch, 
                 f.numpy()
         finish.let_go(SOON)
         np.testing.assert_array_equal(f.numpy(), np.arange(97, dtype="f") * 3 + np.float32(0.987))
-        said = "compiling or running for the first time the kernel `tripled_add`"
-        assert (said in capsys.readouterr().err) == devices.current().late
+        message = "compiling or running for the first time the kernel `tripled_add`"
+        assert (message in capsys.readouterr().err) == devices.current().late
         calls = finish.calls
         rare(0.987).numpy()
         assert finish.calls == calls  # only for what is new
@@ -152,7 +152,7 @@ def bundled(source: Any) -> bytes:
 def test_nvrtc_is_interrupted_and_its_errors_come_through(compiled, monkeypatch, tmp_path):
     monkeypatch.setattr(config, "cache", tmp_path)
     source = generate(rare(0.5).node.call.kernel, target_named("cuda"))
-    slowly = Slow(lambda *given: b"binary")
+    slowly = Slow(lambda *args: b"binary")
     for module in (cuda_device, writing):
         monkeypatch.setattr(module, "compile_cuda", slowly)
     with interrupted():

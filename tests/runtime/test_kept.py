@@ -59,16 +59,16 @@ print(graph.source())
 @pytest.fixture
 def lowered(disk, monkeypatch):
     """Generate as a process does that begins; how often kernels were lowered."""
-    made = []
+    results = []
     monkeypatch.setattr(
-        generating, "lower", lambda kernel, target: made.append(target) or pipeline.lower(kernel, target)
+        generating, "lower", lambda kernel, target: results.append(target) or pipeline.lower(kernel, target)
     )
 
     def anew(kernel, target):
         monkeypatch.setattr(generating, "_sources", BoundedCache(8))
         return generate(kernel, target)
 
-    return made, anew
+    return results, anew
 
 
 def recorded(factor=2):
@@ -95,14 +95,14 @@ def facts(source):
 @pytest.mark.parametrize("target", ["opencl:cpu", "cuda"])
 @pytest.mark.parametrize("name", VARIED)
 def test_what_is_found_is_what_was_made(lowered, name, target):
-    made, anew = lowered
+    result, anew = lowered
     target = target_named(target)
     for kernel in kernels(name, target):
         new = anew(kernel, target)
-        count = len(made)
-        found = anew(kernel, target)
-        assert len(made) == count and found is not new
-        assert facts(found) == facts(new)
+        count = len(result)
+        actual = anew(kernel, target)
+        assert len(result) == count and actual is not new
+        assert facts(actual) == facts(new)
 
 
 @pytest.mark.parametrize("fill", [0.0, -0.0, float("nan"), float("-inf"), 3])
@@ -115,10 +115,10 @@ def test_what_is_there_before_a_launch(lowered, fill):
 
 
 def test_another_kernel_target_or_setting_is_none_of_before(lowered, monkeypatch):
-    made, anew = lowered
+    result, anew = lowered
     opencl = target_named("opencl")
     anew(recorded(), opencl)
-    assert len(made) == 1
+    assert len(result) == 1
     others = [
         lambda: anew(recorded(3), opencl),
         lambda: anew(replace(recorded(), pin=Pin("plain")), opencl),
@@ -129,56 +129,56 @@ def test_another_kernel_target_or_setting_is_none_of_before(lowered, monkeypatch
     for count, other in enumerate(others, 2):
         for _ in range(2):
             other()
-            assert len(made) == count
+            assert len(result) == count
     for name, value in (("widen", False), ("schedule", "plain")):
         monkeypatch.setattr(config, name, value)
-        count = len(made)
+        count = len(result)
         anew(recorded(), opencl)
-        assert len(made) == count + 1
+        assert len(result) == count + 1
     anew(recorded(), opencl)
-    assert len(made) == count + 1
+    assert len(result) == count + 1
 
 
 @pytest.mark.parametrize("setting", ["verify", "debug"])
 def test_who_wants_to_see_passes_does(lowered, monkeypatch, setting, capsys):
-    made, anew = lowered
+    result, anew = lowered
     anew(recorded(), target_named("opencl"))
     monkeypatch.setattr(config, setting, 1)
     for count in (2, 3):
         anew(recorded(), target_named("opencl"))
-        assert len(made) == count
+        assert len(result) == count
 
 
 def test_passes_that_somebody_has_changed_make_their_own(lowered):
-    made, anew = lowered
+    result, anew = lowered
     anew(recorded(), target_named("opencl"))
     for module, name in ((schedules, "METHODS"), (pipeline, "PIPELINE")):
         with mock.patch.object(module, name, getattr(module, name)[1:]):
-            count = len(made)
+            count = len(result)
             anew(recorded(), target_named("opencl"))
             anew(recorded(), target_named("opencl"))
-            assert len(made) == count + 2
+            assert len(result) == count + 2
     anew(recorded(), target_named("opencl"))
-    assert len(made) == count + 2
+    assert len(result) == count + 2
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_texts_are_made_again(lowered, disk, damage):
-    made, anew = lowered
+    result, anew = lowered
     new = anew(recorded(), target_named("opencl"))
     (path,) = (path for path in disk.rglob("*") if path.is_file())
     path.write_bytes(damage(path.read_bytes()))
     for _ in range(2):
         assert facts(anew(recorded(), target_named("opencl"))) == facts(new)
-        assert len(made) == 2
+        assert len(result) == 2
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(lowered, tmp_path, monkeypatch):
-    made, anew = lowered
+    result, anew = lowered
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(config, "cache", tmp_path / "file" / "cache")
     texts = {anew(recorded(), target_named("opencl")).text for _ in range(2)}
-    assert len(texts) == 1 and len(made) == 2
+    assert len(texts) == 1 and len(result) == 2
 
 
 def test_errors_are_those_of_before(disk, monkeypatch):
@@ -190,13 +190,13 @@ def test_errors_are_those_of_before(disk, monkeypatch):
         return _readTensor(field) * 2
 
     kernel = chosen(gp.ScalarField(np.ones((3, 4), np.float32))).node.call.kernel
-    told = set()
+    messages = set()
     for _ in range(2):
         monkeypatch.setattr(generating, "_sources", BoundedCache(8))
         with pytest.raises(gp.SemanticError) as failed:
             generate(kernel, target_named("opencl"))
-        told.add(str(failed.value))
-    (message,) = told
+        messages.add(str(failed.value))
+    (message,) = messages
     assert "the table has no entry for opencl" in message and 'choose({"cuda:sm_90": 32})' in message
     assert not disk.exists()
 
@@ -212,19 +212,19 @@ def makers():
 def test_makers_are_told_apart(package):
     first = makers()
     assert makers() == first is not None
-    found = {first}
+    results = {first}
     for folder in disk_memo.MAKERS:
         (package / folder / "some.py").write_text("# another")
-        found.add(makers())
+        results.add(makers())
         (package / folder / "some.py").rename(package / folder / "other.py")
-        found.add(makers())
+        results.add(makers())
         (package / folder / "one_more.py").write_text("")
-        found.add(makers())
-    assert len(found) == 3 * len(disk_memo.MAKERS) + 1 and None not in found
+        results.add(makers())
+    assert len(results) == 3 * len(disk_memo.MAKERS) + 1 and None not in results
     with mock.patch.object(np, "__version__", "another"):
-        assert makers() not in found
+        assert makers() not in results
     (package / "ir" / "some.txt").write_text("no code")
-    assert makers() in found
+    assert makers() in results
 
 
 def test_makers_that_may_have_changed_since_they_were_imported_are_not_known(package, monkeypatch):
@@ -249,22 +249,22 @@ def test_makers_without_files_are_not_known(package, missing):
 
 
 def test_what_others_have_made_is_made_anew_and_written_over(lowered, disk, package):
-    made, anew = lowered
+    result, anew = lowered
     for count, text in enumerate(["# one", "# another", "# one"], 1):
         (package / "passes" / "some.py").write_text(text)
         disk_memo.makers.cache_clear()
         for _ in range(2):
             anew(recorded(), target_named("opencl"))
-            assert len(made) == count
+            assert len(result) == count
     assert len([path for path in disk.rglob("*") if path.is_file()]) == 1
 
 
 def test_nothing_is_kept_where_makers_are_not_known(lowered, disk, package):
-    made, anew = lowered
+    result, anew = lowered
     (package / "passes" / "some.py").unlink()
     for count in (1, 2):
         anew(recorded(), target_named("opencl"))
-        assert len(made) == count
+        assert len(result) == count
     assert not disk.exists()
 
 
@@ -274,8 +274,8 @@ def test_nothing_is_kept_where_makers_are_not_known(lowered, disk, package):
 def test_choices_of_schedules_are_found(disk, monkeypatch):
     """A plan is the same whether its kernels are tried or were tried before."""
     target = target_named("opencl:cpu")
-    asked = kernels("harris", target)
-    generate(next(kernel for kernel in asked if kernel.intermediates), target)  # of which another kind is kept
+    stages = kernels("harris", target)
+    generate(next(kernel for kernel in stages if kernel.intermediates), target)  # of which another kind is kept
     first = [kernel.name for kernel in kernels("harris", target)]
     assert any(kernel.intermediates for kernel in kernels("harris", target))
     monkeypatch.setattr(lowering_cache, "choice", None)
@@ -295,10 +295,10 @@ def test_another_process_generates_nothing(name, tmp_path):
         settings = {"GPUOP_CACHE": str(tmp_path), "GPUOP_DEVICE": name, **settings}
         return python("-c", COUNTED, **settings).stdout.split("\n", 1)
 
-    (first, told), (second, again) = run(), run()
+    (first, message), (second, again) = run(), run()
     total = first.split()[2]
     assert int(first.split()[0]) > 0
-    assert second == f"0 0 {total}" and again == told
+    assert second == f"0 0 {total}" and again == message
     (plain, _), (same, _) = run(GPUOP_SCHEDULE="plain"), run(GPUOP_SCHEDULE="plain")
     assert int(plain.split()[0]) > 0 and same.split()[0] == "0"
     assert plain.split()[2] == same.split()[2] == total
@@ -306,15 +306,15 @@ def test_another_process_generates_nothing(name, tmp_path):
 
 @needs_opencl
 def test_processes_that_write_at_once(tmp_path):
-    found: list[str] = []
+    results: list[str] = []
 
     def run():
-        found.append(python("-c", COUNTED, GPUOP_CACHE=str(tmp_path), GPUOP_DEVICE=OPENCL[0]).stdout.split("\n", 1))
+        results.append(python("-c", COUNTED, GPUOP_CACHE=str(tmp_path), GPUOP_DEVICE=OPENCL[0]).stdout.split("\n", 1))
 
     threads = [threading.Thread(target=run) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({(first.split()[2], told) for first, told in found}) == 1 and len(found) == 2
+    assert len({(first.split()[2], message) for first, message in results}) == 1 and len(results) == 2
     assert all(len(path.name) == 64 for path in Path(tmp_path).rglob("*") if path.is_file())

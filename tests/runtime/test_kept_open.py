@@ -70,10 +70,10 @@ def kernel_of(case, shape, target, *how, dtype=np.int32):
 @pytest.fixture
 def lowered(disk, monkeypatch):
     """Generate as a process does that begins; how often kernels were lowered."""
-    made = []
+    results = []
     for module in (generating, dynamic_extents):
         monkeypatch.setattr(
-            module, "lower", lambda kernel, target: made.append(target) or pipeline.lower(kernel, target)
+            module, "lower", lambda kernel, target: results.append(target) or pipeline.lower(kernel, target)
         )
 
     def anew(kernel, target):
@@ -81,7 +81,7 @@ def lowered(disk, monkeypatch):
         monkeypatch.setattr(dynamic_extents, "_ranges", BoundedCache(8))
         return generate(kernel, target)
 
-    return made, anew
+    return results, anew
 
 
 def facts(source):
@@ -93,7 +93,7 @@ def facts(source):
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_found_is_what_was_made(lowered, case, target):
     """Whatever extents it was made for, and whatever those are that it is found for."""
-    made, anew = lowered
+    result, anew = lowered
     target = target_named(target)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(config, "verify", True)  # nothing is kept
@@ -101,29 +101,29 @@ def test_what_is_found_is_what_was_made(lowered, case, target):
         new = [facts(anew(kernel, target)) for kernel in kernels]
         ranges = [(o.least, o.most, o.per_thread) for o in (dynamic_extents.opened(k, target) for k in kernels)]
     assert all(rest["extents"] for _, rest, _ in new)
-    del made[:]
+    del result[:]
     anew(kernels[0], target)
-    count = len(made)
+    count = len(result)
     assert count > 1
     assert [facts(anew(kernel, target)) for kernel in kernels] == new
-    found = [dynamic_extents.opened(kernel, target) for kernel in kernels]
-    assert [(o.least, o.most, o.per_thread) for o in found] == ranges and {o.lowered for o in found} == {None}
-    assert len(made) == count
+    results = [dynamic_extents.opened(kernel, target) for kernel in kernels]
+    assert [(o.least, o.most, o.per_thread) for o in results] == ranges and {o.lowered for o in results} == {None}
+    assert len(result) == count
 
 
 def test_the_text_is_made_again_where_only_the_range_is_found(lowered, disk):
-    made, anew = lowered
+    result, anew = lowered
     target = target_named("opencl:cpu")
     kernel = kernel_of(below, (99, 1030), target)
     new = facts(anew(kernel, target))
     (text,) = [path for path in disk.rglob("*") if path.is_file() and b"__kernel" in path.read_bytes()]
     text.unlink()
-    count = len(made)
-    assert facts(anew(kernel, target)) == new and len(made) == count + 1
+    count = len(result)
+    assert facts(anew(kernel, target)) == new and len(result) == count + 1
 
 
 def test_other_kernels_targets_and_settings_are_none_of_before(lowered):
-    made, anew = lowered
+    result, anew = lowered
     target = target_named("opencl:cpu")
     first = kernel_of(across, (66, 67), target)
     anew(first, target)
@@ -139,23 +139,23 @@ def test_other_kernels_targets_and_settings_are_none_of_before(lowered):
     ]
     for kernel, aim in others:
         for again in (False, True):
-            count = len(made)
+            count = len(result)
             anew(kernel, aim)
-            assert (len(made) == count) == again
+            assert (len(result) == count) == again
     for name, value in (("widen", False), ("schedule", "plain")):
-        count = len(made)
+        count = len(result)
         with mock.patch.object(config, name, value):
             anew(first, target)
-        assert len(made) > count
-    count = len(made)
+        assert len(result) > count
+    count = len(result)
     anew(first, target)
-    assert len(made) == count
+    assert len(result) == count
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 67), (66, 1), (5, 300), (8192, 8192)])
 def test_extents_outside_a_range_have_the_text_that_they_had(lowered, shape):
     """Found or not: those that are small, one, or large."""
-    made, anew = lowered
+    result, anew = lowered
     target = target_named("opencl:cpu")
     kernel = kernel_of(below, shape, target)
     with pytest.MonkeyPatch.context() as patched:
@@ -163,33 +163,33 @@ def test_extents_outside_a_range_have_the_text_that_they_had(lowered, shape):
         new = facts(anew(kernel, target))
     anew(kernel_of(below, (99, 1030), target), target)
     assert facts(anew(kernel, target)) == new
-    count = len(made)
-    assert facts(anew(kernel, target)) == new and len(made) == count
+    count = len(result)
+    assert facts(anew(kernel, target)) == new and len(result) == count
 
 
 def test_that_there_is_no_range_is_known_too(lowered, monkeypatch):
-    made, anew = lowered
+    result, anew = lowered
     target = target_named("opencl:cpu")
     monkeypatch.setattr(dynamic_extents, "LEAST", ())
     kernel = kernel_of(across, (66, 67), target)
     new = facts(anew(kernel, target))
     assert not new[1]["extents"]
-    count = len(made)
-    assert facts(anew(kernel, target)) == new and len(made) == count
+    count = len(result)
+    assert facts(anew(kernel, target)) == new and len(result) == count
 
 
 def test_other_files_make_it_anew(lowered, disk, package):
-    made, anew = lowered
+    result, anew = lowered
     target = target_named("opencl:cpu")
     for folder in disk_memo.MAKERS:
         (package / folder / "some.py").write_text("# another")
         disk_memo.makers.cache_clear()
-        count = len(made)
+        count = len(result)
         new = facts(anew(kernel_of(across, (66, 67), target), target))
-        assert len(made) > count
-        count = len(made)
+        assert len(result) > count
+        count = len(result)
         assert facts(anew(kernel_of(across, (99, 50), target), target))[1]["text"] == new[1]["text"]
-        assert len(made) == count
+        assert len(result) == count
     assert len([path for path in disk.rglob("*") if path.is_file()]) == 2
 
 

@@ -60,11 +60,11 @@ def test_matrices(name: str, view: str) -> None:
         memory = memory.reshape(-1)[low // 4 :]  # buffers begin where their fields do
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
         values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
-        (wanted,) = what.wanted
-        got = backend.download(what.types[wanted], values[wanted]).reshape(kind.field_shape)
+        (output,) = what.wanted
+        actual = backend.download(what.types[output], values[output]).reshape(kind.field_shape)
     flat = array.reshape(*array.shape[:2], -1)
     left = np.maximum(np.arange(array.shape[1]) - 1, 0)
-    same(got, flat @ np.arange(1, flat.shape[-1] + 1, dtype=np.float32) + 100 * flat[:, left, 1])
+    same(actual, flat @ np.arange(1, flat.shape[-1] + 1, dtype=np.float32) + 100 * flat[:, left, 1])
 
 
 @gp.operator
@@ -87,10 +87,10 @@ def test_threads_have_neighbours_in_rows(columns: int, stride: int, behind: int 
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
         layout = replace(layout_of(gp.FieldType(array.shape), (stride, 1)), behind=behind)
         values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
-        (wanted,) = what.wanted
-        got = backend.download(what.types[wanted], values[wanted]).reshape(array.shape)
-    same(got, array * 2 + 1)
-    taken = {"loads" if call.args[1].loads else "stores" for call in wide.call_args_list}
+        (output,) = what.wanted
+        actual = backend.download(what.types[output], values[output]).reshape(array.shape)
+    same(actual, array * 2 + 1)
+    choices = {"loads" if call.args[1].loads else "stores" for call in wide.call_args_list}
     count = np.gcd(columns, 4) if columns < LONG_ROW else 1
     aligned = behind is not None and not (behind % count or stride % count)
-    assert taken == (set() if count == 1 else {"loads", "stores"} if aligned else {"stores"})
+    assert choices == (set() if count == 1 else {"loads", "stores"} if aligned else {"stores"})

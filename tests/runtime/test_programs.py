@@ -33,8 +33,8 @@ def looked_up(field):
 def fields(count: int) -> tuple[list[Any], list[gp.Field], list[Any]]:
     """Arrays, kernels of one name but of different shapes and texts, and what NumPy gives."""
     arrays = [np.random.default_rng(k).random((9, 20 + k), np.float32) for k in range(count)]
-    made = [slopes(gp.ScalarField(a), 1) for a in arrays]
-    return arrays, made, [np.pad(a, ((0, 0), (0, 1)), mode="edge")[:, 1:] - a for a in arrays]
+    results = [slopes(gp.ScalarField(a), 1) for a in arrays]
+    return arrays, results, [np.pad(a, ((0, 0), (0, 1)), mode="edge")[:, 1:] - a for a in arrays]
 
 
 @pytest.fixture(params=CARDS)
@@ -63,11 +63,11 @@ def forget(backend: Any) -> None:
 
 def test_few_programs(built: list[list[str]]) -> None:
     """Kernels of one name are told apart; one with a table of its own is compiled by itself."""
-    arrays, made, wanted = fields(5)
+    arrays, field, expected = fields(5)
     a = arrays[0]
-    results = gp.evaluate(*made, looked_up(gp.ScalarField(a)))
+    results = gp.evaluate(*field, looked_up(gp.ScalarField(a)))
     assert sorted(map(len, built)) == [1, 1, 4] and built.count(["looked_up"]) == 1
-    for result, right in zip(results, wanted, strict=False):
+    for result, right in zip(results, expected, strict=False):
         assert np.array_equal(result.numpy(), right)
     assert np.array_equal(results[-1].numpy(), np.resize(np.float32([2, 3, 5, 7]), 20) * np.vstack([a[1:], a[-1:]]))
 
@@ -89,13 +89,13 @@ def test_kernels_are_found_in_the_cache(built: list[list[str]]) -> None:
     gp.evaluate(*fields(2)[1])
     files = sum(1 for _ in config.cache.rglob("*"))
     forget(backend)
-    _, made, wanted = fields(2)
-    assert np.array_equal(made[1].numpy(), wanted[1])
+    _, field, expected = fields(2)
+    assert np.array_equal(field[1].numpy(), expected[1])
     assert sum(1 for _ in config.cache.rglob("*")) == files, "something was compiled"
     forget(backend)
     built.clear()
-    _, made, wanted = fields(4)
-    for result, right in zip(gp.evaluate(*made), wanted, strict=True):
+    _, field, expected = fields(4)
+    for result, right in zip(gp.evaluate(*field), expected, strict=True):
         assert np.array_equal(result.numpy(), right)
     assert list(map(len, built)) == [2, 2]
 
@@ -107,8 +107,8 @@ def test_what_a_program_was_is_lost(built: list[list[str]]) -> None:
         if path.is_file() and b"slopes" in path.read_bytes() and len(path.read_bytes()) > 300:
             path.write_bytes(b"")
     forget(gp.device())
-    _, made, wanted = fields(2)
-    assert np.array_equal(gp.evaluate(*made)[1].numpy(), wanted[1])
+    _, result, expected = fields(2)
+    assert np.array_equal(gp.evaluate(*result)[1].numpy(), expected[1])
 
 
 def test_a_program_that_is_refused(built: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +122,6 @@ def test_a_program_that_is_refused(built: list[list[str]], monkeypatch: pytest.M
         return build(self, program, binary)
 
     monkeypatch.setattr(kind, "build", refusing)
-    _, made, wanted = fields(2)
-    assert np.array_equal(gp.evaluate(*made)[0].numpy(), wanted[0])
+    _, result, expected = fields(2)
+    assert np.array_equal(gp.evaluate(*result)[0].numpy(), expected[0])
     assert built == [["slopes"], ["slopes"]]

@@ -71,16 +71,16 @@ def test_the_device_may_change_inside():
 
 
 def test_threads_have_their_own():
-    found = {}
+    results = {}
 
     def work(name):
         with gp.queue(name):
             ready.wait()
-            found[name] = current(), twice(gp.ScalarField(np.full(100, 3, "f"))).numpy().sum()
+            results[name] = current(), twice(gp.ScalarField(np.full(100, 3, "f"))).numpy().sum()
             ready.wait()
 
     def plain():
-        found["plain"] = current(), 0
+        results["plain"] = current(), 0
 
     ready = threading.Barrier(3)
     with gp.queue("outer"):
@@ -90,13 +90,13 @@ def test_threads_have_their_own():
             thread.start()
         for thread in threads:
             thread.join()
-    assert len({id(queue) for queue, _ in found.values()}) == 4
-    assert found.pop("plain")[0] is current().main
-    assert [total for _, total in found.values()] == [600] * 3
+    assert len({id(queue) for queue, _ in results.values()}) == 4
+    assert results.pop("plain")[0] is current().main
+    assert [total for _, total in results.values()] == [600] * 3
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("options", "says"),
     [
         ({"name": ""}, 'a queue has a name, as in `gp.queue\\("io"\\)`'),
         ({"name": 3}, "a queue has a name"),
@@ -108,10 +108,10 @@ def test_threads_have_their_own():
         ),
     ],
 )
-def test_wrong_queues(given, says):
+def test_wrong_queues(options, says):
     with pytest.raises(gp.SemanticError, match=says) as caught:
-        gp.queue(**given)
-    assert str(caught.value).endswith("gp.queue(**given)")  # the user's line
+        gp.queue(**options)
+    assert str(caught.value).endswith("gp.queue(**options)")  # the user's line
     assert current() is current().main
 
 
@@ -242,21 +242,21 @@ def test_events_of_another_device():
 def test_memory_lives_until_all_queues_have_used_it(opened):
     """Fields are dropped while another queue, which is held, is to read them; new fields come meanwhile."""
     a = array_of(20_000)
-    given = [gp.ScalarField(a + k) for k in range(4)]
-    gp.evaluate(*(twice(f) for f in given))
+    fields = [gp.ScalarField(a + k) for k in range(4)]
+    gp.evaluate(*(twice(f) for f in fields))
     with gp.queue("reader") as reader:
         (mirror(gp.evaluate(twice(gp.ScalarField(a)))) + 1).numpy()
-    outs = [gp.pinned(20_000) for _ in given]
+    outs = [gp.pinned(20_000) for _ in fields]
     for out in outs:
         out[...] = 0
     filled = gp.ScalarField(np.full(20_000, -1, "f")).sum().numpy()
     with held(reader) as let_go:
         for k, out in enumerate(outs):
-            (value,) = (gp.evaluate(twice(given[k])),)
+            (value,) = (gp.evaluate(twice(fields[k])),)
             with gp.queue("reader"):
                 done = (mirror(value) + 1).fetch(out)
             del value
-        given.clear()
+        fields.clear()
         gc.collect()
         for _ in range(10):
             assert gp.ScalarField(np.full(20_000, -1, "f")).sum().numpy() == filled
@@ -284,12 +284,12 @@ def test_arrays_live_until_kernels_have_used_them(opened):
     both(array_of(30_000), True)
     with pytest.raises(ValueError, match="no"):
         both(array_of(30_000), False)
-    given = array_of(30_000)
-    lives = weakref.ref(given)
+    values = array_of(30_000)
+    lives = weakref.ref(values)
     with held(opened) as let_go:
         with pytest.raises(ValueError, match="no"):
-            both(given, False)
-        del given
+            both(values, False)
+        del values
         gc.collect()
         assert lives() is not None
         let_go()

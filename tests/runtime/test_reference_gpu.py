@@ -67,15 +67,15 @@ def test_they_plan_for_that_gpu() -> None:
 @pytest.mark.parametrize(("far", "place"), [(1, 70), (-1, -1)])
 def test_reads_outside_of_a_field_are_reported(far: int, place: int) -> None:
     x = gp.ScalarField(np.arange(70, dtype="f4"))
-    with gp.use_device("reference:sm_90"), pytest.raises(gp.DeviceError) as told:
+    with gp.use_device("reference:sm_90"), pytest.raises(gp.DeviceError) as error:
         ahead(x, far).numpy()
     thread = 69 if far == 1 else 0
-    assert str(told.value).startswith(
+    assert str(error.value).startswith(
         f"reference:sm_90: kernel `ahead`: thread (layer 0, row 0, column {thread % 64}) of work-group (layer 0, row 0, "
         f"column {thread // 64}) reads `f[{place}]`, outside of the field `f` (70 float32), which has 70 elements; "
         'an index is inside unless the program reads with border="unchecked"\n  at '
     )
-    assert 'return _readTensor(f, _column + far, border="unchecked")' in str(told.value)
+    assert 'return _readTensor(f, _column + far, border="unchecked")' in str(error.value)
 
 
 F, OUT = FieldParam("f", FieldType(64)), FieldParam("out0", FieldType(64))
@@ -193,9 +193,9 @@ def test_what_is_fine(body: tuple[Stmt, ...]) -> None:
 
 @pytest.mark.parametrize(("body", "message"), REPORTED.values(), ids=list(REPORTED))
 def test_what_is_reported(body: tuple[Stmt, ...], message: str) -> None:
-    with pytest.raises(gp.DeviceError) as told:
+    with pytest.raises(gp.DeviceError) as error:
         run_on(body)
-    assert str(told.value) == f"a GPU: kernel `k`: {message}"
+    assert str(error.value) == f"a GPU: kernel `k`: {message}"
 
 
 @gp.operator
@@ -207,9 +207,9 @@ def racing(f):
 
 
 def test_races_of_programs_are_reported_with_their_line() -> None:
-    with gp.use_device("reference:gpu"), pytest.raises(gp.DeviceError, match="no barrier stands between") as told:
+    with gp.use_device("reference:gpu"), pytest.raises(gp.DeviceError, match="no barrier stands between") as error:
         racing(gp.ScalarField(np.arange(128, dtype="f4"))).numpy()
-    assert str(told.value).endswith("return tile[63 - _localColumn]")
+    assert str(error.value).endswith("return tile[63 - _localColumn]")
 
 
 @gp.operator
@@ -247,8 +247,8 @@ def test_windows_that_are_filled_step_by_step_read_what_does_not_count() -> None
     """Layers in local memory begin with what is there, which is pushed out before it is used."""
     x = np.random.default_rng(0).random((18, 4, 12)).astype("f4")
     with used("reference:sm_90 as a gpu"), gp.schedule("layers"):
-        got = ndimage.uniform_filter(ndimage.uniform_filter(gp.ScalarField(x), 3), 3).numpy()
-    np.testing.assert_allclose(got, scipy.ndimage.uniform_filter(scipy.ndimage.uniform_filter(x, 3), 3), rtol=1e-5)
+        actual = ndimage.uniform_filter(ndimage.uniform_filter(gp.ScalarField(x), 3), 3).numpy()
+    np.testing.assert_allclose(actual, scipy.ndimage.uniform_filter(scipy.ndimage.uniform_filter(x, 3), 3), rtol=1e-5)
 
 
 def test_graphs_pipelines_iterations_and_queues() -> None:

@@ -45,10 +45,10 @@ def untried(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("op", WRONG)
 def test_what_is_wrong_is_said(op, monkeypatch):
-    meaning, said = WRONG[op]
+    meaning, message = WRONG[op]
     monkeypatch.setitem(OPS, op, replace(OPS[op], numpy=meaning))
-    assert mistake(Reference()) == said
-    assert mistake(Reference()) == said  # and it is not trusted by the next process
+    assert mistake(Reference()) == message
+    assert mistake(Reference()) == message  # and it is not trusted by the next process
 
 
 def test_such_a_device_is_refused(monkeypatch):
@@ -60,11 +60,11 @@ def test_such_a_device_is_refused(monkeypatch):
 
 
 def test_expressions_are_tried_once(monkeypatch):
-    kept: list[bytes] = []
+    references: list[bytes] = []
     store = blob_store.store
-    monkeypatch.setattr(blob_store, "store", lambda *given: (kept.append(given[1]), store(*given)))
+    monkeypatch.setattr(blob_store, "store", lambda *args: (references.append(args[1]), store(*args)))
     assert mistake(Reference()) == mistake(Reference()) == ""
-    assert kept == [b""]
+    assert references == [b""]
 
 
 def test_a_warning_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,13 +79,13 @@ def test_a_warning_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
             )
         return reference
 
-    found = [(Device("opencl:7", "a driver"), None), (Device("reference", "NumPy"), None)]
-    monkeypatch.setattr(devices, "_discovered", found)
+    results = [(Device("opencl:7", "a driver"), None), (Device("reference", "NumPy"), None)]
+    monkeypatch.setattr(devices, "_discovered", results)
     monkeypatch.setattr(devices, "opened", opening)
     monkeypatch.setattr(config, "device", "")
-    with pytest.warns(UserWarning, match="skips a device") as told:
+    with pytest.warns(UserWarning, match="skips a device") as caught_warning:
         assert devices.current() is reference
-    (warning,) = told
+    (warning,) = caught_warning
     assert str(warning.message) == (
         "gpuop skips a device: opencl:7 fails the self-test: error: undeclared identifier (`gpuop devices` prints the rest)"
     )

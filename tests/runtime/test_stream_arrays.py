@@ -21,7 +21,7 @@ class Memory:
         self.calls, self.streams = [], [self] * queues
         for name in ("follow", "lead", "release_ended"):
             assert hasattr(CudaMemory, name)
-            setattr(self, name, lambda *given, name=name: self.calls.append((name, *given)))
+            setattr(self, name, lambda *args, name=name: self.calls.append((name, *args)))
 
 
 class CupyArray:
@@ -149,8 +149,8 @@ def test_events_between_streams(queues, stream, ordered):
     memory.streams, memory.handle, memory.event = [memory] * queues, 40, "event"
     memory.lock, memory._active = threading.RLock(), Active(lambda: None, lambda: None)
     memory.cu = SimpleNamespace(
-        cuEventRecord=lambda *given: (calls.append(("record", *given)), (0,))[1],
-        cuStreamWaitEvent=lambda *given: (calls.append(("wait", *given)), (0,))[1],
+        cuEventRecord=lambda *args: (calls.append(("record", *args)), (0,))[1],
+        cuStreamWaitEvent=lambda *args: (calls.append(("wait", *args)), (0,))[1],
     )
     memory.follow(stream)
     memory.lead(stream)

@@ -143,12 +143,12 @@ def test_graphs_in_threads(device):
         graph.run()
         try:
             for _ in range(5):
-                seen = times.launches  # while the thread launches
+                launches = times.launches  # while the thread launches
             while not times.launches:
                 time.sleep(0.001)
         finally:
             graph.stop()
-    assert len(seen) <= len(times.launches)
+    assert len(launches) <= len(times.launches)
     assert times.rows[0].name == "mirror_multiply" and times.rows[0].count <= graph.tick
 
 
@@ -302,12 +302,12 @@ def test_lines():
 
 
 def test_lines_of_pipelines():
-    made = gp.pipeline(lambda a: (gp.ScalarField(a) * 0.34375).sum() + 1)
+    result = gp.pipeline(lambda a: (gp.ScalarField(a) * 0.34375).sum() + 1)
     line = test_lines_of_pipelines.__code__.co_firstlineno + 1
-    found = made.profile(A[:3, :11], steps=1)
-    assert {row.lines for row in found.rows} == {(f"test_timeline.py:{line}",)}
-    told = str(found).splitlines()[2:-1]
-    assert told and all(row.endswith(f"%  test_timeline.py:{line}") for row in told)
+    actual = result.profile(A[:3, :11], steps=1)
+    assert {row.lines for row in actual.rows} == {(f"test_timeline.py:{line}",)}
+    text = str(actual).splitlines()[2:-1]
+    assert text and all(row.endswith(f"%  test_timeline.py:{line}") for row in text)
 
 
 def test_no_launches(tmp_path):
@@ -345,16 +345,17 @@ def test_the_trace(device, tmp_path):
 
 
 def test_ranges_for_nvidias_tools(monkeypatch):
-    told = []
+    messages = []
     package = SimpleNamespace(
-        start_range=lambda name: told.append(("start", name)) or len(told), end_range=lambda n: told.append(("end", n))
+        start_range=lambda name: messages.append(("start", name)) or len(messages),
+        end_range=lambda n: messages.append(("end", n)),
     )
     monkeypatch.setitem(sys.modules, "nvtx", package)
     nvtx._functions.cache_clear()
     first, second = nvtx.nvtx_range("a"), nvtx.nvtx_range("b")
     first()
     second()
-    assert told == [("start", "a"), ("start", "b"), ("end", 1), ("end", 2)]
+    assert messages == [("start", "a"), ("start", "b"), ("end", 1), ("end", 2)]
     monkeypatch.setitem(sys.modules, "nvtx", None)
     monkeypatch.setattr(nvtx, "LIBRARIES", ("libnothing.so.1",))
     nvtx._functions.cache_clear()

@@ -70,10 +70,10 @@ def test_processes_share_what_they_measure(
     file = tmp_path / "operators.py"
     file.write_text(OPERATORS)
     both = [started(file, store, length) for length in (9, 12)]
-    told = [process.communicate(timeout=60)[0] for process in both]
-    assert told == ["".join(f"gpuop: measuring {n} on reference: 2 variants\n" for n in ("wrapped", "other"))] * 2
-    found = [(e.name, e.types, e.choice) for e in store.entries()]
-    assert found == [(n, f"{k} float32", "turns=1") for n in ("other", "wrapped") for k in (12, 9)]
+    messages = [process.communicate(timeout=60)[0] for process in both]
+    assert messages == ["".join(f"gpuop: measuring {n} on reference: 2 variants\n" for n in ("wrapped", "other"))] * 2
+    results = [(e.name, e.types, e.choice) for e in store.entries()]
+    assert results == [(n, f"{k} float32", "turns=1") for n in ("other", "wrapped") for k in (12, 9)]
     database = sqlite3.connect(store.path)
     assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith("tuned")] == ["tuned.sqlite"]
@@ -156,9 +156,9 @@ def test_commands(tmp_path: Path, store: TuneStore, capsys: pytest.CaptureFixtur
         return read.out + read.err
 
     assert tune("show", status=1) == f"gpuop: there is no store of tuned choices {store.path}\n"
-    told = tune("run", f"{file}:wrapped", "--types", "float32[9]", "--device", "reference", "--seconds", "2")
-    assert told.splitlines()[0] == "wrapped on reference: 2 variants"
-    assert told.splitlines()[-1].startswith("wrapped (9 float32) on reference reference: turns=1, ")
+    message = tune("run", f"{file}:wrapped", "--types", "float32[9]", "--device", "reference", "--seconds", "2")
+    assert message.splitlines()[0] == "wrapped on reference: 2 variants"
+    assert message.splitlines()[-1].startswith("wrapped (9 float32) on reference reference: turns=1, ")
     shipped = TuneStore(tmp_path / "shipped.sqlite")
     shipped.put([ENTRY, replace(ENTRY, place=DeviceSignature("cuda", 90, "gpu", "H200", "1"), choice="block=32")])
     assert tune("merge", str(shipped.path)) == f"{shipped.path}: 2 of 2 entries are new in {store.path}\n"

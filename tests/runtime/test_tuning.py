@@ -58,17 +58,17 @@ def choice(field: gp.Field) -> str:
     """The parameters of the variant that would run now."""
     node: Any = field.node
     (op,) = planned(field).program.ops
-    (found,) = [v for v in node.call.kernel.variants if v.identity == op.identity]
-    return ", ".join(f"{name}={value}" for name, value in found.parameters)
+    (result,) = [v for v in node.call.kernel.variants if v.identity == op.identity]
+    return ", ".join(f"{name}={value}" for name, value in result.parameters)
 
 
 def test_the_fastest_runs(device: str, store: TuneStore) -> None:
     """It is measured with "auto" and found with "stored"; alone, in pipelines and in graphs, fused with others."""
     a = rng.normal(0, 3, 40).astype("f")
-    f, wanted = gp.ScalarField(a), np.fmod(a, np.float32(2)) * 3
+    f, expected = gp.ScalarField(a), np.fmod(a, np.float32(2)) * 3
     assert choice(wrapped(f, 3)) == f"turns={MANY}, block=4" and not store.entries()  # nothing is timed by default
     with gp.tuning("auto"):
-        same(wrapped(f, 3), wanted)
+        same(wrapped(f, 3), expected)
     (entry,) = store.entries()
     assert entry.choice == "turns=1, block=4", entry.tried
     assert (entry.types, entry.place) == ("40 float32", signature_of(current()))
@@ -81,10 +81,10 @@ def test_the_fastest_runs(device: str, store: TuneStore) -> None:
     def piped(x):
         return wrapped(gp.ScalarField(x), 3) + 1
 
-    same(piped(a), wanted + 1)
+    same(piped(a), expected + 1)
     with gp.ComputeGraph() as graph:
         graph.probe(wrapped(f, 3) + 1, "result")
-    same(graph.read("result"), wanted + 1)
+    same(graph.read("result"), expected + 1)
     assert graph.kernel_count == 1 and str(MANY) not in graph.source()
     assert "wrapped [turns=1, block=4] (" in graph.explain()
 
@@ -169,12 +169,12 @@ def test_rounding_may_differ() -> None:
 
 def test_time_and_progress(store: TuneStore) -> None:
     """When the time is over no other variant is begun; the first runs in any case."""
-    told: list[str] = []
+    messages: list[str] = []
     with gp.use_device("reference"):
-        result = gp.tune(wrapped, gp.ScalarField(np.ones(9, "f")), 2, seconds=1e-9, progress=told.append)
+        result = gp.tune(wrapped, gp.ScalarField(np.ones(9, "f")), 2, seconds=1e-9, progress=messages.append)
     assert result.rows == tuple(store.entries()) and result.rows[0].choice == f"turns={MANY}, block=4"
     assert result.rows[0].tried.endswith("turns=1, block=4: not measured, no time was left")
-    assert told[0] == "wrapped on reference: 2 variants" and len(told) == 2
+    assert messages[0] == "wrapped on reference: 2 variants" and len(messages) == 2
     assert str(result).startswith(f"wrapped (9 float32) on reference reference: turns={MANY}, block=4, ")
 
 
@@ -183,8 +183,8 @@ def test_representative_data() -> None:
     node: Any = wrapped(gp.ScalarField(np.arange(6, dtype="f")), 1).node
     (param,), backend = node.call.kernel.inputs, current()
     assert np.array_equal(backend.download(param.type, value_of(param, node.call.inputs[0], backend))[0], np.arange(6))
-    made = backend.download(param.type, value_of(param, None, backend))
-    assert made.shape == (1, 6) and 0 <= made.min() < made.max() <= 1
+    result = backend.download(param.type, value_of(param, None, backend))
+    assert result.shape == (1, 6) and 0 <= result.min() < result.max() <= 1
 
 
 # --- other devices ------------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_schedules_are_measured_and_stored(store: TuneStore) -> None:
     a = rng.random((24, 80)).astype("f")
     with gp.use_device(COMPILING[0]) as backend:
         f = gp.ScalarField(a)
-        wanted = window(f).numpy()
+        expected = window(f).numpy()
         with gp.ComputeGraph() as graph:
             graph.probe(window(f), "result")
         (row,) = gp.tune(graph, seconds=0.01).rows
@@ -262,7 +262,7 @@ def test_schedules_are_measured_and_stored(store: TuneStore) -> None:
             store.put([TunedChoice(SCHEDULE, row.kernel, place, "", "", "plain", 1.0, "", 1.0)])
             (launch,) = planned(window(f)).launches
             assert isinstance(launch.kernel, Kernel) and launch.kernel.pin == pin
-            same(window(f), wanted)
+            same(window(f), expected)
         assert "schedule" not in graph.explain()
         with gp.schedule(method):
             assert "plain" not in str(planned(window(f)).launches[0].kernel.pin)  # type: ignore[attr-defined]

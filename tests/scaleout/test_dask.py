@@ -40,10 +40,10 @@ class Store:
         self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
 
     def __getitem__(self, place):
-        found = self.array[place].copy()
-        if found.size:  # Dask looks at no points
+        result = self.array[place].copy()
+        if result.size:  # Dask looks at no points
             self.read.append(tuple((s.start, s.stop) for s in place))
-        return found
+        return result
 
 
 def stored(array, *chunks):
@@ -56,8 +56,8 @@ def computed(array, *chunks):
 
 def equal(blocks, whole):
     assert blocks.dtype == whole.dtype and blocks.shape == whole.shape
-    found = blocks.compute()
-    np.testing.assert_array_equal(found, whole)
+    result = blocks.compute()
+    np.testing.assert_array_equal(result, whole)
     assert all(n for axis in blocks.chunks for n in axis)
 
 
@@ -90,10 +90,10 @@ def smoothed(image, times=2):
 
 @pytest.mark.parametrize("chunks", [((1, 1, 4, 5), (3, 6)), (1, 4), (11, 2), (4, 9)], ids=str)
 @pytest.mark.parametrize("border", ["clamp", "wrap", "reflect", "symmetric", 0.25])
-@pytest.mark.parametrize("given", [chunked, stored, computed])
-def test_borders_and_chunks(given, border, chunks):
+@pytest.mark.parametrize("value", [chunked, stored, computed])
+def test_borders_and_chunks(value, border, chunks):
     image, program = rng.random((11, 9), np.float32), pairs(border)
-    equal(gd.map_blocks(program, given(image, *chunks)), program(image))
+    equal(gd.map_blocks(program, value(image, *chunks)), program(image))
 
 
 def test_blocks_read_their_windows():
@@ -147,12 +147,12 @@ def test_the_values_are_those_of_scipy():
 
 @pytest.mark.parametrize("seed", [1, 3, 6, 9])
 def test_random_programs(seed):
-    made = WindowedProgram(seed)
-    whole = made.footprint.whole
-    chunks = [tuple(b - a for a, b in axis) for axis in made.cuts(list(whole))]
-    if len(whole) < len(made.grid):
-        blocks = gd.map_blocks(made.pipeline, chunked(made.array, *chunks), made.weights)
-        equal(blocks, made.pipeline(made.array, made.weights))
+    result = WindowedProgram(seed)
+    whole = result.footprint.whole
+    chunks = [tuple(b - a for a, b in axis) for axis in result.cuts(list(whole))]
+    if len(whole) < len(result.grid):
+        blocks = gd.map_blocks(result.pipeline, chunked(result.array, *chunks), result.weights)
+        equal(blocks, result.pipeline(result.array, result.weights))
 
 
 def test_all_windows_have_the_same_kernels(monkeypatch):
@@ -176,8 +176,8 @@ def test_images_are_computed_each_by_itself():
         field = gp.ScalarField(image)
         return field - field.min(), field.sum(axis=1), field.max()
 
-    found = gd.map_blocks(normalised, chunked(movie, 2, 2, 3, 9), batch=2)
-    for blocks, each in zip(found, zip(*(map(normalised, movie.reshape(6, 8, 9))), strict=True), strict=True):
+    result = gd.map_blocks(normalised, chunked(movie, 2, 2, 3, 9), batch=2)
+    for blocks, each in zip(result, zip(*(map(normalised, movie.reshape(6, 8, 9))), strict=True), strict=True):
         equal(blocks, np.array(each).reshape(3, 2, *each[0].shape))
 
 
@@ -226,13 +226,13 @@ def test_statistics_are_computed_with_results_that_need_none():
         field = mean(gp.ScalarField(image))
         return field > 0.5, np.count_nonzero(field > 0.5), field, gp.ScalarField(image).argmax()
 
-    found = gd.map_blocks(counted, chunked(image, 4, 9))
+    result = gd.map_blocks(counted, chunked(image, 4, 9))
     around = ndimage.uniform_filter(image, 3, mode="nearest")
     for blocks, whole in zip(
-        found, (around > 0.5, np.count_nonzero(around > 0.5), around, image.argmax()), strict=True
+        result, (around > 0.5, np.count_nonzero(around > 0.5), around, image.argmax()), strict=True
     ):
         np.testing.assert_allclose(blocks, whole, rtol=1e-6)
-    equal(found[2], counted(image)[2])
+    equal(result[2], counted(image)[2])
     movie = np.stack([image, image * 2, 1 - image])
     bright, count, *_ = gd.map_blocks(counted, chunked(movie, 2, 4, 9), batch=1)
     many = np.array([ndimage.uniform_filter(each, 3, mode="nearest") > 0.5 for each in movie])
@@ -315,9 +315,9 @@ def test_windows_are_computed_one_at_a_time(monkeypatch):
         running.append(window)
         most.append(len(running))
         sleep(0.02)
-        found = call(window, *args, **named)
+        result = call(window, *args, **named)
         running.remove(window)
-        return found
+        return result
 
     monkeypatch.setattr(PipelineWindow, "__call__", noted)
     image = rng.random((40, 6), np.float32)
@@ -328,15 +328,15 @@ def test_windows_are_computed_one_at_a_time(monkeypatch):
 
 def test_small_pieces_do_not_hold_chunks():
     chunk = rng.random((20, 6), np.float32)
-    taken = slice(18, 20), slice(0, 6)
-    assert not np.shares_memory(piece_of(chunk, taken), chunk)
-    np.testing.assert_array_equal(piece_of(chunk, taken), chunk[18:])
+    window = slice(18, 20), slice(0, 6)
+    assert not np.shares_memory(piece_of(chunk, window), chunk)
+    np.testing.assert_array_equal(piece_of(chunk, window), chunk[18:])
     assert np.shares_memory(piece_of(chunk, (slice(2, 20), slice(0, 6))), chunk)
 
 
 def test_what_it_explains():
-    told = gd.explain(smoothed, computed(np.ones((40, 60), "f"), 10, 30))
-    assert told.splitlines() == [
+    text = gd.explain(smoothed, computed(np.ones((40, 60), "f"), 10, 30))
+    assert text.splitlines() == [
         "grid 40×60",
         "  axis 0: 2 before, 2 after",
         "  axis 1: 2 before, 2 after",
@@ -363,12 +363,12 @@ def test_xarray():
     xarray = pytest.importorskip("xarray")
     image = rng.random((3, 8, 9), np.float32)
     coords = {"y": np.arange(8) * 0.5, "x": np.arange(9), "t": [10, 20, 30], "area": (("y", "x"), np.ones((8, 9)))}
-    given = xarray.DataArray(image, coords, ("t", "y", "x"), "heat", {"unit": "K"})
+    field = xarray.DataArray(image, coords, ("t", "y", "x"), "heat", {"unit": "K"})
     whole = np.array([smoothed(each) for each in image])
-    for lazy in (given.chunk(t=2, y=3), given):
-        found = lazy.gpuop.map(smoothed, axes=("y", "x"))
-        assert type(found.data) is type(lazy.data) and found.attrs == {"unit": "K"}
-        xarray.testing.assert_identical(found.compute(), given.copy(data=whole))
-    totals = gd.map_blocks(lambda x: gp.ScalarField(x).sum(axis=1), given.chunk(t=1), batch=1)
+    for lazy in (field.chunk(t=2, y=3), field):
+        result = lazy.gpuop.map(smoothed, axes=("y", "x"))
+        assert type(result.data) is type(lazy.data) and result.attrs == {"unit": "K"}
+        xarray.testing.assert_identical(result.compute(), field.copy(data=whole))
+    totals = gd.map_blocks(lambda x: gp.ScalarField(x).sum(axis=1), field.chunk(t=1), batch=1)
     assert totals.dims == ("t", "dim_1") and set(totals.coords) == {"t"}
     np.testing.assert_allclose(totals, image.sum(axis=2), rtol=1e-6)

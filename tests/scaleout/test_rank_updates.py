@@ -48,7 +48,7 @@ def stirred():
         u.next = around(u) + most % 5 + least + shares[6]
         total.next = total + counts
         sand.next = sand // 2 + scattered(u)
-        seen = {
+        fields = {
             "u": u,
             "total": total,
             "sand": sand,
@@ -57,7 +57,7 @@ def stirred():
             "both": both,
             "far": scattered(around(u)),
         }
-        for name, field in (seen | {"bins": np.histogram(u, 4, (0, 90))[0]}).items():
+        for name, field in (fields | {"bins": np.histogram(u, 4, (0, 90))[0]}).items():
             graph.probe(field, name)
     return graph
 
@@ -71,9 +71,9 @@ def counted_by_numpy(x):
 
 
 def scattered_by_numpy(x):
-    found, (rows, columns) = np.zeros(SHAPE, np.int32), np.indices(SHAPE)
-    np.subtract.at(found, ((rows * 5 + columns) % 12, (columns * 3) % 10), x)
-    return found
+    result, (rows, columns) = np.zeros(SHAPE, np.int32), np.indices(SHAPE)
+    np.subtract.at(result, ((rows * 5 + columns) % 12, (columns * 3) % 10), x)
+    return result
 
 
 def around_by_numpy(x):
@@ -90,8 +90,8 @@ def by_numpy(steps):
         total, sand = total + counts, sand // 2 + scattered_by_numpy(u)
         u = around_by_numpy(u) + most % 5 + least + shares[6]
     counts, xor, both, _, _ = counted_by_numpy(around_by_numpy(u))
-    seen = {"u": u, "total": total, "sand": sand, "counts": counts, "xor": xor, "both": both}
-    return seen | {"far": scattered_by_numpy(around_by_numpy(u)), "bins": np.histogram(u, 4, (0, 90))[0]}
+    fields = {"u": u, "total": total, "sand": sand, "counts": counts, "xor": xor, "both": both}
+    return fields | {"far": scattered_by_numpy(around_by_numpy(u)), "bins": np.histogram(u, 4, (0, 90))[0]}
 
 
 @pytest.mark.parametrize(("ranks", "axes", "every"), [(1, (0,), 2), (2, (0,), 1), (4, (0, 1), 2), (3, (1,), 1)])
@@ -103,8 +103,8 @@ def test_all_ranks_have_what_all_threads_update(device, ranks, axes, every):
         domain.step(3)
         return {name: domain.gather(name) for name in expected}
 
-    for name, found in on_ranks(ranks, run, device)[0].items():
-        np.testing.assert_array_equal(found, expected[name], name)
+    for name, result in on_ranks(ranks, run, device)[0].items():
+        np.testing.assert_array_equal(result, expected[name], name)
 
 
 def test_steps_wait_only_for_what_they_take():
@@ -132,15 +132,17 @@ def test_updates_whose_order_matters_are_refused():
         _globalThreads(f)
         _atomic_inc(_pointerTo(total, _readTensor(f) % 7))
 
-    def refused(made):
+    def refused(value):
         with gp.ComputeGraph() as graph:
             u, total = gp.ScalarField(START), gp.ScalarField(np.zeros(7, np.int32))
-            u.next, total.next = around(u), made(u, total)
+            u.next, total.next = around(u), value(u, total)
             graph.probe(total)
         return on_ranks(2, lambda comm: Domain(comm, graph), "reference")
 
-    told = r"axis 0 .*must be whole.*operator `{}` \(.*test_rank_updates.py:\d+\) {}"
-    with pytest.raises(gp.SemanticError, match=told.format("numbered", "uses what `out0` holds while other threads")):
+    message = r"axis 0 .*must be whole.*operator `{}` \(.*test_rank_updates.py:\d+\) {}"
+    with pytest.raises(
+        gp.SemanticError, match=message.format("numbered", "uses what `out0` holds while other threads")
+    ):
         refused(lambda u, total: numbered(u))
-    with pytest.raises(gp.SemanticError, match=told.format("tally", "updates other points .* give a new output")):
+    with pytest.raises(gp.SemanticError, match=message.format("tally", "updates other points .* give a new output")):
         refused(lambda u, total: tally(total, u))

@@ -55,7 +55,7 @@ def ahead(monkeypatch):
     counted, step = [], RankWindow._step_ahead
     monkeypatch.setattr(RankWindow, "seconds", lambda self: 2.0 - (self.faces is not None))
     monkeypatch.setattr(RankWindow, "can_be_ahead", lambda self: repeatable(self.window))
-    monkeypatch.setattr(RankWindow, "_step_ahead", lambda *given: counted.append(1) or step(*given))
+    monkeypatch.setattr(RankWindow, "_step_ahead", lambda *args: counted.append(1) or step(*args))
     return counted
 
 
@@ -88,17 +88,17 @@ def compared(start, border, ranks, axes, every, steps=(1, 4), device="reference"
 
     def run(comm):
         mine, scale = stepped(start, border)
-        domain, found = Domain(comm, mine, axes, every), []
+        domain, results = Domain(comm, mine, axes, every), []
         for n in steps:
             domain.step(n)
-            found += [domain.gather("u"), domain.gather("far")]
+            results += [domain.gather("u"), domain.gather("far")]
             scale.set(0.5)
         assert domain.tick == sum(steps)
-        return found
+        return results
 
     first, *others = on_ranks(ranks, run, device)
-    for got, want in zip(first, expected, strict=True):
-        same_bits(got, want)
+    for actual, want in zip(first, expected, strict=True):
+        same_bits(actual, want)
     assert all(each is None for other in others for each in other)
 
 
@@ -149,7 +149,7 @@ def test_ranks_exchange_what_they_compute_first(ahead, shape, border, ranks, axe
 
 
 @pytest.mark.parametrize(
-    ("times", "every", "told"),
+    ("times", "every", "message"),
     [
         ({(1, False): 4, (2, False): 3, (4, False): 9, (2, True): 2.5, (1, True): 2}, 1, "while the interior"),
         ({(1, False): 4, (2, False): 3, (4, False): 9, (2, True): 2, (1, True): 2.1}, 2, "while the interior"),
@@ -158,7 +158,7 @@ def test_ranks_exchange_what_they_compute_first(ahead, shape, border, ranks, axe
     ],
     ids=["fewer", "as many", "hardly slower", "slower"],
 )
-def test_the_way_is_measured(ahead, monkeypatch, times, every, told):
+def test_the_way_is_measured(ahead, monkeypatch, times, every, message):
     measured = []
 
     def seconds(self):
@@ -173,12 +173,12 @@ def test_the_way_is_measured(ahead, monkeypatch, times, every, told):
         domain.step(3)
         return domain.every, domain.explain(), domain.gather("u")
 
-    chosen, text, got = on_ranks(2, run, "reference")[0]
-    assert chosen == every and set(measured) == set(times) and told in text
+    chosen, text, actual = on_ranks(2, run, "reference")[0]
+    assert chosen == every and set(measured) == set(times) and message in text
     graph = stepped(start, "clamp")[0]
     with gp.use_device("reference"):
         graph.step(3)
-        same_bits(got, graph.read("u"))
+        same_bits(actual, graph.read("u"))
 
 
 @gp.operator
@@ -216,21 +216,21 @@ def test_ranks_are_of_several_hosts(monkeypatch, hosts):
 def test_nobody_overwrites_what_another_still_reads(monkeypatch, way):
     """Rank 0 gets nothing, and would be far ahead."""
     brought = exchange.bring_parts
-    monkeypatch.setattr(exchange, "bring_parts", lambda *given: (sleep(0.03), brought(*given)))
+    monkeypatch.setattr(exchange, "bring_parts", lambda *args: (sleep(0.03), brought(*args)))
     start = image(6, 3)
-    found = gathered(smeared_down, start, "reference", 1, (6,))
+    result = gathered(smeared_down, start, "reference", 1, (6,))
     expected = start
     for _ in range(6):
         expected = expected + np.float32(0.5) * expected[np.maximum(np.arange(6) - 1, 0)]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 def test_points_go_from_gpu_to_gpu(monkeypatch):
     """Two faces go to the same rank, each to its place."""
-    made = []
-    monkeypatch.setattr(exchange, "_nccl", lambda comm, backend: made.append(ThreadNccl(comm)) or made[-1])
+    results = []
+    monkeypatch.setattr(exchange, "_nccl", lambda comm, backend: results.append(ThreadNccl(comm)) or results[-1])
     compared(image(7, 6), "wrap", 2, (0,), 2)
-    assert [nccl.exchanges for nccl in made] == [2, 2]  # before the third step and the fifth
+    assert [nccl.exchanges for nccl in results] == [2, 2]  # before the third step and the fifth
 
 
 def test_steps_are_those_of_scipy(device, ahead):
@@ -241,11 +241,11 @@ def test_steps_are_those_of_scipy(device, ahead):
         )
 
     start = image(12, 10)
-    found = gathered(heat, start, device, 2, (5, 3))
+    result = gathered(heat, start, device, 2, (5, 3))
     expected = start
     for _ in range(8):
         expected = expected + 0.25 * ndimage.laplace(expected, mode="nearest")
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
 def levelled(start):
@@ -275,15 +275,15 @@ def test_reductions_are_of_the_whole_grid():
 
     with gp.use_device("reference"):
         graph.step(3)
-        found, total, told = on_ranks(2, run, "reference")[0]
-        for name, got in zip(names, found, strict=True):
-            same_bits(got, graph.read(name), name)
+        result, total, message = on_ranks(2, run, "reference")[0]
+        for name, actual in zip(names, result, strict=True):
+            same_bits(actual, graph.read(name), name)
         np.testing.assert_allclose(total, graph.read("u").sum(dtype="f8"), rtol=1e-6)
         u = graph.read("u")
-        assert found[6] == (u > 0.5).sum() and np.array_equal(found[7], u.min(0))
+        assert result[6] == (u > 0.5).sum() and np.array_equal(result[7], u.min(0))
         with pytest.raises(gp.SemanticError, match="over all axes: windows give parts of it; `combine=` is to give"):
             levelled(start).window((0, 0), (9, 3)).step()
-    assert "stage 0: operator `max`" in told and "stage 1: operator `max`" in told and "whole" not in told
+    assert "stage 0: operator `max`" in message and "stage 1: operator `max`" in message and "whole" not in message
 
 
 def test_steps_end_when_a_probe_says_so(way):
@@ -315,11 +315,11 @@ def test_every_third_step_is_looked_at(way):
             u = gp.ScalarField(start)
             u.next = gp.iterate(spread, u, times=3)
             graph.probe(u, "u"), graph.probe(u.std(), "spread")
-        domain, found = Domain(comm, graph, every=1), []
+        domain, results = Domain(comm, graph, every=1), []
         for _ in range(3):
             domain.step()
-            found.append((domain.gather("u"), domain.gather("spread")))
-        return found
+            results.append((domain.gather("u"), domain.gather("spread")))
+        return results
 
     expected = start
     for u, spread_of_u in on_ranks(2, run, "reference")[0]:
@@ -355,11 +355,11 @@ def test_states_of_other_kinds(way):
         domain.step(4)
         return [domain.gather(name) for name in names]
 
-    found = on_ranks(3, run, "reference")[0]
+    result = on_ranks(3, run, "reference")[0]
     with gp.use_device("reference"):
         graph.step(5)
-        for name, got in zip(names, found, strict=True):
-            same_bits(got, graph.read(name), name)
+        for name, actual in zip(names, result, strict=True):
+            same_bits(actual, graph.read(name), name)
 
 
 def test_files_are_of_any_number_of_ranks(tmp_path, way):
@@ -396,14 +396,14 @@ def test_how_many_steps_is_measured():
         domain.step(3)
         return domain.every, domain.measured, domain.gather("u"), domain.explain()
 
-    found = on_ranks(2, run, "reference")
-    every, measured, got, text = found[0]
-    assert found[1][:2] == (every, measured) and measured[every] == min(measured.values())
+    result = on_ranks(2, run, "reference")
+    every, measured, actual, text = result[0]
+    assert result[1][:2] == (every, measured) and measured[every] == min(measured.values())
     assert list(measured) == [2**k for k in range(len(measured))] and len(measured) > 1
     graph = stepped(start, "clamp")[0]
     with gp.use_device("reference"):
         graph.step(3)
-        same_bits(got, graph.read("u"))
+        same_bits(actual, graph.read("u"))
     assert "grid 64×4 in 2×1 parts" in text and f"exchanged every {every} steps, axis 0: " in text
 
 
@@ -439,7 +439,7 @@ def test_a_step_moves_no_more_than_halos(monkeypatch, hosts):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         (
             lambda comm, graph: Domain(comm, graph, axes=(2,)),
@@ -477,17 +477,17 @@ def test_a_step_moves_no_more_than_halos(monkeypatch, hosts):
         ),
     ],
 )
-def test_what_is_refused(wrong, told):
+def test_what_is_refused(wrong, message):
     def run(comm):
         with gp.ComputeGraph() as graph:
             u = gp.ScalarField(image(3, 4))
-            u.next = np.cumsum(u, 1) if "must be whole" in told else u + 1
+            u.next = np.cumsum(u, 1) if "must be whole" in message else u + 1
             graph.probe(np.cumsum(u, 0), "most")
             graph.probe(u, "u")
             graph.probe(u.mean(), "mean")
         return wrong(comm, graph)
 
-    with pytest.raises(gp.SemanticError, match=told):
+    with pytest.raises(gp.SemanticError, match=message):
         on_ranks(4, run, "reference")
 
 
@@ -495,10 +495,10 @@ def test_what_is_refused(wrong, told):
 def test_parts_cover_the_grid(ranks, axes, counts):
     grid = RankGrid.of((9, 10), ranks, axes)
     assert grid.counts == counts
-    seen = np.zeros((9, 10), int)
+    visits = np.zeros((9, 10), int)
     for rank in range(ranks):
-        seen[tuple(map(slice, *grid.own(rank)))] += 1
-    assert (seen == 1).all()
+        visits[tuple(map(slice, *grid.own(rank)))] += 1
+    assert (visits == 1).all()
 
 
 CONTINUED = """

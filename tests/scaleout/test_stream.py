@@ -85,37 +85,39 @@ def test_files_in_files_out(reference, tmp_path, x, ending):
         pytest.importorskip("tifffile")
     np.save(tmp_path / "x.npy", x)
     out = tmp_path / f"y{ending}"
-    made, bright = gp.stream(scaled, tmp_path / "x.npy", (out,), chunks=(8, 16), progress=False)
+    result, bright = gp.stream(scaled, tmp_path / "x.npy", (out,), chunks=(8, 16), progress=False)
     maps = re.findall(rf" {re.escape(str(out))}\n.*?\nRss: +(\d+) kB", Path("/proc/self/smaps").read_text(), re.DOTALL)
     assert maps == ["0"], "no page stays in this process"
     expected = ndimage.uniform_filter(x / 255.0, 3, mode="nearest")
-    np.testing.assert_allclose(made, expected - expected.max(), atol=1e-6)
-    assert isinstance(made, np.memmap) and bright == (expected > 0.5).sum()
-    np.testing.assert_array_equal(made, scaled(x)[0])
+    np.testing.assert_allclose(result, expected - expected.max(), atol=1e-6)
+    assert isinstance(result, np.memmap) and bright == (expected > 0.5).sum()
+    np.testing.assert_array_equal(result, scaled(x)[0])
     assert sorted(file.name for file in tmp_path.iterdir()) == ["x.npy", out.name]
 
 
 def test_on_devices_in_memory_and_in_batches(device, x, capsys):
     np.testing.assert_array_equal(gp.stream(program, x, chunks=(16, 40)), program(x))
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == "program: 3 chunks of 16×40 of a grid 33×40, halo 2+2, 2+2, 72.7% of points recomputed"
-    assert told[-1].startswith("program: 3 of 3 windows in")
+    message = capsys.readouterr().err.splitlines()
+    assert message[0] == "program: 3 chunks of 16×40 of a grid 33×40, halo 2+2, 2+2, 72.7% of points recomputed"
+    assert message[-1].startswith("program: 3 of 3 windows in")
     images = np.stack([x, x[::-1]])
-    found = gp.stream(program, images, batch=1, progress=False)
-    np.testing.assert_array_equal(found[1], program(np.ascontiguousarray(x[::-1])))
+    result = gp.stream(program, images, batch=1, progress=False)
+    np.testing.assert_array_equal(result[1], program(np.ascontiguousarray(x[::-1])))
 
 
 @pytest.mark.parametrize("chunks", [(33, 40), (9, 40)], ids=["calls", "windows"])
 def test_images_of_a_batch_are_reduced_each_by_itself(reference, x, chunks, capsys):
     images = np.stack([x, x // 2, x[::-1] // 3]).reshape(3, 1, 33, 40)
     over = images / 255.0
-    made = [ndimage.uniform_filter(each[0], 3, mode="nearest") for each in over]
-    found, bright = gp.stream(scaled, images, batch=2, chunks=chunks)
-    np.testing.assert_allclose(found, [[each - each.max()] for each in made], atol=1e-6)
-    np.testing.assert_array_equal(bright, [[np.count_nonzero(each > 0.5)] for each in made])
+    results = [ndimage.uniform_filter(each[0], 3, mode="nearest") for each in over]
+    result, bright = gp.stream(scaled, images, batch=2, chunks=chunks)
+    np.testing.assert_allclose(result, [[each - each.max()] for each in results], atol=1e-6)
+    np.testing.assert_array_equal(bright, [[np.count_nonzero(each > 0.5)] for each in results])
     passes, each = (1, 1) if chunks == (33, 40) else (2, 4)
-    told = capsys.readouterr().err
-    assert f" {3 * passes * each} of {3 * passes * each} windows" in told and ("2 passes" in told) == (passes == 2)
+    message = capsys.readouterr().err
+    assert f" {3 * passes * each} of {3 * passes * each} windows" in message and ("2 passes" in message) == (
+        passes == 2
+    )
 
 
 def test_images_of_which_only_values_are_wanted(reference, x, capsys):
@@ -148,21 +150,21 @@ def test_reductions_of_images_go_on(reference, tmp_path, x, function):
         with pytest.raises(StopIteration):
             gp.stream(function, images, (out,), batch=1, chunks=(20, 40), progress=False)
     np.load(out, mmap_mode="r+")[0, 5] = 0
-    made = gp.stream(function, images, (out,), batch=1, chunks=(20, 40), progress=False, resume=True)
-    np.testing.assert_array_equal(made[0], whole)
-    np.testing.assert_array_equal(made[1], bright)
+    result = gp.stream(function, images, (out,), batch=1, chunks=(20, 40), progress=False, resume=True)
+    np.testing.assert_array_equal(result[0], whole)
+    np.testing.assert_array_equal(result[1], bright)
     assert len(set(bright)) == 3
 
 
 @pytest.mark.parametrize("on", [*dict.fromkeys(("reference", gp.devices()[0].name))])
 def test_statistics_are_computed_with_results_that_need_none(on, x, capsys):
     with gp.use_device(on):
-        found = gp.stream(counted, x, chunks=(33, 20))
+        result = gp.stream(counted, x, chunks=(33, 20))
     f = ndimage.uniform_filter(x / 255.0, 3, mode="nearest")
-    for array, whole in zip(found, (f > 0.5, np.count_nonzero(f > 0.5), f.max() - x.min()), strict=True):
+    for array, whole in zip(result, (f > 0.5, np.count_nonzero(f > 0.5), f.max() - x.min()), strict=True):
         np.testing.assert_allclose(array, whole, rtol=1e-5)
-    told = capsys.readouterr().err
-    assert "passes" not in told and "2 of 2 windows" in told
+    message = capsys.readouterr().err
+    assert "passes" not in message and "2 of 2 windows" in message
     assert counted.footprint(x).at_once and not scaled.footprint(x).at_once
 
 
@@ -173,14 +175,14 @@ def test_nothing_is_lost_or_computed_twice(reference, tmp_path, x, function):
     def fail():
         raise OSError("the disk is gone")
 
-    several, made = function is scaled, None
+    several, result = function is scaled, None
     for most in (4, 9 if function is scaled else 3, 1000):
         source = Source(x, most, fail)
         with suppress(OSError):
-            made = gp.stream(function, source, (out,), chunks=(8, 20), progress=False, resume=True)
+            result = gp.stream(function, source, (out,), chunks=(8, 20), progress=False, resume=True)
         reads += source.reads
-    made, whole = (made[0], function(x)[0]) if several else (made, function(x))
-    np.testing.assert_array_equal(made, whole)
+    result, whole = (result[0], function(x)[0]) if several else (result, function(x))
+    np.testing.assert_array_equal(result, whole)
     # of a stage that was done one chunk is read again, to know what parts are like
     assert len(reads) == (10 * 2 + 1 if several else 10)
 
@@ -218,8 +220,8 @@ def test_a_process_that_was_killed(reference, tmp_path, x):
     with open(journal, "a") as file:
         file.write("[0, [8, ")  # what a kill leaves of a line
     source = Source(x)
-    made = gp.stream(program, source, out, chunks=(4, 40), progress=False, resume=True)
-    np.testing.assert_array_equal(made, program(x))
+    result = gp.stream(program, source, out, chunks=(4, 40), progress=False, resume=True)
+    np.testing.assert_array_equal(result, program(x))
     assert len(source.reads) == 9 - len(done)
 
 
@@ -249,9 +251,9 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
         scaled = gp.pipeline(lambda x: gp.ScalarField(x) * gain + table.sum())
         return gp.stream(scaled, source, out, chunks=(8, 20), resume=resume)
 
-    def refused(what, *given):
+    def refused(what, *args):
         with pytest.raises(SemanticError, match=f"these differ: {what}; delete the result"):
-            run(*given)
+            run(*args)
 
     def left(source):
         """What a stream leaves that stops after some windows."""
@@ -271,8 +273,10 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
     capsys.readouterr()
     expected = x * np.float32(2) + np.arange(40, dtype="f").sum()
     np.testing.assert_array_equal(run(), expected)
-    told = capsys.readouterr().err.splitlines()
-    assert told[1].endswith(": 4 of 10 windows were done before") and "10 windows, 4 of them before, in" in told[-1]
+    message = capsys.readouterr().err.splitlines()
+    assert (
+        message[1].endswith(": 4 of 10 windows were done before") and "10 windows, 4 of them before, in" in message[-1]
+    )
 
     np.save(file, x)
     left(file)
@@ -291,7 +295,7 @@ def test_results_that_were_changed_since(reference, tmp_path, x, ending):
         pytest.importorskip("tifffile")
     out, other = tmp_path / f"y{ending}", tmp_path / "z.npy"
     two = gp.pipeline(lambda x: (gp.ScalarField(x) * 2, gp.ScalarField(x) + 1))
-    for change, kept in (
+    for change, counts in (
         (lambda: os.truncate(out, out.stat().st_size - 600), (3, 4)),
         (lambda: np.save(other, np.zeros_like(x)), (0,)),
         (lambda: gp.stream(lambda x: gp.ScalarField(x) - 1, x, other, progress=False), (0,)),
@@ -300,9 +304,9 @@ def test_results_that_were_changed_since(reference, tmp_path, x, ending):
             gp.stream(two, Source(x, 8, lambda: 1 / 0), (out, other), chunks=(4, 40), progress=False)
         change()
         source = Source(x)
-        made = gp.stream(two, source, (out, other), chunks=(4, 40), progress=False, resume=True)
-        np.testing.assert_array_equal(made, [x * 2, x + 1])
-        assert 9 - len(source.reads) in kept
+        result = gp.stream(two, source, (out, other), chunks=(4, 40), progress=False, resume=True)
+        np.testing.assert_array_equal(result, [x * 2, x + 1])
+        assert 9 - len(source.reads) in counts
 
 
 def test_progress_counts_windows_once(reference, tmp_path, x, capsys):
@@ -323,16 +327,16 @@ def test_a_histogram_that_is_larger_than_the_image(reference, x, chunks):
         _atomic_inc(_pointerTo(_out0, _convert_int(_readTensor(f))))
 
     program = gp.pipeline(lambda x: (counts(gp.ScalarField(x)), gp.ScalarField(x) * np.float32(2)))
-    found, twice = gp.stream(program, x, chunks=chunks, progress=False)
-    np.testing.assert_array_equal(found, np.bincount(x.ravel(), minlength=5000))
+    result, twice = gp.stream(program, x, chunks=chunks, progress=False)
+    np.testing.assert_array_equal(result, np.bincount(x.ravel(), minlength=5000))
     np.testing.assert_array_equal(twice, x * np.float32(2))
 
 
 def test_no_result_is_written_over_a_source(reference, tmp_path, x):
     file, link, hard = (tmp_path / name for name in ("x.npy", "link.npy", "hard.npy"))
-    both, parts, kept = np.zeros((34, 40), "f"), np.zeros((33, 40, 2), "f"), x.astype("f")
+    both, parts, floats = np.zeros((34, 40), "f"), np.zeros((33, 40, 2), "f"), x.astype("f")
     both[:33], parts[..., 0] = x, x
-    np.save(file, kept)
+    np.save(file, floats)
     link.symlink_to(file)
     hard.hardlink_to(file)
     mapped = np.lib.format.open_memmap(file)
@@ -348,12 +352,12 @@ def test_no_result_is_written_over_a_source(reference, tmp_path, x):
     ):
         with pytest.raises(SemanticError, match=r"`out=`.* overlaps `x`, .*stream to another"):
             gp.stream(program, source, out, progress=False)
-    np.testing.assert_array_equal(np.load(file), kept)
+    np.testing.assert_array_equal(np.load(file), floats)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["hard.npy", "link.npy", "x.npy"]
-    np.testing.assert_array_equal(gp.stream(program, parts[..., 0], parts[..., 1], progress=False), program(kept))
+    np.testing.assert_array_equal(gp.stream(program, parts[..., 0], parts[..., 1], progress=False), program(floats))
     two = gp.pipeline(lambda x: (gp.ScalarField(x) + 1, gp.ScalarField(x) + 2))
     with pytest.raises(SemanticError, match="two results of `out=` lie in the same place"):
-        gp.stream(two, kept, (both[:33], both[1:]), progress=False)
+        gp.stream(two, floats, (both[:33], both[1:]), progress=False)
 
 
 @pytest.mark.parametrize("package", ["h5py", "zarr"])
@@ -382,8 +386,8 @@ def test_arrays_of_one_file(reference, tmp_path, x, package):
     with pytest.raises(ZeroDivisionError):
         gp.stream(two, Source(x, 7, lambda: 1 / 0), outs, chunks=(4, 40), progress=False)
     source = Source(x)
-    found = gp.stream(two, source, outs, chunks=(4, 40), progress=False, resume=True)
-    np.testing.assert_array_equal([each[...] for each in found], [x, x > 99])
+    result = gp.stream(two, source, outs, chunks=(4, 40), progress=False, resume=True)
+    np.testing.assert_array_equal([each[...] for each in result], [x, x > 99])
     left = [each.name for each in tmp_path.glob("*.gpuop-stream")]
     assert len(source.reads) < 9 and left == [f"0{Path(path).suffix}:new.gpuop-stream"]
 
@@ -485,8 +489,8 @@ def test_arguments_that_nobody_takes(reference, tmp_path, x, capsys):
     gp.stream(scaled, x, chunks=(16, 40))
     assert "63.6% of points recomputed, 2 passes that each compute what they need\n" in capsys.readouterr().err
     apart = x[:, ::3]  # values that do not lie together are compared too
-    found = gp.stream(program, apart, tmp_path / "y.npy", chunks=(8, 1), progress=False)
-    np.testing.assert_array_equal(found, program(np.ascontiguousarray(apart)))
+    result = gp.stream(program, apart, tmp_path / "y.npy", chunks=(8, 1), progress=False)
+    np.testing.assert_array_equal(result, program(np.ascontiguousarray(apart)))
 
 
 def test_memory_of_windows_is_used_again(device):

@@ -60,8 +60,8 @@ def expected(images):
 def test_images_of_a_batch(tmp_path, images, ending, chunks):
     """Halos do not go from one to the other; the result is one array."""
     paths = files(tmp_path, images, ending)
-    found, most = gp.stream(smoothed, paths, (tmp_path / "y.npy",), batch=1, chunks=chunks, progress=False)
-    np.testing.assert_allclose(found, expected(images), rtol=1e-5)
+    result, most = gp.stream(smoothed, paths, (tmp_path / "y.npy",), batch=1, chunks=chunks, progress=False)
+    np.testing.assert_allclose(result, expected(images), rtol=1e-5)
     np.testing.assert_allclose(most, expected(images).max((1, 2)), rtol=1e-6)
 
 
@@ -69,11 +69,11 @@ def test_layers_of_a_volume(tmp_path, images):
     """Without `batch=` the list's axis is the grid's first one; beside other arguments, and by paths of pathlib."""
     scaled = gp.pipeline(lambda x, y: gp.ndimage.uniform_filter(gp.ScalarField(x), 3) * gp.ScalarField(y))
     paths = [*map(Path, files(tmp_path, images, ".npy"))]
-    found = gp.stream(scaled, (paths, images), chunks=(2, 4, 7), progress=False)
-    np.testing.assert_allclose(found, ndimage.uniform_filter(images, 3) * images, rtol=1e-5)
+    result = gp.stream(scaled, (paths, images), chunks=(2, 4, 7), progress=False)
+    np.testing.assert_allclose(result, ndimage.uniform_filter(images, 3) * images, rtol=1e-5)
     np.save(tmp_path / "two.npy", images[:2])
-    found = gp.stream(smoothed, [tmp_path / "two.npy"] * 2, batch=2, progress=False)[0]
-    np.testing.assert_allclose(found, [expected(images[:2])] * 2, rtol=1e-5)
+    result = gp.stream(smoothed, [tmp_path / "two.npy"] * 2, batch=2, progress=False)[0]
+    np.testing.assert_allclose(result, [expected(images[:2])] * 2, rtol=1e-5)
 
 
 def test_parts_of_a_list_are_those_of_a_stack(tmp_path, images, monkeypatch):
@@ -104,9 +104,9 @@ def test_one_file_is_open_at_a_time(tmp_path, images, monkeypatch):
 
     def noted(path):
         opened.append(path)
-        found = opener(path)
+        result = opener(path)
         most.append(sum(os.path.realpath(f"/proc/self/fd/{n}").endswith(".h5") for n in os.listdir("/proc/self/fd")))
-        return found
+        return result
 
     opener = stacked_files.opened
     monkeypatch.setattr(stacked_files, "opened", noted)
@@ -151,8 +151,8 @@ def test_folders_and_patterns_become_lists(tmp_path, images):
     ):
         with pytest.raises(SemanticError, match=rf" is {what}, and a source is .* or a list of paths: `{listed}`"):
             gp.stream(smoothed, source, batch=1, progress=False)
-    found = gp.stream(smoothed, sorted(tmp_path.glob("*.npy")), batch=1, progress=False)
-    np.testing.assert_allclose(found[0], expected(images), rtol=1e-5)
+    result = gp.stream(smoothed, sorted(tmp_path.glob("*.npy")), batch=1, progress=False)
+    np.testing.assert_allclose(result[0], expected(images), rtol=1e-5)
 
 
 def test_each_file_tells_a_stream_from_others(tmp_path, images, monkeypatch):

@@ -64,10 +64,10 @@ def wanted(x):
     }
 
 
-def check(found, expected):
-    found = found if isinstance(found, tuple) else (found,)
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
+def check(result, expected):
+    result = result if isinstance(result, tuple) else (result,)
+    assert len(result) == len(expected)
+    for one, other in zip(result, expected, strict=True):
         np.testing.assert_array_equal(one[...], other)
 
 
@@ -216,9 +216,9 @@ def test_arrays_of_one_file_are_done_each_by_itself(tmp_path, x, package):
     source, reads, first = Source(x), [], f"{tmp_path}/y.h5" if package == "h5py" else f"{path}/data"
     for _ in range(3):
         check(gp.stream(above, source, (first,), chunks=CHUNKS, progress=False, resume=True), wanted(x)[above])
-        found = gp.stream(halved, source, f"{path}/in/b", chunks=CHUNKS, progress=False, resume=True)
-        check(found, wanted(x)[halved])
-        del found
+        result = gp.stream(halved, source, f"{path}/in/b", chunks=CHUNKS, progress=False, resume=True)
+        check(result, wanted(x)[halved])
+        del result
         reads.append(source.reads)
         again = gp.stream(halved, f"{path}/in/b", tmp_path / "z.npy", chunks=CHUNKS, progress=False, resume=True)
         check(again, (x / np.float32(4),))

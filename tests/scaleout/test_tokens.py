@@ -59,7 +59,7 @@ def test_tokens_follow_what_is_captured(monkeypatch):
     with gp.use_device("reference"):
         path(np.ones(3, "f"))
     assert token(path) == before  # use changes nothing
-    seen = {before}
+    tokens = {before}
     for change in (
         lambda: LEVEL.set(5.0),
         lambda: monkeypatch.setitem(globals(), "GAIN", 3.0),
@@ -68,8 +68,8 @@ def test_tokens_follow_what_is_captured(monkeypatch):
         lambda: monkeypatch.setattr(path.function, "__defaults__", (4,)),
     ):
         change()
-        seen.add(token(path))
-    assert len(seen) == 6
+        tokens.add(token(path))
+    assert len(tokens) == 6
     LEVEL.set(1.0)
     TABLE[2] = 2.0
 
@@ -83,5 +83,5 @@ OPAQUE = Opaque()
 
 
 def test_what_cannot_be_known_is_told_by_how_it_pickles():
-    made = gp.operator(lambda f: _readTensor(f) * OPAQUE.gain)
-    assert dask_base.tokenize(made) != dask_base.tokenize(gp.operator(lambda f: _readTensor(f) * OPAQUE.other))
+    result = gp.operator(lambda f: _readTensor(f) * OPAQUE.gain)
+    assert dask_base.tokenize(result) != dask_base.tokenize(gp.operator(lambda f: _readTensor(f) * OPAQUE.other))

@@ -60,25 +60,25 @@ class ThreadComm:
     def allgather(self, value: Any) -> list[Any]:
         self.world.slots[self.rank] = value
         self.barrier()
-        found = list(self.world.slots)
+        results = list(self.world.slots)
         self.barrier()
-        return found
+        return results
 
     def gather(self, value: Any, root: int = 0) -> list[Any] | None:
-        found = self.allgather(value)
-        return found if self.rank == root else None
+        result = self.allgather(value)
+        return result if self.rank == root else None
 
 
 def on_ranks(size: int, work: Callable[[Any], Any], device: str) -> list[Any]:
     """The result or the exception of each rank."""
-    world, found = _World(size), [None] * size
+    world, result = _World(size), [None] * size
 
     def run(rank: int) -> None:
         try:
             with gp.use_device(device):
-                found[rank] = work(ThreadComm(world, rank))
+                result[rank] = work(ThreadComm(world, rank))
         except BaseException as error:  # noqa: BLE001 - it is looked at, or raised below
-            found[rank] = error
+            result[rank] = error
             threading.Timer(0.2, world.barrier.abort).start()  # others may be about to raise their own
 
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
@@ -86,10 +86,10 @@ def on_ranks(size: int, work: Callable[[Any], Any], device: str) -> list[Any]:
         thread.start()
     for thread in threads:
         thread.join()
-    wrong = [e for e in found if isinstance(e, BaseException) and not isinstance(e, threading.BrokenBarrierError)]
+    wrong = [e for e in result if isinstance(e, BaseException) and not isinstance(e, threading.BrokenBarrierError)]
     if wrong:
         raise wrong[0]
-    return found
+    return result
 
 
 class ThreadNccl:

@@ -39,10 +39,10 @@ def random_bits(count, seed):
 
 
 def test_errors():
-    found = testing.errors(np.array([[1, 2.5, 0], [-4, 8, 0.25]]), np.array([[1, 2, 0], [-4, 10, 0]]))
-    assert (found.size, found.differing, found.first, found.worst) == (6, 3, (0, 1), (1, 1))
-    assert (found.max_abs, found.max_rel, found.mean_rel, found.max_mixed) == (2, np.inf, 2.75 / 17, 0.25)
-    assert str(found).startswith("max abs 2, max rel inf, mean rel 0.162, max mixed 0.25, max ulps ")
+    errors = testing.errors(np.array([[1, 2.5, 0], [-4, 8, 0.25]]), np.array([[1, 2, 0], [-4, 10, 0]]))
+    assert (errors.size, errors.differing, errors.first, errors.worst) == (6, 3, (0, 1), (1, 1))
+    assert (errors.max_abs, errors.max_rel, errors.mean_rel, errors.max_mixed) == (2, np.inf, 2.75 / 17, 0.25)
+    assert str(errors).startswith("max abs 2, max rel inf, mean rel 0.162, max mixed 0.25, max ulps ")
     none = testing.errors(np.array([np.nan, np.inf, -0.0]), np.array([np.nan, np.inf, 0]))
     assert (none.differing, none.max_abs, none.max_ulps, none.first, none.worst) == (0, 0, 0, None, None)
     lost = testing.errors(np.array([np.nan, 1]), np.array([1, np.nan]))
@@ -65,18 +65,18 @@ def test_messages_say_where(name):
         testing.assert_allclose(ramp, wrong)
         testing.assert_allclose(ramp, a, atol=7)
         testing.assert_allclose(gp.ScalarField(np.nextafter(a, np.float32(2))), a, max_ulps=1)
-        with pytest.raises(AssertionError) as told:
+        with pytest.raises(AssertionError) as error:
             testing.assert_allclose(ramp, a)
         with pytest.raises(AssertionError, match=r"`ramp`, .* is compared with values of shape \(5, 4\)"):
             testing.assert_allclose(ramp, np.zeros((5, 4)))
-    lines = str(told.value).splitlines()
+    lines = str(error.value).splitlines()
     assert lines[0] == f"`ramp`, 3×4 float32, on {name}, is not close to what is expected (rtol=1e-07, atol=0)"
     assert lines[1].startswith("  at 2 of 12 places: max abs 6.45, ")
     assert lines[2:] == [f"  {what} at [1, 2]: 7.0, not {a[1, 2]}" for what in ("first", "worst")]
 
 
 @pytest.mark.parametrize(
-    ("actual", "expected", "options", "told"),
+    ("actual", "expected", "options", "message"),
     [
         (np.nan, 1.0, {"atol": np.inf}, "at its one value: nan, not 1.0"),
         (np.ones(3), [1, 1, 2], {"rtol": 0.49}, r"at 1 of 3 places: .*\n  first at \[2\]: 1.0, not 2"),
@@ -86,8 +86,8 @@ def test_messages_say_where(name):
         (np.array([1 + 2j]), [1 + 2.5j], {"rtol": 0.01}, r"max abs 0.5"),
     ],
 )
-def test_what_is_not_close(actual, expected, options, told):
-    with pytest.raises(AssertionError, match=told):
+def test_what_is_not_close(actual, expected, options, message):
+    with pytest.raises(AssertionError, match=message):
         testing.assert_allclose(actual, expected, **options)
 
 
@@ -108,9 +108,9 @@ NOISES = [
 def test_noise(name, kind, value):
     count = int(np.prod(kind.array_shape, dtype=int))
     with gp.use_device(name):
-        got = testing.noise(kind, seed=-3).numpy()
+        actual = testing.noise(kind, seed=-3).numpy()
     want = value(random_bits(count, -3)).reshape(kind.array_shape)
-    assert got.dtype == want.dtype and np.array_equal(got, want)
+    assert actual.dtype == want.dtype and np.array_equal(actual, want)
 
 
 def digest_of(array):
@@ -185,9 +185,9 @@ class Wrong(Reference):
 
 
 def test_what_a_back_end_does_wrong_is_told():
-    with pytest.raises(AssertionError) as told:
+    with pytest.raises(AssertionError) as error:
         testing.conformance(Wrong(), only=["conversions", "atomics", "loops"])
-    lines = str(told.value).splitlines()
+    lines = str(error.value).splitlines()
     assert lines[0] == "wrong fails 2 of 3 programs"
     assert lines[2].startswith("conversions: a field, 19×37 uint8, on wrong, is not close to what is expected")
     assert lines[-1] == "atomics: NotImplementedError: no atomics"
@@ -246,6 +246,6 @@ def test_the_plugin(tmp_path):
     done = subprocess.run(
         [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    told = done.stdout + done.stderr
-    assert "this test is for cuda, not for reference" in told and "5 passed, 1 skipped, 1 error" in told, told
-    assert "fixture 'device' not found" in told, told
+    message = done.stdout + done.stderr
+    assert "this test is for cuda, not for reference" in message and "5 passed, 1 skipped, 1 error" in message, message
+    assert "fixture 'device' not found" in message, message

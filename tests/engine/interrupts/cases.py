@@ -50,19 +50,19 @@ class Case:
 
     def state(self, name: str, values: np.ndarray = START) -> gp.Field:
         self.states[name] = values
-        made = gp.ScalarField(values)
-        made.name = name
-        open_graphs()[-1].probe(made, name)
-        return made
+        result = gp.ScalarField(values)
+        result.name = name
+        open_graphs()[-1].probe(result, name)
+        return result
 
     def sensor(self, pipelined: bool) -> gp.Field:
         self.frames = map(np.zeros(N, "f").__add__, count())  # of C's alone: what a source loses itself is not ours
         return gp.Sensor(gp.FieldType(N), self.frames, "frame", pipelined)
 
     def actuator(self, values: gp.Field, pipelined: bool) -> None:
-        got: deque[np.ndarray] = deque()
-        self.sunk.append(got)
-        gp.Actuator(values, got.append, pipelined)
+        actual: deque[np.ndarray] = deque()
+        self.sunk.append(actual)
+        gp.Actuator(values, actual.append, pipelined)
 
 
 def filled(k):
@@ -239,10 +239,10 @@ class Trial:
 
     def problems(self, action: Callable[..., object], *may: Moment) -> list[str]:
         """The torn value; one of these moments must be whole."""
-        found = [self._torn(moment) for moment in may]
-        right = next((moment for moment, wrong in zip(may, found, strict=True) if not wrong), None)
+        results = [self._torn(moment) for moment in may]
+        right = next((moment for moment, wrong in zip(may, results, strict=True) if not wrong), None)
         if right is None:
-            return [wrong for each in found for wrong in each]
+            return [wrong for each in results for wrong in each]
         if action == self.save and not self._is_saved(self.saved):
             if not self._is_saved(right):
                 return ["a torn file"]
@@ -256,27 +256,27 @@ class Trial:
         """The fault when that comes after an interrupted step, of which only the tick has been looked at."""
         self.now = next((moment for moment in may if moment.tick == self.graph.tick), may[0])
         self.log.clear()  # of what was interrupted sinks need not have got everything
-        found = self.expected(action) + self.expected(self.step)
+        result = self.expected(action) + self.expected(self.step)
         if self.case.sunk:
             self.graph.synchronize()
-            for got in self.case.sunk:
-                got.clear()
+            for actual in self.case.sunk:
+                actual.clear()
             self.log.clear()
-        return found
+        return result
 
     def _torn(self, want: Moment) -> list[str]:
-        tick, got = self.graph.tick, self._read()
-        found = (
+        tick, actual = self.graph.tick, self._read()
+        result = (
             [f"tick {tick}, then {self.graph.tick}, not {want.tick}"]
             if (tick, self.graph.tick) != (want.tick,) * 2
             else []
         )
         for name, values in want.values.items():
-            if not np.array_equal(got[name], values):
-                found.append(f"{name} at {tick} is {got[name].ravel()[:4]}, not {values.ravel()[:4]}")
+            if not np.array_equal(actual[name], values):
+                result.append(f"{name} at {tick} is {actual[name].ravel()[:4]}, not {values.ravel()[:4]}")
         if self.case.frames is not None and self.graph.read("frame")[0] != want.frame:
-            found.append(f"frame {self.graph.read('frame')[0]}, not {want.frame}")
-        return found
+            result.append(f"frame {self.graph.read('frame')[0]}, not {want.frame}")
+        return result
 
     def _is_saved(self, moment: Moment) -> bool:
         with np.load(self.path) as members:
@@ -286,17 +286,17 @@ class Trial:
 
     def goes_on(self) -> list[str]:
         """The fault in two more steps, or in a sink that did not get every step once."""
-        found = self.expected(self.step) + self.expected(self.step)
-        if self.case.sunk and not found:
+        result = self.expected(self.step) + self.expected(self.step)
+        if self.case.sunk and not result:
             self.graph.synchronize()
             wants = [np.roll(moment.values["last"], 1)[0] for moment in self.log], [m.frame for m in self.log]
-            for got, want in zip(self.case.sunk, wants, strict=True):
-                firsts = [array[0] for array in got]
+            for actual, want in zip(self.case.sunk, wants, strict=True):
+                firsts = [array[0] for array in actual]
                 if firsts != want:
-                    found.append(f"a sink got {firsts}, not {want}")
-                got.clear()
+                    result.append(f"a sink got {firsts}, not {want}")
+                actual.clear()
             self.log.clear()
-        return found
+        return result
 
 
 class Interrupted(BaseException):

@@ -35,10 +35,10 @@ def calls_of_python(ends):
 
 def test_the_end_of_fields(device):
     field = gp.ScalarField(np.arange(50, dtype="f4"))
-    made = field + 1
-    made.numpy()
-    ends = [field, made]
-    del field, made
+    result = field + 1
+    result.numpy()
+    ends = [field, result]
+    del field, result
     assert calls_of_python(ends) == []
 
 
@@ -62,48 +62,48 @@ def test_what_is_kept_of_objects():
     class Key:
         pass
 
-    kept, key, other = WeakKeys(), Key(), Key()
-    kept[key] = value = [1]
-    assert kept.setdefault(key, [2]) is value
-    assert kept.get(key) is value
-    assert kept.get(other) is None
-    kept[key] = replaced = [3]
-    assert kept.get(key) is replaced
+    table, key, other = WeakKeys(), Key(), Key()
+    table[key] = value = [1]
+    assert table.setdefault(key, [2]) is value
+    assert table.get(key) is value
+    assert table.get(other) is None
+    table[key] = replaced = [3]
+    assert table.get(key) is replaced
     assert sys.getrefcount(value) == 2
     ends = [key]
     del key
     assert calls_of_python(ends) == []
     assert sys.getrefcount(replaced) == 2
-    kept[other] = 1
-    kept.clear()
-    assert kept.get(other) is None
-    kept[other] = 2
-    assert other in kept
-    assert kept[other] == 2
-    assert list(kept) == [other]
-    kept.discard(other)
-    kept.discard(other)
-    assert other not in kept
+    table[other] = 1
+    table.clear()
+    assert table.get(other) is None
+    table[other] = 2
+    assert other in table
+    assert table[other] == 2
+    assert list(table) == [other]
+    table.discard(other)
+    table.discard(other)
+    assert other not in table
 
 
 def test_objects_by_keys():
     class Value:
         pass
 
-    kept, first, second = WeakValues(), Value(), Value()
-    kept["a"], kept["b"] = first, first
-    assert kept.get("a") is first
-    assert kept.get("c") is None
-    kept["b"] = second
+    table, first, second = WeakValues(), Value(), Value()
+    table["a"], table["b"] = first, first
+    assert table.get("a") is first
+    assert table.get("c") is None
+    table["b"] = second
     ends = [first]
     del first
     assert calls_of_python(ends) == []
-    assert kept.get("a") is None
-    assert kept.get("b") is second
-    assert kept.values() == [second]
-    assert list(kept._ends) == ["b"]
-    kept.clear()
-    assert kept.get("b") is None
+    assert table.get("a") is None
+    assert table.get("b") is second
+    assert table.values() == [second]
+    assert list(table._ends) == ["b"]
+    table.clear()
+    assert table.get("b") is None
 
 
 def test_objects_by_keys_with_a_hash_in_python():
@@ -114,13 +114,13 @@ def test_objects_by_keys_with_a_hash_in_python():
         def __hash__(self):
             return 7
 
-    kept, value = WeakValues(), Value()
-    kept[Key()] = value
+    table, value = WeakValues(), Value()
+    table[Key()] = value
     ends = [value]
     del value
     assert calls_of_python(ends) == []
-    kept.get(None)
-    assert not kept._ends
+    table.get(None)
+    assert not table._ends
 
 
 def test_what_is_called_at_an_end():
@@ -130,12 +130,12 @@ def test_what_is_called_at_an_end():
     called, ring = [], Thing()
     ring.itself = ring  # ends in a cycle, with which nothing that tells of it may end
     at_end(ring, lambda: called.append(1), lambda: called.append(2))
-    known = len(_ends)
+    count = len(_ends)
     ends = [ring]
     del ring
     assert len(calls_of_python(ends)) == 2
     assert called == [1, 2]
-    assert len(_ends) == known - 1
+    assert len(_ends) == count - 1
 
 
 def test_the_end_of_operators_reductions_and_pipelines(device):
@@ -147,11 +147,11 @@ def test_the_end_of_operators_reductions_and_pipelines(device):
     ends = [field, doubled, total, smooth]
     del field, doubled, total, smooth
     assert calls_of_python(ends) == []
-    kept = dict(evaluate._plans._entries)
-    assert kept
-    ends = [kept]
+    plans = dict(evaluate._plans._entries)
+    assert plans
+    ends = [plans]
     evaluate._plans._entries.clear()
-    del kept
+    del plans
     assert calls_of_python(ends) == []
 
 

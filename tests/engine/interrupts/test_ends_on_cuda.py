@@ -37,9 +37,9 @@ class Driver:
 
 @pytest.fixture
 def driver(monkeypatch):
-    made = Driver()
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: made)
-    return made
+    result = Driver()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: result)
+    return result
 
 
 def test_the_end_of_marks(driver):
@@ -107,9 +107,9 @@ def borrowed(memory, owner):
 
 
 def taken(memory, owner):
-    made = ForeignBlock(owner)
-    memory.retire_after(made, owner)
-    return made
+    result = ForeignBlock(owner)
+    memory.retire_after(result, owner)
+    return result
 
 
 @pytest.mark.parametrize("make", [borrowed, taken])
@@ -132,9 +132,9 @@ def test_memory_of_others_stays_until_it_is_used(driver, make):
     memory._retire_let_go()
     assert not memory.owners
     assert not memory.let_go
-    ((mark, kept),) = memory.retired
-    assert set(kept) == set(owners)
-    kept = None
+    ((mark, references),) = memory.retired
+    assert set(references) == set(owners)
+    references = None
     memory._release()
     assert len(memory.retired) == 1
     mark.done = True

@@ -78,10 +78,10 @@ class Made:
 @pytest.mark.parametrize("dtype", ["bool", "float32", "complex64"])
 def test_until_it_is_waited_for(queue, lent, dtype, monkeypatch):
     """Copies of what kernels do not read as it lies, too."""
-    seen, settle = [], type(queue).settle
+    calls, settle = [], type(queue).settle
 
     def settled(backend, buffers):
-        seen.extend(lent.alive())
+        calls.extend(lent.alive())
         lent.arrays.clear()
         settle(backend, buffers)
 
@@ -89,9 +89,9 @@ def test_until_it_is_waited_for(queue, lent, dtype, monkeypatch):
     a = np.arange(24).reshape(4, 6).astype(dtype)
     locked = a.copy()
     locked.flags.writeable = False
-    for given in (a, a.T, a[::-1, ::-1], a[::2, 1::3], locked, np.broadcast_to(a[0], (3, 6)), Made(a)):
-        np.testing.assert_array_equal(copied(given), getattr(given, "array", given))
-    assert all(seen) and (seen or dtype == "complex64")  # whose planes PoCL has of its own
+    for array in (a, a.T, a[::-1, ::-1], a[::2, 1::3], locked, np.broadcast_to(a[0], (3, 6)), Made(a)):
+        np.testing.assert_array_equal(copied(array), getattr(array, "array", array))
+    assert all(calls) and (calls or dtype == "complex64")  # whose planes PoCL has of its own
 
 
 def test_when_a_call_is_left(queue, lent, left):
@@ -111,11 +111,11 @@ def test_when_a_second_kernel_is_refused(queue, lent, monkeypatch):
     two(a)
     once, launches = type(queue).launch_program, []
 
-    def launch(backend, *given):
+    def launch(backend, *args):
         launches.append(backend)
         if len(launches) > 1:
             raise DeviceError("no memory")
-        once(backend, *given)
+        once(backend, *args)
 
     monkeypatch.setattr(type(queue), "launch_program", launch)
     lent.arrays.clear()
@@ -164,9 +164,9 @@ def test_at_every_place(queue, lent, monkeypatch):
     """Whatever a signal's handler raises, from the launch until the call would wait."""
     launch, launched, ends = type(queue).launch_program, [], []
 
-    def noted(backend, *given):
+    def noted(backend, *args):
         launched.append(places.count)
-        launch(backend, *given)
+        launch(backend, *args)
 
     def leave(*_):
         ends.append(places.count)

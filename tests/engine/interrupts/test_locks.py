@@ -21,22 +21,22 @@ from .trials import _interrupt, _interrupted
 
 def free(lock):
     """Whether another thread gets it."""
-    got = []
-    thread = threading.Thread(target=lambda: got.append(lock.acquire(timeout=5)) or lock.release())
+    actual = []
+    thread = threading.Thread(target=lambda: actual.append(lock.acquire(timeout=5)) or lock.release())
     thread.start()
     thread.join()
-    return got[0]
+    return actual[0]
 
 
 @contextmanager
-def held(lock, wanted=lambda: False):
+def held(lock, until=lambda: False):
     """Another thread has the lock, until this ends or the lock is wanted."""
     has, ends = threading.Event(), threading.Event()
 
     def hold():
         with lock:
             has.set()
-            while not ends.wait(0.0005) and not wanted():
+            while not ends.wait(0.0005) and not until():
                 pass
 
     thread = threading.Thread(target=hold)
@@ -82,21 +82,21 @@ def test_a_graph_that_runs(on):
         s.next, t.next = s + 1, t + 1
         graph.probe(s, "s")
         graph.probe(s.sum() - t.sum() * 40 / 12, "difference")
-    rng, seen = random.Random(1), 0
+    rng, count = random.Random(1), 0
     actions = [lambda: graph.read("s"), graph.step, graph._live().states, graph.stop, graph.synchronize]
     before = signal.signal(signal.SIGALRM, _interrupt)
     try:
         for k in range(4000):
-            if k >= 40 and seen > 3:
+            if k >= 40 and count > 3:
                 break
             with suppress(gp.SemanticError):  # it does still
                 graph.run()
-            seen += _interrupted(actions[k % 5], rng.expovariate(1 / 0.0005))
+            count += _interrupted(actions[k % 5], rng.expovariate(1 / 0.0005))
             assert graph.read("difference") == -40
     finally:
         signal.signal(signal.SIGALRM, before)
         graph.stop()
-    assert seen > 3 and graph.read("s")[0] == graph.tick
+    assert count > 3 and graph.read("s")[0] == graph.tick
 
 
 def test_waiting_for_the_end_of_a_run():
@@ -123,9 +123,9 @@ def test_waiting_for_the_end_of_a_run():
         signal.signal(signal.SIGALRM, before)
         ends.set()
         graph.stop()
-    taken = frames
+    before_step = frames
     graph.step()
-    assert frames == taken + 1
+    assert frames == before_step + 1
 
 
 def test_what_is_raised_comes_out():

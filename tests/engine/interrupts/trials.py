@@ -25,10 +25,10 @@ class Result:
     def __init__(self) -> None:
         self.interrupts, self.torn = 0, list[str]()
 
-    def add(self, what: str, found: list[str]) -> bool:
+    def add(self, what: str, faults: list[str]) -> bool:
         self.interrupts += 1
-        self.torn += [f"{what}: {'; '.join(found)}"] * bool(found)
-        return not found
+        self.torn += [f"{what}: {'; '.join(faults)}"] * bool(faults)
+        return not faults
 
     def __str__(self) -> str:
         return "\n".join([f"{self.interrupts} interrupts, {len(self.torn)} torn", *self.torn[:5]])
@@ -56,8 +56,8 @@ class Trials:
         trial = self.trial
         self.count(what, trial.problems(*may) or trial.goes_on())  # type: ignore[arg-type]
 
-    def count(self, what: str, found: list[str]) -> None:
-        if not self.result.add(f"{self.name} on {self.device}, {what}", found):
+    def count(self, what: str, faults: list[str]) -> None:
+        if not self.result.add(f"{self.name} on {self.device}, {what}", faults):
             self.renew()
 
     def everywhere(self, action: str, most: int, first: bool = False) -> None:
@@ -72,8 +72,8 @@ class Trials:
                 self.trial.problems(*self.last)
             elif action == "step" and n % 3 < 2 and not first:
                 then = ("load", "reset")[n % 3]
-                found = self.trial.at_once(getattr(self.trial, then), *self.last[1:])
-                self.count(f"{then} after {action} at {places.where}", found)
+                result = self.trial.at_once(getattr(self.trial, then), *self.last[1:])
+                self.count(f"{then} after {action} at {places.where}", result)
             else:
                 self.check(f"{action} at {places.where}", *self.last)
 

@@ -36,8 +36,8 @@ def command(suite: str, *more: str) -> list[str]:
 
 def left_out(names: list[str]) -> dict[str, str]:
     """The skipped tests, and the reasons."""
-    found = {name: [why for pattern, why in SKIPS.items() if re.search(pattern, name)] for name in names}
-    return {name: reasons[0] for name, reasons in found.items() if reasons}
+    results = {name: [why for pattern, why in SKIPS.items() if re.search(pattern, name)] for name in names}
+    return {name: reasons[0] for name, reasons in results.items() if reasons}
 
 
 def counts_of(text: str) -> dict[str, int]:
@@ -48,7 +48,7 @@ def counts_of(text: str) -> dict[str, int]:
 def run(suite: str, *more: str) -> tuple[dict[str, int], Counter[str], str]:
     """The numbers of passed, failed and skipped tests, those left out by reason, and pytest's output."""
     here = str(Path(__file__).parents[3])
-    known = os.environ | {
+    environment = os.environ | {
         "ARRAY_API_TESTS_MODULE": "gpuop.array_namespace",
         "ARRAY_API_TESTS_VERSION": "2024.12",
         "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]),
@@ -56,7 +56,7 @@ def run(suite: str, *more: str) -> tuple[dict[str, int], Counter[str], str]:
     line = command(str(Path(suite).resolve()), *more)
 
     def said(*options: str) -> str:
-        done = subprocess.run([*line, *options], capture_output=True, text=True, cwd=suite, env=known)
+        done = subprocess.run([*line, *options], capture_output=True, text=True, cwd=suite, env=environment)
         return done.stdout + done.stderr
 
     names = [text for text in said("--collect-only").splitlines() if "::" in text]

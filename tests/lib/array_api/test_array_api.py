@@ -71,18 +71,18 @@ CALLS: dict[str, Call] = {
 }  # fmt: skip
 
 
-def same(found: Any, want: Any, within: float = 1e-6, zeros: bool = True) -> None:
+def same(result: Any, want: Any, within: float = 1e-6, zeros: bool = True) -> None:
     if isinstance(want, list):
-        assert len(found) == len(want)
-        for got, each in zip(found, want, strict=True):
-            same(got, each, within, zeros)
+        assert len(result) == len(want)
+        for actual, each in zip(result, want, strict=True):
+            same(actual, each, within, zeros)
         return
-    if isinstance(found, gp.Field):
-        assert (found.dtype, found.shape) == (want.dtype, want.shape)
-        found = found.numpy()
-        if found.dtype.kind == "f" and zeros:
-            assert np.array_equal(np.signbit(found[found == 0]), np.signbit(want[found == 0]))
-    np.testing.assert_allclose(found, want, rtol=within, atol=within)
+    if isinstance(result, gp.Field):
+        assert (result.dtype, result.shape) == (want.dtype, want.shape)
+        result = result.numpy()
+        if result.dtype.kind == "f" and zeros:
+            assert np.array_equal(np.signbit(result[result == 0]), np.signbit(want[result == 0]))
+    np.testing.assert_allclose(result, want, rtol=within, atol=within)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -157,8 +157,8 @@ def test_exchange_of_memory():
 
 def test_descending_orders_are_stable():
     with gp.use_device("reference"):
-        found, order = (f(names.asarray(X), axis=1, descending=True).numpy() for f in (names.sort, names.argsort))
-    assert np.array_equal(found, -np.sort(-X, axis=1)) and np.array_equal(order, np.argsort(-X, axis=1, stable=True))
+        result, order = (f(names.asarray(X), axis=1, descending=True).numpy() for f in (names.sort, names.argsort))
+    assert np.array_equal(result, -np.sort(-X, axis=1)) and np.array_equal(order, np.argsort(-X, axis=1, stable=True))
 
 
 def test_fields_know_their_namespace():
@@ -213,7 +213,7 @@ def test_signatures():
         assert hasattr(np, name), name
         if inspect.isfunction(ours) and not isinstance(theirs, np.ufunc):
             optional = {p.name for p in inspect.signature(ours).parameters.values() if p.kind is p.KEYWORD_ONLY}
-            known = set(inspect.signature(theirs).parameters) | {
+            parameters = set(inspect.signature(theirs).parameters) | {
                 "dtype",
                 "device",
                 "copy",
@@ -221,7 +221,7 @@ def test_signatures():
                 "descending",
                 "stable",
             }
-            assert optional <= known, name
+            assert optional <= parameters, name
 
 
 def test_the_runner_of_the_standards_tests():

@@ -132,8 +132,8 @@ def sampled(a: SimpleNamespace, place: Any, mode: str) -> Any:
 
 
 def windows(a: SimpleNamespace) -> Any:
-    found = np.lib.stride_tricks.sliding_window_view(a.f, (3,) * a.n)
-    return np.moveaxis(found.reshape(-1, *(3,) * a.n), 0, -1)
+    result = np.lib.stride_tricks.sliding_window_view(a.f, (3,) * a.n)
+    return np.moveaxis(result.reshape(-1, *(3,) * a.n), 0, -1)
 
 
 def extreme(a: SimpleNamespace, x: Any) -> Any:

@@ -255,13 +255,17 @@ def evaluated(name: str, rank: int, kind: str) -> tuple[Any, Any]:
 
 def check(rows: list[tuple[str, int, str]]) -> None:
     """All in one evaluation, as plans are what takes time."""
-    found, wanted, told = list[gp.Field](), list[Any](), list[str]()
+    outcome, outputs, messages = list[gp.Field](), list[Any](), list[str]()
     for name, rank, kind in rows:
         results, expected = evaluated(name, rank, kind)
         pairs = zip(results, expected, strict=True) if isinstance(results, tuple) else [(results, expected)]
         for result, want in pairs:
-            found, wanted, told = [*found, result], [*wanted, np.asarray(want)], [*told, f"{name} of {rank}-D {kind}"]
-    for result, want, which in zip(gp.evaluate(*found), wanted, told, strict=True):
+            outcome, outputs, messages = (
+                [*outcome, result],
+                [*outputs, np.asarray(want)],
+                [*messages, f"{name} of {rank}-D {kind}"],
+            )
+    for result, want, which in zip(gp.evaluate(*outcome), outputs, messages, strict=True):
         assert result.shape == want.shape, which
         np.testing.assert_allclose(result.numpy(), want, rtol=2e-5, atol=2e-5, err_msg=which)
 
@@ -299,7 +303,7 @@ def test_integers() -> None:
     f, near, above = gp.ScalarField(x), e.given(a)["near"], np.concatenate([x[:1], x[:-1]])
     with gp.use_device("reference"):
         lengths = cog.domainTransformRows(f, 1.0, 1e9)  # 1, 2, 3, …
-        for found, want in (
+        for result, want in (
             (cog.reciprocal(f + 1), 1 / (x + 1.0)),
             (cog.forwardGradient(f)[:-1, :-1], np.stack([np.diff(x * 1.0, axis=0)[:, :-1], np.diff(x * 1.0)[:-1]], -1)),
             (cog.warp(f, gp.Parameter(np.array([0.5, 0.0], "f"))), (x + above * 1.0) / 2),
@@ -310,7 +314,7 @@ def test_integers() -> None:
                 scipy.ndimage.uniform_filter1d(x * 1.0, 3, axis=1, mode="nearest"),
             ),
         ):
-            np.testing.assert_allclose(found.numpy()[:, 1:6], want[:, 1:6], 1e-5)
+            np.testing.assert_allclose(result.numpy()[:, 1:6], want[:, 1:6], 1e-5)
 
 
 def test_weights_may_be_arrays() -> None:
@@ -322,10 +326,10 @@ def test_weights_may_be_arrays() -> None:
     with gp.use_device("reference"):
         for dtype in ("float64", "float32", "uint8"):
             f = gp.ScalarField((x * 255).astype(dtype) if dtype == "uint8" else x.astype(dtype))
-            found = cog.convolve(f, weights, cog.BorderClamp)
+            result = cog.convolve(f, weights, cog.BorderClamp)
             whole = scipy.ndimage.convolve(f.numpy().astype("d"), weights, mode="nearest")
-            assert found.dtype == ("float32" if dtype == "uint8" else dtype)
-            np.testing.assert_allclose(found.numpy(), whole, 1e-5)
+            assert result.dtype == ("float32" if dtype == "uint8" else dtype)
+            np.testing.assert_allclose(result.numpy(), whole, 1e-5)
         f, both = gp.ScalarField(x), np.stack([weights, weights[::-1]], axis=-1)
         np.testing.assert_allclose(cog.crossCorrelate(f, weights[::-1, ::-1], cog.BorderClamp).numpy(), convolved, 1e-5)
         np.testing.assert_allclose(

@@ -24,10 +24,10 @@ def numbers(*shape, dtype="complex64"):
     return (real + 1j * rng.standard_normal(shape) if dtype == "complex64" else real).astype(dtype)
 
 
-def close(found, expected, most=2e-6):
+def close(result, expected, most=2e-6):
     """Within a part of the greatest value, as errors of transforms are."""
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    assert np.max(np.abs(found - expected), initial=0) <= most * np.max(np.abs(expected), initial=1e-30)
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    assert np.max(np.abs(result - expected), initial=0) <= most * np.max(np.abs(expected), initial=1e-30)
 
 
 @pytest.mark.parametrize("lengths", [(1, 2, 3, 5, 8), (13, 34, 60), (67, 1000)], ids=str)
@@ -70,8 +70,8 @@ def test_cosines_and_sines(name):
                 x = numbers(3, 7, dtype="float64")
                 close(getattr(fft, name)(x, kind, **options), getattr(scipy.fft, name)(x, kind, **options), 1e-14)
         z = numbers(4, 5)
-        for given in (z, gp.ComplexField(z)):  # an array alone is the library's
-            close(np.asarray(getattr(fft, name + "n")(given)), getattr(scipy.fft, name + "n")(z))
+        for value in (z, gp.ComplexField(z)):  # an array alone is the library's
+            close(np.asarray(getattr(fft, name + "n")(value)), getattr(scipy.fft, name + "n")(z))
 
 
 def test_numbers_of_other_kinds():
@@ -137,9 +137,9 @@ def test_passes_along_columns_by_default(axes):
 def test_numpys_library_and_arrays_alone(monkeypatch):
     """Where there is no SciPy it is NumPy's; arrays alone go there as they lie, and are checked as fields are."""
     z = numbers(4, 5)
-    seen = []
-    monkeypatch.setattr(array_calls, "host_library", lambda: (seen.append(1) or np.fft, {}))
-    monkeypatch.setattr(vendor_library, "host_library", lambda: (seen.append(2) or np.fft, {}))
+    calls = []
+    monkeypatch.setattr(array_calls, "host_library", lambda: (calls.append(1) or np.fft, {}))
+    monkeypatch.setattr(vendor_library, "host_library", lambda: (calls.append(2) or np.fft, {}))
     with gp.use_device("reference"):
         close(fft.fft2(z), scipy.fft.fft2(z))
         close(fft.ifft2(z, method="library", norm="ortho"), scipy.fft.ifft2(z, norm="ortho"))
@@ -150,7 +150,7 @@ def test_numpys_library_and_arrays_alone(monkeypatch):
             fft.fft(z, axis=3)
         with pytest.raises(gp.ArgumentError, match="Invalid norm value"):
             fft.irfft(z, norm="none")
-    assert seen == [1, 2, 2, 2, 1, 2]
+    assert calls == [1, 2, 2, 2, 1, 2]
 
 
 def test_spectra_in_graphs():
@@ -236,9 +236,9 @@ def test_numpys_names_take_fields() -> None:
     field = gp.ScalarField(values)
     with gp.use_device("reference"):
         for name in ("fft", "ihfft", "rfft2", "ifftn", "fftshift"):
-            found, expected = getattr(np.fft, name)(field).numpy(), getattr(np.fft, name)(values)
-            assert found.dtype == expected.dtype
-            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=name)
+            result, expected = getattr(np.fft, name)(field).numpy(), getattr(np.fft, name)(values)
+            assert result.dtype == expected.dtype
+            np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5, err_msg=name)
         np.testing.assert_allclose(
             np.fft.fft(field, 16, 0, "ortho").numpy(), np.fft.fft(values, 16, 0, "ortho"), atol=1e-5
         )

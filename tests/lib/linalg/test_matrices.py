@@ -23,10 +23,10 @@ def matrices(rows: int, columns: int, dtype: str = "float64") -> Any:
     return (rng.random((2, 2, rows, columns)) - 0.5).astype(dtype)
 
 
-def close(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
-    found = np.asarray(found)
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+def close(result: Any, expected: Any, tolerance: float = 1e-9) -> None:
+    result = np.asarray(result)
+    assert result.shape == np.shape(expected)
+    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
 def transposed(a: Any) -> Any:
@@ -85,13 +85,13 @@ def test_of_any_shape(rows: int, columns: int) -> None:
     a[1, 0] = a[1, 0, :, :1] * a[1, 1, :1]  # of rank 1
     with gp.use_device("reference"):
         for mode in ("reduced", "complete"):
-            for found, expected in zip(linalg.qr(a[:, 1:], mode), np.linalg.qr(a[:, 1:], mode), strict=True):
-                close(found, expected)
+            for result, expected in zip(linalg.qr(a[:, 1:], mode), np.linalg.qr(a[:, 1:], mode), strict=True):
+                close(result, expected)
         close(np.linalg.svdvals(gp.MatrixField(a)), np.linalg.svd(a, compute_uv=False))
         for full in (True, False):
             u, s, v = map(np.asarray, linalg.svd(gp.MatrixField(a), full))
-            for found, expected in zip((u, v), np.linalg.svd(a, full)[::2], strict=True):
-                assert found.shape == expected.shape
+            for result, expected in zip((u, v), np.linalg.svd(a, full)[::2], strict=True):
+                assert result.shape == expected.shape
             count = min(rows, columns)
             close(u[..., :count] @ (s[..., None] * v[..., :count, :]), a)
             close(transposed(u) @ u, np.broadcast_to(np.eye(u.shape[-1]), (2, 2, u.shape[-1], u.shape[-1])))
@@ -114,12 +114,12 @@ def test_complex_matrices(size: int) -> None:
         close(linalg.cholesky(square, upper=size == 2), np.linalg.cholesky(square, upper=size == 2), 1e-4)
         for name in ("det", "inv"):
             close(getattr(linalg, name)(a), getattr(np.linalg, name)(a), 2e-4)
-        for found, expected in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
-            close(found, expected, 1e-4)
-            assert found.dtype == expected.dtype
-        given = wide if size == 2 else np.ascontiguousarray(transposed(wide))
-        for found, expected in zip(linalg.qr(given, "complete"), np.linalg.qr(given, "complete"), strict=True):
-            close(found, expected, 2e-4)
+        for result, expected in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
+            close(result, expected, 1e-4)
+            assert result.dtype == expected.dtype
+        values = wide if size == 2 else np.ascontiguousarray(transposed(wide))
+        for result, expected in zip(linalg.qr(values, "complete"), np.linalg.qr(values, "complete"), strict=True):
+            close(result, expected, 2e-4)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(6, 3), (2, 3), (5, 5)])
@@ -127,9 +127,9 @@ def test_least_squares(rows: int, columns: int) -> None:
     with gp.use_device("reference"):
         a, b = matrices(rows, columns)[0, 0], matrices(rows, 2)[0]
         a[:, -1] = a[:, 0] if rows == columns else a[:, -1]  # one has no full rank
-        for found, expected in zip(linalg.lstsq(a, b[0]), np.linalg.lstsq(a, b[0]), strict=True):
-            close(found, expected)
-            assert np.asarray(found).dtype == np.asarray(expected).dtype
+        for result, expected in zip(linalg.lstsq(a, b[0]), np.linalg.lstsq(a, b[0]), strict=True):
+            close(result, expected)
+            assert np.asarray(result).dtype == np.asarray(expected).dtype
         x = np.linalg.lstsq(gp.MatrixField(np.stack([a, 2 * a])), gp.VectorField(b[:, :, 1]))[0]
         close(x, [np.linalg.lstsq(m, right)[0] for m, right in ((a, b[0, :, 1]), (2 * a, b[1, :, 1]))])
 

@@ -18,13 +18,13 @@ FAR = [("float32", s) for s in (1e-37, 1e-30, 1e-22, 1e19, 1e30, 1e37)] + [
 
 def matrices(dtype: str, scale: float, rows: int, columns: int) -> tuple[Any, Any]:
     """A field of two matrices, and the same without the scale, in float64."""
-    given = (np.random.default_rng(rows).uniform(-1, 1, (2, rows, columns)) * scale).astype(dtype)
-    return gp.Field(given, 0), given.astype(np.float64) / scale
+    values = (np.random.default_rng(rows).uniform(-1, 1, (2, rows, columns)) * scale).astype(dtype)
+    return gp.Field(values, 0), values.astype(np.float64) / scale
 
 
-def near(found: Any, expected: Any, dtype: str) -> None:
+def near(result: Any, expected: Any, dtype: str) -> None:
     close = 2e-5 if dtype == "float32" else 1e-12
-    np.testing.assert_allclose(found.numpy(), expected, rtol=close, atol=close * np.abs(expected).max())
+    np.testing.assert_allclose(result.numpy(), expected, rtol=close, atol=close * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("size", [3])
@@ -58,11 +58,11 @@ def test_singular_values(dtype: str, scale: float, rows: int, columns: int, devi
 def test_least_squares_and_qr(dtype: str, scale: float, device: str) -> None:
     field, plain = matrices(dtype, scale, 5, 3)
     right = (np.random.default_rng(9).uniform(-1, 1, 5) * scale).astype(dtype)
-    found = linalg.lstsq(field[0], gp.ScalarField(right))
+    result = linalg.lstsq(field[0], gp.ScalarField(right))
     expected = np.linalg.lstsq(plain[0], right.astype(np.float64) / scale, rcond=None)
-    near(found[0], expected[0], dtype)
-    assert found[2].numpy() == 3
-    near(found[3], expected[3] * scale, dtype)
+    near(result[0], expected[0], dtype)
+    assert result[2].numpy() == 3
+    near(result[3], expected[3] * scale, dtype)
     turned, triangle = linalg.qr(field)
     near(abs(turned), abs(np.linalg.qr(plain)[0]), dtype)
     near(abs(triangle), abs(np.linalg.qr(plain)[1]) * scale, dtype)
@@ -82,8 +82,8 @@ def test_determinants_of_large_and_small_values(device: str) -> None:
         [0, 1e30, 1e30, 1e30],
         [1e30, np.inf, 1, 1],
     ):
-        found = linalg.det(gp.ScalarField(np.diag(np.float32(diagonal)))).numpy()
-        np.testing.assert_allclose(found, np.prod(np.float64(np.float32(diagonal))), rtol=1e-6)
+        result = linalg.det(gp.ScalarField(np.diag(np.float32(diagonal)))).numpy()
+        np.testing.assert_allclose(result, np.prod(np.float64(np.float32(diagonal))), rtol=1e-6)
 
 
 def test_values_of_all_sizes_stay(device: str) -> None:

@@ -46,18 +46,18 @@ EINSUMS = [
 
 
 def values(dtype: str, *shape: int) -> Any:
-    given = rng.random(shape) * 4 - 2
+    array = rng.random(shape) * 4 - 2
     if dtype == "complex64":
-        given = given + 1j * rng.random(shape)
-    return (abs(given) * 30 if np.dtype(dtype).kind in "iu" else given > 0 if dtype == "bool" else given).astype(dtype)
+        array = array + 1j * rng.random(shape)
+    return (abs(array) * 30 if np.dtype(dtype).kind in "iu" else array > 0 if dtype == "bool" else array).astype(dtype)
 
 
-def close(found: Any, expected: Any, tolerance: float = 2e-5) -> None:
-    found = found.numpy() if isinstance(found, gp.Field) else found
-    assert found.dtype == expected.dtype
-    assert found.shape == np.shape(expected)
+def close(result: Any, expected: Any, tolerance: float = 2e-5) -> None:
+    result = result.numpy() if isinstance(result, gp.Field) else result
+    assert result.dtype == expected.dtype
+    assert result.shape == np.shape(expected)
     scale = tolerance * (1 + float(np.abs(expected).max(initial=0)))
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=scale)
+    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=scale)
 
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
@@ -155,8 +155,8 @@ def test_other_products(dtype: str) -> None:
 )
 def test_einsum(subscripts: str, shapes: list[tuple[int, ...]]) -> None:
     with gp.use_device("reference"):
-        given = [values("float32", *shape) for shape in shapes]
-        close(linalg.einsum(subscripts, *given), np.einsum(subscripts, *given))
+        arrays = [values("float32", *shape) for shape in shapes]
+        close(linalg.einsum(subscripts, *arrays), np.einsum(subscripts, *arrays))
 
 
 def test_beside_fields_and_arrays() -> None:
@@ -191,11 +191,11 @@ def test_wrong_arguments(wrong: Any, message: str) -> None:
 
 @pytest.mark.parametrize("subscripts", ["ij,ij", "ij,ij->i", "ij,ji->j", "ij,ij->ji", "ij->j", "ij,ij,ij->"])
 def test_einsum_adds_long_sums_as_sums_are(subscripts: str) -> None:
-    given = [rng.random((130, 170), np.float32) for _ in subscripts.split("->")[0].split(",")]
+    values = [rng.random((130, 170), np.float32) for _ in subscripts.split("->")[0].split(",")]
     if ",ji" in subscripts:
-        given[1] = given[1].T
-    want = np.einsum(subscripts, *(a.astype(np.float64) for a in given))
-    np.testing.assert_allclose(gp.linalg.einsum(subscripts, *given), want, rtol=1e-6)
+        values[1] = values[1].T
+    want = np.einsum(subscripts, *(a.astype(np.float64) for a in values))
+    np.testing.assert_allclose(gp.linalg.einsum(subscripts, *values), want, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shapes", [((2, 1 << 17), (1 << 17, 3)), ((17, 20001), (20001, 18))])
@@ -216,5 +216,5 @@ def test_einsum_repeats_axes_of_extent_1(device, subscripts, inner):
         [{"i": 4, "k": 6, "b": 2}.get(letter, inner[n]) for letter in term] for n, term in enumerate(terms.split(","))
     ]
     a, b = (np.random.default_rng(1).integers(-4, 5, shape).astype("f") for shape in shapes)  # sums are exact
-    made = np.einsum(subscripts, gp.ScalarField(a), gp.ScalarField(b))
-    np.testing.assert_array_equal(made.numpy(), np.einsum(subscripts, a, b))
+    array = np.einsum(subscripts, gp.ScalarField(a), gp.ScalarField(b))
+    np.testing.assert_array_equal(array.numpy(), np.einsum(subscripts, a, b))

@@ -37,8 +37,10 @@ def run(*more: str, files: tuple[str, ...] = FILES) -> tuple[int, int, str]:
     """The numbers of passed and failed tests, and pytest's output."""
     here = str(Path(__file__).parents[3])
     with tempfile.TemporaryDirectory() as elsewhere:  # the settings of pytest here are not SciPy's
-        known = os.environ | {"PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
-        done = subprocess.run(command(*more, files=files), capture_output=True, text=True, cwd=elsewhere, env=known)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+        done = subprocess.run(
+            command(*more, files=files), capture_output=True, text=True, cwd=elsewhere, env=environment
+        )
     counts = collections.Counter(
         {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout[-400:])}
     )

@@ -33,10 +33,10 @@ def image_of(shape: tuple[int, ...], dtype: str) -> Any:
     return (image + 1j * RANDOM.random(shape) if dtype == "complex64" else image).astype(dtype)
 
 
-def close(found: Any, expected: Any, image: Any, weights: Any) -> None:
-    assert found.dtype == expected.dtype and found.shape == expected.shape
+def close(result: Any, expected: Any, image: Any, weights: Any) -> None:
+    assert result.dtype == expected.dtype and result.shape == expected.shape
     largest = max(float(np.abs(image).max()), 3) * np.abs(weights).sum()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=FAR.get(str(found.dtype), 0) * largest)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=FAR.get(str(result.dtype), 0) * largest)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -47,8 +47,8 @@ def test_floats(shape, window, origin, mode):
             image, weights = image_of(shape, dtype), RANDOM.standard_normal(window)
             options = {"mode": mode, "cval": 2.5, "origin": origin}
             for name in ("convolve", "correlate"):
-                found = getattr(ndimage, name)(image, weights, method="fft", **options)
-                close(found, getattr(scipy.ndimage, name)(image, weights, **options), image, weights)
+                result = getattr(ndimage, name)(image, weights, method="fft", **options)
+                close(result, getattr(scipy.ndimage, name)(image, weights, **options), image, weights)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -59,35 +59,35 @@ def test_integers_are_equal(dtype, mode):
             image, weights = image_of(shape, dtype), RANDOM.integers(-9, 9, window)
             options = {"mode": mode, "cval": 1, "origin": origin}
             for output in (None, "int64"):
-                found = ndimage.convolve(image, weights, output, method="fft", **options)
-                assert np.array_equal(found, scipy.ndimage.convolve(image, weights, output, **options))
+                result = ndimage.convolve(image, weights, output, method="fft", **options)
+                assert np.array_equal(result, scipy.ndimage.convolve(image, weights, output, **options))
 
 
 def test_the_largest_integers_are_equal():
     image = np.where(RANDOM.random((90, 80)) < 0.5, -32768, 32767).astype("int16")
     weights = RANDOM.integers(-40, 41, (21, 23))
     with gp.use_device("reference"):
-        found = ndimage.correlate(image, weights, "int64", method="fft")
-    assert np.array_equal(found, scipy.ndimage.correlate(image, weights, "int64"))
+        result = ndimage.correlate(image, weights, "int64", method="fft")
+    assert np.array_equal(result, scipy.ndimage.correlate(image, weights, "int64"))
 
 
 def test_on_devices(device):
     weights, whole = RANDOM.standard_normal((15, 14)), RANDOM.integers(-9, 9, (15, 14))
     colours = image_of((40, 30, 3), "float32")
-    found = ndimage.convolve(gp.VectorField(colours) * 2, weights, mode="mirror", method="fft") + 1
+    result = ndimage.convolve(gp.VectorField(colours) * 2, weights, mode="mirror", method="fft") + 1
     expected = scipy.ndimage.convolve(colours * 2, weights, mode="mirror", axes=(0, 1)) + 1
-    close(found.numpy(), expected, 2 * colours, weights)
+    close(result.numpy(), expected, 2 * colours, weights)
     numbers = image_of((40, 30), "uint8")
-    found = ndimage.convolve(gp.ScalarField(numbers), whole, "int32", method="fft").numpy()
-    assert np.array_equal(found, scipy.ndimage.convolve(numbers, whole, "int32"))
+    result = ndimage.convolve(gp.ScalarField(numbers), whole, "int32", method="fft").numpy()
+    assert np.array_equal(result, scipy.ndimage.convolve(numbers, whole, "int32"))
 
 
 def test_by_passes(monkeypatch, device):
     """As on devices without a library."""
-    monkeypatch.setattr(correlation, "fourier", lambda *asked: fourier(*asked[:-1], "passes"))
+    monkeypatch.setattr(correlation, "fourier", lambda *args: fourier(*args[:-1], "passes"))
     image, weights = image_of((41, 50), "float32"), RANDOM.standard_normal((9, 12))
-    found = ndimage.correlate(gp.ScalarField(image), weights, method="fft").numpy()
-    close(found, scipy.ndimage.correlate(image, weights), image, weights)
+    result = ndimage.correlate(gp.ScalarField(image), weights, method="fft").numpy()
+    close(result, scipy.ndimage.correlate(image, weights), image, weights)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
@@ -95,9 +95,9 @@ def test_complex_weights(dtype):
     image = image_of((12, 19), dtype)
     weights = RANDOM.standard_normal((5, 6)) + 1j * RANDOM.standard_normal((5, 6))
     with gp.use_device("reference"):
-        found = ndimage.convolve(image, weights, mode="constant", cval=1.5, method="fft")
+        result = ndimage.convolve(image, weights, mode="constant", cval=1.5, method="fft")
     expected = scipy.ndimage.convolve(image, weights, mode="constant", cval=1.5)
-    close(found, expected.astype("complex64"), image, weights)
+    close(result, expected.astype("complex64"), image, weights)
 
 
 @pytest.mark.parametrize("name", ["correlate1d", "convolve1d"])
@@ -105,19 +105,19 @@ def test_wide_lines(name):
     image, weights = image_of((30, 21), "float32"), RANDOM.standard_normal(44)
     options = {"axis": 0, "mode": "constant", "cval": 1, "origin": -5}
     with gp.use_device("reference"):
-        found = getattr(ndimage, name)(image, weights, method="fft", **options)
+        result = getattr(ndimage, name)(image, weights, method="fft", **options)
         with pytest.raises(gp.ArgumentError, match=r"Invalid origin .* of 44 weights"):
             getattr(ndimage, name)(image, weights, origin=22, method="fft")
-    close(found, getattr(scipy.ndimage, name)(image, weights, **options), image, weights)
+    close(result, getattr(scipy.ndimage, name)(image, weights, **options), image, weights)
 
 
 def test_some_axes_and_windows_of_one_weight():
     image, weights = image_of((4, 15, 13), "float64"), RANDOM.standard_normal((6, 5))
     with gp.use_device("reference"):
-        found = ndimage.correlate(image, weights, axes=(1, 2), method="fft")
+        result = ndimage.correlate(image, weights, axes=(1, 2), method="fft")
         single = ndimage.correlate(image, [[[2.5]]], method="fft")
         assert ndimage.correlate(image[:0], weights, axes=(1, 2), method="fft").shape == (0, 15, 13)
-    close(found, scipy.ndimage.correlate(image, weights, axes=(1, 2)), image, weights)
+    close(result, scipy.ndimage.correlate(image, weights, axes=(1, 2)), image, weights)
     assert np.array_equal(single, 2.5 * image)
 
 
@@ -126,18 +126,18 @@ def test_some_axes_and_windows_of_one_weight():
 
 def chosen(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any]:
     """Whether transforms are planned, and the result."""
-    seen: list[str] = []
-    made = correlation.by_fft
+    calls: list[str] = []
+    result = correlation.by_fft
     with monkeypatch.context() as patched:
-        patched.setattr(correlation, "by_fft", lambda *told: seen.append(told[0]) or made(*told))
-        return bool(call() is not None and seen), call()
+        patched.setattr(correlation, "by_fft", lambda *args: calls.append(args[0]) or result(*args))
+        return bool(call() is not None and calls), call()
 
 
 def test_integers_of_arrays_are_transformed_by_default(monkeypatch):
     image, weights = image_of((60, 70), "uint8"), RANDOM.integers(-9, 9, (29, 30))
     few = np.where(RANDOM.random((29, 30)) < 0.1, weights, 0)
     with gp.use_device("reference"):
-        for given, window, output, transformed in (
+        for array, window, output, transformed in (
             (image, weights, "int32", True),
             (image, few, "int32", False),
             (image, weights[:12, :12], "int32", False),
@@ -146,14 +146,14 @@ def test_integers_of_arrays_are_transformed_by_default(monkeypatch):
             (image.astype("float32"), weights, None, False),
             (image.astype("int32"), weights, None, False),
         ):
-            call = functools.partial(ndimage.convolve, given, window, output)
-            by_transform, found = chosen(call, monkeypatch)
+            call = functools.partial(ndimage.convolve, array, window, output)
+            by_transform, result = chosen(call, monkeypatch)
             assert by_transform == transformed
-            np.testing.assert_allclose(found, scipy.ndimage.convolve(given, window, output), rtol=1e-5, atol=0.5)
-            if found.dtype.kind == "i":
-                direct = ndimage.convolve(given, window, output, method="direct")
-                assert np.array_equal(found, scipy.ndimage.convolve(given, window, output))
-                assert np.array_equal(found, direct)
+            np.testing.assert_allclose(result, scipy.ndimage.convolve(array, window, output), rtol=1e-5, atol=0.5)
+            if result.dtype.kind == "i":
+                direct = ndimage.convolve(array, window, output, method="direct")
+                assert np.array_equal(result, scipy.ndimage.convolve(array, window, output))
+                assert np.array_equal(result, direct)
 
 
 def test_infinities_stay_where_they_are_by_default():
@@ -167,10 +167,10 @@ def test_infinities_stay_where_they_are_by_default():
 def test_more_weights_than_constants_have_numbers():
     image, weights = image_of((80, 75), "float32"), RANDOM.standard_normal((70, 72))
     with gp.use_device("reference"):
-        found = ndimage.correlate(image, weights, method="fft")
+        result = ndimage.correlate(image, weights, method="fft")
         with pytest.raises(gp.ArgumentError, match="17500 weights are too many to be added one after the other"):
             ndimage.correlate(image, np.eye(125, 140) + RANDOM.random((125, 140)))
-    close(found, scipy.ndimage.correlate(image, weights), image, weights)
+    close(result, scipy.ndimage.correlate(image, weights), image, weights)
 
 
 def explained(image: Any, weights: Any, **options: Any) -> str:
@@ -200,7 +200,7 @@ def test_sums_that_take_ten_times_as_long_are_told_once():
     dear = "ndimage.convolve adds 4900 weights one after the other at every point: `method='fft'` takes a tenth of the time"
     whole = RANDOM.integers(1, 9, weights.shape)
     with gp.use_device("reference"):
-        for given, window, output, told in (
+        for array, window, output, messages in (
             (image, weights, None, f"{dear} on a CPU, or less, but an infinity or NaN is then in all sums"),
             (
                 image.astype("uint8"),
@@ -211,13 +211,13 @@ def test_sums_that_take_ten_times_as_long_are_told_once():
             (image.astype("uint8"), weights, "int32", None),  # it is not sure to give the same integers
             (image, weights[:40, :40], None, None),
         ):
-            with warnings.catch_warnings(record=True) as seen:
+            with warnings.catch_warnings(record=True) as reports:
                 warnings.simplefilter("default")
                 for _ in range(2):
-                    ndimage.convolve(gp.ScalarField(given), window, output)
-                ndimage.convolve(gp.ScalarField(given), window, output, method="direct")
-            assert [str(each.message)[: len(told or "")] for each in seen] == [told] * (told is not None)
-            assert all(each.filename == __file__ for each in seen)
+                    ndimage.convolve(gp.ScalarField(array), window, output)
+                ndimage.convolve(gp.ScalarField(array), window, output, method="direct")
+            assert [str(each.message)[: len(messages or "")] for each in reports] == [messages] * (messages is not None)
+            assert all(each.filename == __file__ for each in reports)
 
 
 @pytest.mark.parametrize(
@@ -239,19 +239,19 @@ def test_windows_of_programs_are_refused():
     weights = RANDOM.random((5, 5))
     smooth = gp.pipeline(lambda a: ndimage.correlate(gp.ScalarField(a), weights, method="fft"))
     with gp.use_device("reference"):
-        told = str(smooth.footprint(np.zeros((64, 64), "float32")))
+        text = str(smooth.footprint(np.zeros((64, 64), "float32")))
         with pytest.raises(gp.SemanticError, match="`correlate`"):
             smooth.window((64, 64), (0, 0), (32, 64))(np.zeros((34, 64), "float32"))
-    assert "axis 0: must be whole: operator `correlate`" in told
+    assert "axis 0: must be whole: operator `correlate`" in text
 
 
 def test_weights_are_transformed_once(monkeypatch):
-    seen = []
-    found = correlation.host_library
-    monkeypatch.setattr(correlation, "host_library", lambda: seen.append(1) or found())
+    calls = []
+    result = correlation.host_library
+    monkeypatch.setattr(correlation, "host_library", lambda: calls.append(1) or result())
     image, weights = image_of((30, 40), "float32"), RANDOM.random((6, 6))
     with gp.use_device("reference"):
         for n in range(3):
             ndimage.convolve(image + n, weights, method="fft")
             ndimage.convolve(gp.ScalarField(image + n), weights, method="fft").numpy()
-    assert len(seen) == 1
+    assert len(calls) == 1

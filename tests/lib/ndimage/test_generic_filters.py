@@ -57,8 +57,8 @@ def test_functions_that_are_recorded(image, function):
         calls.append(window)
         return function(window)
 
-    found = ndimage.generic_filter(gp.ScalarField(image), counted, size=3).numpy()
-    np.testing.assert_allclose(found, scipy.ndimage.generic_filter(image, function, size=3), rtol=1e-13)
+    result = ndimage.generic_filter(gp.ScalarField(image), counted, size=3).numpy()
+    np.testing.assert_allclose(result, scipy.ndimage.generic_filter(image, function, size=3), rtol=1e-13)
     assert len(calls) < 5  # not for each point
 
 
@@ -67,24 +67,24 @@ def test_functions_that_are_called(image, mode):
     options = {"mode": mode, "cval": 2.5}
     for function in (lambda b: b[0] if b[0] > b[1] else b[2], lambda b: np.percentile(b, 30)):
         window = {"size": (4, 3), "origin": (-1, 1), "output": "int16"}
-        found = ndimage.generic_filter(image, function, **window, **options)
-        assert np.array_equal(found, scipy.ndimage.generic_filter(image, function, **window, **options))
-    found = ndimage.generic_filter1d(image, line, 4, axis=0, origin=1, extra_arguments=(2.0,), **options)
+        result = ndimage.generic_filter(image, function, **window, **options)
+        assert np.array_equal(result, scipy.ndimage.generic_filter(image, function, **window, **options))
+    result = ndimage.generic_filter1d(image, line, 4, axis=0, origin=1, extra_arguments=(2.0,), **options)
     expected = scipy.ndimage.generic_filter1d(image, line, 4, axis=0, origin=1, extra_arguments=(2.0,), **options)
-    assert np.array_equal(found, expected)
+    assert np.array_equal(result, expected)
 
 
 @pytest.mark.parametrize("function", [weighted, clipped])
 def test_functions_of_lines_that_are_recorded(image, function):
     calls = []
 
-    def counted(*given):
-        calls.append(given)
-        function(*given)
+    def counted(*args):
+        calls.append(args)
+        function(*args)
 
     options = {"axis": 0, "origin": 1, "extra_arguments": (2.0,), "mode": "mirror"}
-    found = ndimage.generic_filter1d(gp.ScalarField(image), counted, 4, **options).numpy()
-    np.testing.assert_allclose(found, scipy.ndimage.generic_filter1d(image, function, 4, **options), rtol=1e-13)
+    result = ndimage.generic_filter1d(gp.ScalarField(image), counted, 4, **options).numpy()
+    np.testing.assert_allclose(result, scipy.ndimage.generic_filter1d(image, function, 4, **options), rtol=1e-13)
     assert len(calls) < 5  # not for each line
 
 
@@ -98,8 +98,8 @@ def test_functions_of_lines_that_are_called(image):
             result[n] = values[n] + values[n + 2]
 
     for function in (some, one_by_one):
-        found = ndimage.generic_filter1d(image, function, 3, output="float32")
-        assert np.array_equal(found, scipy.ndimage.generic_filter1d(image, function, 3, output="float32"))
+        actual = ndimage.generic_filter1d(image, function, 3, output="float32")
+        assert np.array_equal(actual, scipy.ndimage.generic_filter1d(image, function, 3, output="float32"))
 
 
 def test_more_arguments_and_axes(image):
@@ -112,8 +112,8 @@ def test_more_arguments_and_axes(image):
         "extra_arguments": (np.array([1.0, 3.0]),),
         "extra_keywords": {"more": 2.0},
     }
-    found = ndimage.generic_filter(image, weighted, **options)
-    np.testing.assert_allclose(found, scipy.ndimage.generic_filter(image, weighted, **options), rtol=1e-13)
+    result = ndimage.generic_filter(image, weighted, **options)
+    np.testing.assert_allclose(result, scipy.ndimage.generic_filter(image, weighted, **options), rtol=1e-13)
 
 
 def test_functions_are_asked_again_when_what_they_capture_has_changed(image):
@@ -126,8 +126,10 @@ def test_functions_are_asked_again_when_what_they_capture_has_changed(image):
 
 def test_functions_of_one_code_are_told_apart_by_what_they_capture(image, monkeypatch):
     traced = []
-    made = Pipeline._trace_results
-    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
+    result = Pipeline._trace_results
+    monkeypatch.setattr(
+        Pipeline, "_trace_results", lambda self, returned: traced.append(self) or result(self, returned)
+    )
 
     def scaled(scale):
         return ndimage.generic_filter(image[:3], lambda b: b[0] * scale, size=1)
@@ -150,9 +152,9 @@ def test_functions_of_one_code_are_told_apart_by_what_they_capture(image, monkey
     ids=["arithmetic", "words of kernels", "decisions"],
 )
 def test_places_of_functions(image, mapping):
-    found = ndimage.geometric_transform(image, mapping, order=1, mode="mirror", output_shape=(6, 5))
+    result = ndimage.geometric_transform(image, mapping, order=1, mode="mirror", output_shape=(6, 5))
     expected = scipy.ndimage.geometric_transform(image, mapping, order=1, mode="mirror", output_shape=(6, 5))
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    np.testing.assert_allclose(result, expected, rtol=1e-13)
 
 
 def test_places_of_functions_are_part_of_the_kernel():
@@ -180,10 +182,10 @@ def test_functions_that_reduce_axes(image, options):
         lambda v, axis: np.percentile(v, 30, axis=axis),
     ):
         for dtype in ("float32", "uint8"):
-            found = ndimage.vectorized_filter(image.astype(dtype), function, **options)
+            result = ndimage.vectorized_filter(image.astype(dtype), function, **options)
             expected = scipy.ndimage.vectorized_filter(image.astype(dtype), function, **options)
-            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-            np.testing.assert_allclose(found, expected, rtol=1e-5 if found.dtype == np.float32 else 1e-13)
+            assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_allclose(result, expected, rtol=1e-5 if result.dtype == np.float32 else 1e-13)
 
 
 def test_messages(image):

@@ -34,10 +34,10 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 def beside_scipy(name: str, image: Any, **options: Any) -> None:
     """Equal for integers and float64, but for rounding; near for float32, which is computed in float32."""
     expected = getattr(scipy.ndimage, name)(image, **options)
-    found = getattr(ndimage, name)(image, **options)
-    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    result = getattr(ndimage, name)(image, **options)
+    assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
     exact = expected.dtype != np.float32 and image.dtype != np.complex64
-    np.testing.assert_allclose(found, expected, rtol=1e-13 if exact else 3e-5, atol=1e-9 if exact else 2e-3)
+    np.testing.assert_allclose(result, expected, rtol=1e-13 if exact else 3e-5, atol=1e-9 if exact else 2e-3)
 
 
 @pytest.mark.filterwarnings("ignore:It is recommended")
@@ -63,8 +63,8 @@ def test_columns_that_read_alike_in_each_block(device):
     factors = ((0.8, 1.5), (1.2, 0.5), (1, 1.25), (1.5, 1.1))
     for n, zoom in enumerate(factors if device == "reference" else factors[:2]):
         expected = scipy.ndimage.zoom(image, zoom, order=1, mode=MODES[2 + n % 3], grid_mode=n < 3)
-        found = ndimage.zoom(image, zoom, order=1, mode=MODES[2 + n % 3], grid_mode=n < 3)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=5e-7)
+        result = ndimage.zoom(image, zoom, order=1, mode=MODES[2 + n % 3], grid_mode=n < 3)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=5e-7)
 
 
 def test_blocks_of_columns():
@@ -74,8 +74,8 @@ def test_blocks_of_columns():
         blocks = blocks_of(taps, 600)
         assert (blocks is not None) == repeats
         for n in range(blocks.first, blocks.last) if blocks else ():
-            found = n * blocks.advance + np.array(blocks.ahead)
-            np.testing.assert_array_equal(found, taps[n * blocks.width :][: blocks.width])
+            result = n * blocks.advance + np.array(blocks.ahead)
+            np.testing.assert_array_equal(result, taps[n * blocks.width :][: blocks.width])
 
 
 @pytest.mark.parametrize(("order", "mode"), [(0, "nearest"), (1, "constant"), (3, "mirror")])
@@ -88,14 +88,14 @@ def test_shifts_that_are_fields(order, mode):
         row, column = place[0], place[1]
         by_step = ndimage.shift(field, step, order=order, mode=mode)
         both = ndimage.shift(field, (-0.75, -step), order=order, mode=mode)
-        for shift, found in (
+        for shift, result in (
             (1.25, by_step),
             ((-0.75, -1.25), both),
             (center, ndimage.shift(field, place, order=order, mode=mode)),
             ((center[1], center[0]), ndimage.shift(field, (column, row), order=order, mode=mode)),
         ):
             expected = scipy.ndimage.shift(IMAGE, shift, order=order, mode=mode)
-            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-9)
+            np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12, atol=1e-9)
         step.set(-2.5)
         expected = scipy.ndimage.shift(IMAGE, -2.5, order=order, mode=mode)
         np.testing.assert_allclose(by_step.numpy(), expected, rtol=1e-12, atol=1e-9)
@@ -150,9 +150,9 @@ def test_places_that_are_no_numbers():
 def test_on_devices(device):
     image = IMAGE.astype("f")
     near = PLACES.astype("f")
-    found = ndimage.map_coordinates(gp.ScalarField(image) * 2, gp.ScalarField(near) / 2, order=2, mode="mirror") + 1
+    result = ndimage.map_coordinates(gp.ScalarField(image) * 2, gp.ScalarField(near) / 2, order=2, mode="mirror") + 1
     expected = scipy.ndimage.map_coordinates(image * 2, near / 2, order=2, mode="mirror") + 1
-    np.testing.assert_allclose(found.numpy(), expected, rtol=3e-5, atol=2e-3)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=3e-5, atol=2e-3)
     beside_scipy("zoom", IMAGE.astype("uint8"), zoom=(1.7, 0.8), order=1, mode="reflect")
 
 
@@ -161,14 +161,14 @@ def test_places_of_several_fields_and_elements_of_tensors():
     rows, columns = (np.random.default_rng(n).random((4, 5)).astype("f") * 7 for n in (13, 14))
     with gp.use_device("reference"):
         places = (gp.ScalarField(rows), gp.ScalarField(columns))
-        found = ndimage.map_coordinates(gp.VectorField(image), places, order=1).numpy()
-        assert np.array_equal(ndimage.map_coordinates(gp.VectorField(image), [rows, columns], order=1).numpy(), found)
+        result = ndimage.map_coordinates(gp.VectorField(image), places, order=1).numpy()
+        assert np.array_equal(ndimage.map_coordinates(gp.VectorField(image), [rows, columns], order=1).numpy(), result)
         assert np.array_equal(
-            ndimage.map_coordinates(gp.VectorField(image), [places[0], columns], order=1).numpy(), found
+            ndimage.map_coordinates(gp.VectorField(image), [places[0], columns], order=1).numpy(), result
         )
     for n in range(3):
         expected = scipy.ndimage.map_coordinates(image[..., n], [rows, columns], order=1)
-        np.testing.assert_allclose(found[..., n], expected, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result[..., n], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_way_there_and_back_is_part_of_one_kernel():
@@ -198,9 +198,9 @@ def test_coordinates_that_change_from_step_to_step():
             places = [gp.ScalarField(rows) + away, gp.ScalarField(columns)]
             graph.probe(ndimage.map_coordinates(gp.ScalarField(IMAGE.astype("f")), places, order=1), "moved")
         away.set(2.5)
-        found = graph.read("moved")
+        result = graph.read("moved")
     expected = scipy.ndimage.map_coordinates(IMAGE.astype("f"), [rows + 2.5, columns], order=1)
-    np.testing.assert_allclose(found, expected, rtol=3e-5, atol=2e-3)
+    np.testing.assert_allclose(result, expected, rtol=3e-5, atol=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,9 @@ def test_the_last_point_of_a_zoom_is_the_last_point(order: int, device: str) -> 
     assert len(pairs) > 10
     for n, m in [*pairs[:: len(pairs) // 8], (768, 96)]:
         row = np.linspace(10, 20, n)
-        found = ndimage.zoom(gp.ScalarField(row), m / n, order=order, cval=-1.0).numpy()
-        assert len(found) == m
-        np.testing.assert_allclose(found[[0, -1]], [10, 20], rtol=1e-12)
+        result = ndimage.zoom(gp.ScalarField(row), m / n, order=order, cval=-1.0).numpy()
+        assert len(result) == m
+        np.testing.assert_allclose(result[[0, -1]], [10, 20], rtol=1e-12)
 
 
 def test_all_sizes_of_zooms_have_their_last_points() -> None:
@@ -246,9 +246,9 @@ def test_all_sizes_of_zooms_have_their_last_points() -> None:
     with gp.use_device("reference"):
         for n in (2, 3, 7, 10, 29, 50, 64, 70):
             ramp, sizes = np.arange(1.0, n + 1), range(2, 71)
-            found = [ndimage.zoom(gp.ScalarField(ramp), m / n, order=1, cval=-1e3) for m in sizes]
-            gp.evaluate(*found)
-            for m, row in zip(sizes, found, strict=True):
+            results = [ndimage.zoom(gp.ScalarField(ramp), m / n, order=1, cval=-1e3) for m in sizes]
+            gp.evaluate(*results)
+            for m, row in zip(sizes, results, strict=True):
                 exact = [float(1 + Fraction(i * (n - 1), m - 1)) for i in range(m)]
                 np.testing.assert_allclose(row.numpy(), exact, rtol=1e-14, err_msg=f"{n} to {m}")
 
@@ -275,8 +275,8 @@ def test_the_last_point_of_a_turned_line_is_the_last_point(square: bool, device:
     for n, step in cases[:: len(cases) // 4]:
         ramp = np.arange(1.0, n + 1)
         matrix = [[-step]] if square else [-step]
-        found = ndimage.affine_transform(gp.ScalarField(ramp), matrix, n - 1.0, order=1, cval=-1e3).numpy()
-        assert found[0] == n
+        result = ndimage.affine_transform(gp.ScalarField(ramp), matrix, n - 1.0, order=1, cval=-1e3).numpy()
+        assert result[0] == n
 
 
 TURNS = [((29, 3), 150, (11, 8)), ((9, 47), 30, (15, 14)), ((12, 33), 300, (28, 13)), ((13, 35), 210, (14, 30))]
@@ -287,11 +287,11 @@ def test_halves_of_turns_lie_on_points(
     shape: tuple[int, int], angle: float, place: tuple[int, int], device: str
 ) -> None:
     """A sine of 1/2 and no cosine, counted from the middle, is a place on the edge, which is inside."""
-    found = ndimage.rotate(gp.ScalarField(np.ones(shape)), angle, order=1, cval=-1e3).numpy()
-    way = np.subtract(place, (np.array(found.shape) - 1) / 2)
+    result = ndimage.rotate(gp.ScalarField(np.ones(shape)), angle, order=1, cval=-1e3).numpy()
+    way = np.subtract(place, (np.array(result.shape) - 1) / 2)
     radians = np.radians(angle)
     turn = np.array([[np.cos(radians), np.sin(radians)], [-np.sin(radians), np.cos(radians)]])
     read = turn @ way + (np.array(shape) - 1) / 2
     ends = np.concatenate([read, read - np.array(shape) + 1])
     assert np.abs(ends).min() < 1e-12  # at an edge, to rounding
-    np.testing.assert_allclose(found[place], 1.0, rtol=1e-14)
+    np.testing.assert_allclose(result[place], 1.0, rtol=1e-14)

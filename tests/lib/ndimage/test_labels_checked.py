@@ -24,8 +24,8 @@ def test_trees_are_no_race(shape: tuple[int, ...], near: int, name: str, checked
     structure = scipy.ndimage.generate_binary_structure(len(shape), near)
     expected, count = scipy.ndimage.label(mask, structure)
     with gp.use_device(name, checked=checked):
-        found, many = ndimage.label(gp.ScalarField(mask), structure)
-        np.testing.assert_array_equal(found.numpy(), expected)
+        result, many = ndimage.label(gp.ScalarField(mask), structure)
+        np.testing.assert_array_equal(result.numpy(), expected)
         assert int(many) == count
 
 

@@ -25,16 +25,16 @@ STATISTICS = (
 )  # fmt: skip
 
 
-def alike(found: Any, expected: Any, dtypes: bool = True) -> None:
+def alike(result: Any, expected: Any, dtypes: bool = True) -> None:
     """Equal in structure and dtypes; sums of float64 may be made in another order."""
     if isinstance(expected, (tuple, list)):
-        assert type(found) is type(expected) and len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
+        assert type(result) is type(expected) and len(result) == len(expected)
+        for one, other in zip(result, expected, strict=True):
             alike(one, other, dtypes)
         return
-    assert not dtypes or np.asarray(found).dtype == np.asarray(expected).dtype
-    assert np.shape(found) == np.shape(expected)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert not dtypes or np.asarray(result).dtype == np.asarray(expected).dtype
+    assert np.shape(result) == np.shape(expected)
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_labels(shape, structure):
     mask = np.random.default_rng(2).random(shape) > 0.5
     expected, count = scipy.ndimage.label(mask, structure)
     with gp.use_device("reference"):
-        found, many = ndimage.label(mask, structure)
+        result, many = ndimage.label(mask, structure)
         field, number = ndimage.label(gp.Field(mask, 0), structure)
     assert type(many) is int and many == count == number.numpy()
-    assert found.dtype == expected.dtype and np.array_equal(found, expected)
+    assert result.dtype == expected.dtype and np.array_equal(result, expected)
     assert np.array_equal(field.numpy(), expected)
 
 
@@ -63,8 +63,8 @@ def test_labels_on_devices(device):
     """Trees are joined late, as those of noise are, also in a row that is looked at in segments."""
     mask, structure = np.random.default_rng(5).random((3, 9000)) > 0.4, np.ones((3, 3))
     expected, count = scipy.ndimage.label(mask, structure)
-    found, many = ndimage.label(mask, structure)
-    assert many == count and np.array_equal(found, expected)
+    result, many = ndimage.label(mask, structure)
+    assert many == count and np.array_equal(result, expected)
 
 
 def test_labels_into_arrays():
@@ -99,17 +99,19 @@ def test_shapes_and_dtypes():
 def test_statistics_on_devices(device):
     image, labels = gp.ScalarField(VALUES.astype("f")), gp.ScalarField(LABELS)
     for name, missing in (("mean", np.nan), ("minimum_position", 0)):
-        found = getattr(ndimage, name)(image * 2, labels, [3, 1, 400, 1]).numpy()
+        result = getattr(ndimage, name)(image * 2, labels, [3, 1, 400, 1]).numpy()
         expected = np.array(getattr(scipy.ndimage, name)(VALUES.astype("f") * 2, LABELS, [3, 1, 2, 1]), float)
         expected[2] = missing
-        np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
+        np.testing.assert_allclose(result, expected, rtol=1e-6, err_msg=name)
 
 
 def test_calls_are_traced_once(monkeypatch):
     """What is kept for the types of arrays is found again, whatever `index=` holds."""
     traced: list[Any] = []
-    made = Pipeline._trace_results
-    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
+    result = Pipeline._trace_results
+    monkeypatch.setattr(
+        Pipeline, "_trace_results", lambda self, returned: traced.append(self) or result(self, returned)
+    )
     with gp.use_device("reference"):
         for _ in range(2):
             ndimage.label(DOTS[:5])
@@ -141,8 +143,10 @@ def test_other_indexes_compile_nothing(name, index, monkeypatch):
     }
     measure = calls.get(name, getattr(ndimage, name))
     traced: list[Any] = []
-    made = Pipeline._trace_results
-    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
+    result = Pipeline._trace_results
+    monkeypatch.setattr(
+        Pipeline, "_trace_results", lambda self, returned: traced.append(self) or result(self, returned)
+    )
     with gp.use_device("reference"):
         measure(VALUES, LABELS, index[0])
         traced.clear()
@@ -195,8 +199,8 @@ def test_other_indexes_of_other_libraries_compile_nothing(name, index, monkeypat
     measure, expected = getattr(ndimage, name), getattr(scipy.ndimage, name)
     values, labels = Tensor(VALUES), Tensor(LABELS)
     traced: list[Any] = []
-    made = Pipeline._trace_results
-    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
+    field = Pipeline._trace_results
+    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or field(self, returned))
     with gp.use_device("reference"):
         measure(values, labels, index[0])
         traced.clear()
@@ -213,8 +217,10 @@ def test_other_indexes_of_other_libraries_compile_nothing(name, index, monkeypat
 
 def test_more_objects_compile_nothing(monkeypatch):
     traced: list[Any] = []
-    made = Pipeline._trace_results
-    monkeypatch.setattr(Pipeline, "_trace_results", lambda self, returned: traced.append(self) or made(self, returned))
+    result = Pipeline._trace_results
+    monkeypatch.setattr(
+        Pipeline, "_trace_results", lambda self, returned: traced.append(self) or result(self, returned)
+    )
     with gp.use_device("reference"):
         ndimage.find_objects(np.minimum(LABELS, 20))
         traced.clear()
@@ -239,16 +245,19 @@ def test_extremes_of_any_numbers():
                 if dtype == "bool"
                 else np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
             )
-            found = ndimage.extrema(ends[::-1], [7, 7], [7])
-            assert [f.tolist() for f in found[:2]] == [[ends[0]], [ends[1]]] and found[2:] == ([(1,)], [(0,)])
+            result = ndimage.extrema(ends[::-1], [7, 7], [7])
+            assert [f.tolist() for f in result[:2]] == [[ends[0]], [ends[1]]] and result[2:] == ([(1,)], [(0,)])
 
 
 def test_parts():
     objects, field = scipy.ndimage.find_objects(LABELS), gp.ScalarField(LABELS)
     holes = np.where(LABELS == 2, 0, LABELS)
     bins = (VALUES, -50, 50, 7, LABELS)
-    found, expected = ndimage.value_indices(LABELS, ignore_value=0), scipy.ndimage.value_indices(LABELS, ignore_value=0)
-    assert list(found) == list(expected) and all(np.array_equal(found[n], expected[n]) for n in expected)
+    result, expected = (
+        ndimage.value_indices(LABELS, ignore_value=0),
+        scipy.ndimage.value_indices(LABELS, ignore_value=0),
+    )
+    assert list(result) == list(expected) and all(np.array_equal(result[n], expected[n]) for n in expected)
     with gp.use_device("reference"):
         assert ndimage.find_objects(LABELS) == objects == ndimage.find_objects(field)
         assert ndimage.find_objects(LABELS, LABELS.max()) == scipy.ndimage.find_objects(LABELS, LABELS.max())
@@ -271,10 +280,10 @@ def test_parts():
 def test_places_of_values(values):
     expected = {n: np.nonzero(values == n) for n in np.unique(values).tolist()}
     with gp.use_device("reference"):
-        for given in (values, gp.Field(values, 0)):
-            found = ndimage.value_indices(given)
-            assert list(found) == list(expected)
-            alike(list(found.values()), list(expected.values()))
+        for value in (values, gp.Field(values, 0)):
+            result = ndimage.value_indices(value)
+            assert list(result) == list(expected)
+            alike(list(result.values()), list(expected.values()))
         assert ndimage.value_indices(np.array(4)) == {4: ()}
 
 
@@ -317,9 +326,9 @@ def test_places_in_an_array_without_axes(index):
 
 def check_distances(mask, sampling):
     """Distances are SciPy's; the nearest points are outside, and as far as they say."""
-    found, places = ndimage.distance_transform_edt(mask, sampling, return_indices=True)
+    result, places = ndimage.distance_transform_edt(mask, sampling, return_indices=True)
     expected, theirs = scipy.ndimage.distance_transform_edt(mask, sampling, return_indices=True)
-    alike(found, expected)
+    alike(result, expected)
     assert places.dtype == theirs.dtype and places.shape == theirs.shape and not mask[tuple(places)].any()
     steps = (places - np.indices(mask.shape)).astype(float)
     lengths = np.ones(mask.ndim) if sampling is None else np.array(sampling)
@@ -340,8 +349,8 @@ def test_distances_on_devices(device):
     check_distances(mask, None)
     for metric in ("chessboard", "taxicab"):
         for image in (mask, np.ones_like(mask)):  # nothing is outside of the second one
-            found = ndimage.distance_transform_cdt(gp.ScalarField(image), metric)
-            assert np.array_equal(found.numpy(), scipy.ndimage.distance_transform_cdt(image, metric))
+            result = ndimage.distance_transform_cdt(gp.ScalarField(image), metric)
+            assert np.array_equal(result.numpy(), scipy.ndimage.distance_transform_cdt(image, metric))
 
 
 @pytest.mark.parametrize(
@@ -398,8 +407,8 @@ def test_watersheds_of_fields_and_into_arrays():
     markers[2, 3], markers[5, 0], into = 3, -1, np.zeros((6, 5), "int64")
     expected = scipy.ndimage.watershed_ift(image, markers)
     with gp.use_device("reference"):
-        made = ndimage.watershed_ift(gp.ScalarField(image), gp.ScalarField(markers))
-        alike((made * 2).numpy(), expected * 2)
+        result = ndimage.watershed_ift(gp.ScalarField(image), gp.ScalarField(markers))
+        alike((result * 2).numpy(), expected * 2)
         assert ndimage.watershed_ift(image, markers, output=into) is into and np.array_equal(into, expected)
         assert ndimage.watershed_ift(image[:0], markers[:0]).shape == (0, 5)
 

@@ -31,24 +31,24 @@ def test_nested_windows(size, mode, origin):
             ("float64", "minimum_filter"),
         ):
             image = (IMAGE - 100 * (dtype == "int16")).astype(dtype)
-            found = getattr(ndimage, name)(image, size, method="nested", **options)
-            np.testing.assert_allclose(found, getattr(scipy.ndimage, name)(image, size, **options), rtol=1e-13)
+            result = getattr(ndimage, name)(image, size, method="nested", **options)
+            np.testing.assert_allclose(result, getattr(scipy.ndimage, name)(image, size, **options), rtol=1e-13)
 
 
 def test_nested_windows_that_end_at_their_own_points():
     """Nothing is before the field, and `cval` is no value of its dtype."""
     image, options = IMAGE.astype("uint8"), {"mode": "constant", "cval": 2.5, "origin": -15, "output": "float64"}
     with gp.use_device("reference"):
-        found = ndimage.uniform_filter1d(image, 31, method="nested", **options)
-    np.testing.assert_allclose(found, scipy.ndimage.uniform_filter1d(image, 31, **options), rtol=1e-13)
+        result = ndimage.uniform_filter1d(image, 31, method="nested", **options)
+    np.testing.assert_allclose(result, scipy.ndimage.uniform_filter1d(image, 31, **options), rtol=1e-13)
 
 
 def test_nested_windows_on_devices(device):
     image = IMAGE.astype("uint8")
     mean = ndimage.uniform_filter1d(gp.ScalarField(image), 16, 0, method="nested")
-    found = ndimage.maximum_filter1d(mean, 17, method="nested")
+    result = ndimage.maximum_filter1d(mean, 17, method="nested")
     expected = scipy.ndimage.maximum_filter1d(scipy.ndimage.uniform_filter1d(image, 16, 0), 17)
-    assert np.array_equal(found.numpy(), expected)
+    assert np.array_equal(result.numpy(), expected)
 
 
 def test_sums_of_floats_are_exact_to_the_last_places_and_infinities_stay_where_they_are():
@@ -56,11 +56,11 @@ def test_sums_of_floats_are_exact_to_the_last_places_and_infinities_stay_where_t
     image[3, 20] = np.inf
     reached = np.isinf(scipy.ndimage.maximum_filter(image, 33))
     with gp.use_device("reference"):
-        found = ndimage.uniform_filter(image, 33, method="nested")
-    assert np.array_equal(np.isinf(found), reached)
+        result = ndimage.uniform_filter(image, 33, method="nested")
+    assert np.array_equal(np.isinf(result), reached)
     image[3, 20] = 0
     expected = scipy.ndimage.uniform_filter(image.astype("float64"), 33)
-    np.testing.assert_allclose(found[~reached], expected[~reached], rtol=3e-7)
+    np.testing.assert_allclose(result[~reached], expected[~reached], rtol=3e-7)
 
 
 def test_explain_says_how():
@@ -81,25 +81,25 @@ def test_explain_says_how():
 @pytest.mark.parametrize("mode", ["reflect", "constant"])
 def test_recursive_gaussians(sigma, mode):
     with gp.use_device("reference"):
-        found = ndimage.gaussian_filter(IMAGE, sigma, mode=mode, cval=90, method="recursive")
+        result = ndimage.gaussian_filter(IMAGE, sigma, mode=mode, cval=90, method="recursive")
     expected = scipy.ndimage.gaussian_filter(IMAGE, sigma, mode=mode, cval=90, truncate=9)
-    np.testing.assert_allclose(found, expected, atol=5e-6 * np.ptp(IMAGE))
+    np.testing.assert_allclose(result, expected, atol=5e-6 * np.ptp(IMAGE))
 
 
 def test_recursive_gaussians_on_devices(device):
     image = IMAGE.astype("float32")
-    found = ndimage.gaussian_filter1d(gp.ScalarField(image), 3, 0, method="recursive").numpy()
-    np.testing.assert_allclose(found, scipy.ndimage.gaussian_filter1d(image, 3, 0, truncate=9), atol=1e-3)
+    result = ndimage.gaussian_filter1d(gp.ScalarField(image), 3, 0, method="recursive").numpy()
+    np.testing.assert_allclose(result, scipy.ndimage.gaussian_filter1d(image, 3, 0, truncate=9), atol=1e-3)
 
 
 def test_recursive_gaussians_in_chunks_and_of_what_is_constant():
     line = np.random.default_rng(8).random(1100)
     with gp.use_device("reference"):
-        found = ndimage.gaussian_filter(line, 5.0, method="recursive", mode="wrap")
+        result = ndimage.gaussian_filter(line, 5.0, method="recursive", mode="wrap")
         assert (ndimage.gaussian_filter(np.full((9, 300), 173, "uint8"), 2.2, method="recursive") == 173).all()
         image = IMAGE.reshape(23, 20, 2)
         colours = ndimage.gaussian_filter(gp.VectorField(image), 2.0, method="recursive").numpy()
-    np.testing.assert_allclose(found, scipy.ndimage.gaussian_filter(line, 5.0, mode="wrap", truncate=9), atol=5e-6)
+    np.testing.assert_allclose(result, scipy.ndimage.gaussian_filter(line, 5.0, mode="wrap", truncate=9), atol=5e-6)
     expected = scipy.ndimage.gaussian_filter(image, 2.0, axes=(0, 1), truncate=9)
     np.testing.assert_allclose(colours, expected, atol=1e-3)
 
@@ -118,17 +118,17 @@ RANKS = [  # the dtype, the rank, and the window
 def test_ranks_by_counting(dtype, rank, options):
     image = IMAGE > 120 if dtype == "bool" else (IMAGE - 100 * (dtype != "uint8")).astype(dtype)
     with gp.use_device("reference"):
-        found = ndimage.rank_filter(image, rank, method="counts", **options)
-    known = image.astype("float32") if dtype == "float16" else image
-    assert np.array_equal(found, scipy.ndimage.rank_filter(known, rank, **options))
-    assert found.dtype == image.dtype
+        result = ndimage.rank_filter(image, rank, method="counts", **options)
+    reference = image.astype("float32") if dtype == "float16" else image
+    assert np.array_equal(result, scipy.ndimage.rank_filter(reference, rank, **options))
+    assert result.dtype == image.dtype
 
 
 def test_ranks_by_counting_on_devices(device):
     image = IMAGE.astype("uint8")
     field = gp.ScalarField(image)
-    found = ndimage.median_filter(field, (3, 4), mode="nearest", method="counts").numpy()
-    assert np.array_equal(found, scipy.ndimage.median_filter(image, (3, 4), mode="nearest"))
+    result = ndimage.median_filter(field, (3, 4), mode="nearest", method="counts").numpy()
+    assert np.array_equal(result, scipy.ndimage.median_filter(image, (3, 4), mode="nearest"))
 
 
 STEPS = np.outer(np.arange(-3, 5), np.arange(7, 0, -1))
@@ -148,8 +148,8 @@ def test_weights_along_each_axis_and_large_windows(weights, method, options):
             image = (IMAGE - 90).astype(dtype)
             expected = scipy.ndimage.convolve(image, weights, output="int32" if dtype == "int16" else None, **options)
             for chosen in (None, method):
-                found = ndimage.convolve(image, weights, output=expected.dtype, method=chosen, **options)
-                np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-9)
+                result = ndimage.convolve(image, weights, output=expected.dtype, method=chosen, **options)
+                np.testing.assert_allclose(result, expected, rtol=1e-13, atol=1e-9)
         with gp.ComputeGraph(device="reference") as graph:
             graph.probe(ndimage.convolve(gp.ScalarField(IMAGE), weights, **options), "out")
     assert ("2 operators" in graph.explain()) == (method == "separable")
@@ -157,5 +157,5 @@ def test_weights_along_each_axis_and_large_windows(weights, method, options):
 
 def test_large_windows_on_devices(device):
     image = IMAGE.astype("float32")
-    found = ndimage.correlate(gp.ScalarField(image), WEIGHTS[4][0]).numpy()
-    np.testing.assert_allclose(found, scipy.ndimage.correlate(image, WEIGHTS[4][0]), rtol=1e-5)
+    result = ndimage.correlate(gp.ScalarField(image), WEIGHTS[4][0]).numpy()
+    np.testing.assert_allclose(result, scipy.ndimage.correlate(image, WEIGHTS[4][0]), rtol=1e-5)

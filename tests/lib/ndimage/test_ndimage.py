@@ -65,11 +65,11 @@ def names(calls: list[tuple[str, dict[str, Any]]]) -> list[str]:
     return [f"{n}-{name}" for n, (name, _) in enumerate(calls)]
 
 
-def close(found: Any, expected: Any) -> None:
+def close(result: Any, expected: Any) -> None:
     """Equal for integers and float64, which are computed as SciPy does; near for float32, whose sums are float32's."""
-    assert found.dtype == expected.dtype
+    assert result.dtype == expected.dtype
     exact = expected.dtype in (np.float64, np.bool_) or expected.dtype.kind in "iu"
-    np.testing.assert_allclose(found, expected, rtol=1e-13 if exact else 3e-5, atol=1e-9 if exact else 2e-3)
+    np.testing.assert_allclose(result, expected, rtol=1e-13 if exact else 3e-5, atol=1e-9 if exact else 2e-3)
 
 
 @pytest.mark.parametrize(("name", "options"), CALLS, ids=names(CALLS))
@@ -111,8 +111,8 @@ def test_on_devices(device):
 def test_elements_of_tensors_are_filtered_by_themselves():
     image = np.random.default_rng(6).random((6, 7, 3)).astype("f")
     with gp.use_device("reference"):
-        found = ndimage.gaussian_filter(gp.VectorField(image), 1.0).numpy()
-        close(found, scipy.ndimage.gaussian_filter(image, 1.0, axes=(0, 1)))
+        result = ndimage.gaussian_filter(gp.VectorField(image), 1.0).numpy()
+        close(result, scipy.ndimage.gaussian_filter(image, 1.0, axes=(0, 1)))
         close(ndimage.gaussian_filter(image, 1.0), scipy.ndimage.gaussian_filter(image, 1.0))  # of arrays all axes
 
 
@@ -167,8 +167,8 @@ def test_windows_of_all_axes_are_in_the_order_of_the_grid(name, axes):
 @pytest.mark.parametrize("weights", [[[3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
 def test_separable_weights_of_one_line(weights):
     a = np.arange(12.0).reshape(3, 4)
-    found = ndimage.correlate(a, weights, method="separable")
-    np.testing.assert_array_equal(found, scipy.ndimage.correlate(a, weights))
+    result = ndimage.correlate(a, weights, method="separable")
+    np.testing.assert_array_equal(result, scipy.ndimage.correlate(a, weights))
 
 
 def test_signatures():
@@ -262,10 +262,10 @@ def test_large_footprints(name):
     where = np.random.default_rng(3).random((65, 64)) > 0.5
     image = np.random.default_rng(4).random((70, 75), np.float32)
     options = {"grey_dilation": {"footprint": where, "structure": where * 0.5}, "binary_erosion": {"structure": where}}
-    given = options.get(name, {"footprint": where})
+    values = options.get(name, {"footprint": where})
     with gp.use_device("reference"):
-        found = getattr(ndimage, name)(image, **given)
-    np.testing.assert_allclose(found, getattr(scipy.ndimage, name)(image, **given), rtol=1e-6)
+        result = getattr(ndimage, name)(image, **values)
+    np.testing.assert_allclose(result, getattr(scipy.ndimage, name)(image, **values), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -275,5 +275,5 @@ def test_many_weights_as_lists_and_objects(as_given):
     weights = np.random.default_rng(5).integers(-3, 4, (65, 64))
     image = np.random.default_rng(6).integers(0, 255, (30, 35)).astype("u1")
     with gp.use_device("reference"):
-        found = ndimage.convolve(image, as_given(weights), output="i4", method="fft")
-    np.testing.assert_array_equal(found, scipy.ndimage.convolve(image, weights, output="i4"))
+        result = ndimage.convolve(image, as_given(weights), output="i4", method="fft")
+    np.testing.assert_array_equal(result, scipy.ndimage.convolve(image, weights, output="i4"))

@@ -41,16 +41,16 @@ INPUTS = {
 DTYPES = ("uint8", "int8", "int16", "uint16", "uint32", "int64", "float32", "float64")
 
 
-@pytest.mark.parametrize("given", INPUTS)
+@pytest.mark.parametrize("value", INPUTS)
 @pytest.mark.parametrize("name", FILTERS)
-def test_output_is_written_as_scipy_does(name, given):
-    call, array = FILTERS[name], INPUTS[given]
-    if given == "empty" and name in ("shift", "minimum_filter"):
+def test_output_is_written_as_scipy_does(name, value):
+    call, array = FILTERS[name], INPUTS[value]
+    if value == "empty" and name in ("shift", "minimum_filter"):
         pytest.skip("SciPy refuses it")
     for dtype in DTYPES:
-        made, expected = call(ndimage, array, dtype), call(scipy.ndimage, array, dtype)
-        assert made.dtype == expected.dtype == dtype
-        np.testing.assert_array_equal(made, expected, err_msg=dtype)
+        result, expected = call(ndimage, array, dtype), call(scipy.ndimage, array, dtype)
+        assert result.dtype == expected.dtype == dtype
+        np.testing.assert_array_equal(result, expected, err_msg=dtype)
         out = np.full(array.shape, 7, dtype)
         assert call(ndimage, array, out) is out
         np.testing.assert_array_equal(out, expected, err_msg=dtype)

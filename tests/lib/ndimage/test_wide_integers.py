@@ -43,18 +43,18 @@ def image(dtype: str, shape: tuple[int, ...] = (9, 11)) -> Any:
 @pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize("dtype", WIDE)
 def test_values_that_are_moved_or_chosen_are_kept(name: str, dtype: str, device: str) -> None:
-    values, ranks = np.unique(given := image(dtype), return_inverse=True)
-    expected = values[CHOICES[name](scipy.ndimage, ranks.reshape(given.shape).astype(np.int32))]
-    found = CHOICES[name](ndimage, gp.ScalarField(given)).numpy()
-    assert found.dtype == given.dtype and np.array_equal(found, expected)
+    values, ranks = np.unique(array := image(dtype), return_inverse=True)
+    expected = values[CHOICES[name](scipy.ndimage, ranks.reshape(array.shape).astype(np.int32))]
+    result = CHOICES[name](ndimage, gp.ScalarField(array)).numpy()
+    assert result.dtype == array.dtype and np.array_equal(result, expected)
 
 
 @pytest.mark.parametrize("dtype", WIDE)
 def test_what_is_outside(dtype: str, device: str) -> None:
-    given = image(dtype)
-    found = ndimage.shift(gp.ScalarField(given), (1, -2), order=0, cval=7.0).numpy()
-    assert np.array_equal(found[1:, :-2], given[:-1, 2:])
-    assert np.all(found[0] == 7) and np.all(found[:, -2:] == 7)
+    array = image(dtype)
+    result = ndimage.shift(gp.ScalarField(array), (1, -2), order=0, cval=7.0).numpy()
+    assert np.array_equal(result[1:, :-2], array[:-1, 2:])
+    assert np.all(result[0] == 7) and np.all(result[:, -2:] == 7)
 
 
 def summed(image: Any, weights: Any, mode: str, cval: int, dtype: str) -> Any:
@@ -84,38 +84,38 @@ WEIGHTS = {
 @pytest.mark.parametrize("name", WEIGHTS)
 @pytest.mark.parametrize("dtype", [*WIDE, "int32"])
 def test_sums_with_whole_weights(name: str, dtype: str, device: str) -> None:
-    given, weights = image(dtype, (12, 13)), WEIGHTS[name]
-    field = gp.ScalarField(given)
+    array, weights = image(dtype, (12, 13)), WEIGHTS[name]
+    field = gp.ScalarField(array)
     for mode, cval, output in (
         ("reflect", 0, None),
         ("constant", 5, "int64"),
         ("wrap", 0, "uint64"),
         ("nearest", 0, "int16"),
     ):
-        expected = summed(given, weights, mode, cval, output or dtype)
-        found = ndimage.correlate(field, weights, output, mode, cval).numpy()
-        assert found.dtype == expected.dtype and np.array_equal(found, expected), mode
+        expected = summed(array, weights, mode, cval, output or dtype)
+        result = ndimage.correlate(field, weights, output, mode, cval).numpy()
+        assert result.dtype == expected.dtype and np.array_equal(result, expected), mode
     if name == "few":
         turned = ndimage.convolve(field, weights[::-1, ::-1]).numpy()
-        assert np.array_equal(turned, summed(given, weights, "reflect", 0, dtype))
+        assert np.array_equal(turned, summed(array, weights, "reflect", 0, dtype))
 
 
 @pytest.mark.parametrize("dtype", WIDE)
 def test_derivatives(dtype: str, device: str) -> None:
-    given = image(dtype, (12, 13))
-    field = gp.ScalarField(given)
+    array = image(dtype, (12, 13))
+    field = gp.ScalarField(array)
     across = {"sobel": np.outer([-1, 0, 1], [1, 2, 1]), "prewitt": np.outer([-1, 0, 1], [1, 1, 1])}
     for name, weights in across.items():
-        found = getattr(ndimage, name)(field, 0, mode="nearest").numpy()
-        assert np.array_equal(found, summed(given, weights, "nearest", 0, dtype)), name
+        result = getattr(ndimage, name)(field, 0, mode="nearest").numpy()
+        assert np.array_equal(result, summed(array, weights, "nearest", 0, dtype)), name
     weights = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]])
-    assert np.array_equal(ndimage.laplace(field).numpy(), summed(given, weights, "reflect", 0, dtype))
+    assert np.array_equal(ndimage.laplace(field).numpy(), summed(array, weights, "reflect", 0, dtype))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint64", "float32", "float64"])
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_negative_results_wrap(dtype: str, device: str) -> None:
-    given = np.random.default_rng(2).integers(0, 200, (12, 13)).astype(dtype)
+    array = np.random.default_rng(2).integers(0, 200, (12, 13)).astype(dtype)
     calls: dict[str, Callable[[Any, Any], Any]] = {
         "gaussian_laplace": lambda m, a: m.gaussian_laplace(a, 1.0, output="uint64"),
         "gaussian_filter": lambda m, a: m.gaussian_filter(a, 1.0, order=1, output="uint64"),
@@ -125,5 +125,5 @@ def test_negative_results_wrap(dtype: str, device: str) -> None:
         "spline_filter1d": lambda m, a: m.spline_filter1d(a, 3, output="uint64"),
     }
     for name, call in calls.items():
-        found = call(ndimage, gp.ScalarField(given)).numpy()
-        assert np.array_equal(found, call(scipy.ndimage, given)), name
+        result = call(ndimage, gp.ScalarField(array)).numpy()
+        assert np.array_equal(result, call(scipy.ndimage, array)), name

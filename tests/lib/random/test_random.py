@@ -30,8 +30,8 @@ def words(shape: tuple[int, ...], turn: int = 0) -> Any:
 def test_the_same_bits(device: str) -> None:
     one, two = random.split(random.key(SEED))
     means = gp.ScalarField(np.linspace(0, 40, 77, dtype="f"))
-    made = random.normal(one, 77), random.normal(two, 77, "float64"), random.poisson(random.fold_in(one, 7), means)
-    values = b"".join(f.numpy().tobytes() for f in gp.evaluate(*made))
+    results = random.normal(one, 77), random.normal(two, 77, "float64"), random.poisson(random.fold_in(one, 7), means)
+    values = b"".join(f.numpy().tobytes() for f in gp.evaluate(*results))
     assert hashlib.sha256(values).hexdigest()[:16] == DIGEST
 
 
@@ -76,10 +76,10 @@ def test_keys() -> None:
 def chi_square(counts: Any, shares: Any) -> float:
     """How likely such counts are; those that few are expected of count together."""
     often, total = shares * counts.sum() > 5, counts.sum()
-    found, expected = counts[often], shares[often] * total
-    if found.sum() < total:
-        found, expected = np.append(found, total - found.sum()), np.append(expected, total - expected.sum())
-    return float(scipy.stats.chisquare(found, expected * (found.sum() / expected.sum())).pvalue)
+    result, expected = counts[often], shares[often] * total
+    if result.sum() < total:
+        result, expected = np.append(result, total - result.sum()), np.append(expected, total - expected.sum())
+    return float(scipy.stats.chisquare(result, expected * (result.sum() / expected.sum())).pvalue)
 
 
 def test_distributions() -> None:
@@ -100,8 +100,8 @@ def test_distributions() -> None:
             assert scipy.stats.kstest(field.numpy().ravel(), name, parameters).pvalue > 1e-3, name
         assert chi_square(np.bincount(integers.numpy().ravel() + 3), np.full(12, 1 / 12)) > 1e-3
         for row, mean in zip(counts.numpy(), (np.float32(0.7), 9.5, 10.5, 200), strict=True):
-            found = np.bincount(row, minlength=300)
-            assert chi_square(found, scipy.stats.poisson.pmf(np.arange(len(found)), mean)) > 1e-3
+            result = np.bincount(row, minlength=300)
+            assert chi_square(result, scipy.stats.poisson.pmf(np.arange(len(result)), mean)) > 1e-3
         assert chi_square(np.bincount(chosen.numpy()), np.array([0.5, 0.125, 0, 0.375])) > 1e-3
 
 
@@ -109,8 +109,8 @@ def test_an_exponential_zero_has_no_sign(device: str) -> None:
     """One of 2**25 shares is so near to 1 that float32 holds no logarithm but 0: here is one."""
     at = 9403160
     assert random.bits(random.key(3), 2**24)[at].numpy() >= 2**32 - 128
-    found = random.exponential(random.key(3), 2**24)[at : at + 1].numpy()
-    assert found == 0 and not np.signbit(found).any()
+    result = random.exponential(random.key(3), 2**24)[at : at + 1].numpy()
+    assert result == 0 and not np.signbit(result).any()
 
 
 def test_neighbours_have_nothing_in_common() -> None:

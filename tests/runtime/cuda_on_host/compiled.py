@@ -76,13 +76,13 @@ def _library(text: str) -> Path:
     path = folder / f"{blob_store.key(text, *OPTIONS)}.so"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        source, made = (path.with_suffix(f".{os.getpid()}.{end}") for end in ("cpp", "so"))
+        source, results = (path.with_suffix(f".{os.getpid()}.{end}") for end in ("cpp", "so"))
         source.write_text(text, encoding="utf-8")
         assert COMPILER is not None
         done = subprocess.run(
-            [COMPILER, *OPTIONS, str(source), "-o", str(made)], capture_output=True, text=True, check=False
+            [COMPILER, *OPTIONS, str(source), "-o", str(results)], capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise RuntimeError(done.stderr)
-        made.replace(path)
+        results.replace(path)
     return path

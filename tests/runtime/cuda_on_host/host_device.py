@@ -82,12 +82,12 @@ class CudaOnHost(CompilingBackend, Reference):
             raise program.sources[0].refused(self.name, str(refused)) from None
 
     def bind_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> Launch:
-        given = list(arguments)
+        values = list(arguments)
 
         def adjust(position: int, scalars: Argument) -> None:
-            given[position] = scalars
+            values[position] = scalars
 
-        return Launch((partial(self.launch_program, program, given),), adjust)
+        return Launch((partial(self.launch_program, program, values),), adjust)
 
     def launch_program(self, program: CompiledProgram, arguments: Sequence[Argument]) -> None:
         source = program.source

@@ -23,9 +23,9 @@ HEAD = 'extern "C" __global__ void __launch_bounds__(64) one(const int *a, int *
 def run(body: str, a: Any, count: int, blocks: int = 1, threads: int = 64) -> tuple[np.ndarray, str]:
     """What a kernel with this body writes, and what it does wrong."""
     (function,) = compiled(ProgramText(f"{HEAD}{{\n{body}\n}}\n", (), ("one",)))
-    given, out = guarded(4 * len(a)).view(np.int32), guarded(4 * count).view(np.int32)
-    given[...] = a
-    cells = [ctypes.c_void_p(each.ctypes.data) for each in (given, out)]
+    values, out = guarded(4 * len(a)).view(np.int32), guarded(4 * count).view(np.int32)
+    values[...] = a
+    cells = [ctypes.c_void_p(each.ctypes.data) for each in (values, out)]
     wrong = function.run((ctypes.c_void_p * 2)(*map(ctypes.addressof, cells)), (blocks, 1, 1, threads, 1, 1))
     return out, wrong
 
@@ -65,8 +65,8 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_what_a_gpu_does_not_take(what):
-    body, told = WRONG[what]
-    assert run(body, np.arange(64), 64)[1] == told
+    body, message = WRONG[what]
+    assert run(body, np.arange(64), 64)[1] == message
     assert run("out0[threadIdx.x] = a[threadIdx.x];", np.arange(64), 64)[1] == ""  # and the process goes on
 
 
