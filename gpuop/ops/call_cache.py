@@ -20,6 +20,7 @@ from gpuop.base.errors import here
 from gpuop.base.lru import BoundedCache
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields.field import Field
+from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.fields.names import names_given
 from gpuop.dsl.guards.function_wrapper import BY_POSITION
 from gpuop.dsl.guards.trace_constants import BY_TEXT, PLAIN
@@ -239,6 +240,8 @@ def _constant(value: Any, depth: int) -> Any:
         return kind, value
     if kind in BY_TEXT:
         return kind, repr(value)
+    if issubclass(kind, Parameter):  # whatever its value, which kernels take by its node
+        return kind, value.node
     if kind in LISTS and depth < MOST_NESTED:
         return (kind, *(_constant(member, depth + 1) for member in value))
     if kind is np.ndarray and value.size <= MOST_NUMBERS and not value.dtype.hasobject:

@@ -45,6 +45,13 @@ def test_more_arrays_and_kernels(driver):
     same_bits(out, (A * 2 + 1) * 3)
 
 
+def test_a_parameter_as_an_argument(driver):
+    times, p = gp.pipeline(lambda a, n: gp.ScalarField(a) * n), gp.Parameter(2.0)
+    assert counted(lambda: times(A, p)) <= 75
+    p.set(3.0)
+    same_bits(times(A, p), A * np.float32(3))
+
+
 def test_a_function_of_the_library(driver):
     out = np.empty_like(A)
     assert counted(lambda: gp.ndimage.gaussian_filter(A, 1.5)) <= 50  # two kernels
@@ -189,6 +196,12 @@ def test_globals_parameters_pins_and_devices(device, monkeypatch):
     with gp.queue("another"):
         for _ in range(3):
             same_bits(scaled(A), A * np.float32(2) + np.float32(5))
+    given = gp.pipeline(lambda a, n, kind: (gp.ScalarField(a) * n).astype(kind))
+    for value in (1.0, 2.5, 2.5):
+        p.set(value)
+        same_bits(given(A, p, "float32"), A * np.float32(value))
+        same_bits(given(A, gp.Parameter(2.0), "float32"), A * np.float32(2))
+    p.set(5.0)
     monkeypatch.setitem(globals(), "scale", 4.0)
     for _ in range(2):
         same_bits(scaled(A), A * np.float32(4) + np.float32(5))

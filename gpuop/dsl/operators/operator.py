@@ -310,7 +310,8 @@ class Operator(Tokenized):
         grid = None if threads is None else threads.field_shape
         names = threads.names[: len(threads.field_shape)] if threads is not None else ()
         recorder = Recorder(self.name, grid, loc, slots, names)
-        recorder.grid_of, recorder.grid_chosen, recorder.array = grid_of, grid_chosen, arguments.array_like(bound)
+        recorder.grid_of, recorder.grid_chosen = grid_of, grid_chosen
+        recorder.array = arguments.array_like(bound) if grid is None else ""
         recorder.constants, recorder.called = arguments.no_fields(bound, flat), here()
         recorder.hints = {v.node: name for name, v in reversed(flat.items()) if isinstance(v, Field)}
         arguments_of_body = begin_updates(recorder, self.updates, bound, in_memory)

@@ -60,7 +60,7 @@ class Recorder:
         # own positions along dimensions folded into one axis
         self.unfolded: tuple[Scope, tuple[ir.Expr, ...]] | None = None
         self.grid_of = ""  # origin of the grid, unless `_globalThreads` set it
-        self.array = ""  # the argument that is an array, where there may be no field
+        self.array = ""  # the argument that is an array, where there is no field
         self.tensor = Shape()  # tensor axis of the thread grid: one thread per element
         self.grid_chosen: tuple[int, ...] | None = None  # the grid of this recording, if targets decide on it
         self.threads_set = self.whole = False  # whole: the tail threads of the last groups run too

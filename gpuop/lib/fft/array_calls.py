@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
+from gpuop.engine.jit.array_arguments import Library
 from gpuop.lib.fft.kernels.vendor_library import host_library
-from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.runtime.devices import current
 
 Function = Callable[..., Any]
 COSINES = ("dct", "idct", "dst", "idst")  # CuPy lacks some of their types, and gpuop kernels are as fast
 
 
-def taking_arrays(function: Function, alone: Callable[..., Any]) -> Function:
-    """Wrap a transform of fields so that it takes arrays too.
+def by_default(alone: Callable[..., Any]) -> Library:
+    """Return a function for `library=` of `takes_arrays`: the library's where neither `method=` nor `plan=` is given.
 
     Args:
-        function: its first parameter is `x`.
-        alone: takes the same arguments and returns the library function for such arrays of float32 or complex64, or None.
+        alone: takes the arguments of a transform of `x`, and returns the library function for such arrays of float32 or
+            complex64, or None.
     """
 
-    def library(bound: inspect.BoundArguments) -> Function | None:
-        bound.apply_defaults()
-        fields = bound.arguments
-        by_default = fields["method"] is fields.get("plan") is None
-        return alone(**fields) if by_default and _is_alone(fields["x"]) else None
+    def library(args: Mapping[str, Any]) -> Function | None:
+        return alone(**args) if args["method"] is args.get("plan") is None and _is_alone(args["x"]) else None
 
-    return of_arrays(narrow=True, library=library)(function)
+    return library
 
 
 def _is_alone(x: Any) -> bool:

@@ -16,8 +16,9 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.types import FieldType
-from gpuop.lib.fft.array_calls import taking_arrays, transforming_alone
+from gpuop.lib.fft.array_calls import by_default, transforming_alone
 from gpuop.lib.fft.kernels.axes import moved
 from gpuop.lib.fft.kernels.passes import Pair, read, table, times
 from gpuop.lib.fft.kernels.transform_node import fourier, scale_of, transform_input, transform_output
@@ -223,7 +224,7 @@ def _documented(function: Callable[..., Any], name: str, several: bool) -> Calla
         )
         return _of_array(name, x, type, lengths, along, norm, orthogonalize)
 
-    return taking_arrays(function, alone)
+    return takes_arrays(narrow=True, library=by_default(alone))(function)
 
 
 def _along_one(name: str) -> Callable[..., Any]:

@@ -11,8 +11,8 @@ import numpy as np
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.lib.fft.kernels.axes import fast_length
-from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.lib.ndimage.filter_arguments import axes_of, rank
 from gpuop.ops.layout.reorder import roll
 
@@ -33,7 +33,7 @@ def rfftfreq(n: int, d: float = 1.0, *, xp: Any = None, device: Any = None) -> N
     return np.fft.rfftfreq(n, d)
 
 
-@of_arrays()
+@takes_arrays()
 def fftshift(x: Any, axes: Any = None) -> Any:
     """scipy.fft.fftshift: a spectrum with frequency 0 in the middle.
 
@@ -47,7 +47,7 @@ def fftshift(x: Any, axes: Any = None) -> Any:
     return _shifted(x, axes, 1)
 
 
-@of_arrays()
+@takes_arrays()
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """scipy.fft.ifftshift: the inverse of `fftshift`, with the same arguments."""
     return _shifted(x, axes, -1)

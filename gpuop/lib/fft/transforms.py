@@ -8,8 +8,9 @@ from typing import Any
 
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.types import FieldType
-from gpuop.lib.fft.array_calls import taking_arrays, transforming_alone
+from gpuop.lib.fft.array_calls import by_default, transforming_alone
 from gpuop.lib.fft.kernels.transform_node import fourier, scale_of, transform_input, transform_output
 from gpuop.lib.ndimage.filter_arguments import axes_of
 from gpuop.lib.ndimage.scalar_arguments import whole
@@ -152,7 +153,7 @@ def _documented(function: Made, kind: Kind, suffix: str) -> Made:
         lengths, along = (s, axes) if suffix else (one_length(name, n), (axis,))
         return kind.of_array(x, lengths, along, norm)
 
-    return taking_arrays(function, alone)
+    return takes_arrays(narrow=True, library=by_default(alone))(function)
 
 
 def _along_one(kind: Kind) -> Made:

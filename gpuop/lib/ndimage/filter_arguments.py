@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from gpuop.base.errors import ArgumentError, UnsupportedError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.fill_values import numeric
 from gpuop.dsl.recorder.trace_effects import warned
+from gpuop.engine.jit.array_arguments import DTypeOfArray, takes_arrays
 from gpuop.ir.types import is_integer
 from gpuop.lib.ndimage.scalar_arguments import whole
 
@@ -29,26 +30,6 @@ MODES = {  # modes of SciPy, and the borders of reads
 EXACT = 2**53  # bound of integers that float64 represents exactly
 # Dtypes whose values are all exact in float32.
 SMALL = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32", "unorm8")
-
-
-class DTypeOfArray(str):
-    """Dtype of an array that a result goes into."""
-
-
-def is_swapped(output: Any) -> bool:
-    """Return whether `output=` is a dtype of the other byte order, which no field has."""
-    says = isinstance(output, np.dtype) or (isinstance(output, str) and output.startswith(("<", ">")))
-    return says and not np.dtype(output).isnative
-
-
-def refuse_swapped(name: str, output: Any) -> None:
-    """Raise an UnsupportedError for a dtype of the other byte order."""
-    if is_swapped(output):
-        native = np.dtype(output).name
-        raise UnsupportedError(
-            f"ndimage.{name}: a result of {np.dtype(output).str!r} has the other byte order, which no field has; give "
-            f"`output={native!r}`, and convert NumPy's array of it"
-        )
 
 
 @dataclass(frozen=True)
@@ -236,3 +217,23 @@ def spread(window: np.ndarray[Any, Any], axes: Sequence[int], count: int, name: 
     if window.ndim != len(axes):
         raise ArgumentError(f"{name}.ndim ({window.ndim}) must match len(axes) ({len(axes)})")
     return np.expand_dims(window, tuple(a for a in range(count) if a not in axes))
+
+
+def named(function: Callable[..., Any], name: str, about: str, *arrays: str) -> Callable[..., Any]:
+    """Return a function of scipy.ndimage, which a factory has made, that takes arrays too as by `takes_arrays`."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"scipy.ndimage.{name}: {about}"
+    return takes_arrays(*arrays)(function)
+
+
+def with_more(function: Callable[..., Any], arguments: Any, keywords: Any) -> Callable[..., Any]:
+    """Return a user function with its extra arguments bound, arrays among them.
+
+    Raises:
+        ArgumentError: it is not callable; a ValueError.
+    """
+    if not callable(function):
+        raise ArgumentError(f"the function is a callable, not {described(function)}")
+    if not arguments and not keywords:
+        return function
+    return lambda *values: function(*values, *arguments, **(keywords or {}))

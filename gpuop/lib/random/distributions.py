@@ -15,7 +15,6 @@ from gpuop.engine.jit.array_arguments import as_field, takes_arrays
 from gpuop.ir.types import FieldType, is_integer
 from gpuop.lib.random.keys import Words, declared, drawn, scaled
 from gpuop.lib.random.reproducible_math import FLOATS, log, middle_share, normal_of, polynomial, share, whole
-from gpuop.ops.create.evenly_spaced import arange
 from gpuop.ops.layout.axes import numbered, of_field
 from gpuop.ops.layout.layouts import spread
 from gpuop.ops.layout.reorder import take
@@ -291,7 +290,6 @@ def _above(number: Any, first: int, dtype: str) -> Any:
 # --- random permutations and choices ----------------------------------------------------------------------------------
 
 
-@takes_arrays("x")
 def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     """Integers, or slices along an axis, in random order, as numpy.random.Generator.permutation: 64 random bits each are sorted.
 
@@ -308,13 +306,17 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     """
     if is_integer(x):
         return argsort(bits(key, x, "uint64")).astype("int32")
-    field = as_field(x)
+    return _permuted(x, key, axis)
+
+
+@takes_arrays()
+def _permuted(field: Any, key: Any, axis: int) -> Any:
+    """The slices of a field along an axis, in random order."""
     number = numbered(axis, *of_field(field))
     order = argsort(bits(key, field.type.array_shape[number], "uint64"))
     return take(field, order, number, mode="clip")
 
 
-@takes_arrays("a")
 def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Any:
     """A random sample of integers, or of slices along an axis, as numpy.random.Generator.choice.
 
@@ -332,22 +334,30 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
         ArgumentError: a sample larger than the population without `replace`, or a wrong number of probabilities; a ValueError.
         SemanticError: no key, or no such axis.
     """
-    field = arange(a) if is_integer(a) else as_field(a)
+    return _places(key, int(a), shape, replace, p) if is_integer(a) else _chosen(a, p, key, shape, replace, axis)
+
+
+@takes_arrays("field", "p")
+def _chosen(field: Any, p: Any = None, key: Any = None, shape: Any = (), replace: bool = True, axis: int = 0) -> Any:
+    """A random sample of slices of a field along an axis."""
     number = numbered(axis, *of_field(field))
-    count = field.type.array_shape[number]
+    return take(field, _places(key, field.type.array_shape[number], shape, replace, p), number, mode="clip")
+
+
+def _places(key: Any, count: int, shape: Any, replace: bool, p: Any) -> Field:
+    """A random sample of the integers below `count`."""
     extents = (int(shape),) if is_integer(shape) else tuple(shape)
     if p is not None:
         if not replace:
             raise ArgumentError("random.choice: what is chosen once only is equally likely: leave out `p=`")
-        places = _weighed(key, extents, p, count)
-    elif replace:
-        places = integers(key, count, shape=extents)
-    else:
-        most = int(np.prod(extents))
-        if most > count:
-            raise ArgumentError(f"random.choice: of {count} no {most} are chosen without `replace=True`")
-        places = permutation(key, count)[:most].reshape(extents)
-    return places if is_integer(a) else take(field, places, number, mode="clip")
+        return _weighed(key, extents, p, count)
+    if replace:
+        return integers(key, count, shape=extents)
+    most = int(np.prod(extents))
+    if most > count:
+        raise ArgumentError(f"random.choice: of {count} no {most} are chosen without `replace=True`")
+    places: Field = permutation(key, count)[:most].reshape(extents)
+    return places
 
 
 def _weighed(key: Any, shape: tuple[int, ...], p: Any, count: int) -> Field:

@@ -12,13 +12,14 @@ from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.operators.variants import either
+from gpuop.engine.jit.constant_arguments import frozen
 from gpuop.ir.types import FieldType
 from gpuop.lib.ndimage.distance.line_search import searched
 from gpuop.lib.ndimage.distance.nearest import NONE, Metric, cost, nearest
 from gpuop.lib.ndimage.filter_arguments import each
 from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.lib.ndimage.morphology.binary import generate_binary_structure
-from gpuop.lib.ndimage.scalar_arguments import frozen, numbers_of
+from gpuop.lib.ndimage.scalar_arguments import numbers_of
 from gpuop.ops.elementwise.algebra import astype
 from gpuop.ops.layout.gather import Place, Reading, apart, gathered
 from gpuop.ops.layout.join import stack

@@ -15,13 +15,13 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import VectorField
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
+from gpuop.engine.jit.array_arguments import is_of_an_array, takes_arrays
 from gpuop.ir.types import FieldType
 from gpuop.lib.fft.kernels.axes import fast_length
 from gpuop.lib.fft.kernels.passes import read as pair_at
 from gpuop.lib.fft.kernels.passes import times
 from gpuop.lib.fft.kernels.transform_node import fourier
 from gpuop.lib.fft.kernels.vendor_library import host_library
-from gpuop.lib.ndimage.array_arguments import is_of_an_array, of_arrays
 from gpuop.lib.ndimage.filter_arguments import (
     SMALL,
     ImageEdge,
@@ -55,7 +55,7 @@ METHODS_OF_LINES = ("direct", "fft")
 METHODS = ("direct", "separable", "fft")
 
 
-@of_arrays()
+@takes_arrays()
 def correlate1d(
     input: Any,
     weights: Any,
@@ -89,7 +89,7 @@ def correlate1d(
     return _along_line("correlate1d", input, numbers, number, output, edge(mode, cval), origin, method)
 
 
-@of_arrays()
+@takes_arrays()
 def convolve1d(
     input: Any,
     weights: Any,
@@ -107,7 +107,7 @@ def convolve1d(
     return _along_line("convolve1d", input, turned, number, output, edge(mode, cval), shift, method)
 
 
-@of_arrays()
+@takes_arrays()
 def correlate(
     input: Any,
     weights: Any,
@@ -143,7 +143,7 @@ def correlate(
     return _windowed("correlate", input, weights, output, edge(mode, cval), origin, axes, method, turned=False)
 
 
-@of_arrays()
+@takes_arrays()
 def convolve(
     input: Any,
     weights: Any,

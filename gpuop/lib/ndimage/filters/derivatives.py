@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuop.dsl.fields.field import Field
-from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.lib.ndimage.filter_arguments import axes_of, axis_of, each, edge, rank, result_dtype
 from gpuop.lib.ndimage.filters.correlation import along
 from gpuop.lib.ndimage.filters.neighbours import in_dtype
@@ -16,7 +16,7 @@ from gpuop.ops.elementwise.algebra import apply
 Derivative = Callable[..., Field]  # arguments: a field, an axis, a dtype, a mode, `cval`, and extra arguments
 
 
-@of_arrays()
+@takes_arrays()
 def prewitt(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
     """scipy.ndimage.prewitt: differences along an axis, summed along the others.
 
@@ -33,7 +33,7 @@ def prewitt(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect
     return _differences(input, axis, output, mode, cval, (1.0, 1.0, 1.0))
 
 
-@of_arrays()
+@takes_arrays()
 def sobel(input: Any, axis: Any = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
     """scipy.ndimage.sobel: as `prewitt`, with twice the weight in the middle."""
     return _differences(input, axis, output, mode, cval, (1.0, 2.0, 1.0))
@@ -48,7 +48,7 @@ def _differences(field: Field, axis: Any, output: Any, mode: Any, cval: Any, acr
     return result
 
 
-@of_arrays()
+@takes_arrays()
 def generic_laplace(
     input: Any,
     derivative2: Derivative,
@@ -97,7 +97,7 @@ def _summed(
     return in_dtype(field, dtype) if total is None else total.astype(dtype)
 
 
-@of_arrays()
+@takes_arrays()
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
     """scipy.ndimage.laplace: `generic_laplace` of the second differences 1, -2, 1."""
     return _summed(input, _second, result_dtype(output, input), mode, cval, (), None, axes, lambda d: d)
@@ -107,7 +107,7 @@ def _second(field: Field, axis: int, output: Any, mode: Any, cval: Any) -> Field
     return along(field, (1.0, -2.0, 1.0), axis, output, edge(mode, cval))
 
 
-@of_arrays()
+@takes_arrays()
 def gaussian_laplace(
     input: Any,
     sigma: Any,
@@ -148,7 +148,7 @@ def _gaussian(field: Field, sigma: Any, axes: Any, order: int, truncate: float, 
     return derivative
 
 
-@of_arrays()
+@takes_arrays()
 def generic_gradient_magnitude(
     input: Any,
     derivative: Derivative,
@@ -193,7 +193,7 @@ def _length(
     return apply("sqrt", exact).astype(dtype)
 
 
-@of_arrays()
+@takes_arrays()
 def gaussian_gradient_magnitude(
     input: Any,
     sigma: Any,

@@ -10,7 +10,6 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
-from gpuop.lib.ndimage.array_arguments import named
 from gpuop.lib.ndimage.filter_arguments import (
     ImageEdge,
     advise,
@@ -20,6 +19,7 @@ from gpuop.lib.ndimage.filter_arguments import (
     each,
     edge,
     method_of,
+    named,
     rank,
     result_dtype,
     spread,

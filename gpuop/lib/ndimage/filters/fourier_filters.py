@@ -13,7 +13,7 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import ComplexField, ScalarField
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
-from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.lib.ndimage.filter_arguments import axis_of, each, rank
 from gpuop.lib.ndimage.scalar_arguments import numbers_of
 
@@ -44,7 +44,7 @@ SINE_BY = (
 )  # fmt: skip
 
 
-@of_arrays(narrow=True)
+@takes_arrays(narrow=True)
 def fourier_gaussian(input: Any, sigma: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """scipy.ndimage.fourier_gaussian: a spectrum times that of a Gaussian.
 
@@ -67,7 +67,7 @@ def fourier_gaussian(input: Any, sigma: Any, n: int = -1, axis: int = -1, output
     return result
 
 
-@of_arrays(narrow=True)
+@takes_arrays(narrow=True)
 def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """scipy.ndimage.fourier_uniform: a spectrum times that of a box.
 
@@ -87,7 +87,7 @@ def fourier_uniform(input: Any, size: Any, n: int = -1, axis: int = -1, output: 
     return result
 
 
-@of_arrays(narrow=True)
+@takes_arrays(narrow=True)
 def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """scipy.ndimage.fourier_shift: the spectrum of a shifted image.
 
@@ -111,7 +111,7 @@ def fourier_shift(input: Any, shift: Any, n: int = -1, axis: int = -1, output: A
     return result
 
 
-@of_arrays(narrow=True)
+@takes_arrays(narrow=True)
 def fourier_ellipsoid(input: Any, size: Any, n: int = -1, axis: int = -1, output: Any = None) -> Any:
     """scipy.ndimage.fourier_ellipsoid: a spectrum of one to three axes times that of an ellipsoid.
 

@@ -14,7 +14,7 @@ from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.host_operator import HostOperator
-from gpuop.lib.ndimage.array_arguments import of_arrays, with_more
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.lib.ndimage.filter_arguments import (
     ImageEdge,
     axis_of,
@@ -25,6 +25,7 @@ from gpuop.lib.ndimage.filter_arguments import (
     result_dtype,
     spread,
     window_axes,
+    with_more,
 )
 from gpuop.lib.ndimage.filters.extrema import footprint_of, taps_of
 from gpuop.lib.ndimage.filters.neighbours import MOST, Around, neighbourhood, steps_along
@@ -82,7 +83,7 @@ def _given_in(field: Field, function: Any, at: ImageEdge) -> str:
     return str(field.dtype) if function in CHOOSING and field.dtype in ("int64", "uint64") and window else "float64"
 
 
-@of_arrays()
+@takes_arrays()
 def _filtered(
     input: Any, function: Any, size: Any, footprint: Any, output: Any, mode: Any, cval: Any, origin: Any, axes: Any
 ) -> Field:
@@ -141,7 +142,7 @@ def generic_filter1d(
     return _by_lines(input, called, filter_size, axis, output, mode, cval, origin)
 
 
-@of_arrays()
+@takes_arrays()
 def _by_lines(
     input: Any, function: Any, filter_size: Any, axis: Any, output: Any, mode: Any, cval: Any, origin: Any
 ) -> Field:

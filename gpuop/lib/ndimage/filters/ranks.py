@@ -10,8 +10,8 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.types import FieldType
-from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, edge, method_of, rank, result_dtype, window_axes
 from gpuop.lib.ndimage.filters.extrema import compared_in, extremum, footprint_of, one_mode, taps_of
 from gpuop.lib.ndimage.filters.neighbours import MOST, Around, Offset, neighbourhood, offsets_at
@@ -25,7 +25,7 @@ WRITTEN_OUT = 64  # values of the largest selection network
 WIDE_INTEGERS = 25
 
 
-@of_arrays()
+@takes_arrays()
 def rank_filter(
     input: Any,
     rank: Any,
@@ -57,7 +57,7 @@ def rank_filter(
     return _ranked(input, lambda count: whole(rank, "rank"), size, footprint, output, mode, cval, origin, axes, method)
 
 
-@of_arrays()
+@takes_arrays()
 def median_filter(
     input: Any,
     size: Any = None,
@@ -74,7 +74,7 @@ def median_filter(
     return _ranked(input, lambda count: count // 2, size, footprint, output, mode, cval, origin, axes, method)
 
 
-@of_arrays()
+@takes_arrays()
 def percentile_filter(
     input: Any,
     percentile: Any,

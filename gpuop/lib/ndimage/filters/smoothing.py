@@ -13,8 +13,8 @@ import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, described
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.types import Shape
-from gpuop.lib.ndimage.array_arguments import of_arrays
 from gpuop.lib.ndimage.filter_arguments import (
     ImageEdge,
     axes_of,
@@ -41,7 +41,7 @@ OF_GAUSSIANS = ("direct", "recursive")
 SHORT = ("int8", "uint8", "int16", "uint16")
 
 
-@of_arrays()
+@takes_arrays()
 def gaussian_filter1d(
     input: Any,
     sigma: Any,
@@ -76,7 +76,7 @@ def gaussian_filter1d(
     return _blurred(input, sigma, number, order, output, edge(mode, cval), truncate, radius, method)
 
 
-@of_arrays()
+@takes_arrays()
 def gaussian_filter(
     input: Any,
     sigma: Any,
@@ -161,7 +161,7 @@ def gaussian_weights(sigma: float, order: int, radius: int) -> list[float]:
     return [float(w) for w in weights * factor(x)] if order else [float(w) for w in weights]
 
 
-@of_arrays()
+@takes_arrays()
 def uniform_filter1d(
     input: Any,
     size: Any,
@@ -191,7 +191,7 @@ def uniform_filter1d(
     return _mean(input, whole(size, "size"), number, output, at, origin, method_of(method, METHODS))
 
 
-@of_arrays()
+@takes_arrays()
 def uniform_filter(
     input: Any,
     size: Any = 3,

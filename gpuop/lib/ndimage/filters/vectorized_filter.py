@@ -15,7 +15,7 @@ from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.host_operator import HostOperator
-from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, axes_of, check_origin, each, edge, rank, windows
 from gpuop.lib.ndimage.filters.generic_filters import padded
 from gpuop.lib.ndimage.filters.neighbours import MOST, Around, neighbourhood
@@ -26,7 +26,7 @@ from gpuop.lib.ndimage.scalar_arguments import whole
 REDUCTIONS = (np.mean, np.sum, np.prod, np.max, np.min, np.ptp, np.median, np.std, np.var)
 
 
-@of_arrays()
+@takes_arrays()
 def vectorized_filter(
     input: Any,
     function: Callable[..., Any],

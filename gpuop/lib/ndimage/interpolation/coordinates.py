@@ -14,8 +14,8 @@ from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.variants import either
+from gpuop.engine.jit.array_arguments import is_of_an_array
 from gpuop.ir.numpy_semantics import fma
-from gpuop.lib.ndimage.array_arguments import is_of_an_array
 from gpuop.lib.ndimage.filter_arguments import SMALL, checked_cval, each, rank, result_dtype
 from gpuop.lib.ndimage.interpolation.kernels import Between, Knots, Spline, Table, any_of, between, knots_at, table_of
 from gpuop.lib.ndimage.interpolation.periodic_zoom import MOST_COLUMNS, evenly

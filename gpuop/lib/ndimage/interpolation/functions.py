@@ -14,9 +14,9 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.fields.from_arrays import is_array
 from gpuop.dsl.operators.gpu_operator import GPUOperator
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.types import FieldType
-from gpuop.lib.ndimage.array_arguments import of_arrays, with_more
-from gpuop.lib.ndimage.filter_arguments import advise, each, rank, result_dtype
+from gpuop.lib.ndimage.filter_arguments import advise, each, rank, result_dtype, with_more
 from gpuop.lib.ndimage.filters.neighbours import in_dtype
 from gpuop.lib.ndimage.interpolation.coordinates import (
     along_axes,
@@ -34,7 +34,7 @@ from gpuop.lib.ndimage.scalar_arguments import numbers_of, real
 from gpuop.ops.layout.gather import Place, own_place
 
 
-@of_arrays("coordinates")
+@takes_arrays("input", "coordinates")
 def map_coordinates(
     input: Any,
     coordinates: Any,
@@ -123,7 +123,7 @@ def affine_transform(
     return _affine(input, matrix, offset, output_shape, output, order, mode, cval, prefilter)
 
 
-@of_arrays()
+@takes_arrays()
 def _affine(
     input: Any,
     matrix: Any,
@@ -169,7 +169,7 @@ def _matrix(matrix: Numbers, offset: Any, count: int, columns: int) -> tuple[Num
     return matrix, numbers_of(each(offset, count, "offset"), "offset").astype(np.float64)
 
 
-@of_arrays()
+@takes_arrays()
 def shift(
     input: Any,
     shift: Any,
@@ -199,7 +199,7 @@ def shift(
     return along_axes("shift", input, spline, at, output)
 
 
-@of_arrays()
+@takes_arrays()
 def zoom(
     input: Any,
     zoom: Any,
@@ -247,7 +247,7 @@ def _zoomed(n: int, points: int, areas: bool) -> Numbers:
     return np.minimum(at, n - 1) if points > 1 else at
 
 
-@of_arrays()
+@takes_arrays()
 def rotate(
     input: Any,
     angle: Any,
@@ -324,7 +324,7 @@ def geometric_transform(
     return _transformed(input, function, output_shape, output, order, mode, cval, prefilter)
 
 
-@of_arrays()
+@takes_arrays()
 def _transformed(
     input: Any,
     mapping: Mapping,

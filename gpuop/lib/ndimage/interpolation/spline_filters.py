@@ -16,7 +16,7 @@ import numpy as np
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
-from gpuop.lib.ndimage.array_arguments import of_arrays
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, axis_of, computed_in, rank, result_dtype
 from gpuop.lib.ndimage.filters.correlation import along
 from gpuop.lib.ndimage.filters.neighbours import in_dtype
@@ -25,7 +25,7 @@ from gpuop.ops.layout.padding import pad
 EDGES = {"nearest": "symmetric", "reflect": "symmetric", "grid-wrap": "wrap"}  # all other modes: "reflect"
 
 
-@of_arrays()
+@takes_arrays()
 def spline_filter1d(input: Any, order: int = 3, axis: Any = -1, output: Any = np.float64, mode: str = "mirror") -> Any:
     """scipy.ndimage.spline_filter1d: the coefficients of a spline through the points of each line along an axis.
 
@@ -45,7 +45,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: Any = -1, output: Any = np
     return _filtered(input, check_order(order), [axis_of(axis, rank(input))] if order > 1 else [], output, mode)
 
 
-@of_arrays()
+@takes_arrays()
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
     """scipy.ndimage.spline_filter: `spline_filter1d` along all axes of the grid, for the orders 2 to 5."""
     return _filtered(input, check_order(order, 2), range(rank(input)), output, mode)

@@ -14,9 +14,8 @@ from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.engine.interop import library_of, numpy_dtype
-from gpuop.engine.jit.array_arguments import an_array, as_field
+from gpuop.engine.jit.array_arguments import DTypeOfArray, an_array, as_field, refuse_swapped
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
-from gpuop.lib.ndimage.filter_arguments import DTypeOfArray, refuse_swapped
 from gpuop.lib.ndimage.measure.label_groups import LabelIndex, OpenIndex
 
 TO_HOST = ("get", "cpu", "copy_to_host")  # methods of CuPy, PyTorch and Numba arrays

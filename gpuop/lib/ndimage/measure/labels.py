@@ -9,12 +9,12 @@ import numpy as np
 from gpuop.base.errors import ArgumentError, UnsupportedError
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
+from gpuop.engine.jit.array_arguments import DTypeOfArray
+from gpuop.engine.jit.constant_arguments import frozen
 from gpuop.lib.ndimage.bit_masks import links_of
-from gpuop.lib.ndimage.filter_arguments import DTypeOfArray
 from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.lib.ndimage.measure.union_find import forest, numbered
 from gpuop.lib.ndimage.morphology.binary import generate_binary_structure
-from gpuop.lib.ndimage.scalar_arguments import frozen
 from gpuop.ops.elementwise.algebra import astype
 
 

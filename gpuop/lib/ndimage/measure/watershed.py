@@ -23,11 +23,11 @@ from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.host_operator import HostOperator
 from gpuop.dsl.operators.operator import library_call
 from gpuop.dsl.operators.variants import either
+from gpuop.engine.jit.array_arguments import DTypeOfArray
+from gpuop.engine.jit.constant_arguments import frozen
 from gpuop.ir.types import FieldType
-from gpuop.lib.ndimage.filter_arguments import DTypeOfArray
 from gpuop.lib.ndimage.measure.host_results import as_array, is_lazy, measured, shape_of, wanted_dtype
 from gpuop.lib.ndimage.measure.labels import structure_of
-from gpuop.lib.ndimage.scalar_arguments import frozen
 from gpuop.ops.elementwise.algebra import astype, copied
 from gpuop.ops.layout.gather import flat
 from gpuop.ops.layout.layouts import ravel, reshape

@@ -16,8 +16,8 @@ from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call
 from gpuop.engine.iterate import iterate
+from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.types import FieldType
-from gpuop.lib.ndimage.array_arguments import named, of_arrays
 from gpuop.lib.ndimage.bit_masks import (
     Links,
     OwnWord,
@@ -29,7 +29,7 @@ from gpuop.lib.ndimage.bit_masks import (
     run_of,
     threads_of_words,
 )
-from gpuop.lib.ndimage.filter_arguments import as_output, axes_of, each, rank
+from gpuop.lib.ndimage.filter_arguments import as_output, axes_of, each, named, rank
 from gpuop.lib.ndimage.filters.extrema import extremum
 from gpuop.lib.ndimage.measure.union_find import Forest, forest
 from gpuop.ops.elementwise.algebra import where
@@ -107,7 +107,7 @@ def _by_one(name: str, dilating: bool, about: str) -> Callable[..., Any]:
         step = BinaryStep(input, structure, border_value, origin, axes, dilating)
         return _repeated(input, step, iterations, mask, output)
 
-    return named(function, name, about, "mask")
+    return named(function, name, about, "input", "mask")
 
 
 def _by_both(name: str, dilating: bool, about: str) -> Callable[..., Any]:
@@ -130,7 +130,7 @@ def _by_both(name: str, dilating: bool, about: str) -> Callable[..., Any]:
         )
         return _repeated(_repeated(input, first, iterations, mask, None), second, iterations, mask, output)
 
-    return named(function, name, about, "mask")
+    return named(function, name, about, "input", "mask")
 
 
 binary_erosion = _by_one("binary_erosion", False, EROSION)
@@ -141,7 +141,7 @@ binary_opening = _by_both("binary_opening", False, "the dilation of the erosion;
 binary_closing = _by_both("binary_closing", True, "the erosion of the dilation; as `binary_erosion`.")
 
 
-@of_arrays()
+@takes_arrays()
 def binary_hit_or_miss(
     input: Any,
     structure1: Any = None,
@@ -172,7 +172,7 @@ def binary_hit_or_miss(
     return as_output(hits & misses, output)
 
 
-@of_arrays("mask")
+@takes_arrays("input", "mask")
 def binary_propagation(
     input: Any,
     structure: Any = None,
@@ -187,7 +187,7 @@ def binary_propagation(
     return _repeated(input, BinaryStep(input, structure, border_value, origin, axes, dilating=True), -1, mask, output)
 
 
-@of_arrays()
+@takes_arrays()
 def binary_fill_holes(
     input: Any, structure: Any = None, output: Any = None, origin: Any = 0, *, axes: Any = None
 ) -> Any:

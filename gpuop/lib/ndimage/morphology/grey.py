@@ -9,8 +9,7 @@ import numpy as np
 
 from gpuop.base.errors import ArgumentError
 from gpuop.dsl.fields.field import Field
-from gpuop.lib.ndimage.array_arguments import named
-from gpuop.lib.ndimage.filter_arguments import as_output, axes_of, each, rank
+from gpuop.lib.ndimage.filter_arguments import as_output, axes_of, each, named, rank
 from gpuop.lib.ndimage.filters.extrema import extremum, footprint_of
 
 
