@@ -288,10 +288,9 @@ class Operator(Tokenized):
         bound.arguments.update({name: arguments.own(value) for name, value in bound.arguments.items()})
         flat = arguments.members(bound)
         fields = [v for v in flat.values() if isinstance(v, Field)]
-        code = self.function.__code__
+        loc = def_line(code := self.function.__code__)
         check_called(code, ChainMap(closure_of(self.function), self.function.__globals__))
         check_returns(code)
-        loc = def_line(code)
         declared = outputs_of(self.name, self.declared, bound)
         threads: FieldType | None
         if self.updates:
