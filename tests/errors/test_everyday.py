@@ -147,7 +147,10 @@ def test_numbers_of_the_device_as_arguments_of_filters(name, call, number):
     """The sentence names the argument."""
     with pytest.raises(gp.UnsupportedError) as caught:
         call(number)
-    assert f"`{name}` decides which kernels there are, and a Parameter or another Field is" in str(caught.value)
+    assert (
+        f"`{name}` determines the kernels, so it is a Python number, as `{name}=2`, or one for each axis, not a"
+        in str(caught.value)
+    )
     assert f"as `{name}=2`" in str(caught.value)
 
 

@@ -25,7 +25,7 @@ def means_of_rows():
     SCALAR - SCALAR.mean(axis=1)  # here
 
 
-@WRONGS.add("matmul: the shapes (4, 5) and (4, 5) do not go together: 5 is different from 4")
+@WRONGS.add("matmul: the shapes (4, 5) and (4, 5) do not match: 5 is different from 4")
 def product_of_matrices():
     SCALAR @ SCALAR  # here
 

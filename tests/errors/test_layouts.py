@@ -223,12 +223,12 @@ def correlated_by_scipys_word():
     gp.cog.convolve(SCALAR, SCALAR, "nearest")  # here
 
 
-@WRONGS.add("cog.crossCorrelate: 6 float32 weights do not go with a 4×5 float32 field: dimensions differ")
+@WRONGS.add("cog.crossCorrelate: 6 float32 weights and a 4×5 float32 field differ in their number of dimensions")
 def weights_of_one_dimension():
     gp.cog.crossCorrelate(SCALAR, ROW, gp.cog.BorderClamp)  # here
 
 
-@WRONGS.add("gpuop.cog's functions take Fields, not an ndarray; wrap arrays, as in `gp.ScalarField(a)`")
+@WRONGS.add("functions of gpuop.cog take Fields, not an ndarray; wrap arrays, as in `gp.ScalarField(a)`")
 def cog_of_an_array():
     gp.cog.flip(np.ones((4, 5), "f"))  # here
 

@@ -290,7 +290,7 @@ def argument_of_a_graph():
     gp.ComputeGraph(devcie="reference")  # here
 
 
-@WRONGS.add("einsum: axes that go together have extents 5 and 3")
+@WRONGS.add("einsum: axes that are multiplied have 5 and 3 elements")
 def extents_of_einsum():
     np.einsum("ij,jk->ik", gp.zeros((4, 5)), gp.zeros((3, 2)))  # here
 

@@ -69,7 +69,7 @@ def finfo(type: Any, /) -> FloatingInfo:
     """`finfo` of the array API standard; for complex dtypes that of their parts."""
     name = _dtype(type)
     if np.dtype(name).kind not in "fc":
-        raise ArgumentError(f"finfo: {name} has no floating numbers")
+        raise ArgumentError(f"finfo: {name} is not a floating-point dtype")
     info = np.finfo(name)
     eps, most, least, smallest = (float(n) for n in (info.eps, info.max, info.min, info.smallest_normal))
     return FloatingInfo(info.bits, eps, most, least, smallest, dtype_name(info.dtype))
@@ -79,7 +79,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     """`iinfo` of the array API standard."""
     name = _dtype(type)
     if np.dtype(name).kind not in "iu":
-        raise ArgumentError(f"iinfo: {name} has no integers")
+        raise ArgumentError(f"iinfo: {name} is not an integer dtype")
     info = np.iinfo(name)
     return IntegerInfo(info.bits, int(info.max), int(info.min), name)
 

@@ -70,7 +70,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if is_dtyped(obj):
         return Field(obj, 0, dtype, copy=copy is not False)
     if copy is False:
-        raise ArgumentError("asarray: a list has no memory that a field could use: `copy` is None or True")
+        raise ArgumentError("asarray: a list has no memory that a field could share: leave out `copy=False`")
     with np.errstate(over="ignore"):
         return Field(np.asarray(obj, default_of(obj) if dtype is None else dtype_name(dtype)))
 

@@ -79,7 +79,7 @@ def _sampled(field: Any, filter: Any, border: str, upsample: int, downsample: in
     of_border("crossCorrelate", border, OUTSIDE)
     if len(field.field_shape) != len(filter.field_shape) and len(filter.tensor_shape) < 2:
         raise ArgumentError(
-            f"cog.crossCorrelate: {filter.type} weights do not go with a {field.type} field: dimensions differ"
+            f"cog.crossCorrelate: {filter.type} weights and a {field.type} field differ in their number of dimensions"
         )
     if len(filter.tensor_shape) == 2 and not field.tensor_shape:
         filter = _of_bank(filter)

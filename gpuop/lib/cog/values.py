@@ -22,7 +22,7 @@ def grid_axes(field: Any) -> tuple[int, ...]:
     if not isinstance(field, Field):
         an_array(field)  # has a better message for kernel values
         raise SemanticError(
-            f"gpuop.cog's functions take Fields, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`"
+            f"functions of gpuop.cog take Fields, not {described(field)}; wrap arrays, as in `gp.ScalarField(a)`"
         )
     return tuple(range(len(field.field_shape)))
 

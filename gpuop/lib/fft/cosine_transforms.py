@@ -195,7 +195,7 @@ DOCUMENTED = """scipy.fft.{name}: {what}.
         type: 1 to 4.
         {lengths}
         norm: "backward", "ortho" or "forward".
-        overwrite_x, workers: SciPy's; nothing depends on them.
+        overwrite_x, workers: arguments of SciPy; results do not depend on them.
         orthogonalize: whether the matrix is orthogonal with `norm="ortho"`; by default it is with that norm.
         method: as of `fft`.
 

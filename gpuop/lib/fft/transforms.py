@@ -23,7 +23,7 @@ DOCUMENTED = """scipy.fft.{name}: {what}.
         x: a Field, whose axes are those of the grid, each element of a tensor by itself; or an array.
         {lengths}
         norm: "backward", "ortho" or "forward"{scaled}.
-        overwrite_x, workers: SciPy's; nothing depends on them.
+        overwrite_x, workers: arguments of SciPy; results do not depend on them.
         plan: None.
         method: "library" or "passes"; by default the library's of devices that have arrays for one, else gpuop's own kernels.
 
@@ -123,7 +123,7 @@ def one_length(name: str, n: Any) -> Any:
 
 def _without_plan(plan: Any) -> None:
     if plan is not None:
-        raise UnsupportedError("`plan=` is not taken: plans are made, and kept, for types and axes")
+        raise UnsupportedError("`plan=` is None: gpuop makes and caches the plans itself")
 
 
 KINDS = (
@@ -132,9 +132,21 @@ KINDS = (
     Kind(
         "rfft", "r2c", False, False, "the first half of the transform of real numbers; the others are their conjugates"
     ),
-    Kind("irfft", "c2r", True, False, "the inverse of a transform of real numbers, of its first half"),
-    Kind("hfft", "c2r", False, True, "the transform of what has conjugates on both sides, of its first half"),
-    Kind("ihfft", "r2c", True, True, "the inverse of a transform of what has conjugates on both sides"),
+    Kind("irfft", "c2r", True, False, "real numbers from the first half of their transform: the inverse of `rfft`"),
+    Kind(
+        "hfft",
+        "c2r",
+        False,
+        True,
+        "the transform, of real numbers, of a signal with Hermitian symmetry, from its first half",
+    ),
+    Kind(
+        "ihfft",
+        "r2c",
+        True,
+        True,
+        "the first half of a signal with Hermitian symmetry, from its transform: the inverse of `hfft`",
+    ),
 )
 Made = Callable[..., Any]
 
@@ -145,7 +157,7 @@ def _documented(function: Made, kind: Kind, suffix: str) -> Made:
         name=name,
         what=kind.what + {"": "", "2": " along two axes", "n": " along several axes"}[suffix],
         lengths=SEVERAL if suffix else ONE,
-        scaled=", that of the way back is as SciPy's" if kind.inverse else "",
+        scaled=", as in SciPy" if kind.inverse else "",
         kind="real Field" if kind.numbers == "c2r" else "complex64 Field",
     )
 

@@ -61,7 +61,7 @@ def labelled_axes(name: str, fields: Sequence[Field], what: Contraction) -> dict
         for label, axis in zip(labels, axes_of(field.type), strict=True):
             before = result.get(label, Axis(1, True))
             if 1 not in (before.extent, axis.extent) and before.extent != axis.extent:
-                raise ArgumentError(f"{name}: axes that go together have extents {before.extent} and {axis.extent}")
+                raise ArgumentError(f"{name}: axes that are multiplied have {before.extent} and {axis.extent} elements")
             extent = axis.extent if before.extent == 1 else before.extent
             result[label] = Axis(extent, axis.tensor and before.tensor, axis.name)
     return result

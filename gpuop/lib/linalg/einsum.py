@@ -65,7 +65,7 @@ def parsed(subscripts: str, fields: Sequence[Field]) -> Contraction:
     text, arrow, result = subscripts.replace(" ", "").partition("->")
     terms = text.split(",")
     if len(terms) != len(fields):
-        raise ArgumentError(f"einsum: {subscripts!r} has letters of {len(terms)} operands, and there are {len(fields)}")
+        raise ArgumentError(f"einsum: {subscripts!r} is for {len(terms)} operands, not {len(fields)}")
     inputs = [_labels(subscripts, term, len(f.type.array_shape)) for term, f in zip(terms, fields, strict=True)]
     flat = [one for labels in inputs for one in labels]
     dots = max(([one for one in labels if len(one) > 1] for labels in inputs), key=len)
@@ -75,7 +75,9 @@ def parsed(subscripts: str, fields: Sequence[Field]) -> Contraction:
     else:
         output = [*dots, *sorted(one for one in set(flat) if len(one) == 1 and flat.count(one) == 1)]
     if len(set(output)) < len(output) or not set(output) <= set(flat):
-        raise ArgumentError(f"einsum: the result's letters in {subscripts!r} are some of the operands', each once")
+        raise ArgumentError(
+            f"einsum: each letter behind `->` in {subscripts!r} stands there once, and labels an axis of an operand"
+        )
     return Contraction(tuple(map(tuple, inputs)), tuple(output))
 
 
@@ -84,5 +86,7 @@ def _labels(subscripts: str, term: str, count: int) -> list[str]:
     before, dots, behind = term.partition("...")
     rest = count - len(before) - len(behind)
     if rest < 0 or (rest and not dots) or not (before + behind + "a").isalpha():
-        raise ArgumentError(f"einsum: {term!r} in {subscripts!r} are not the letters of {count} axes")
+        raise ArgumentError(
+            f"einsum: {term!r} in {subscripts!r} does not label the {count} axes of its operand with a letter each"
+        )
     return [*before, *(f"...{n}" for n in reversed(range(rest))), *behind]

@@ -42,7 +42,7 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> Any:
     rows, columns = matrices.rows, matrices.columns
     if matrices.fields[1].tensor_shape[0] != rows:
         raise LinAlgError(
-            f"lstsq: matrices of {rows} rows, and what they are to give has {matrices.fields[1].tensor_shape[0]}"
+            f"lstsq: the matrices have {rows} rows, and the right-hand sides {matrices.fields[1].tensor_shape[0]}"
         )
     share = max(rows, columns) * matrices.epsilon() if rcond is None else rcond
     if not isinstance(share, NUMBERS):

@@ -130,7 +130,7 @@ def solve(a: Any, b: Any) -> Any:
     matrices = MatrixArguments("solve", a, b, vectors=vectors, complex_=True)
     size, shape = matrices.rows, matrices.fields[1].tensor_shape
     if shape[0] != size:
-        raise LinAlgError(f"solve: matrices of {size} rows, and what they are to give has {shape[0]}")
+        raise LinAlgError(f"solve: the matrices have {size} rows, and the right-hand sides {shape[0]}")
     columns = 1 if vectors else shape[1]
 
     def body() -> None:

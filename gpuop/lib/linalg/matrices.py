@@ -61,8 +61,8 @@ class MatrixArguments:
             )
         if max(*self.fields[0].tensor_shape, *self.fields[-1].tensor_shape) > MOST:
             raise UnsupportedError(
-                f"linalg.{name}: a thread takes matrices of up to {MOST}×{MOST} apart, not {self.rows}×{self.columns}; "
-                f"`numpy.linalg.{name}` takes `f.numpy()`"
+                f"linalg.{name}: a thread decomposes matrices of up to {MOST}×{MOST}, not {self.rows}×{self.columns}; "
+                f"`numpy.linalg.{name}(f.numpy())` computes on the host"
             )
 
     def _of_tensors(self, arg: Any, order: int) -> Field:

@@ -66,7 +66,8 @@ def _of_matrices(size: Field, order: Any, axes: list[int], keepdims: bool) -> Fi
     rows, columns = axes
     if order not in (1, -1, math.inf, -math.inf):
         raise ArgumentError(
-            f"norm: Invalid norm order {order!r} for matrices; `svdvals(x)` has what 2, -2 and 'nuc' are made of"
+            f"norm: Invalid norm order {order!r} for matrices; 2, -2 and 'nuc' follow from the singular values, "
+            "`np.linalg.svdvals(x)`"
         )
     summed, other = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = size.sum(axis=summed, keepdims=True)

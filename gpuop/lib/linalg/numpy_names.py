@@ -32,16 +32,18 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 
 PRODUCTS, MATRICES = "Products", "Matrices"
-SIGNS = "columns may have other signs than NumPy's"
-BY_PLACE = "a thread for each sum; of matrices as `a @ b`"
+SIGNS = "columns may differ in sign from those of NumPy"
+BY_PLACE = "a thread for each sum; products of matrices run as `a @ b`"
 TABLE = {
     "einsum": ArrayFunction(einsum, PRODUCTS, BY_PLACE),
-    "dot": ArrayFunction(products.dot, PRODUCTS, "of matrices as `a @ b`; else all axes of the result are the grid's"),
+    "dot": ArrayFunction(
+        products.dot, PRODUCTS, "products of matrices run as `a @ b`; else all axes of the result belong to the grid"
+    ),
     "trace": ArrayFunction(trace, PRODUCTS),
     "diagonal": ArrayFunction(diagonal, PRODUCTS),
     "cross": ArrayFunction(cross, PRODUCTS, "of three components"),
     "matmul": ArrayFunction(
-        products.matmul, MATRICES, "also `a @ b`: the last two axes, be they the grid's or the tensor's"
+        products.matmul, MATRICES, "also `a @ b`: over the last two axes, of the grid or of tensors"
     ),
     "matvec": ArrayFunction(products.matvec, MATRICES),
     "vecmat": ArrayFunction(products.vecmat, MATRICES),
@@ -54,19 +56,21 @@ TABLE = {
     "linalg.trace": ArrayFunction(products.trace, MATRICES),
     "linalg.diagonal": ArrayFunction(products.diagonal, MATRICES),
     "linalg.matrix_transpose": ArrayFunction(products.matrix_transpose, MATRICES),
-    "linalg.det": ArrayFunction(lu_cholesky.det, MATRICES, "of up to 32×32, as the following"),
+    "linalg.det": ArrayFunction(lu_cholesky.det, MATRICES, "matrices up to 32×32, as in the rows below"),
     "linalg.slogdet": ArrayFunction(lu_cholesky.slogdet, MATRICES),
-    "linalg.inv": ArrayFunction(lu_cholesky.inv, MATRICES, "infinities and NaN of singular matrices"),
-    "linalg.solve": ArrayFunction(lu_cholesky.solve, MATRICES, "of a VectorField vectors"),
-    "linalg.cholesky": ArrayFunction(lu_cholesky.cholesky, MATRICES, "NaN where there is none"),
+    "linalg.inv": ArrayFunction(lu_cholesky.inv, MATRICES, "gives infinities and NaN for singular matrices"),
+    "linalg.solve": ArrayFunction(lu_cholesky.solve, MATRICES, "the right-hand sides of a VectorField are vectors"),
+    "linalg.cholesky": ArrayFunction(lu_cholesky.cholesky, MATRICES, "gives NaN where there is no factor"),
     "linalg.qr": ArrayFunction(jacobi.qr, MATRICES),
     "linalg.eigh": ArrayFunction(jacobi.eigh, MATRICES, SIGNS),
     "linalg.eigvalsh": ArrayFunction(jacobi.eigvalsh, MATRICES),
     "linalg.svd": ArrayFunction(svd.svd, MATRICES, SIGNS),
     "linalg.svdvals": ArrayFunction(svd.svdvals, MATRICES),
-    "linalg.pinv": ArrayFunction(svd.pinv, MATRICES, "`rcond` follows the dtype where it is not given"),
+    "linalg.pinv": ArrayFunction(svd.pinv, MATRICES, "the default of `rcond` follows from the dtype"),
     "linalg.lstsq": ArrayFunction(
-        least_squares.lstsq, MATRICES, "also many; residuals also where the rank is less than the columns"
+        least_squares.lstsq,
+        MATRICES,
+        "many systems at once; residuals also where the rank is below the number of columns",
     ),
     "linalg.matrix_rank": ArrayFunction(svd.matrix_rank, MATRICES),
     "linalg.cond": ArrayFunction(svd.cond, MATRICES),

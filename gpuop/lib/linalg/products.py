@@ -43,11 +43,11 @@ def matmul(x1: Any, x2: Any) -> Any:
     a, b = as_field(x1), as_field(x2)
     shapes = [tuple(f.type.array_shape) for f in (a, b)]
     if () in shapes:
-        raise ArgumentError(f"matmul: a factor is a vector or a matrix at least, and the shapes are {_listed(shapes)}")
+        raise ArgumentError(f"matmul: a factor has one axis or more, and the shapes are {_listed(shapes)}")
     inner = shapes[0][-1], shapes[1][-2 if len(shapes[1]) > 1 else 0]
     if inner[0] != inner[1]:
         raise ArgumentError(
-            f"matmul: the shapes {_listed(shapes)} do not go together: {inner[0]} is different from {inner[1]}"
+            f"matmul: the shapes {_listed(shapes)} do not match: {inner[0]} is different from {inner[1]}"
         )
     if is_far(a, b):
         return by_parts(a, b, matmul)
@@ -68,7 +68,7 @@ def _matrices(a: Field, b: Field) -> Field:
         batch = np.broadcast_shapes(a.field_shape[:-2], b.field_shape[:-2])
     except ValueError:
         message = (
-            f"matmul: the shapes {_listed((a.field_shape, b.field_shape))} do not go together before the last two axes"
+            f"matmul: the shapes {_listed((a.field_shape, b.field_shape))} do not broadcast before the last two axes"
         )
         raise ArgumentError(message) from None
     dtype = common_dtype((a, b))
@@ -164,11 +164,13 @@ def _of_vectors(name: str, a: Field, b: Field, one: Labels, two: Labels, result:
     for field, own in ((a, one), (b, two)):
         count = len(field.type.array_shape) - len(own)
         if count < 0:
-            raise ArgumentError(f"{name}: of a {field.type} field the last {len(own)} axes are multiplied")
+            raise ArgumentError(
+                f"{name}: multiplies the last {len(own)} axes, which a {field.type} field does not have"
+            )
         batches.append(tuple(f"b{n}" for n in reversed(range(count))))
     first, second = (f.type.array_shape[own.index("k") - len(own)] for f, own in ((a, one), (b, two)))
     if first != second:  # extents of 1 are not broadcast here
-        raise ArgumentError(f"{name}: axes that go together have extents {first} and {second}")
+        raise ArgumentError(f"{name}: sums over axes of {first} and of {second} elements, which differ")
     longest = batches[0] if len(batches[0]) >= len(batches[1]) else batches[1]
     return contracted(name, [a, b], Contraction(((*batches[0], *one), (*batches[1], *two)), (*longest, *result)))
 
@@ -223,8 +225,7 @@ def cross(x1: Any, x2: Any, axis: int = -1) -> Any:
     a, b = _lying_last(x1, x2, axis)
     for field in (a, b):
         if tuple(field.type.array_shape[-1:]) != (3,):
-            shape = tuple(field.type.array_shape)
-            raise ArgumentError(f"cross: vectors have three components along an axis, and the shape is {shape}")
+            raise ArgumentError(f"cross: vectors along an axis have three components, not {field.type.array_shape[-1]}")
     result = crossed(a, b)
     return moveaxis(result, -1, axis) if axis != -1 else result
 
@@ -310,9 +311,7 @@ def diagonal_of(field: Field, offset: int) -> Field:
     """The diagonals of the matrices in the last two axes."""
     axes = axes_of(field.type)
     if len(axes) < 2:
-        raise ArgumentError(
-            f"diagonal: the last two axes are those of matrices, and a {field.type} field has {len(axes)}"
-        )
+        raise ArgumentError(f"diagonal: matrices are along the last two axes, and a {field.type} field has {len(axes)}")
     *rest, rows, columns = axes
     count = max(0, min(rows.extent + min(offset, 0), columns.extent - max(offset, 0)))
     extent = type(rows)(count, rows.tensor and columns.tensor)

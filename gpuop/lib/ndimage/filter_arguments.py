@@ -112,8 +112,8 @@ def each(value: Any, count: int, name: str) -> list[Any]:
     """
     if isinstance(value, Field):
         raise UnsupportedError(
-            f"`{name}` decides which kernels there are, and a Parameter or another Field is a number of the device: give a "
-            f"number of Python's, as `{name}=2`, or one for each axis, and call it again where another is wanted"
+            f"`{name}` determines the kernels, so it is a Python number, as `{name}=2`, or one for each axis, not a Parameter "
+            "or another Field, whose value is on the device; call the function again for another value"
         )
     if isinstance(value, str) or not np.iterable(value):
         return [value] * count
@@ -130,8 +130,8 @@ def check_origin(origin: int, size: int, what: str = "points") -> None:
     """Refuse an origin that moves the window off its own point."""
     if not -(size // 2) <= whole(origin, "origin") <= (size - 1) // 2:
         raise ArgumentError(
-            f"Invalid origin {origin}: of {size} {what} it lies in -{size // 2} … {(size - 1) // 2}, so that the window holds "
-            "its own point"
+            f"Invalid origin {origin}: of {size} {what} it lies in -{size // 2} … {(size - 1) // 2}, so that the window "
+            "contains its own point"
         )
 
 

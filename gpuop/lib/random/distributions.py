@@ -118,7 +118,7 @@ def _mean(lam: Any, kind: FieldType) -> tuple[bool, bool, Field]:
     if isinstance(lam, Field):
         return True, True, spread("random.poisson", lam, kind.array_shape) if lam.type.array_shape else lam
     if not isinstance(lam, NUMBERS) or not 0 <= lam <= MOST:
-        raise ArgumentError(f"random.poisson: lam is a mean from 0 to {MOST:.0e}, or a Field, not {lam!r}")
+        raise ArgumentError(f"random.poisson: `lam` is a number from 0 to {MOST:.0e}, or a Field, not {lam!r}")
     few = bool(lam < FEW)
     mean = Parameter(np.float32(lam) if few else np.float64(lam))
     mean.name = ""  # no variable of the user
@@ -252,7 +252,7 @@ def integers(key: Any, low: Any, high: Any = None, shape: Any = (), dtype: Any =
     first, last = (0, low) if high is None else (low, high)
     for end in (first, last):
         if not is_integer(end):
-            raise SemanticError(f"random.integers: an end is an integer, not {described(end)}")
+            raise SemanticError(f"random.integers: `low` and `high` are integers, not {described(end)}")
     first, last = int(first), int(last) - (not endpoint)
     if first > last:
         raise SemanticError(f"random.integers: low >= high: there are no integers from {first} to {last}")
@@ -349,13 +349,13 @@ def _places(key: Any, count: int, shape: Any, replace: bool, p: Any) -> Field:
     extents = (int(shape),) if is_integer(shape) else tuple(shape)
     if p is not None:
         if not replace:
-            raise ArgumentError("random.choice: what is chosen once only is equally likely: leave out `p=`")
+            raise ArgumentError("random.choice: without replacement all elements are equally likely: leave out `p=`")
         return _weighed(key, extents, p, count)
     if replace:
         return integers(key, count, shape=extents)
     most = int(np.prod(extents))
     if most > count:
-        raise ArgumentError(f"random.choice: of {count} no {most} are chosen without `replace=True`")
+        raise ArgumentError(f"random.choice: {most} of {count} elements are chosen with `replace=True` only")
     places: Field = permutation(key, count)[:most].reshape(extents)
     return places
 
@@ -364,6 +364,8 @@ def _weighed(key: Any, shape: tuple[int, ...], p: Any, count: int) -> Field:
     """Weighted choices: the positions of uniform numbers among the cumulative probabilities."""
     likely = as_field(p).astype("float64")
     if tuple(likely.type.array_shape) != (count,):
-        raise ArgumentError(f"random.choice: there are {count} to choose from, and `p=` has {likely.type.array_shape}")
+        raise ArgumentError(
+            f"random.choice: `p=` has a probability for each of {count} elements, not shape {likely.type.array_shape}"
+        )
     sums = likely.cumsum()
     return searchsorted(sums, uniform(key, shape, "float64") * sums[-1], side="right").astype("int32")

@@ -43,7 +43,7 @@ class Key(Parameter):
 
     def set(self, value: Any) -> NoReturn:
         """Refuse assignment: keys do not change."""
-        raise SemanticError("a key does not change: `gp.random.fold_in(key, n)` makes others of it")
+        raise SemanticError("a key does not change: `gp.random.fold_in(key, n)` gives another one")
 
 
 def _restored(low: int, high: int, name: str) -> Key:
@@ -85,7 +85,7 @@ def split(key: Field, num: int = 2) -> tuple[Field, ...]:
     """
     count = _integer("split", num)
     if count < 0:
-        raise SemanticError(f"split: there are 0 keys or more, not {count}")
+        raise SemanticError(f"split: `num` is 0 or more, not {count}")
     return tuple(_derived("split", key, n, SPLIT) for n in range(count))
 
 
@@ -109,12 +109,13 @@ def a_key(name: str, arg: Any) -> Field:
     """A key, checked."""
     if recording() is not None:
         raise SemanticError(
-            f"{name}: gp.random makes fields, which operators get as arguments; in a body `_random(key, counter)` makes numbers"
+            f"{name}: gp.random makes fields outside of a kernel, which operators get as arguments; in a body `_random(key, "
+            "counter)` makes numbers"
         )
     if isinstance(arg, Field) and arg.type == KEY:
         return arg
     if isinstance(arg, (Placeholder, np.ndarray)):
-        raise SemanticError(f"{name}: a key is made by `gp.random.key(seed)`, and is given as it is, not as an array")
+        raise SemanticError(f"{name}: a key is what `gp.random.key(seed)` gives, not an array of its numbers")
     what = f"a {arg.type} field" if isinstance(arg, Field) else described(arg)
     raise SemanticError(f"{name}: the first argument is a key, made by `gp.random.key(seed)`; {what} is none")
 

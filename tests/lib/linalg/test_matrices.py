@@ -176,7 +176,7 @@ def test_singular_matrices() -> None:
         (
             lambda f: linalg.solve(np.eye(3), np.ones(4)),
             np.linalg.LinAlgError,
-            "3 rows, and what they are to give has 4",
+            "3 rows, and the right-hand sides 4",
         ),
         (
             lambda f: linalg.inv(np.eye(40)),
@@ -186,7 +186,7 @@ def test_singular_matrices() -> None:
         (
             lambda f: linalg.lstsq(np.ones((3, 2)), np.ones(4)),
             np.linalg.LinAlgError,
-            "3 rows, and what they are to give has 4",
+            "3 rows, and the right-hand sides 4",
         ),
         (lambda f: linalg.lstsq(f, f, rcond=f), gp.UnsupportedError, "`rcond` is a number"),
         (lambda f: linalg.svd(np.eye(2, dtype="complex64")), gp.UnsupportedError, "linalg.svd takes real matrices"),

@@ -168,7 +168,7 @@ def test_more_weights_than_constants_have_numbers():
     image, weights = image_of((80, 75), "float32"), RANDOM.standard_normal((70, 72))
     with gp.use_device("reference"):
         result = ndimage.correlate(image, weights, method="fft")
-        with pytest.raises(gp.ArgumentError, match="17500 weights are too many to be added one after the other"):
+        with pytest.raises(gp.ArgumentError, match="17500 weights are more than a table of a kernel holds"):
             ndimage.correlate(image, np.eye(125, 140) + RANDOM.random((125, 140)))
     close(result, scipy.ndimage.correlate(image, weights), image, weights)
 
@@ -187,10 +187,10 @@ def test_explain_says_why():
     assert "multiply_correlate_extend on 75×90" in text and "correlate_fft_add on 50×60" in text
     text = explained(image.astype("float32"), weights)
     assert (
-        "correlate: one after the other: `method='fft'` does less, but an infinity or NaN is then in all sums" in text
+        "correlate: one after the other: `method='fft'` does less, but spreads an infinity or NaN to all sums" in text
     )
-    assert "gives the same, but has no windows" in explained(image, weights, output="int32")
-    assert "the weights, or `cval`, are no integers" in explained(image, weights + 0.5)
+    assert "gives the same, but needs the whole image" in explained(image, weights, output="int32")
+    assert "the weights, or `cval`, are not integers" in explained(image, weights + 0.5)
     assert "`method='fft'`" not in explained(image, weights, method="direct")
     assert "`method='fft'`" not in explained(image, weights[:3, :3])
 
@@ -201,12 +201,12 @@ def test_sums_that_take_ten_times_as_long_are_told_once():
     whole = RANDOM.integers(1, 9, weights.shape)
     with gp.use_device("reference"):
         for array, window, output, messages in (
-            (image, weights, None, f"{dear} on a CPU, or less, but an infinity or NaN is then in all sums"),
+            (image, weights, None, f"{dear} on a CPU, or less, but spreads an infinity or NaN to all sums"),
             (
                 image.astype("uint8"),
                 whole,
                 "int32",
-                f"{dear} on a CPU, or less, and gives the same, but has no windows",
+                f"{dear} on a CPU, or less, and gives the same, but needs the whole image",
             ),
             (image.astype("uint8"), weights, "int32", None),  # it is not sure to give the same integers
             (image, weights[:40, :40], None, None),
@@ -223,9 +223,14 @@ def test_sums_that_take_ten_times_as_long_are_told_once():
 @pytest.mark.parametrize(
     ("dtype", "weights", "options", "message"),
     [
-        ("uint8", [[1, 0.5]], {}, "truncated sums may be others: the weights, or `cval`, are no integers; `output='fl"),
-        ("uint8", [[1, 2]], {"cval": 0.5, "mode": "constant"}, "the weights, or `cval`, are no integers"),
-        ("float32", [[1, 2]], {"output": "int32"}, "truncated sums may be others: the field is of float32"),
+        (
+            "uint8",
+            [[1, 0.5]],
+            {},
+            "and may give other integers: the weights, or `cval`, are not integers; `output='fl",
+        ),
+        ("uint8", [[1, 2]], {"cval": 0.5, "mode": "constant"}, "the weights, or `cval`, are not integers"),
+        ("float32", [[1, 2]], {"output": "int32"}, "and may give other integers: the field is of float32"),
         ("int64", [[1, 2]], {}, "their sums, of int64 with such weights, are too large to be exact"),
     ],
 )

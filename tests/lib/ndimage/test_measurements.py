@@ -442,13 +442,14 @@ def test_watersheds_of_fields_and_into_arrays():
         (lambda: ndimage.sum_labels(VALUES, LABELS[:2]), "input and labels must have the same shape"),
         (
             lambda: ndimage.sum_labels(VALUES, LABELS, gp.ScalarField([1])),
-            r"of a Field outside of pipelines give `f.numpy\(\)`",
+            r"outside of a pipeline give `f.numpy\(\)`",
         ),
         (
             lambda: gp.pipeline(lambda v, index: ndimage.sum_labels(gp.ScalarField(v), LABELS, index))(
                 VALUES, LABELS[0]
             ),
-            "and this is computed later: .*; in a pipeline take it from around the pipeline, or as an argument that is a tuple",
+            "and the values of this field are computed later: .*; in a pipeline take it from outside of the pipeline, or as an argument that is a "
+            "tuple",
         ),
         (lambda: ndimage.find_objects(VALUES), "find_objects takes integers, not float64"),
         (lambda: ndimage.labeled_comprehension(VALUES, None, 1, np.max, float, 0), "index without defined labels"),

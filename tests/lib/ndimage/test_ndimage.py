@@ -224,19 +224,19 @@ def test_results_of_either_byte_order(output: Any) -> None:
         ),
         (
             lambda a: ndimage.gaussian_filter(a, 2, order=(0, 1), method="recursive"),
-            "`method='recursive'` is of the order 0 and standard deviations above 0",
+            "`method='recursive'` takes `order=0` and a standard deviation above 0",
         ),
         (
             lambda a: ndimage.convolve(a, [[1, 2], [3, 4]], method="separable"),
-            "`method='separable'` is of weights that are products of weights along each axis",
+            "`method='separable'` takes weights that are a product of one row of weights for each axis",
         ),
         (
             lambda a: ndimage.median_filter(a, 9, method="network"),
-            "`method='network'` is of windows of up to 64 points of float64, and this has 81",
+            "`method='network'` takes windows of up to 64 points of float64, and this one has 81",
         ),
         (
             lambda a: ndimage.grey_erosion(a, structure=[[1]], method="nested"),
-            "`method='nested'` is of windows that are boxes, without a structure",
+            "`method='nested'` takes windows that are boxes, without a structure",
         ),
         (lambda a: ndimage.binary_erosion(a, structure=[1]), "structure and input must have same dimensionality"),
     ],

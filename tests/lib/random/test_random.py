@@ -158,7 +158,7 @@ def test_numbers_fuse_and_other_keys_compile_nothing() -> None:
         (lambda: random.uniform(3), r"the first argument is a key, made by `gp.random.key\(seed\)`; an int is none"),
         (
             lambda: random.uniform(np.zeros(2, "u4")),
-            r"made by `gp.random.key\(seed\)`, and is given as it is, not as an array",
+            r"a key is what `gp.random.key\(seed\)` gives, not an array of its numbers",
         ),
         (lambda: gp.operator(lambda f: random.normal(random.key(0), ()))(gp.ScalarField([1.0])), "in a body `_random"),
         (lambda: random.key(1.5), "key takes an integer here, or a 0D Field of integers"),

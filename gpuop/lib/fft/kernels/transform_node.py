@@ -34,7 +34,9 @@ def fourier(field: Field, kind: str, axes: Sequence[int], sign: int, results: in
         ArgumentError: an unknown method.
     """
     if method not in METHODS:
-        raise ArgumentError(f'`method` is "library", "passes", or None for what the device is best at, not {method!r}')
+        raise ArgumentError(
+            f'`method` is "library", "passes", or None for the faster one on the device, not {method!r}'
+        )
     call = field, kind, axes, sign, results
     if method == "library":
         return by_library(*call)

@@ -175,7 +175,8 @@ def by_parts(field: Field, weights: Numbers, output: Any, filtered: Callable[[Fi
         return filtered(field, weights.astype(np.float64), result_dtype(output, field))
     if field.dtype not in (*SMALL, "complex64"):
         raise UnsupportedError(
-            f"complex weights of a field of {field.dtype}: its result has no dtype, as none is complex128"
+            f"complex weights of a {field.dtype} field give complex128, which fields do not have; `f.astype('float32')` gives "
+            "complex64"
         )
     kind = result_dtype(output, field, real=False)
     both = field if field.dtype == kind else field.astype(kind)
@@ -284,7 +285,7 @@ def _summed(
     if parts is not None:
         return one_by_one(field, parts, shifts, at, dtype, along)
     if method == "separable" and window.any() and sum(n > 1 for n in window.shape) > 1:
-        raise ArgumentError("`method='separable'` is of weights that are products of weights along each axis")
+        raise ArgumentError("`method='separable'` takes weights that are a product of one row of weights for each axis")
     return by_size(*args) if method is None and has_transform(field, window) else added(*args)
 
 
@@ -337,11 +338,13 @@ def by_size(name: str, field: Field, window: Numbers, shifts: Sequence[int], at:
 def _why_direct(field: Field, window: Numbers, at: ImageEdge, dtype: str, less: str) -> str:
     """Return why many weights are added directly, and what transforms would save; "" if they are not."""
     if not _is_whole(field, dtype):
-        return f"`method='fft'` {less}, but an infinity or NaN is then in all sums, and zeros are only near 0"
+        return f"`method='fft'` {less}, but spreads an infinity or NaN to all sums, and gives tiny numbers for zeros"
     if why := why_inexact(field, window, at):
-        return f"`method='fft'` is not sure to give the same integers: {why}"
+        return f"`method='fft'` may give other integers: {why}"
     if not is_of_an_array():
-        return f"`method='fft'` {less}, and gives the same, but has no windows, in which images are computed in parts"
+        return (
+            f"`method='fft'` {less}, and gives the same, but needs the whole image, so nothing computes it in windows"
+        )
     return ""
 
 
@@ -377,8 +380,8 @@ def check_exact(field: Field, window: Numbers, at: ImageEdge, dtype: str) -> Non
     """Refuse integer results that may differ from SciPy's."""
     if _is_whole(field, dtype) and (why := why_inexact(field, window, at)):
         raise ArgumentError(
-            f"`method='fft'` rounds to the nearest integer, and truncated sums may be others: {why}; "
-            "`output='float64'` gives these sums as they are"
+            "`method='fft'` rounds to the nearest integer, where exact sums are truncated, and may give other integers: "
+            f"{why}; `output='float64'` gives the sums as they are"
         )
 
 
@@ -390,7 +393,7 @@ def why_inexact(field: Field, window: Numbers, at: ImageEdge) -> str:
     if not _is_whole(field, field.dtype):
         return f"the field is of {field.dtype}"
     if not np.array_equal(window, np.rint(window)) or at.cval != np.rint(at.cval):
-        return "the weights, or `cval`, are no integers"
+        return "the weights, or `cval`, are not integers"
     limits = (0, 1) if field.dtype == "bool" else (np.iinfo(field.dtype).min, np.iinfo(field.dtype).max)
     largest = max(abs(float(n)) for n in (*limits, at.cval))
     points = math.prod(n for n, w in zip(lengths_of(field, window), window.shape, strict=True) if w > 1)

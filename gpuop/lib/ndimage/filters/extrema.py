@@ -129,7 +129,7 @@ def extremum(
     if structure is None and window.all():
         return _box(which, field, list(window.shape), chosen, output, mode, cval, origin, method)
     if method == "nested":
-        raise ArgumentError("`method='nested'` is of windows that are boxes, without a structure")
+        raise ArgumentError("`method='nested'` takes windows that are boxes, without a structure")
     one_mode(mode)
     heights = np.zeros(window.shape) if structure is None else np.asarray(structure, np.float64)
     if heights.shape != window.shape:

@@ -130,7 +130,7 @@ def _ranked(
     most = WIDE_INTEGERS if wide else WRITTEN_OUT
     if method == "network" and count > most:
         raise ArgumentError(
-            f"`method='network'` is of windows of up to {most} points of {computed}, and this has {count}"
+            f"`method='network'` takes windows of up to {most} points of {computed}, and this one has {count}"
         )
     if method == "counts" or count > most:
         return counted(field, offsets, at, outside, computed, dtype, "rank_filter_counts")

@@ -133,7 +133,7 @@ def _blurred(
     deviation, order = real(sigma, "sigma"), whole(order, "order")
     if method == "recursive":
         if order or not deviation > NONE:
-            raise ArgumentError("`method='recursive'` is of the order 0 and standard deviations above 0")
+            raise ArgumentError("`method='recursive'` takes `order=0` and a standard deviation above 0")
         return recursive(field, deviation, axis, result_dtype(output, field), at)
     reach = int(real(truncate, "truncate") * deviation + 0.5) if radius is None else radius
     try:

@@ -71,8 +71,7 @@ def added(
     number = int if computed == "int64" else float
     if not has_table(field, window, at, computed):
         raise ArgumentError(
-            f"{window.size} weights are too many to be added one after the other, from a table of the kernel: "
-            "`method='fft'` takes any number"
+            f"{window.size} weights are more than a table of a kernel holds: `method='fft'` takes any number"
         )
     dense = _is_dense(field, window, at)
     taps = [

@@ -84,7 +84,7 @@ def _groups(input: Field, labels: Field | None, index: LabelIndex) -> LabelGroup
     if input.dtype == "complex64":
         raise UnsupportedError("Complex type not supported: complex numbers have no order")
     if not input.field_shape.points:
-        raise ArgumentError(f"of no points ({input.type}) none is the least or the greatest one")
+        raise ArgumentError(f"a field without points ({input.type}) has no least and no greatest value")
     return LabelGroups(input, labels, index)
 
 

@@ -173,10 +173,10 @@ def index_of(index: Any) -> LabelIndex:
         UnsupportedError: it is a Field, or it has no numbers; a TypeError.
     """
     if isinstance(index, (Field, Placeholder)):
-        advice = "take it from around the pipeline, or as an argument that is a tuple"
+        advice = "take it from outside of the pipeline, or as an argument that is a tuple"
         raise UnsupportedError(
-            "`index=` is numbers that are known when it is called, as tuples and NumPy's arrays are, and this is computed later: "
-            f"of a Field outside of pipelines give `f.numpy()`; in a pipeline {advice}"
+            "`index=` takes numbers that the host knows, as a tuple or a NumPy array, and the values of this field are "
+            f"computed later: outside of a pipeline give `f.numpy()`; in a pipeline {advice}"
         )
     if index is None:
         return LabelIndex()

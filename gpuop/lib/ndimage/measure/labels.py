@@ -73,11 +73,13 @@ def connected(input: Field, structure: Any) -> Numbers:
     if input.dtype == "complex64":
         raise UnsupportedError("label: Complex type not supported: complex numbers are neither true nor false")
     if input.tensor_shape:
-        raise UnsupportedError("label: what is labelled are scalars: take an element of the tensors, as in `f[..., 0]`")
+        raise UnsupportedError(
+            "label: labels are for fields of scalars: take an element of the tensors, as in `f[..., 0]`"
+        )
     neighbours = structure_of("label", input, structure)
     if not np.array_equal(neighbours, np.flip(neighbours)):
         raise ArgumentError(
-            "label: structuring element is not symmetric: a neighbour that is connected is so from both sides"
+            "label: structuring element is not symmetric: two neighbours are connected in both directions"
         )
     return neighbours
 

@@ -99,7 +99,7 @@ def _sums(groups: LabelGroups, values: Field) -> Field:
     if groups.single:
         return reshape(_total(groups, values), (1,))
     if values.dtype == "complex64":
-        raise UnsupportedError("sums of several labels are of real numbers: take `np.real(f)` and `np.imag(f)`")
+        raise UnsupportedError("sums of several labels take real numbers: give `np.real(f)` and `np.imag(f)`")
     return weighed("sum_labels", groups.places, values, groups.bins, "float64", runs=True)
 
 
