@@ -23,7 +23,11 @@ and `gp.linalg`'s under Cog's names. The weights of correlations and convolution
 
 
 def section() -> str:
-    own = {n: f for n, f in vars(cog).items() if inspect.isroutine(f) and f.__module__.startswith("gpuop.lib.cog.")}
+    own = {
+        n: f
+        for n, f in vars(cog).items()
+        if n in cog.__all__ and inspect.isroutine(f) and f.__module__.startswith(("gpuop.cog", "gpuop.lib.cog"))
+    }
     rows = (f"| `{name}{_arguments(f)}` | {_sentence(f)} |" for name, f in sorted(own.items()))
     return HEAD + "\n".join(rows) + "\n"
 

@@ -14,7 +14,8 @@ if not TYPE_CHECKING:  # a checker reads the stub
         vocabulary = import_module("gpuop.dsl.vocabulary")
         globals().update(vocabulary.NAMES, __all__=vocabulary.__all__)
         if name not in globals():
-            raise import_module("gpuop.base.errors").MissingError(f"gpuop.dsl has no {name}")
+            errors = import_module("gpuop.base.errors")
+            raise errors.MissingError(f"gpuop.dsl has no `{name}`{errors.meant(name, vocabulary.__all__)}")
         return globals()[name]
 
 

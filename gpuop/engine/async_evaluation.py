@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import DeviceError, SemanticError, described
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.evaluate import Computation, copy_into
 from gpuop.engine.interop import unfit
@@ -97,6 +98,7 @@ def _unfit(out: Any, kind: FieldType) -> str:
     return wrong or ("" if out.flags.c_contiguous else "`out=` takes an array that lies in one piece, in C's order")
 
 
+@hinted
 def pinned(shape: Any, dtype: Any = "float32") -> Array:
     """A host array for `fetch(out=…)`: in page-locked memory if the device in use is a CUDA device.
 

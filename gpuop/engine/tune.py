@@ -8,6 +8,7 @@ from typing import Any
 
 from gpuop.base.config import config
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.graphs.compute_graph import ComputeGraph
 from gpuop.engine.jit.pipeline import Pipeline
@@ -48,6 +49,7 @@ def told(entry: TunedChoice) -> str:
     return f"{entry.name} ({entry.types}) on {entry.place}: {choice}, {1e3 * entry.seconds:.4g} ms"
 
 
+@hinted
 def tune(
     what: Any, *arguments: Any, seconds: float | None = None, progress: Callable[[str], None] | None = None
 ) -> Tuning:

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from gpuop.base.errors import NearNames, SemanticError
+from gpuop.base.misspelt import hinted
 from gpuop.ir.dims import Dims, folded, names_of, spelled
 from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
 
@@ -188,6 +189,7 @@ class FieldType(NearNames):
     dtype: DTypeName = FIELD_DTYPES["float32"]
     names: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
+    @hinted
     def __init__(
         self, field_shape: ShapeLike, tensor_shape: ShapeLike = (), dtype: Any = "float32", dims: Any = ""
     ) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.errors import UnsupportedError
+from gpuop.base.misspelt import with_near_name
 from gpuop.dsl.fields import services
-from gpuop.dsl.recorder.error_hints import with_near_name
 from gpuop.ops.create import computed_fields, evenly_spaced
 from gpuop.ops.elementwise import algebra, ufunc_methods
 from gpuop.ops.layout import join, layouts, padding, reorder, shape_functions
@@ -63,9 +63,10 @@ ALONG = "a Field's indices that are out of bounds are those of the ends"
 ZERO_D = "a 0D field, which `if` and `bool` evaluate"
 FLAT = "all axes of the result are the grid's; integers wrap around, as NumPy's"
 HISTOGRAM = (
-    "edges are a Field too; `range=` takes fields of one number; without it values that are not finite raise an error if they "
-    "are in memory, and else nothing counts and checked execution reports; "
-    "values may be farther apart than the dtype's greatest number, where NumPy raises"
+    "edges are a Field too; `range=` takes fields of one number; without it, values in memory that are not finite, or too close "
+    "to one another for so many bins, raise the error of NumPy; of computed values, those that are not finite count nothing, which "
+    "checked execution reports, and those too close give equal edges; the range may exceed the greatest number of the dtype, where "
+    "NumPy raises"
 )
 ORDER, SHAPES, JOINING = "Axes and order", "Shapes", "Joining and splitting"
 POINTS, MAKING, CHOICES = "Points", "New fields", "Choices and parts"

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuop.base.config import config
 from gpuop.base.errors import DeviceError, GpuopError
+from gpuop.base.misspelt import hinted
 from gpuop.base.reentrant import context
 from gpuop.base.system import in_forked_child
 from gpuop.runtime.base.backend import Backend
@@ -155,6 +156,7 @@ def device_name(device: str | Device | Backend) -> str:
     return device
 
 
+@hinted
 def open_device(name: str | Device | None = None, checked: bool = False) -> Backend:
     """Return the device of a name, opened and tested once, as its current queue; without a name the device in use.
 
@@ -259,6 +261,7 @@ def current() -> Backend:
 
 
 @context
+@hinted
 def use_device(name: str | Device | Backend, checked: bool = False) -> Iterator[Backend]:
     """Use a device inside a `with`, in this thread, or this task of asyncio.
 
@@ -291,6 +294,7 @@ def use_device(name: str | Device | Backend, checked: bool = False) -> Iterator[
             _chosen.set(tuple(left))
 
 
+@hinted
 def set_device(name: str | Device | Backend | None) -> None:
     """Choose the device of the process: of all threads, wherever no `use_device` stands around the work.
 

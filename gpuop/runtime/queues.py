@@ -12,6 +12,7 @@ from weakref import ref
 
 from gpuop.base.errors import GpuopError, NearNames, SemanticError, StaysHere, described
 from gpuop.base.finalizers import WeakKeys
+from gpuop.base.misspelt import hinted
 from gpuop.base.reentrant import context
 from gpuop.base.system import in_forked_child
 from gpuop.runtime.base.backend import Backend
@@ -167,6 +168,7 @@ def _waiter_of(queue: Backend) -> _Waiter:
 in_forked_child(_waiters.clear)  # threads stay with the parent
 
 
+@hinted
 def queue(
     name: str, *, priority: str = "normal", after: Event | Collection[Event] = ()
 ) -> AbstractContextManager[Backend]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.runtime.devices import current
 from gpuop.testing.metrics import Array, both, difference, errors, ulps, values_of
@@ -14,6 +15,7 @@ from gpuop.testing.metrics import Array, both, difference, errors, ulps, values_
 NUMPYS = 1e-7  # the relative tolerance of numpy.testing.assert_allclose
 
 
+@hinted
 def assert_allclose(
     actual: Any, expected: Any, rtol: float | None = None, atol: float = 0, max_ulps: float | None = None
 ) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from gpuop.base.errors import GpuopError, SemanticError
+from gpuop.base.misspelt import hinted
 from gpuop.runtime.devices import current, use_device
 from gpuop.testing.comparison import assert_allclose
 from gpuop.testing.programs import PROGRAMS
@@ -14,6 +15,7 @@ from gpuop.testing.programs import PROGRAMS
 FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
+@hinted
 def conformance(device: Any = None, skip: Collection[str] = (), only: Collection[str] | None = None) -> list[str]:
     """Run small programs on a device, and compare all that they compute with NumPy.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter
 from gpuop.dsl.operators.decorator import operator
@@ -64,6 +65,7 @@ def _hashes(field, seed, parts, part):  # type: ignore[no-untyped-def]
         k._writeTensorElement(k._out0, _mixed(bits ^ _mixed(place * GAMMA + k._readTensor(seed))), element)
 
 
+@hinted
 def digest(field: Any) -> str:
     """A digest of the values of a field, computed on the device: tests store it instead of an expected array.
 
@@ -118,6 +120,7 @@ def _noise(kind, state):  # type: ignore[no-untyped-def]
         k._writeTensorElement(k._out0, _uniform(h, str(kind.dtype)), k._tensorElement)
 
 
+@hinted
 def noise(shape: Any, dtype: Any = None, seed: int = 0) -> Field:
     """A field of noise, computed on the device: each element is a hash of its place and the seed, with the same bits everywhere.
 

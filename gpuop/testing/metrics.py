@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 
 Array = NDArray[Any]
@@ -51,6 +52,7 @@ def values_of(field: Any) -> Array:
     return field.numpy() if isinstance(field, Field) else np.asarray(field)
 
 
+@hinted
 def errors(actual: Any, expected: Any) -> Errors:
     """Measure how far values are from expected ones.
 
@@ -118,6 +120,7 @@ def _places(got: Array, want: Array) -> Array:
     return difference(got, want)
 
 
+@hinted
 def ulps(actual: Array, exact: Array, flush: bool = False) -> Array:
     """The distance to exact values in units of the last place of the type of `actual`; infinity if NaN or ∞ differ.
 

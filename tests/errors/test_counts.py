@@ -54,7 +54,7 @@ def a_range_of_lists():
     np.histogram(SCALAR, 4, (0, [1]))  # here
 
 
-@WRONGS.add("histogram: float32 has too few numbers between 1.0 and 1.0000001 for 9 bins")
+@WRONGS.add("histogram: too many bins for the range: float32 has too few numbers between 1.0 and 1.0000001 for 9 bins")
 def more_bins_than_floats():
     np.histogram(SCALAR, 9, (1.0, 1.0000001))  # here
 

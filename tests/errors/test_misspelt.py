@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 
 import gpuop as gp
 import gpuop.dsl as k
+import gpuop.testing
 from gpuop.dsl import *
 
 from .wrong import SCALAR, Wrongs
@@ -295,6 +300,41 @@ def extents_of_einsum():
     np.einsum("ij,jk->ik", gp.zeros((4, 5)), gp.zeros((3, 2)))  # here
 
 
+@WRONGS.add("`_readTensr` is not defined. Did you mean '_readTensor'?")
+def builtin():
+    gp.operator(lambda f: _readTensr(f) * 2)(SCALAR)  # here
+
+
+@WRONGS.add("`_rown` is not defined. Did you mean '_row'?")
+def thread_constant():
+    @gp.operator
+    def wrong(f):
+        with _if(_readTensor(f) > 1):
+            _writeTensor(_out0, _rown)  # here
+
+    wrong(SCALAR)
+
+
+@WRONGS.add("`_writTensor` is not defined. Did you mean '_writeTensor'?")
+def builtin_of_an_anonymous_operator():
+    with gp.GPUOperator(SCALAR.type):
+        _writTensor(_out0, 1.0)  # here
+
+
+@WRONGS.add("`_row` is not imported; write `from gpuop.dsl import *` at the beginning of this file")
+def builtin_without_import():
+    code = compile("lambda f: _row", __file__, "eval").replace(co_firstlineno=1)
+    function = eval(code, {})
+    with pytest.raises(gp.SemanticError) as caught:
+        gp.operator(function)(SCALAR)
+    raise gp.SemanticError(str(caught.value).partition("\n")[0])  # here
+
+
+@WRONGS.add("gpuop.dsl has no `_readTensr`. Did you mean '_readTensor'?")
+def builtin_of_the_module():
+    k._readTensr  # here
+
+
 @WRONGS.add("nan_to_num of a Field and a str: beside a Field are Fields and numbers")
 def text_for_nan():
     np.nan_to_num(SCALAR, nan="0")  # here
@@ -327,3 +367,57 @@ def test_names_that_nothing_is_near_are_attribute_errors():
         assert getattr(each, "__array_interface__", None) is None
     with pytest.raises(TypeError, match="unexpected keyword argument 'xyzzy'"):
         gp.operator(xyzzy=1)
+
+
+def test_names_without_a_builtin_near_are_name_errors():
+    for body in (lambda f: undefined(f), lambda f: _xyzzy(f)):
+        with pytest.raises(NameError, match=r"is not defined$") as caught:
+            gp.operator(body)(SCALAR)
+        assert not isinstance(caught.value, gp.GpuopError)
+
+
+def _is_checked(value):
+    """Whether it is a function of gpuop, or a class whose objects users make; GPUOperator takes outputs by position."""
+    if isinstance(value, type):
+        return issubclass(value, (gp.Field, gp.FieldType, gp.Sensor, gp.Actuator, gp.ComputeGraph))
+    return callable(value) and getattr(value, "__module__", "").startswith("gpuop")
+
+
+PUBLIC = [
+    pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")
+    for module in (gp, gp.ndimage, gp.linalg, gp.fft, gp.random, gp.cog, gp.testing)
+    for name in dir(module)
+    if not name.startswith("_") and _is_checked(getattr(module, name))
+]
+
+
+@pytest.mark.parametrize("function", PUBLIC)
+def test_misspelt_keywords_of_public_functions(function):
+    """Of every keyword with four letters or more, the last but one left out."""
+    parameters = inspect.signature(function).parameters
+    if any(each.kind == each.VAR_KEYWORD for each in parameters.values()):
+        return
+    named = [n for n, each in parameters.items() if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    for name in (name for name in named if len(name) > 3 and name[:-2] + name[-1] not in named):
+        wrong = name[:-2] + name[-1]
+        with pytest.raises((TypeError, gp.SemanticError)) as caught, contextlib.ExitStack() as stack:
+            stack.enter_context(function(**{wrong: 1}))
+        near = "stop" if wrong == "stp" else name
+        assert f"unexpected keyword argument '{wrong}'. Did you mean '{near}'?" in str(caught.value)
+
+
+def test_keywords_that_nothing_is_near():
+    for call in (gp.zeros, gp.random.uniform, gp.Parameter):
+        names = ", ".join(inspect.signature(call).parameters)
+        with pytest.raises(TypeError, match=rf"^{call.__name__}\(\) got an .* 'xyzzy'; it takes {names}$"):
+            call(xyzzy=1)
+
+
+def test_errors_within_functions_stay():
+    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'x'$"):
+        gp.fromfunction(lambda i: (lambda: 0)(x=i), gp.FieldType(3))
+
+
+@pytest.mark.parametrize("function", PUBLIC)
+def test_public_functions_are_pickled_by_their_names(function):
+    assert pickle.loads(pickle.dumps(function)) is function

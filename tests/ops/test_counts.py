@@ -145,6 +145,38 @@ def test_values_that_are_not_finite(dtype, row):
         np.histogram(gp.ScalarField(x) * 2, 4)[0].numpy()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "row"),
+    [
+        *((dtype, [x, y]) for dtype in ("float16", "float32", "float64") for x, y in ((1, 1), (-1, -1), (1000, 1000))),
+        *((dtype, [1e4] * 3) for dtype in ("float16", "float32")),
+        *(("float32", [x, x]) for x in (1e10, -1e30)),
+        *((dtype, [2**60, 2**60 + step]) for dtype in ("int64", "uint64") for step in (0, 1, 2**12)),
+        ("int32", [2**31 - 2, 2**31 - 1]),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 10, 3000])
+@pytest.mark.parametrize("neighbours", [False, True])
+def test_ranges_too_narrow_for_finite_bins(dtype, row, count, neighbours):
+    """Of values in memory, and of a given range, the error is a ValueError where NumPy raises one."""
+    x = np.array(row, dtype)
+    if neighbours and x.dtype.kind == "f":
+        x[-1] = np.nextafter(x[-1], np.array(np.inf, dtype))
+    for args in ((count,), (count, (float(x.min()), float(x.max())))):
+        try:
+            _, edges = np.histogram(x, *args)
+        except ValueError:
+            text = (
+                rf"too many bins for the range: {dtype if x.dtype.kind == 'f' else 'float64'} has .* for {count} bins"
+            )
+            if len(args) == 2 and x.dtype.kind != "f":
+                text = "too many bins for the range"
+            with pytest.raises(ValueError, match=text):
+                np.histogram(gp.ScalarField(x), *args)
+        else:
+            np.testing.assert_allclose(np.histogram(gp.ScalarField(x), *args)[1].numpy(), edges, 1e-3)
+
+
 def test_shapes():
     for shape, order in (((), 0), ((0, 3), 0), ((4, 5, 2), 1), ((3, 2, 2), 2), ((2, 1, 7), 2), ((2, 1, 3, 2, 4), 0)):
         x = image(*shape)

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpuop.base.errors import ArgumentError, MissingError, SemanticError, UnsupportedError, here, meant
+from gpuop.base.misspelt import hinted
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.array_methods import ArrayMethods, Reductions
@@ -70,6 +71,7 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
     node: Node
     kind: FieldType | None  # the type, where it is more than the node's: with names, or with more dimensions
 
+    @hinted
     def __init__(
         self, array: ArrayLike, tensor_order: int = 0, dtype: Any = None, copy: bool = True, dims: Any = ""
     ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.copying import CopyingApart
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import ArrayLike, as_color, as_field, host_array, numbers
@@ -30,6 +31,7 @@ class ScalarField(Field):
 
     __slots__ = ()
 
+    @hinted
     def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True, dims: Any = "") -> None:
         super().__init__(array, 0, dtype, copy, dims)
         shape = tuple(self.field_shape)
@@ -53,6 +55,7 @@ class VectorField(Field):
 
     __slots__ = ()
 
+    @hinted
     def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True, dims: Any = "") -> None:
         super().__init__(array, 1, dtype, copy, dims)
         shape = tuple(self.type.array_shape)
@@ -82,6 +85,7 @@ class MatrixField(Field):
 
     __slots__ = ()
 
+    @hinted
     def __init__(self, array: ArrayLike, dtype: Any = None, copy: bool = True, dims: Any = "") -> None:
         super().__init__(array, 2, dtype, copy, dims)
 
@@ -98,6 +102,7 @@ class ColorField(Field):
 
     __slots__ = ()
 
+    @hinted
     def __init__(self, array: ArrayLike) -> None:
         self._from(array, as_color)
 
@@ -119,6 +124,7 @@ class ComplexField(Field):
 
     __slots__ = ()
 
+    @hinted
     def __init__(self, array: ArrayLike, dims: Any = "") -> None:
         super().__init__(array, 0, "complex64", dims=dims)
 
@@ -136,6 +142,7 @@ class Parameter(CopyingApart, Field):
     __slots__ = ("_source",)
     _source: Adjustable
 
+    @hinted
     def __init__(self, value: ArrayLike) -> None:
         array = host_array(value)
         if array.ndim > 2:
@@ -159,6 +166,7 @@ class Parameter(CopyingApart, Field):
         self._source.set(value)
 
 
+@hinted
 def fromfunction(function: Callable[..., ArrayLike], field_type: FieldType) -> Field:
     """A field whose value at (grid indices, tensor indices) is `function(*indices)`, as numpy.fromfunction.
 

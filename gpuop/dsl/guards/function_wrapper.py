@@ -11,7 +11,8 @@ from types import FunctionType
 from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 from gpuop.base.errors import NearNames, SemanticError, UnsupportedError, described
-from gpuop.dsl.recorder.error_hints import unannotated, with_near_name
+from gpuop.base.misspelt import with_near_name
+from gpuop.dsl.recorder.error_hints import unannotated
 
 Chosen = bool | str | Iterable[str]  # arguments by their names; True: all
 Dynamic = bool | tuple[str, ...]

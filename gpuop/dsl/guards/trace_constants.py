@@ -46,6 +46,7 @@ PACKAGE = __name__.partition(".")[0]
 PURE_PARTS = (
     *("dsl", "ir", "ops", "engine.iterate", "engine.jit"),
     *("lib.cog", "lib.fft", "lib.linalg", "lib.ndimage", "lib.random"),
+    *("cog", "fft", "linalg", "ndimage", "random"),
 )
 _PURE = tuple(f"{PACKAGE}.{part}." for part in PURE_PARTS)
 

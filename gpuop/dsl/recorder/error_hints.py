@@ -1,5 +1,5 @@
-"""Causes of Python errors in a body: nested functions that assign outer names, endless recursion, wrong arguments of a
-builtin.
+"""Causes of Python errors in a body: misspelt builtins and wrong arguments of theirs, nested functions that assign outer names,
+endless recursion.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from traceback import walk_tb
 from types import FrameType
 
 from gpuop.base.errors import GpuopError, Loc, SemanticError, is_users, meant, user_frame
+from gpuop.base.misspelt import with_near_name
 from gpuop.dsl.recorder.outputs import OutputRef
 from gpuop.dsl.recorder.value import Value
 
@@ -28,7 +29,7 @@ def explained() -> Iterator[None]:
         yield
     except RecursionError as error:
         raise SemanticError(ENDLESS, _written(error)) from None
-    except (UnboundLocalError, TypeError) as error:
+    except (NameError, TypeError) as error:
         explain(error)
         raise
 
@@ -45,19 +46,15 @@ def explain(error: BaseException | None) -> None:
     Raises:
         SemanticError: at the line of the error.
     """
-    if not isinstance(error, (UnboundLocalError, TypeError)) or isinstance(error, GpuopError):
+    if not isinstance(error, (NameError, TypeError)) or isinstance(error, GpuopError):
         return
     *_, (frame, line) = walk_tb(error.__traceback__)
-    message = _misnamed(str(error), frame) if isinstance(error, UnboundLocalError) else _miscalled(error, frame)
+    if isinstance(error, UnboundLocalError):
+        message = _misnamed(str(error), frame)
+    else:
+        message = _undefined(error.name or "", frame) if isinstance(error, NameError) else _miscalled(error, frame)
     if message:
         raise SemanticError(message, Loc(frame.f_code.co_filename, line)) from error
-
-
-def with_near_name(wrong: TypeError, signature: inspect.Signature) -> str:
-    """Python message about the arguments of a call, with the nearest valid name."""
-    unknown = re.match(r".*unexpected keyword argument '(\w+)'", str(wrong))
-    names = (p.name for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
-    return f"{unknown[0]}{meant(unknown[1], names)}" if unknown else str(wrong)
 
 
 def _miscalled(error: TypeError, frame: FrameType) -> str:
@@ -74,6 +71,15 @@ def _miscalled(error: TypeError, frame: FrameType) -> str:
     signature = inspect.signature(builtin)
     fault = with_near_name(TypeError(str(error)[called.end() :]), signature)
     return f"`{called[1]}{unannotated(signature)}` {'has too many arguments' if fault.startswith('takes ') else fault}"
+
+
+def _undefined(name: str, frame: FrameType) -> str:
+    """Remedy for a name that is not defined; empty if no builtin has one like it."""
+    builtins = sys.modules["gpuop.dsl"].__all__
+    if name in builtins:
+        return f"`{name}` is not imported; write `from gpuop.dsl import *` at the beginning of this file"
+    near = meant(name, {*builtins, *frame.f_globals, *frame.f_locals}) if name.startswith("_") else ""
+    return f"`{name}` is not defined{near}" if near else ""
 
 
 def unannotated(signature: inspect.Signature) -> str:

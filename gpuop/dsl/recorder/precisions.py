@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.recorder.recorder import recording
 from gpuop.ir.kernel import EXACT, PRECISIONS
 
@@ -32,6 +33,7 @@ class precision:
         SemanticError: an unknown mode.
     """
 
+    @hinted
     def __init__(self, mode: str) -> None:
         self._mode = checked(mode)
 

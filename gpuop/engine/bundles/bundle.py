@@ -12,6 +12,7 @@ import numpy as np
 from gpuop.base.cache.atomic_files import Path
 from gpuop.base.errors import NearNames, SemanticError, described
 from gpuop.base.lru import BoundedCache
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.guards.function_wrapper import bind
 from gpuop.engine.bundles import writing
@@ -252,6 +253,7 @@ def _kept(kind: FieldType, value: Buffer, backend: Backend) -> Field:
     return Field.of(Leaf(kind.folded, Evaluated(kind.folded, backend, value)), kind=kind)
 
 
+@hinted
 def load_bundle(path: Path) -> Bundle:
     """Read a file that `gpuop compile` wrote: a function that runs on the current device, without recording or planning.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import ArgumentError
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.engine.jit.array_arguments import takes_arrays
@@ -58,6 +59,7 @@ def _shifted(x: Field, axes: Any, sign: int) -> Field:
     return roll(x, tuple(sign * (x.field_shape[a] // 2) for a in numbers), numbers) if numbers else x
 
 
+@hinted
 @functools.lru_cache(typed=True)
 def next_fast_len(target: int, real: bool = False) -> int:
     """scipy.fft.next_fast_len: the least fast length from `target` on: its prime factors are 2, 3 and 5.
@@ -72,6 +74,7 @@ def next_fast_len(target: int, real: bool = False) -> int:
     return fast_length(count)
 
 
+@hinted
 @functools.lru_cache(typed=True)
 def prev_fast_len(target: int, real: bool = False) -> int:
     """scipy.fft.prev_fast_len: the greatest fast length up to `target`; arguments as of `next_fast_len`."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import host_array
 from gpuop.dsl.recorder.fill_values import fill_of
@@ -17,6 +18,7 @@ from gpuop.ops.layout.gather import gathered
 from gpuop.ops.layout.layouts import spread
 
 
+@hinted
 def zeros(shape: Any, dtype: Any = None) -> Field:
     """A field of zeros, made on the device where it is used.
 
@@ -33,6 +35,7 @@ def zeros(shape: Any, dtype: Any = None) -> Field:
     return filled(_declared(shape, dtype, "float32"), 0)
 
 
+@hinted
 def ones(shape: Any, dtype: Any = None) -> Field:
     """A field of ones, as `gp.zeros`.
 
@@ -48,6 +51,7 @@ def ones(shape: Any, dtype: Any = None) -> Field:
     return filled(_declared(shape, dtype, "float32"), 1)
 
 
+@hinted
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Field:
     """A field of one number, or of one tensor, as `gp.zeros`.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import ScalarField
 from gpuop.dsl.recorder.value import NUMBERS
@@ -21,6 +22,7 @@ from gpuop.ops.layout.layouts import reshaped, spread
 UNORDERED = ("bool", "complex64", "unorm8")  # dtypes without ranges
 
 
+@hinted
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Field:
     """Evenly spaced numbers in a grid of one dimension, as numpy.arange.
 
@@ -86,6 +88,7 @@ def _floats(kind: FieldType, first: Any, step: Any) -> Field:
     return gathered("arange", kind, [], value, (repr(begin), repr(by)), True)
 
 
+@hinted
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Field:
     """Evenly spaced numbers from `start` to `stop`, as numpy.linspace.
 
@@ -137,6 +140,7 @@ def _real(name: str, value: Any) -> Any:
 # --- coordinates ----------------------------------------------------------------------------------------------------------
 
 
+@hinted
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Field]:
     """Grids of coordinates, as numpy.meshgrid.
 

@@ -34,10 +34,10 @@ def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Field, Field]:
     """numpy.histogram."""
-    values = ordered("histogram", a_field("histogram", a))
+    values = own = ordered("histogram", a_field("histogram", a))
     if values.dtype in ("int64", "uint64") and _are_floats(bins, values):
         values = astype(values, "float64")  # as NumPy compares them with such edges
-    edges, result = _bins(values, bins, range)
+    edges, result = _bins(values, bins, _own_ends(values, own, bins) if range is None and is_integer(bins) else range)
     values = astype(values, "float32") if values.dtype == "float16" else values
     if weights is None:
         counts = counted("histogram", values, result)
@@ -92,8 +92,6 @@ def _bins(values: Field, bins: Any, ends: Any) -> tuple[Field, Bins]:
 
 def _ends(values: Field, ends: Any) -> tuple[Any, Any]:
     """Return the ends of the range: numbers or fields."""
-    if ends is None:
-        return _own_ends(values) if values.type.array_shape.points else (0, 1)
     if not isinstance(ends, (tuple, list)) or len(ends) != 2:
         raise SemanticError(f"histogram: `range=` is a pair of numbers, not {described(ends)}")
     for end in ends:
@@ -104,28 +102,44 @@ def _ends(values: Field, ends: Any) -> tuple[Any, Any]:
     return tuple(ends)
 
 
-def _own_ends(values: Field) -> tuple[Field, Field]:
-    """Return the least and the greatest value; those of floats in memory are checked, others are computed with the counts."""
+def _own_ends(values: Field, own: Field, count: int) -> tuple[Any, Any]:
+    """Return the least and the greatest value; those in memory are checked, others are computed with the counts.
+
+    Args:
+        own: the values before their conversion.
+        count: number of bins.
+    """
+    if not values.type.array_shape.points:
+        return 0, 1
     low, high = values.min(), values.max()
-    if np.dtype(values.type.array_dtype).kind == "f" and has_values(values):
+    wide = np.dtype(own.type.array_dtype).kind == "f" or own.dtype in (
+        "int64",
+        "uint64",
+    )  # others have no ends too near
+    if wide and count > 0 and has_values(own):
         ends = [float(end) for end in services.above.evaluate(low, high)]
         if not np.all(np.isfinite(ends)):
             raise ArgumentError(
                 f"histogram: the range of the values, {ends[0]:g} to {ends[1]:g}, is not finite; give finite ends by "
                 "`range=`; values outside are not counted"
             )
+        if np.isfinite(ends[1] - ends[0]):
+            _between(values, count, (ends[0], ends[1]))
     return low, high
 
 
 def _between(values: Field, count: int, ends: tuple[Any, Any]) -> Any:
     if not ends[0] <= ends[1] or not np.all(np.isfinite(ends)):
         raise SemanticError(f"histogram: `range=` is two finite numbers that increase, not {ends}")
+    if not np.isfinite(float(ends[1]) - float(ends[0])):
+        raise ArgumentError(f"histogram: the ends of `range=`, {ends[0]} and {ends[1]}, are too far apart for float64")
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.histogram_bin_edges(np.empty(0, values.type.array_dtype), count, ends)
     except ValueError:
-        raise SemanticError(
-            f"histogram: {values.dtype} has too few numbers between {ends[0]} and {ends[1]} for {count} bins"
+        raise ArgumentError(
+            f"histogram: too many bins for the range: {values.dtype} has too few numbers between {ends[0]} and {ends[1]} for "
+            f"{count} bins"
         ) from None
 
 

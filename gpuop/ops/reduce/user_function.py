@@ -10,6 +10,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError, described, here
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.finish import finish
 from gpuop.dsl.operators.gpu_operator import slots_of
@@ -28,6 +29,7 @@ from gpuop.ops.reduce.reducers import Reducer
 from gpuop.ops.reduce.reductions import axes_reduced, reduced_by
 
 
+@hinted
 def reduce(
     function: Callable[[Any, Any], Any],
     field: Field,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.ops.create.computed_fields import filled
 from gpuop.ops.elementwise.algebra import apply, where
@@ -20,6 +21,7 @@ from gpuop.ops.scan.kernels import along_grid, along_tensor
 FLOATS = ("complex64", "float16", "float32", "float64")
 
 
+@hinted
 def scan(
     function: Callable[[Any, Any], Any], field: Field, identity: Any, axis: int | None = None, *, inclusive: bool = True
 ) -> Field:

@@ -9,6 +9,7 @@ from typing import Any
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import host_array
 from gpuop.dsl.recorder.fill_values import fill_of, numeric
@@ -17,6 +18,7 @@ from gpuop.ops.layout.gather import OWN, Place, Reading, gathered
 from gpuop.ops.layout.slicing import Cut, FieldIndex, index_of
 
 
+@hinted
 def updated(field: Any, index: Any, values: Any) -> Field:
     """A field with other values at the places that an index names, as `array[index] = values` would have them.
 

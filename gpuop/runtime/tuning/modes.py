@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from gpuop.base.config import config
 from gpuop.base.errors import SemanticError
+from gpuop.base.misspelt import hinted
 from gpuop.base.reentrant import context
 from gpuop.runtime.tuning.store import TunedChoice
 
@@ -49,6 +50,7 @@ _of_settings = Mode(config.tune)
 mode_of_context: ContextVar[Mode | None] = ContextVar("mode", default=None)
 
 
+@hinted
 def tuning(mode: str) -> AbstractContextManager[None]:
     """Say inside a `with`, for this thread, which variants of operators with `tune=` run, in the place of GPUOP_TUNE.
 

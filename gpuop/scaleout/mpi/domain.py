@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpuop.base.cache.atomic_files import Path
 from gpuop.base.errors import SemanticError, StaysHere, described
+from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.graphs.compute_graph import ComputeGraph
 from gpuop.engine.graphs.saving import read, write
@@ -63,6 +64,7 @@ class Domain(StaysHere):
 
     stays = "a Domain is of all ranks together; each makes its own, and takes states from a file by `domain.save` and `domain.load`"
 
+    @hinted
     def __init__(self, comm: Any, graph: ComputeGraph, axes: Sequence[int] = (0,), every: int | str = "auto") -> None:
         if not isinstance(graph, ComputeGraph):
             raise SemanticError(f"`graph` is a ComputeGraph, not {described(graph)}")

@@ -448,8 +448,7 @@ def test_watersheds_of_fields_and_into_arrays():
             lambda: gp.pipeline(lambda v, index: ndimage.sum_labels(gp.ScalarField(v), LABELS, index))(
                 VALUES, LABELS[0]
             ),
-            "and the values of this field are computed later: .*; in a pipeline take it from outside of the pipeline, or as an argument that is a "
-            "tuple",
+            "computed later: .*; in a pipeline take it from outside of the pipeline, or as an argument that is a tuple",
         ),
         (lambda: ndimage.find_objects(VALUES), "find_objects takes integers, not float64"),
         (lambda: ndimage.labeled_comprehension(VALUES, None, 1, np.max, float, 0), "index without defined labels"),

@@ -1,0 +1,42 @@
+"""Calls with a keyword that a function does not have: the message names the nearest one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from gpuop.base.errors import meant
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def keywords(signature: inspect.Signature) -> list[str]:
+    """The names that a call may spell out."""
+    return [p.name for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def with_near_name(wrong: TypeError, signature: inspect.Signature) -> str:
+    """Python message about the arguments of a call, with the nearest valid name."""
+    before, unexpected, name = str(wrong).partition("unexpected keyword argument ")
+    return f"{before}{unexpected}{name}{meant(name[1:-1], keywords(signature))}" if unexpected else str(wrong)
+
+
+def hinted(function: Function) -> Function:
+    """The function, or constructor, with the nearest keyword in the TypeError of a call with a wrong one."""
+    own = f"{function.__qualname__}() got an unexpected keyword argument "
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as wrong:
+            if not str(wrong).startswith(own):
+                raise
+            signature = inspect.signature(function)
+            names = [name for name in keywords(signature) if name != "self"]
+            message = with_near_name(wrong, signature).replace(".__init__()", "()")
+            raise TypeError(message if "Did you" in message else f"{message}; it takes {', '.join(names)}") from None
+
+    return cast(Function, call)
