@@ -25,7 +25,7 @@ STRIPS = 64
 
 
 class Case:
-    """What is counted, by gpuop and by NumPy or CuPy; and in how many bins between which ends, for loops by hand."""
+    """A count by gpuop and by NumPy or CuPy; bins and ends are for loops by hand."""
 
     def __init__(
         self, values: np.ndarray, bins: int, ends: tuple[float, float], weights: np.ndarray | None = None

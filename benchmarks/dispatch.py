@@ -68,7 +68,7 @@ def halved(array):  # type: ignore[no-untyped-def]
 
 
 def calls() -> Iterator[Way]:
-    """What users call, with all that a call does."""
+    """The calls of users, with all that a call does."""
     array, wait = np.ones(64, np.float32), gp.device().synchronize
     u, v, out = gp.evaluate(gp.ScalarField(array)), gp.evaluate(gp.ScalarField(array)), np.empty_like(array)
     yield "gpuop, pipeline of a NumPy array", lambda: halved(array), wait

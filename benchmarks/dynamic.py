@@ -83,7 +83,7 @@ CASES: dict[str, Callable[[Any], gp.Field]] = {
 
 @contextmanager
 def counted() -> Iterator[list[int]]:
-    """How many texts compilers get."""
+    """The number of texts that compilers get."""
     backend = type(current())
     assert issubclass(backend, CompilingBackend)
     build, found = backend.build, [0]

@@ -84,7 +84,7 @@ MISTAKES = st.tuples(st.lists(test_errors.STEPS, min_size=1, max_size=3), st.sam
 
 
 def batch(check: Callable[..., None], strategy: Any, devices: list[str], number: int, size: int) -> bool:
-    """Whether all of a batch's examples pass; what fails is printed at its smallest."""
+    """Return whether all examples of a batch pass; a failure is printed at its smallest."""
 
     @seed(number)
     @settings(

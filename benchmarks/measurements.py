@@ -95,7 +95,7 @@ def rivals(case: Case, device: str) -> tuple[tuple[Any, ...], Action, dict[str, 
 
 
 def alike(found: Any, expected: Any) -> bool:
-    """Whether results are equal, or nearly if they are floats."""
+    """Return whether results are equal, or nearly if they are floats."""
     if isinstance(expected, (tuple, list)):
         return len(found) == len(expected) and all(map(alike, found[:100], expected[:100]))
     if expected is None or isinstance(expected, slice):

@@ -1,4 +1,4 @@
-"""How long planning takes as graphs grow: chains, trees, diamonds, and layers of two coupled states; and pipelines of images.
+"""The time of planning as graphs grow: chains, trees, diamonds, and layers of two coupled states; and pipelines of images.
 
     python benchmarks/planning.py [--most 10000] [--target opencl] [--size 1024] [NAME …]
 

@@ -1,4 +1,4 @@
-"""What events, queues and page-locked memory cost and bring: host time of a submission, copies to the host, copies beside kernels.
+"""Costs and gains of events, queues and page-locked memory: host time of a submission, copies to the host, copies beside kernels.
 
     python benchmarks/queues.py [--device NAME] [--mib 64]
 

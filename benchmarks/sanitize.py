@@ -43,7 +43,7 @@ def _ended(reason: str) -> BaseException:
 
 
 def sanitizer() -> str:
-    """Where compute-sanitizer is."""
+    """The path of compute-sanitizer."""
     found = shutil.which("compute-sanitizer")
     places = sorted(glob.glob("/usr/local/cuda*/bin/compute-sanitizer") + glob.glob("/opt/cuda*/bin/compute-sanitizer"))
     if not found and not places:

@@ -25,7 +25,7 @@ os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # so that cuBLAS does not round to wha
 
 
 def on_gpu(a: Array, b: Array) -> tuple[dict[str, Callable[[], object]], Array]:
-    """What is measured, the vendor's last, and gpuop's result."""
+    """The actions to measure, that of the vendor last, and the result of gpuop."""
     import cupy
 
     x, y = cupy.asarray(a), cupy.asarray(b)

@@ -1,4 +1,4 @@
-"""What compilers make of small nests of integer operators: the table of `tests/fuzz/shapes.py`, against NumPy.
+"""Results of compilers for small nests of integer operators: the table of `tests/fuzz/shapes.py`, against NumPy.
 
     python benchmarks/shapes.py [--device NAME …] [--seconds N] [--type NAME …] [--form NAME …] [--seed N] [--report FILE]
 
@@ -38,7 +38,7 @@ REDUCTIONS = ("(-f).max()", "(-f).min()", "(~f).max()", "(~f).min()", "abs(f).mi
 
 
 def reductions(dtype: str) -> dict[str, str]:
-    """What reductions get wrong, of fields of several sizes."""
+    """The errors of reductions, of fields of several sizes."""
     found = {}
     for count in (3, 8, 1000):
         f = np.resize(shapes.values(dtype, min(count, 1000))[0], count)
@@ -63,7 +63,7 @@ def batches(table: list[str], types: list[str], forms: list[str]) -> Iterator[tu
 
 
 def examine(device: str, table: list[str], types: list[str], forms: list[str], seconds: float) -> list[str]:
-    """What a device gets wrong, a line each."""
+    """The errors of a device, a line each."""
     lines, ran = [], Counter[str]()
     with gp.use_device(device):
         for dtype in types:

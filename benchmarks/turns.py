@@ -1,4 +1,4 @@
-"""What measurements have in common: actions timed in turns, since machines drift, and steps of graphs that compute everything."""
+"""Common parts of measurements: actions timed in turns, since machines drift, and steps of graphs that compute everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What drivers make of values that live across barriers and of other orders: the table of `tests/fuzz/waits.py`, against NumPy.
+"""Results of drivers for values that live across barriers and for other orders: the table of `tests/fuzz/waits.py`, against NumPy.
 
     python benchmarks/waits.py [--device NAME …] [--seconds N] [--type NAME …] [--seed N]
 
@@ -31,7 +31,7 @@ def shuffled(types: list[str], seed: int) -> Iterator[Row]:
 
 
 def examine(device: str, types: list[str], seed: int, seconds: float) -> bool:
-    """Whether a device gets something wrong, which is printed, a line each."""
+    """Return whether a device has errors, which are printed, a line each."""
     ran = failed = 0
     end = time.monotonic() + seconds
     with gp.use_device(device):

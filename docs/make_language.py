@@ -138,7 +138,7 @@ def borders() -> list[str]:
 
 
 def picture(word: str) -> str:
-    """What is read of a field of four points, and three steps around it."""
+    """A picture of the reads of a field of four points, and three steps around it."""
     row, letters = WORDS[word], "abcd"
     at = np.arange(-3, len(letters) + 3)
     shown = [letters[k] for k in row.numpy(at, len(letters))]

@@ -108,7 +108,7 @@ def _no_traffic(counts: Any) -> bool:
 
 
 def _faster(device: Any) -> str:
-    """Which functions are slower than the reference's, and by how much."""
+    """The functions that are slower than the reference, and their factors."""
     factors = {key: factor for key, known in device["functions"].items() if (factor := _factor(known))}
     slower = sorted((factor, key) for key, factor in factors.items() if factor < NEARLY)
     listed = ", ".join(f"`{key}` ({factor:.2f})" for factor, key in slower)
@@ -149,7 +149,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _what(rows: list[Row], plans: Any, devices: Any) -> str:
-    """What the functions take, and what they are made of."""
+    """The arguments of the functions, and their parts."""
     with_modes = any(plans[row.key]["modes"] for row in rows)
     head = ["call", "dtypes", *(["modes"] if with_modes else []), "CPU kernels", "CUDA", "how", "error"]
 
@@ -198,7 +198,7 @@ def _count(known: Any, target: str) -> str:
 
 
 def _more(counts: Any) -> int:
-    """How many kernels the user's operators add; one where there would be none without them."""
+    """The number of kernels that operators of the user add; one if there would be none without them."""
     return max(counts["between"] - max(counts["alone"], 1), 0)
 
 
@@ -229,7 +229,7 @@ def _error(row: Row, devices: Any) -> str:
 
 
 def _times(rows: list[Row], devices: Any, reference: str) -> str:
-    """How long the functions take on each device."""
+    """The times of the functions on each device."""
     if not devices:
         return ""
     columns = [(device, names) for device in devices if (names := _libraries(rows, device, reference))]

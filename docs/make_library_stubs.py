@@ -77,7 +77,7 @@ def parameters(room: str, function: str, signature: inspect.Signature, first: st
 
 
 def gives_fields(name: str, signature: inspect.Signature) -> bool:
-    """Whether a function gives one field for one."""
+    """Return whether a function gives one field for one."""
     return next(iter(signature.parameters), "") in FIELDS and name not in SEVERAL
 
 

@@ -33,7 +33,7 @@ PAGE = runpy.run_path(str(Path(__file__).with_name("make_language.py")))  # what
 
 
 def bound(entry: functions.Entry) -> str:
-    """What an editor shows of a function's error."""
+    """The message of an editor for an error of a function."""
     shown = ["not bounded" if math.isinf(ulp) else f"{ulp:g} ULP" for ulp in (entry.ulp, entry.double)]
     return f" Error of float: {shown[0]}, of double: {shown[1]}." if entry.ulp or entry.double else ""
 
@@ -115,7 +115,7 @@ def package_stub() -> str:
 
 
 def _is_defined(value: Any, name: str) -> bool:
-    """Whether a statement of a module of words defines it."""
+    """Return whether a statement of a module of words defines it."""
     if not isinstance(value, FunctionType | type) or value.__module__ == dsl.__package__:
         return False
     return getattr(sys.modules[value.__module__], name, None) is value

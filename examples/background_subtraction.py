@@ -1,4 +1,4 @@
-"""What moves in a video: a background that learns, `background.next = 0.95 * background + 0.05 * frame`.
+"""Moving objects of a video: a background that learns, `background.next = 0.95 * background + 0.05 * frame`.
 
 The video is made on the device: an operator crops a photograph at an offset that shakes with the frame number, like a
 camera on a pole, and a smaller picture wanders across. The frame number is a state too, `t.next = t + 1`, a 0D field.
@@ -43,7 +43,7 @@ def camera(photo, visitor, t):
 
 @gp.operator
 def difference(frame, background):
-    """How far a pixel is from the background; small differences are noise."""
+    """The distance of a pixel from the background; small differences are noise."""
     return _clamp(2 * _distance(_readTensor(frame), _readTensor(background)) - 0.25, 0.0, 1.0)
 
 

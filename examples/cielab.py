@@ -72,7 +72,7 @@ def tinted(values, low, high):
 
 
 def panels(image, lab):
-    """What the picture shows."""
+    """The panels of the picture."""
     L, a, b = np.moveaxis(lab, -1, 0)
     green, red, blue, yellow = (0, 0.7, 0.4), (1, 0, 0.4), (0, 0.3, 1), (1, 0.9, 0)
     return {

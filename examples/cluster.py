@@ -47,7 +47,7 @@ def peak(*_, **__):
 
 
 def on_dask(args):
-    """Whether results on workers are right, with one of them killed."""
+    """Return whether results on workers are right, with one of them killed."""
     from distributed import Client, LocalCluster
 
     with (
@@ -69,7 +69,7 @@ def on_dask(args):
 
 
 def on_ranks(args):
-    """Whether heat on two ranks is right, where there is an MPI."""
+    """Return whether heat on two ranks is right, if there is an MPI."""
     beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     mpiexec = shutil.which("mpiexec", path=beside)
     if mpiexec is None or importlib.util.find_spec("mpi4py") is None:

@@ -1,4 +1,4 @@
-"""What the examples share: arguments, pictures in and out, times. How gpuop is used is in the examples themselves."""
+"""Common parts of the examples: arguments, pictures in and out, times. The use of gpuop is in the examples themselves."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def device_of(rank: int, asked: str | None) -> str:
 
 
 def same_on_ranks(domain: Any, graph: gp.ComputeGraph, probe: str, steps: int) -> bool:
-    """Whether ranks give the bits that the graph gives by itself; rank 0 prints the plan, and how long a step takes of both."""
+    """Return whether ranks give the bits that the graph gives by itself; rank 0 prints the plan, and the time of a step of both."""
     ours, found = _seconds(domain.step, lambda: domain.gather(probe), steps)
     if found is None:
         return True
@@ -229,7 +229,7 @@ def same_on_ranks(domain: Any, graph: gp.ComputeGraph, probe: str, steps: int) -
 
 
 def _seconds(step: Any, read: Any, steps: int) -> tuple[float, Any]:
-    """How long a step takes, of some after one that compiles; and what is read in the end."""
+    """The time of a step, of some after one that compiles; and the values read in the end."""
     step(1)
     read()
     start = time.perf_counter()
@@ -248,7 +248,7 @@ def on_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def cluster(args: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
-    """What has Dask compute on the cluster that is asked for, or on threads."""
+    """Let Dask compute on the cluster that the arguments name, or on threads."""
     try:
         import dask
 

@@ -22,7 +22,7 @@ IMAGES, FILTERS, STEPS = gp.Dims("img:chan:y:x"), gp.Dims("oc:chan:ky:kx"), gp.D
 
 
 def count(extent, window, stride):
-    """How many windows lie inside."""
+    """The number of windows that lie inside."""
     return (extent - window) // stride + 1
 
 

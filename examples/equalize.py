@@ -21,7 +21,7 @@ LEVELS = 256
 
 @gp.operator(outputs=gp.FieldType(LEVELS, dtype="int32"))
 def histogram(levels):
-    """How many pixels have each level: one thread for every pixel, which counts in the output."""
+    """The number of pixels of each level: one thread for every pixel, which counts in the output."""
     _globalThreads(levels)
     _atomic_inc(_pointerTo(_out0, _readTensor(levels)))
 

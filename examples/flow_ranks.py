@@ -25,7 +25,7 @@ RELAXATION = 1.7
 
 
 def equilibrium(k, density, down, along):
-    """How many particles of a velocity there are where those of all velocities have met; of numbers and of kernels' values."""
+    """The number of particles of a velocity after those of all velocities have met; of numbers and of values of kernels."""
     a, b = VELOCITIES[k]
     with_it, square = a * down + b * along, down * down + along * along
     return WEIGHTS[k] * density * (1 + 3 * with_it + 4.5 * with_it * with_it - 1.5 * square)

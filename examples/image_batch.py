@@ -22,7 +22,7 @@ TOGETHER = 256  # images of a block
 
 @gp.pipeline
 def spots(image, light):
-    """Where an image is brightest of all around; `light` is what an empty one has."""
+    """The places where an image is brightest of all around; `light` is the light of an empty one."""
     even = ndimage.gaussian_filter(gp.ScalarField(image) / gp.ScalarField(light), 1)
     return (even == ndimage.maximum_filter(even, 5)) & (even > 1.0)
 
@@ -41,7 +41,7 @@ def taken(path, count, size):
 
 
 def on_dask(path, light, device=None):
-    """How many spots each image has."""
+    """The number of spots of each image."""
     import dask.array as da
 
     import gpuop.dask

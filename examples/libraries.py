@@ -48,7 +48,7 @@ def blur(image, sigma):
 
 
 def covariance(rows):
-    """How each two rows of a field vary together."""
+    """The covariance of each two rows of a field."""
     n, count = rows.field_shape
     centred = rows - rows.mean(axis=1)[:, np.newaxis]
     return gp.DeviceOperator(product, centred, centred.T, outputs=gp.FieldType((n, n))) / (count - 1)

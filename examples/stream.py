@@ -1,4 +1,4 @@
-"""What moves in a camera's pictures, and where to: frames come from a sensor, the film goes out through an actuator.
+"""Moving objects of a camera and their directions: frames come from a sensor, the film goes out through an actuator.
 
 A graph takes a frame at each step, from a video, a folder of pictures, or by default from a window that wanders over a
 photograph like a camera held by hand. It finds the motion of every point from the slopes of the picture and its change

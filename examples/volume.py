@@ -65,7 +65,7 @@ def grown(path, layers, size):
 
 
 def on_dask(source, out, chunks, device=None):
-    """How many points are steep; which ones is written to a file."""
+    """The number of steep points; the points are written to a file."""
     import dask
     import dask.array as da
 
@@ -80,7 +80,7 @@ def on_dask(source, out, chunks, device=None):
 
 
 def equal(one, other):
-    """Whether two files have the same array, layer by layer."""
+    """Return whether two files have the same array, layer by layer."""
     a, b = (np.load(path, mmap_mode="r") for path in (one, other))
     return a.shape == b.shape and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 

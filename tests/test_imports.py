@@ -150,7 +150,7 @@ LISTED = ["cog", "fft", "linalg", "ndimage", "random", "dask", "mpi", "testing"]
 
 
 def seen_by_checkers(package: ModuleType) -> dict[str, str]:
-    """What a package imports `if TYPE_CHECKING`, by names; not the modules of its own."""
+    """The imports of a package under `if TYPE_CHECKING`, by names; not the modules of its own."""
     tree = ast.parse(Path(str(package.__file__)).read_text(encoding="utf-8"))
     blocks = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
     results = [n for block in blocks for n in block.body if isinstance(n, ast.ImportFrom)]

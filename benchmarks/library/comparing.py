@@ -1,4 +1,4 @@
-"""How far a result is from the reference's."""
+"""The distance of a result from the result of the reference."""
 
 from __future__ import annotations
 

@@ -193,14 +193,14 @@ def tensor_order(name: str) -> int:
 
 
 def is_data(name: str) -> bool:
-    """Whether a name of an expression is an array that becomes a field."""
+    """Return whether a name of an expression is an array that becomes a field."""
     return hasattr(Arrays, name) and name not in CONSTANTS
 
 
 def scope_of(
     names: tuple[str, ...], given: Arrays, made: Callable[[str, Array], Any], small: Callable[[Any], Any]
 ) -> Any:
-    """What names of an expression stand for.
+    """The values of the names of an expression.
 
     Args:
         made: of the name of an array that becomes a field, and the array.

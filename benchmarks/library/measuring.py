@@ -26,7 +26,7 @@ TAKEN_AS_CALLED = ("ndimage", "linalg", "fft")  # modules whose functions take a
 
 @dataclass
 class Others:
-    """What other libraries have for a row; `once` are times of calls that are too long for more."""
+    """The actions of other libraries for a row; `once` are times of calls that are too long for more."""
 
     first: Any = None
     actions: dict[str, Action] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Measuring:
         return self.sizes.setdefault(size, Arrays(size))
 
     def found(self, row: Row) -> dict[str, Any]:
-        """What the file has of a function.
+        """The entry of a function in the file.
 
         Returns:
             `ms`: of each library the median and the width of the middle half; `error`: as of `comparing.difference`;
@@ -110,7 +110,7 @@ class Measuring:
         return found
 
     def _ours(self, row: Row) -> tuple[Action, Action, gp.ComputeGraph | None]:
-        """What is measured, what gives its result, and a graph if there is one."""
+        """The action to measure, a function that returns its result, and a graph if there is one."""
         given = self.given(row)
         if row.module in TAKEN_AS_CALLED:
             kept = self.libraries[0]
@@ -154,7 +154,7 @@ class Measuring:
         return {name: _of_few(seconds) for name, seconds in taken.items()}
 
     def _rounds(self, seconds: float) -> int:
-        """How many rounds follow the first one, which took so long."""
+        """The number of rounds after the first one, which took so long."""
         return 0 if seconds > LONG or not seconds else max(LEAST, min(MOST, int(self.seconds / seconds)))
 
 
@@ -164,5 +164,5 @@ def _of_few(seconds: list[float]) -> tuple[float, float]:
 
 
 def _compared(row: Row, result: Any) -> Any:
-    """What of a result is compared; gpuop's of several fields are a list."""
+    """The part of a result that is compared; several fields of gpuop are a list."""
     return eval(row.compared, {"r": result, "np": np})

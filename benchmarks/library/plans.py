@@ -1,4 +1,4 @@
-"""What is known of a function without running it: dtypes, modes, and kernels for a CPU and for CUDA.
+"""The facts of a function that need no run: dtypes, modes, and kernels for a CPU and for CUDA.
 
     python -m benchmarks.library.plans [--only WORDS …]
 
@@ -44,7 +44,7 @@ def arrays(size: int) -> Arrays:
 
 
 def known(row: Row) -> dict[str, Any]:
-    """What the file has of a function.
+    """The entry of a function in the file.
 
     Returns:
         `dtypes` that fields may have, `modes` that it takes of SciPy's, and unless it is evaluated when it is called, by target
@@ -84,7 +84,7 @@ def _behind(field: gp.Field) -> gp.Field:
 
 
 def _program(row: Row, before: Around, behind: Around) -> Any:
-    """What a graph computes at each step: of frames, which change."""
+    """The program of a graph at each step: of frames, which change."""
     given = arrays(SIZE)
 
     def frame(name: str, array: Any) -> gp.Field:

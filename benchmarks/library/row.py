@@ -1,4 +1,4 @@
-"""What the catalogue says of a function: calls, written as expressions, and how they are evaluated."""
+"""The row of a function in the catalogue: calls, written as expressions, and their evaluation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _compiled(code: str) -> Any:
 
 
 def action(code: str, scope: Mapping[str, Any]) -> Callable[[], Any]:
-    """What evaluates an expression, as fast as a function does that is written out."""
+    """The function that evaluates an expression, as fast as a function that is written out."""
     return eval(f"lambda: {code}", dict(scope))  # type: ignore[no-any-return]
 
 

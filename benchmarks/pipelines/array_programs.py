@@ -13,7 +13,7 @@ Window = Callable[..., Any]  # offsets along the axes to the array moved by them
 
 
 class Library(Protocol):
-    """What a library calls things; `window` reads neighbours in the way that it fuses best."""
+    """The names of a library for its functions; `window` reads neighbours in the way that it fuses best."""
 
     xp: Any
 
@@ -23,10 +23,10 @@ class Library(Protocol):
     def cast(self, a: Any, dtype: str) -> Any: ...
 
     def counts(self, levels: Any) -> Any:
-        """How often each of 256 levels occurs."""
+        """The number of points of each of 256 levels."""
 
     def parity(self, a: Any, axis: int) -> Any:
-        """Whether the index along an axis of two is even, to be broadcast."""
+        """A condition for broadcasting: the index along an axis of two is even."""
 
     def every_other(self, a: Any, axis: int) -> Any:
         """a[2 k + j] for j in -1, 0, 1, 2, in a tuple."""

@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Hand:
-    """How a text is launched.
+    """The launch of a text.
 
     Attributes:
         file: its name, which is the kernel's too.
@@ -119,7 +119,7 @@ def entries(pipeline: Pipeline) -> dict[str, Maker]:
 
 
 def text_of(hand: Hand, shape: Shape, before: str = "") -> str:
-    """What is compiled."""
+    """The text for the compiler."""
     rows = ROWS if len(shape) == 2 else LAYERS
     defines = f"#define H {shape[-2]}\n#define W {shape[-1]}\n#define ROWS {rows}\n#define LAYERS {shape[0]}\n"
     defines += hand.defines + (before or "#define EXP expf\n")

@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Hand:
-    """How a text is launched.
+    """The launch of a text.
 
     Attributes:
         file: its name, which is the kernel's too.

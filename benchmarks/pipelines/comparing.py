@@ -1,4 +1,4 @@
-"""How results differ, compared in parallel: large ones have a gigabyte."""
+"""Differences of results, compared in parallel: large ones have a gigabyte."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _largest(a: Array) -> float:
 
 
 def _compared(found: Array, expected: Array, allowed: float) -> tuple[int, bool]:
-    """How many values are far, and whether all are equal."""
+    """The number of values that are far, and whether all are equal."""
     if np.array_equal(found, expected):
         return 0, True
     away = np.abs(np.subtract(found, expected, dtype=None if found.dtype == np.float32 else np.float64))

@@ -1,4 +1,4 @@
-"""Who takes part: something that runs a pipeline again and again on arrays that it holds."""
+"""A contestant: something that runs a pipeline again and again on arrays that it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pipelines compute, in NumPy alone; operations are in the pipelines' order where that decides a bit."""
+"""The pipelines in NumPy alone; operations are in the order of the pipelines where that decides a bit."""
 
 from __future__ import annotations
 

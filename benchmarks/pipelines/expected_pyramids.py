@@ -1,4 +1,4 @@
-"""What pyramids and the bilateral grid compute, in NumPy alone."""
+"""Pyramids and the bilateral grid in NumPy alone."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def in_strips(out: Any, rows: int = 32, lanes: int = 16) -> None:
 
 
 def rolling(*stages: Any, lanes: int = 16) -> Any:
-    """What each stage computed for the rows before is kept while a strip is gone through."""
+    """The schedule that keeps the rows of each stage while it goes through a strip."""
 
     def schedule(out: Any) -> None:
         in_strips(out, lanes=lanes)

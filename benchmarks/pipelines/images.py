@@ -115,14 +115,14 @@ def mean3x3(image):
 
 @gp.operator(outputs=gp.FieldType(256, dtype="int32"))
 def histogram(levels):
-    """How many points have each level: one thread for every point, which counts in the output."""
+    """The number of points of each level: one thread for every point, which counts in the output."""
     _globalThreads(levels)
     _atomic_inc(_pointerTo(_out0, _readTensor(levels)))
 
 
 @gp.operator(outputs=gp.FieldType(()))
 def gain_of(counts, points):
-    """What brings the level that a tenth of the points exceed to 0.9."""
+    """The factor that brings the level that a tenth of the points exceed to 0.9."""
     above, level = _intVar(0), _intVar(255)
     with _while((above < points // 10) & (level > 0)):
         above += _readTensor(counts, level)
@@ -139,7 +139,7 @@ def auto_exposure(image):
 
 
 def raw_reader(image):
-    """How neighbours of the same colour are read: a reflection keeps the colours of rows and columns."""
+    """The reader of neighbours of the same colour: a reflection keeps the colours of rows and columns."""
     return lambda row, column: _readTensor(image, _row + row, _column + column, border="reflect")
 
 

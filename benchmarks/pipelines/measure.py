@@ -47,7 +47,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 class Measured:
-    """What becomes known of a pipeline's contestants.
+    """The measurements of the contestants of a pipeline.
 
     Attributes:
         found: what is known of each.
@@ -129,7 +129,7 @@ def release_unused() -> None:
 
 
 def check(pipeline: Pipeline, maker: Maker) -> str:
-    """What a contestant computes of small arrays, beside NumPy: how it differs, or nothing."""
+    """The difference of a contestant from NumPy on small arrays, or nothing."""
     arrays = pipeline.inputs(SMALL[len(pipeline.shapes["cpu"])])
     return pipeline.differs(maker(arrays).results(), as_tuple(pipeline.expected(*arrays)))[0]
 
@@ -163,7 +163,7 @@ def timed(contestant: Contestant, times: int) -> float:
 
 
 def repeats(contestant: Contestant) -> tuple[int, float]:
-    """How many runs make a turn, and the seconds of one."""
+    """The number of runs of a turn, and the seconds of one."""
     contestant.run(1)
     began = time.perf_counter()
     contestant.run(1)

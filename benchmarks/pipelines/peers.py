@@ -27,7 +27,7 @@ ON_GPUS = {
 
 
 def entries(pipeline: Pipeline, backend: Any) -> tuple[dict[str, Maker], dict[str, str]]:
-    """Who has this pipeline, and which libraries are not there."""
+    """The contestants of this pipeline, and the libraries that are not there."""
     found, missing = dict(by_hand_opencl.entries(pipeline, backend)), dict[str, str]()
     for library, (file, name) in (ON_CPUS if backend.target.device == "cpu" else ON_GPUS).items():
         try:

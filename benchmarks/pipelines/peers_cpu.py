@@ -1,4 +1,4 @@
-"""What OpenCV, SciPy and NumPy have of the pipelines on a CPU."""
+"""The pipelines in OpenCV, SciPy and NumPy on a CPU."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def ratios_of(result: dict[str, Any]) -> dict[str, float]:
 
 
 def place(ratio: float) -> float:
-    """Where a ratio lies; those beyond the scale lie at its end."""
+    """The place of a ratio; ratios beyond the scale lie at its end."""
     inside = min(max(ratio, LEAST), MOST)
     return LEFT + WIDE * math.log(inside / LEAST) / math.log(MOST / LEAST)
 

@@ -1,4 +1,4 @@
-"""What is measured: a function of fields, arrays to run it on, and what NumPy makes of them."""
+"""A pipeline to measure: a function of fields, arrays to run it on, and the results of NumPy."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Pipeline:
         return graph
 
     def differs(self, found: tuple[Array, ...], expected: tuple[Array, ...], crop: int = 0) -> tuple[str, bool]:
-        """How results differ from the expected ones, more than they may, within so many points of the edges, or nothing;
+        """Larger differences from the expected results than allowed, within so many points of the edges, or nothing;
         and whether their bits are the same."""
         if len(found) != len(expected):
             return f"{len(found)} results, not {len(expected)}", False

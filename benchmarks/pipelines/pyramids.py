@@ -72,7 +72,7 @@ def pyramid(field):
 
 
 def details(levels):
-    """What each level has that the next coarser one has not; the last one is as it is."""
+    """The details of each level that the next coarser one has not; the last one is as it is."""
     return [fine - up(coarse, fine) for fine, coarse in pairwise(levels)] + levels[-1:]
 
 

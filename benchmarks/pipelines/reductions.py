@@ -1,4 +1,4 @@
-"""What is counted, summed and transposed, and the chain before it."""
+"""Counts, sums and transposes, and the chain before them."""
 
 from __future__ import annotations
 

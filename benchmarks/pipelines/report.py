@@ -20,7 +20,7 @@ Result = dict[str, Any]
 
 
 def kind_of(name: str) -> str:
-    """What a contestant is: "copy", "gpuop", "hand" or "peer"."""
+    """The kind of a contestant: "copy", "gpuop", "hand" or "peer"."""
     if name in COPIES:
         return "copy"
     return "gpuop" if name.startswith("gpuop") else "hand" if name.startswith("by hand") else "peer"
@@ -51,7 +51,7 @@ def few(known: Result) -> str:
 
 
 def verdict(result: Result, kind: str, limit: float = 1.0) -> str | None:
-    """How gpuop does beside the fastest of a kind: "won", "tie" or "lost", or why that is not said.
+    """The place of gpuop beside the fastest of a kind: "won", "tie" or "lost", or the reason that there is none.
 
     It has won within `limit` times the other's time; a difference from that within half the spread of either is a tie.
     """
@@ -184,7 +184,7 @@ def cell(known: Result | None) -> str:
 
 
 def summary_of(pipelines: dict[str, Result]) -> list[str]:
-    """How many pipelines are as fast as others, of those that were measured often enough."""
+    """The number of pipelines that are as fast as others, of those that were measured often enough."""
     lines = []
     for kind, limit, what in (
         ("peer", 1.0, "faster than the best peer"),

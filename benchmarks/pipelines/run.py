@@ -57,7 +57,7 @@ def makers_of(pipeline: Pipeline, backend: Any, who: list[str]) -> tuple[dict[st
 
 
 def one(name: str, given: argparse.Namespace, backend: Any, seconds: float) -> dict[str, Any]:
-    """What is known of a pipeline after at most about so many seconds."""
+    """The measurements of a pipeline after at most about so many seconds."""
     pipeline = CATALOGUE[name]
     shape = shape_of(given.size, pipeline, backend.target.device)
     makers, missing = makers_of(pipeline, backend, given.who.split(",") if given.who else [])

@@ -44,7 +44,7 @@ def least(graphs: list[gp.ComputeGraph], rounds: int = ROUNDS) -> list[list[Kern
 
 
 def choices(graph: gp.ComputeGraph) -> list[Choice]:
-    """What the methods propose for the kernels of a graph."""
+    """The proposals of the methods for the kernels of a graph."""
     target = current().target
     kernels = [launch.kernel for launch in graph.plan.launches if isinstance(launch.kernel, Kernel)]
     ready = [before(replace(kernel, target=target), schedule) for kernel in kernels]

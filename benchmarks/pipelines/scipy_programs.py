@@ -1,4 +1,4 @@
-"""What scipy.ndimage has of the pipelines; CuPy's has the same names."""
+"""The pipelines in scipy.ndimage; CuPy has the same names."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class DTypeName(str):
 
     @property
     def _numpy(self) -> np.dtype[Any]:
-        """That of the field's arrays: bytes for unorm8."""
+        """The dtype of the arrays of a field: bytes for unorm8."""
         return np.dtype("uint8" if str.__eq__(self, "unorm8") else str(self))
 
     @property

@@ -61,7 +61,7 @@ def stored(ptx: str) -> list[int | None]:
 
 
 def asks_for_nan(ptx: str) -> bool:
-    """Whether there is a comparison that is true of NaN alone: of a number with itself, or of its magnitude with infinity."""
+    """Return whether a comparison is true of NaN alone: of a number with itself, or of its magnitude with infinity."""
     return "setp.nan" in ptx or bool(re.search(r"setp\.gtu\.f\d\d\s+%p\d+, %\w+, 0[fd]7F[F8]0+;", ptx))
 
 

@@ -81,7 +81,7 @@ def test_barriers_under_uniform_conditions(device: str, flag: int) -> None:
 
 
 def test_a_condition_in_shared_and_in_private_memory(device: str) -> None:
-    """What decides about a barrier may lie in memory, the same for all threads of the group; tail threads see it too."""
+    """The condition of a barrier may lie in memory, the same for all threads of the group; tail threads see it too."""
     a = rng.integers(0, 99, 45).astype(np.int32)
 
     @gp.operator

@@ -163,7 +163,7 @@ def test_turns_that_end_before_they_wait(device: str, group: int, dtype: str) ->
 
 
 def walked(x: np.ndarray) -> np.ndarray:
-    """What the loop below does to rows of threads."""
+    """The result of the loop below for rows of threads."""
     for q in range(1, 6):
         x = x + np.roll(x, -3, 1)
         if q > 1:

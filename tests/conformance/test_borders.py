@@ -26,7 +26,7 @@ NEAR = (-30, -3, -1, 0, 1, 2, 40)
 
 
 def wanted(word: str, a: Any, at: range) -> Any:
-    """What stands at coordinates along the one axis of an array."""
+    """The values at coordinates along the one axis of an array."""
     assert word in PLACES, f'tests/borders.py does not say what border="{word}" is'
     places = [PLACES[word](i, len(a)) for i in at]
     return np.array([0 if k is None else a[k] for k in places], a.dtype)

@@ -62,7 +62,7 @@ def add(a: Any, b: Any) -> Any:
 
 
 def by_groups(values: Any, size: int, f: Callable[[Any], Any]) -> Any:
-    """What a function makes of each work-group of a row of threads."""
+    """The results of a function for each work-group of a row of threads."""
     return np.concatenate([f(values[k : k + size]) for k in range(0, len(values), size)])
 
 
@@ -426,7 +426,7 @@ def test_sizes_that_the_target_decides(device: str) -> None:
 
 
 def test_fused(device: str) -> None:
-    """What comes before and after is in one kernel with it, and so are two that need nothing of one another."""
+    """Operators before and after are in one kernel with it, and so are two that need nothing of one another."""
     x = rng.integers(1, 100, 200).astype(np.int32)
 
     @gp.operator
@@ -470,7 +470,7 @@ def test_rows_of_threads_are_lanes() -> None:
 
 
 def test_median_of_non_zeros(device: str) -> None:
-    """What is left out goes behind all others, and counts tell where the middle is."""
+    """Values that are left out go behind all others, and counts tell the place of the middle."""
     x = np.where(rng.random((6, 41)) < 0.4, 0, rng.integers(-50, 50, (6, 41))).astype(np.float32)
     x[3] = 0
 

@@ -154,7 +154,7 @@ def test_nan_and_integer_arguments(device: str) -> None:
 @pytest.mark.parametrize("count", [1, 4, 33])
 @pytest.mark.parametrize(("dtype", "bits"), [("float", 0x7F800001), ("double", 0xFFF0000000000001)])
 def test_signaling_nan_is_a_nan_as_others(device: str, dtype: str, bits: int, count: int) -> None:
-    """What lets a NaN pass unseen does so whatever its bits, in and out of vectors."""
+    """Functions that let a NaN through do so whatever its bits, in and out of vectors."""
     seen = _as_double if dtype == "double" else _as_float
 
     @gp.operator(outputs=(gp.FieldType((count,)),) * 4)

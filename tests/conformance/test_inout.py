@@ -112,7 +112,7 @@ def test_threads_of_elements_and_tail_threads(device: str) -> None:
 
 
 def test_the_same_field_again(device: str) -> None:
-    """What it held before, at other points too; in a graph the state is no longer overwritten then."""
+    """The values before the kernel, at other points too; in a graph the state is no longer overwritten then."""
     a = numbers(30)
 
     @gp.operator(inout="a")

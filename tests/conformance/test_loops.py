@@ -131,7 +131,7 @@ def test_leaving_loops(device: str) -> None:
 
 
 def test_while(device: str) -> None:
-    """What stands in the `_while(…)` is computed before every turn, its reads included."""
+    """The condition of `_while(…)` is computed before every turn, its reads included."""
 
     def collatz(x):
         n, steps = _var(abs(x) + 1), _intVar()

@@ -51,7 +51,7 @@ def test_of_fields(device: str) -> None:
 
 
 def test_choices_are_no_constants() -> None:
-    """What they are made of is computed by clang's front end, both ways of every choice, if all are constants."""
+    """The front end of clang computes both ways of every choice if all values are constants."""
 
     @gp.operator
     def median(f):

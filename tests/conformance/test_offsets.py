@@ -152,7 +152,7 @@ def test_writes_by_offsets_in_any_rank() -> None:
 
 
 def test_outputs_are_read_by_offsets(device: str) -> None:
-    """What threads of the group have written before a barrier."""
+    """Reads of values that threads of the group have written before a barrier."""
 
     @gp.operator(outputs="same")
     def reversed_pairs(f):

@@ -12,7 +12,7 @@ OUTSIDE = {"clamp": "edge", "wrap": "wrap", "symmetric": "symmetric", "zero": "c
 
 
 def at(f, row, column, border):
-    """What NumPy reads at given rows and columns."""
+    """The values of NumPy at rows and columns."""
     far = 80
     padded = np.pad(f, far, mode=OUTSIDE[border])
     return padded[row + far, column + far]

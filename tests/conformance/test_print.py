@@ -13,7 +13,7 @@ from .cuda import compiled_as_cuda  # noqa: F401
 
 
 def printed(capfd: Any, body: Any, *fields: gp.Field, grid: Any = 1) -> str:
-    """What a kernel on some threads writes."""
+    """The text that a kernel on some threads writes."""
     capfd.readouterr()
 
     @gp.operator(outputs=gp.FieldType(grid, (), "int32"))

@@ -94,7 +94,7 @@ def test_places_that_nobody_writes_hold_the_default(device: str) -> None:
 
 
 def test_in_a_graph(device: str) -> None:
-    """What comes before is fused; what comes behind reads memory."""
+    """Operators before it are fused; operators behind it read memory."""
     a = rng.integers(0, 100, 40).astype(np.float32)
     with gp.ComputeGraph() as graph:
         graph.probe(mirrored(gp.ScalarField(a) + 4)[1] * 2, "out")

@@ -16,7 +16,7 @@ X = rng.integers(-50, 50, 150).astype(np.int32)
 
 
 def test_at_once(device: str) -> None:
-    """What was not written has the default."""
+    """Points that no thread wrote have the default."""
 
     @gp.operator(default=7)
     def root(f):
@@ -149,7 +149,7 @@ def test_in_loops(device: str) -> None:
 
 
 def test_before_barriers(device: str) -> None:
-    """Where all threads of a group return, or none, the others wait for one another as ever."""
+    """Threads wait for one another as ever if all of a group return, or none."""
 
     @gp.operator(default=-5)
     def sums(f):

@@ -14,7 +14,7 @@ INDICES = np.array([-5, -1, 0, 1, 2, 3, 4, 99, 2, 1], "int32")
 
 
 def at(*cases: object) -> np.ndarray:
-    """What NumPy chooses, indices beyond the ends being brought to them."""
+    """The choice of NumPy, indices beyond the ends being brought to them."""
     return np.choose(INDICES, np.broadcast_arrays(*cases, INDICES)[:-1], mode="clip")
 
 
@@ -71,7 +71,7 @@ def test_only_one_case_runs(device: str) -> None:
 
 
 def test_stack_of_fields() -> None:
-    """What numpy.stack gives is one kernel, fused with what it is made of."""
+    """The result of numpy.stack is one kernel, fused with its parts."""
     images = rng.random((3, 5, 6), np.float32)
 
     @gp.operator(outputs=lambda fs: gp.FieldType((len(fs), *fs[0].field_shape)))

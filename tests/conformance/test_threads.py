@@ -99,7 +99,7 @@ def test_constants_as_bounds_and_coordinates(device: str) -> None:
 
 @pytest.mark.parametrize("grid", [(7,), (1, 6), (3, 1, 5)], ids=str)
 def test_extents_and_places_as_divisors(device: str, grid: tuple[int, ...]) -> None:
-    """What is known not to be zero is not asked whether it is: compilers would warn of that."""
+    """A divisor that cannot be zero is not compared with zero: compilers would warn of that."""
 
     @gp.operator(outputs=gp.FieldType(grid, (4,), "int32"))
     def divided():

@@ -200,7 +200,7 @@ def test_whole_groups_and_returns(device: str) -> None:
 
 
 def test_neighbours_fuse(device: str) -> None:
-    """What is before is computed where the tile is loaded, what follows at the thread's own point."""
+    """Operators before are computed where the tile is loaded, operators behind at the point of the thread."""
     a, b = numbers(13, 21), numbers(21, 13)
     with gp.ComputeGraph() as graph:
         graph.probe(turned(gp.ScalarField(a) * 2 + 1, 16) * gp.ScalarField(b), "product")

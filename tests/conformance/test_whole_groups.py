@@ -63,7 +63,7 @@ def test_transposes(device: str) -> None:
 
 
 def test_neighbours_of_a_transpose_fuse_with_it(device: str) -> None:
-    """What is before is computed at the places that are read, what follows at the thread's own point."""
+    """Operators before are computed at the places that are read, operators behind at the point of the thread."""
     a, b = floats(13, 21), floats(21, 13)
 
     def graph(optimize: bool) -> gp.ComputeGraph:

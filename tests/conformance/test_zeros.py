@@ -140,7 +140,7 @@ def same_signs(results: Any, expected: Any) -> None:
 
 
 def kept(x: Any, y: Any) -> tuple[Any, ...]:
-    """What algebra of real numbers would make shorter: of NaN, infinities and negative zeros it is something else."""
+    """Expressions that the algebra of real numbers would shorten: NaN, infinities and negative zeros make them something else."""
     return (
         0.0 * x,
         x * 0.0,

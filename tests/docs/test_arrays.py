@@ -50,7 +50,7 @@ def test_the_program_of_the_page_runs(maker: ModuleType) -> None:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_a_row_has_numpys_arguments(name: str) -> None:
-    """What a function takes is what NumPy's takes, in its order; `clip` and reductions look at the rest themselves."""
+    """The arguments of a function are those of NumPy, in its order; `clip` and reductions look at the rest themselves."""
     function, numpys = TABLE[name], inspect.signature(getattr(np, name))
     if function.group == "Reductions" or name in ("where", "real", "imag"):
         return

@@ -286,7 +286,7 @@ def test_memory_begins_defined_and_is_given_back(name):
 
 
 def test_bytes_of_a_graph(name, monkeypatch):
-    """What it says is what it allocates; the reference keeps a second buffer of what is updated in place."""
+    """The bytes in its report are the bytes that it allocates; the reference keeps a second buffer of what is updated in place."""
     backend, allocated = gp.device(), []
     empty = type(backend).empty
     monkeypatch.setattr(type(backend), "empty", lambda self, kind: allocated.append(kind.nbytes) or empty(self, kind))

@@ -49,7 +49,7 @@ def over_channels(x):
 
 @gp.operator(inputs={"x": BATCH, "count": gp.Dims("img:y:x")}, inout="count")
 def counted(x, count):
-    """Where the first channel is positive, one more than there was."""
+    """A counter: one more than before at points with a positive first channel."""
     first = _readTensor(x, img=_dim("img"), chan=0, y=_dim("y"), x=_dim("x"))
     _writeTensor(count, _readTensor(count) + _where(first > 0, 1.0, 0.0))
 

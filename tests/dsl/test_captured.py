@@ -92,7 +92,7 @@ def with_default(k=2, *, more=1):
 
 
 class Counter:
-    """What is called has a state."""
+    """A callable with a state."""
 
     def __init__(self):
         self.k = 2
@@ -111,7 +111,7 @@ class Base:
 
 
 class Derived(Base):
-    """What decides is in a base, behind a property, in a class's method, and in another object."""
+    """An object whose values come from a base, a property, a method of a class, and another object."""
 
     k, other = 2, Plain()
     doubled = property(lambda self: self.k)
@@ -573,7 +573,7 @@ def halved(k):
 
 
 def traces(piped, calls):
-    """How often calls trace a pipeline."""
+    """The number of times that calls trace a pipeline."""
     counts, trace = [0], type(piped)._trace_results
 
     def counted(returned):

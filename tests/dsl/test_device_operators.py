@@ -117,7 +117,7 @@ def of_results(f, out):
 
 
 def test_calls_of_a_pipeline_have_what_is_pure_in_common(device, monkeypatch):
-    """Where it is of constants alone: not of an argument or a parameter, nor where it is a result."""
+    """Calls share a pure operator of constants alone: not of an argument or a parameter, and not one that is a result."""
     a, _ = matrices()
     gain, ran, bind = gp.Parameter(2.0), [], Prepared.bind
 
@@ -267,7 +267,7 @@ def test_devices_without_arrays():
 
 @pytest.mark.parametrize("from_external", [False, True], ids=["handles", "protocol"])
 def test_cuda_works_on_its_own_stream_through_cupy(monkeypatch, from_external):
-    """What CuPy is told, by one that only notes it; the GPU's own runs are those of the tests above."""
+    """The calls to CuPy, by a stand-in that only notes them; the GPU's own runs are those of the tests above."""
     messages = []
 
     def note(name):

@@ -231,7 +231,7 @@ def test_names_are_no_part_of_plans():
 
 
 def test_an_operator_sees_the_names_of_each_call(reference):
-    """What is remembered of a body is that of fields with these names, also where a captured one gets others."""
+    """The recording of a body is that of fields with these names, also where a captured one gets others."""
 
     @gp.operator
     def along_first(f):

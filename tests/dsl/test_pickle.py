@@ -299,7 +299,7 @@ def test_a_pool(method: str, tmp_path: Any) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("cloudpickle") is None, reason="cloudpickle is not installed")
 def test_cloudpickle() -> None:
-    """What has no name goes with its code, before it is used and after."""
+    """A function without a name goes with its code, before it is used and after."""
     import cloudpickle
 
     by = 3.0

@@ -42,7 +42,7 @@ def named(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
-    """What mypy says of each file: the code of the error by line. Bodies of kernels, which have no annotations, are checked too."""
+    """The errors of mypy in each file, codes by line. Bodies of kernels, which have no annotations, are checked too."""
     folder = tmp_path_factory.mktemp("typed")
     for page in TYPED:
         name = page.stem.replace("-", "_")

@@ -79,7 +79,7 @@ def nothing_recorded() -> Iterator[None]:
 
 
 def added(card: str) -> int:
-    """What `by_target` adds on a device."""
+    """The entries that `by_target` adds on a device."""
     return 1000 if card.startswith("cuda") else 1
 
 

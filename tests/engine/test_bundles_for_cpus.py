@@ -69,7 +69,7 @@ def test_a_chain_is_one_kernel_in_vectors(tmp_path: Path) -> None:
 
 @each_cpu
 def test_doubles_halves_and_functions(card: str, tmp_path: Path) -> None:
-    """What drivers' vectors differ in."""
+    """Types and functions in which the vectors of drivers differ."""
 
     def several(f: gp.Field, d: gp.Field, h: gp.Field) -> tuple[gp.Field, ...]:
         return np.exp(across(f) / 999), across(d), across(h), d % 7.5

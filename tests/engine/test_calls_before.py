@@ -163,7 +163,7 @@ def test_functions_of_the_library(anew, device):
 
 
 def test_fields_that_functions_of_the_library_are_called_with_again(device):
-    """What they make is known by the types of fields; values, names, lines and warnings are those of each call."""
+    """The trace of a call is that of the types of its fields; values, names, lines and warnings are those of each call."""
     image, other = (np.random.default_rng(n).random((6, 7)).astype("f") for n in (0, 1))
     f, g, p = gp.ScalarField(image), gp.ScalarField(other), gp.Parameter(2.0)
     for a, b in ((f, f), (f, g), (g, f), (g, f)):

@@ -198,7 +198,7 @@ def test_architectures_have_short_names(folder, capsys):
 
 
 def test_where_there_is_no_line_of_the_users(folder, capsys):
-    """What the command line itself was given wrongly is in no file."""
+    """Errors of the command line itself are in no file."""
     assert main(("source", "filters.py:example", "--target", "cude")) == 1
     message = capsys.readouterr().err
     assert (
@@ -296,7 +296,7 @@ def test_extents_that_are_left_open(folder, capsys, kind):
 
 
 def test_question_marks_of_literals(folder, capsys):
-    """Which are those of texts; what is no type but for them is not taken for one."""
+    """Question marks of literals are those of texts; what is no type but for them is not taken for one."""
     assert "* 2.5" in printed(capsys, "source", "filters.py:stretched", "--types", "float32[4]x2", "2.5", "'int8[?]'")
     assert "is neither a field's type" in refused(capsys, "source", "filters.py:halved", "--types", "float32[?")
 

@@ -84,7 +84,7 @@ doubled = gp.operator(lambda f: _readTensor(f) * 2)
 
 
 def test_eager_operators_and_steps(driver):
-    """What is eager records, walks the graph and looks for values that are there: 40 % of its calls are the operator's."""
+    """An eager call records, walks the graph and looks for values that are there: 40 % of its calls are the operator's."""
     field = gp.ScalarField(A)
     assert counted(lambda: doubled(field).numpy()) <= 240  # 218 in a process of its own, and 228 among other tests
     assert counted(lambda: (field * 2 + 1).numpy()) <= 300  # 267, and 295

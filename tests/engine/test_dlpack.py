@@ -30,7 +30,7 @@ ARRAYS = {
 
 
 class Given:
-    """What a consumer takes a capsule from."""
+    """An object from which a consumer takes a capsule."""
 
     def __init__(self, memory: dlpack.DLPackMemory) -> None:
         self.memory = memory

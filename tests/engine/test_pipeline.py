@@ -189,7 +189,7 @@ def test_a_trace_that_raises_is_not_kept():
 
 
 def test_traces_are_let_go(device, monkeypatch):
-    """What a call with another number compiled is not kept for ever."""
+    """Programs that a call with another number compiled are not kept for ever."""
     monkeypatch.setattr(sys.modules["gpuop.engine.jit.pipeline"], "PLANS_KEPT", 3)
     scaled = gp.pipeline(lambda a, factor: gp.ScalarField(a) * factor)
     for factor in (1, 2, 3, 4, 5, 1):

@@ -209,7 +209,7 @@ def test_nothing_is_copied_where_the_device_works_in_the_hosts_memory(device, mo
 
 def test_the_cpus_arrays_of_another_library(device):
     class Tensor:
-        """What a library's array on the CPU has."""
+        """The interface of an array of another library on the CPU."""
 
         def __init__(self, array):
             self.array, self.shape, self.dtype = array, array.shape, array.dtype

@@ -125,7 +125,7 @@ def test_results_beside_and_over_arguments(device):
 
 
 def test_views_of_many_strides_are_compiled_for_some(device, monkeypatch):
-    """What comes later is copied, and computed by kernels that are there already."""
+    """Views of further strides are copied, and computed by kernels that are there already."""
     backend, compiled = current(), []
     compile_ = type(backend).compile
     monkeypatch.setattr(type(backend), "compile", lambda self, kernel: compiled.append(1) or compile_(self, kernel))

@@ -255,7 +255,7 @@ def test_memory_of_arguments_and_results_overlaps(streams, prepared):
 
 @pytest.mark.parametrize("dtype", ["bool", "float16", "int64", "complex64", "uint8"])
 def test_dtypes_of_results(streams, dtype):
-    """What of them lies otherwise in kernels goes another way."""
+    """Results that lie otherwise in kernels go another way."""
     a = (A * 100).astype(dtype)
     same = gp.pipeline(lambda x: np.where(gp.Field(x) != 0, gp.Field(x), gp.Field(x)))
     if dtype == "complex64":

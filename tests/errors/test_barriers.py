@@ -244,7 +244,7 @@ def test_message_and_line(wrong):
 
 
 def test_uniform_barriers_are_right():
-    """What looks as if it varied, and does not within a group."""
+    """Conditions that look as if they varied, and do not within a group."""
 
     @gp.operator(outputs=gp.FieldType(64, (), "int32"))
     def waits():

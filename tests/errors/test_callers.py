@@ -109,7 +109,7 @@ def test_xarray():
 
 
 def test_reductions_of_blocks_are_at_the_line_that_reduces():
-    """What is reduced in a block is made where the block is computed, by Dask."""
+    """The fields of a block are made where the block is computed, by Dask."""
     da, gd = pytest.importorskip("dask.array"), pytest.importorskip("gpuop.dask")
 
     @gp.pipeline

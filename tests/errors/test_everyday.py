@@ -237,7 +237,7 @@ def test_message(wrong):
 
 
 def test_names_that_are_there():
-    """What completion shows is there, and is the library's."""
+    """The names of completion are there, and are those of the library."""
     assert {"ndimage", "fft", "linalg", "random", "exp"} - set(dir(gp)) == {"exp"}
     assert all(hasattr(gp, name) for name in dir(gp))
     assert set(dir(ndimage)) == set(ndimage.__all__) and all(hasattr(ndimage, name) for name in dir(ndimage))

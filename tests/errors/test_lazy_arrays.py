@@ -9,7 +9,7 @@ import gpuop as gp
 
 
 def array_of(package: str, **more: object) -> object:
-    """What such a library's arrays look like."""
+    """An array that looks like those of such a library."""
     body = {"__module__": f"{package}.core", "shape": (2,), "dtype": np.dtype("f"), "__hash__": None, **more}
     return type("Array", (), body)()
 

@@ -29,7 +29,7 @@ COMPARISONS = [
 
 
 def recorded(body, *arrays):
-    """What is warned of while a body is recorded."""
+    """The warnings of the recording of a body."""
     with warnings.catch_warnings(record=True) as result:
         warnings.simplefilter("always")
         gp.operator(outputs=gp.FieldType((3, 4)))(body)(*map(gp.ScalarField, arrays))

@@ -282,7 +282,7 @@ def computed_under_a_condition(f):
 
 
 def chosen_away(f):
-    """What is not there is read, and not used: devices do not mind, and checked execution would say so."""
+    """A read of a place that is not there, and of no use: devices do not mind, and checked execution would say so."""
     _localThreads(16)
     tile = _local(_floatArray(16))
     tile[_localColumn] = _readTensor(f)

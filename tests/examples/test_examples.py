@@ -172,7 +172,7 @@ def test_heat_on_ranks(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_flow_on_ranks(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is gathered of three ranks is what NumPy's rolls give, whose walls and inlet nothing passes."""
+    """The result gathered of three ranks is that of NumPy with rolls, whose walls and inlet nothing passes."""
     flow = example("flow_ranks")
     size = ["--rows", "12", "--columns", "20", "--steps", "4", "--every", "3", "--device", "reference"]
     assert on_ranks(3, lambda comm: flow.main(size, comm), "reference") == [0, 0, 0]

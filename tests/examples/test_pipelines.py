@@ -47,7 +47,7 @@ def test_pipelines_on_devices(device, request):
 
 
 def peer(change=lambda a: a, wait=0.0, bits=False):
-    """Who computes 3×3 medians in NumPy, and changes them."""
+    """A contestant that computes 3×3 medians in NumPy, and changes them."""
 
     def make(arrays):
         time.sleep(wait)

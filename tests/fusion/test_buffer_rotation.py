@@ -48,7 +48,7 @@ def states_of(graph, **arrays):
 
 @pytest.fixture
 def moves(monkeypatch):
-    """What devices copy, and how many buffers they have made."""
+    """The copies of devices, and the number of buffers that they have made."""
     results = {"copies": 0, "buffers": 0}
     for method, name in (("copy", "copies"), ("empty", "buffers")):
         real = getattr(type(current()), method)
@@ -165,7 +165,7 @@ def test_frames_of_a_sensor_stay_where_they_came(device, moves, pipelined):
 
 
 def test_files_of_states_that_share_a_buffer(device, tmp_path):
-    """What a file has may differ where the graph's own states are one."""
+    """The arrays of a file may differ where the states of the graph are one."""
 
     def made():
         with gp.ComputeGraph() as graph:
@@ -266,7 +266,7 @@ class Model:
             self.build()
 
     def _other(self, k, count):
-        """What a state takes: mostly the one before it, or any, or the sensor's frame (-1) or the constant (-2)."""
+        """The source of a state: mostly the one before it, or any, or the sensor's frame (-1) or the constant (-2)."""
         return k - 1 if k and self.random.random() < 0.5 else self.random.randint(-2, count - 1)
 
     def build(self):
@@ -339,7 +339,7 @@ def test_long_lines_and_rings_of_many_lengths_are_cut():
 
 @st.composite
 def links(draw):
-    """What states take: one another's values, or one of three others."""
+    """The sources of states: one another's values, or one of three others."""
     count = draw(st.integers(1, 30))
     near = draw(st.booleans())
     values = lambda k: st.integers(-3 if k < 3 or not near else k - 3, k - 1 if near else count - 1)  # noqa: E731

@@ -21,7 +21,7 @@ a = gp.ScalarField(x)
 
 
 def fills(*fields: gp.Field) -> list[float]:
-    """What the outputs of all kernels are filled with."""
+    """The fill values of the outputs of all kernels."""
     steps = plan(program([f.node for f in fields])).launches
     return [value for step in steps for value in generate(step.kernel, target_named("opencl")).fills.values()]
 

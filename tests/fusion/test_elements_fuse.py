@@ -211,7 +211,7 @@ def twice_written(f):
 
 @gp.operator(outputs=same)
 def left_behind(f):
-    """What the last turn leaves is written too."""
+    """The values of the last turn are written too."""
     last = _var(0.0)
     with _forEachTensorElement(f.tensor_shape):
         last @= _readTensorElement(f)

@@ -166,7 +166,7 @@ def convolved(signal, filters, dims):
 
 
 def test_layers_of_a_network(device):
-    """What follows a convolution is part of it, its output lies in blocks, and filters that several take are turned once."""
+    """An operator behind a convolution is part of it, its output lies in blocks, and filters that several take are turned once."""
     filters, signals = image(12, 3) - 0.5, [image(40) for _ in range(2)]
     dims = 3, 40, 4
 

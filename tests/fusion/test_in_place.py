@@ -65,7 +65,7 @@ def test_a_state_of_own_points_has_one_buffer(device, monkeypatch):
 
 
 def test_states_of_one_kernel_that_read_each_other(device):
-    """What each thread reads of all of them comes before what it writes."""
+    """All reads of a thread come before its writes."""
     with gp.ComputeGraph() as graph:
         a = gp.ScalarField(A)
         b = gp.ScalarField(B)
@@ -180,7 +180,7 @@ def test_a_number_that_every_thread_reads(device):
 
 
 def test_parameters_and_values_in_between(device):
-    """What waits reads values of the last evaluation, those that the parameter changes being computed again."""
+    """A waiting field reads values of the last evaluation; those that the parameter changes are computed again."""
     gain = gp.Parameter(2.0)
     with gp.ComputeGraph() as graph:
         a = gp.ScalarField(A)
@@ -330,7 +330,7 @@ def test_a_checked_graph_stops_where_it_was(name):
 
 @gp.operator
 def neighbours(f):
-    """How many of the eight points around one are 1."""
+    """The number of ones among the eight points around one."""
     return sum(_readTensor(f, _row + r, _column + c, border="wrap") for r in (-1, 0, 1) for c in (-1, 0, 1) if r or c)
 
 

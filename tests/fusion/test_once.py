@@ -47,7 +47,7 @@ def beside(f, g):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """How often each kernel was launched, by name."""
+    """The number of launches of each kernel, by name."""
     counts: Counter[str] = Counter()
     bind = Prepared.bind
 
@@ -190,7 +190,7 @@ def test_dear_values_stay_apart_and_explain_says_by_how_much(device):
 
 
 def test_kernels_that_share_only_what_they_read():
-    """What is always the same is not put beside what changes, though both read the photo."""
+    """A constant value is not in one kernel with a changing one, though both read the photo."""
     with gp.ComputeGraph() as graph:
         photo, total = gp.ScalarField(PHOTO), gp.ScalarField(ZEROS)
         total.next = total + photo

@@ -275,7 +275,7 @@ def test_schedules_that_only_suit_by_a_pin_are_told_of() -> None:
 
 
 def test_strips_of_as_many_vectors_as_a_thread_has_at_most() -> None:
-    """What is computed of a column does not depend on how many threads share the work, but for strips at the ends."""
+    """The work of a column does not depend on the number of threads that share it, but for strips at the ends."""
     kernel = kernel_of(field(764, 1152).sum(axis=0), CPU)
     counts = [
         (work := workload(replace(kernel, pin=Pin("interchange", (("vectors", n),))), CPU)).threads
@@ -302,7 +302,7 @@ def test_the_choice_is_that_of_the_kind_of_device() -> None:
 
 
 def test_a_second_report_lowers_nothing(monkeypatch):
-    """What is counted of a kernel is kept, and times are still those of the device that is asked."""
+    """The counts of a kernel are in the cache, and times are still those of the device of the report."""
     values = kernel_of(across(doubled(field())), CPU)
     first = predictions(values, CPU, EVEN)
     monkeypatch.setattr(workload_module, "unguarded", None)

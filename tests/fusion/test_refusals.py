@@ -105,7 +105,7 @@ def grouped(f):
 
 
 def reasons(call: str, line: int) -> list[str]:
-    """What keeps the operators of a call in a line of a file from one another."""
+    """The reasons that keep the operators of a call in a line of a file from one another."""
     f = gp.ScalarField(np.ones(132, np.float32))
     result = eval(compile("\n" * (line - 1) + call, "calls.py", "eval"), globals(), {"f": f})
     ops = program([result.node]).ops

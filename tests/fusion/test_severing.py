@@ -28,7 +28,7 @@ def beside(f):
 
 @gp.operator
 def halvings(a, b):
-    """How often the sum of two values is halved until it is below 1."""
+    """The number of halvings of the sum of two values until it is below 1."""
     rest, count = _var(_readTensor(a) + _readTensor(b)), _intVar()
     with _while(rest >= 1):
         rest @= rest * 0.5

@@ -99,7 +99,7 @@ def test_one_operator_that_keeps_too_much_stays():
 
 
 def test_pieces_have_few_enough_arguments():
-    """Where every cut would give a side too many arguments, the kernel stays as it is."""
+    """A kernel stays as it is if every cut would give a side too many arguments."""
     plan = planned(fan(a, 60), Limits(arguments=4, registers=20))
     assert all(len(step.inputs) + len(step.outputs) <= 4 for step in plan.launches)
 

@@ -31,7 +31,7 @@ def expected(a: Any) -> Any:
 
 
 def reason(build: Any) -> str:
-    """Why the kernels of a graph are several; what they compute is what each alone does."""
+    """The reason that the kernels of a graph are several; their results are those of each alone."""
     graph, _ = fused(build)
     (apart,) = json.loads(graph.explain("json"))["apart"]
     assert f"{apart['reason']}; costs" in graph.explain()

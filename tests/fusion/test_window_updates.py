@@ -210,7 +210,7 @@ def tally(f):
 
 
 def test_counts_that_are_as_many_as_points():
-    """What is reduced of them is whole in each window, though it has the grid's extents; what computes with them is none."""
+    """Reductions of them are whole in each window, though of the extents of the grid; operators on them are not."""
 
     @gp.pipeline
     def program(x):

@@ -273,7 +273,7 @@ def test_wrong_windows_are_refused():
 
 
 def in_stages(pipeline, x, *chunks):
-    """What a pipeline with stages gives, put together of windows of all stages; the windows are in no order."""
+    """The results of a pipeline with stages, put together of windows of all stages; the windows are in no order."""
     grid, needed, totals = x.shape[: len(chunks)], pipeline.footprint(x), ()
     windows = [(s, e, np.ascontiguousarray(taken(x, needed.window(s, e)))) for s, e in parts(grid, *chunks)]
     for stage in range(len(needed.stages)):
@@ -327,7 +327,7 @@ def test_what_reduces_tensors_alone_is_no_stage():
 
 
 def test_windows_of_one_shape_are_made_once_wherever_their_points_are(monkeypatch):
-    """Where in a window the points are that count is known to what reduces them, and to nothing before that."""
+    """Reductions know the place of the points that count in a window, and nothing before them does."""
     results, window_program = [], grid_window.window_program
     monkeypatch.setattr(
         grid_window, "window_program", lambda *args: results.append(args[2].window) or window_program(*args)

@@ -81,7 +81,7 @@ def made(argument):
 
 
 def ours(value) -> bool:
-    """Whether gpuop made the value: mistakes with others are Python's."""
+    """Return whether gpuop made the value: mistakes with others are those of Python."""
     return type(value).__module__.startswith("gpuop.dsl")
 
 
@@ -137,7 +137,7 @@ def do_return(args, *_):
 
 
 def attempt(steps, outputs) -> str:
-    """What came of recording the steps: "fine", or whose error.
+    """The outcome of recording the steps: "fine", or the kind of the error.
 
     Raises:
         AssertionError: it was another error.
@@ -162,7 +162,7 @@ def attempt(steps, outputs) -> str:
 
 
 def python_refuses(error: Exception) -> bool:
-    """Whether Python refused what was written before gpuop saw it."""
+    """Return whether Python refused the text before gpuop saw it."""
     frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     after = frames[len(frames) - frames[::-1].index(__file__) :]
     miscalled = isinstance(error, TypeError) and MISCALLED.match(str(error))

@@ -49,7 +49,7 @@ def shown(graph: gp.ComputeGraph) -> tuple[Any, ...]:
 
 
 def load_states(graph: gp.ComputeGraph, path: Path) -> str:
-    """What became of a file; nothing else may."""
+    """The outcome of loading a file; there is no other."""
     before = shown(graph)
     try:
         graph.load(path)
@@ -108,7 +108,7 @@ def texts_of(plan: Plan) -> Iterator[str]:
 
 
 def load_bundle(written: set[str], path: Path) -> str:
-    """What became of a file. It is called where its kernels are such as were written: others may do anything."""
+    """The outcome of loading a file. It is called where its kernels are such as were written: others may do anything."""
     try:
         loaded = gp.load_bundle(path)
     except gp.SemanticError as error:

@@ -39,7 +39,7 @@ WATCHING = [name for name in running.DEVICES if name.startswith("passes ")]
 
 @gp.operator
 def hinted(f):
-    """What random programs have none of: an assertion, an expanded loop, more hints than compilers are given."""
+    """Statements that random programs have none of: an assertion, an expanded loop, more hints than compilers are given."""
     _assert(_readTensor(f) < 50, "too much")
     total = _var(0.0)
     with _for(3, unroll=True) as i:

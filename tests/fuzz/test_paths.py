@@ -94,7 +94,7 @@ def simulated(tree: list[Tree], x: int, counters: tuple[int, ...], written: list
 
 
 def value_of(tree: list[Tree], x: int) -> int:
-    """What a thread writes last; 0: nothing."""
+    """The last value that a thread writes; 0: nothing."""
     written = [0]
     with suppress(Left):
         simulated(tree, x, (), written)
@@ -102,7 +102,7 @@ def value_of(tree: list[Tree], x: int) -> int:
 
 
 def check(seed: int) -> tuple[bool, bool]:
-    """Whether an output is taken without a default, and whether all threads have written it: if it is taken, they have.
+    """Return whether gpuop accepts an output without a default, and whether all threads have written it: if it accepts, they have.
 
     Results are Python's.
     """

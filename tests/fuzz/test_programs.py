@@ -40,7 +40,7 @@ RARE = {name for name, entry in functions.ENTRIES.items() if entry.group != "mat
 
 
 def words(part, into: set) -> set:
-    """What a program is made of."""
+    """The words of a program."""
     if isinstance(part, str):
         into |= {part, *part.split()}
     elif isinstance(part, tuple):

@@ -43,7 +43,7 @@ def kernels(name: str) -> list:
 
 
 def in_form(kernel: Kernel, form: Form, target: Target) -> Kernel:
-    """What the last pass of a form leaves."""
+    """The kernel after the last pass of a form."""
     return next(left.kernel for left in reversed([*pass_by_pass(kernel, target)]) if left.form is form)
 
 

@@ -123,7 +123,7 @@ def mutants(kernel: Kernel) -> Iterator[Kernel]:
 
 
 def is_outside(kernel: Kernel) -> bool:
-    """Whether an interpreter that checks each access meets one outside."""
+    """Return whether an interpreter that checks each access meets one outside."""
     steps = [step for step, _ in PIPELINE]
     for step in steps[steps.index(vectorize) :]:
         kernel = step(kernel)

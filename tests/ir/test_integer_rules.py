@@ -133,7 +133,7 @@ def twice(rng: random.Random, do: Callable[..., Number], numbers: list[Number]) 
 
 
 def again(rng: random.Random, do: Callable[..., Number], numbers: list[Number]) -> Number:
-    """What was divided and multiplied, with the remainder or without."""
+    """A quotient and its product, with the remainder or without."""
     x, n = one_of(rng, numbers), rng.choice(FACTORS)
     product = do("*", do("/", x, rng.choice((n, n, n + 1))), n)
     if rng.random() < 0.3:

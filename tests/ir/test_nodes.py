@@ -61,7 +61,7 @@ LEAVES = {  # what a field of a type holds here, made of the number of a leaf
 
 
 def leaf_of(hint: Any) -> Callable[[int], Any] | None:
-    """What makes a child for a field of this type; None where it holds no child."""
+    """The function that makes a child for a field of this type; None if it holds no child."""
     types = set(get_args(hint)) or {hint}
     for kind, make in LEAVES.items():
         if hint == kind or hint == kind | None or (kind in (Var, Array, FieldParam) and kind in types):

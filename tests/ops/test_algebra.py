@@ -519,7 +519,7 @@ def test_integers_of_more_than_64_bits(device, dtype):
 
 @pytest.mark.parametrize("again", [False, True])
 def test_calls_are_told_apart(again):
-    """What was called before with operands of the same types is another result where anything else differs."""
+    """A call with operands of the same types as before is another result if anything else differs."""
     x, y = image(5, 6) - np.float32(0.5), image(5, 6)
     u, v, p = gp.ScalarField(x), gp.ScalarField(y), gp.Parameter(np.float32(3))
     with gp.use_device("reference"), np.errstate(all="ignore"):

@@ -247,7 +247,7 @@ def test_counts_of_integers(dtype):
 
 
 def test_counts_without_looking():
-    """What a dtype holds is known, so nothing is evaluated, in pipelines too."""
+    """The range of a dtype bounds the values, so nothing is evaluated, in pipelines too."""
     x = rng.integers(0, 256, 300).astype("u1")
     piped = gp.pipeline(lambda a: np.bincount(gp.ScalarField(a), minlength=256))
     same(piped(x), np.bincount(x, minlength=256))

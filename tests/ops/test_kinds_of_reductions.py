@@ -229,7 +229,7 @@ def test_equal_bits_on_every_device(device):
 
 
 def test_they_fuse(device):
-    """What is masked, squared or looked at is no field of its own; the mean is one kernel, the variance another."""
+    """Masks, squares and conditions are no fields of their own; the mean is one kernel, the variance another."""
     x = image(70, 50)
     f = gp.ScalarField(x)
 

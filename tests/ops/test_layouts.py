@@ -244,7 +244,7 @@ def test_many_fields():
 
 
 def test_one_kernel(device):
-    """What moves values fuses with what computes before and after it."""
+    """Moves of values fuse with the operators before and after them."""
     f, g, v = gp.ScalarField(image(24, 40)), gp.ScalarField(image(24, 40)), gp.VectorField(image(24, 40, 3))
     for name, make in {
         "transposed": lambda: np.sqrt((f * 2).T + 1),

@@ -146,7 +146,7 @@ def test_means_of_64_bits_do_not_wrap(device: str) -> None:
 
 
 def test_devices_without_double_subtract_in_float32() -> None:
-    """What needs double elsewhere is left to them, as the page says."""
+    """Kernels that need double elsewhere do without it there, as the page says."""
     row = gp.ScalarField(np.arange(10, dtype=np.int32))
     target = replace(target_named("opencl"), has_fp64=False)
     for value in (

@@ -43,7 +43,7 @@ def test_dtypes(name: str, method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_steps(device: str, method: str) -> None:
-    """Where n q is a whole number, or is so but for rounding, the same values are selected."""
+    """The values are the same if n q is a whole number, or is so but for rounding."""
     rows = np.sort(np.random.default_rng(1).random((2, 20)).astype("float32"))
     rows[1, 13:] = np.nan
     shares = [n / 20 for n in range(21)] + [n / 13 for n in range(1, 13)]

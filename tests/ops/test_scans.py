@@ -96,7 +96,7 @@ def test_equal_bits_on_every_device(device):
 
 
 def test_in_graphs_and_pipelines(device):
-    """What is computed on the way is computed where it is scanned."""
+    """Operators before a scan are computed in its kernel."""
     x = rng.integers(0, 9, (6, 300)).astype("f")
 
     def build() -> dict[str, Any]:

@@ -147,7 +147,7 @@ def test_places_of_numbers(name):
 
 
 def test_in_graphs_and_pipelines(device):
-    """What is computed on the way to ranks is computed there."""
+    """Operators before ranks are computed in their kernel."""
     x = image(4, 20)
     _, results = fused(lambda: {"rows": np.sort(gp.ScalarField(x) * 2, axis=1)})
     same_bits(results["rows"], np.sort(x * 2, axis=1))

@@ -121,7 +121,7 @@ def median(f):
 
 
 def test_where_it_is_done():
-    """Where minima and maxima are many, of floats, and not of zero, which their results then often are."""
+    """Kernels with many minima and maxima of floats, and not of zero, which their results then often are."""
 
     def dilated(f):
         return _max(*around(f)[:8])
@@ -136,7 +136,7 @@ def test_where_it_is_done():
 
 
 def test_predictions():
-    """What is computed where a result is found to be zero or NaN does not count."""
+    """Work under the condition that a result is zero or NaN does not count."""
     quick, plain = (of(median, target=target, what=workload).lanes["operation"] for target in ("sm_90", "sm_75"))
     assert 0.3 * plain < quick < 0.8 * plain
 

@@ -90,7 +90,7 @@ def has_double(form: str) -> bool:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_bits(form):
-    """What is computed on the way, several reductions in one kernel, parameters, positions, NaN and signed zeros."""
+    """Operators before it, several reductions in one kernel, parameters, positions, NaN and signed zeros."""
     x = rng.random((4, 301), np.float32)
     x[:, 3], x[:, 5], x[:, 70:] = np.nan, -0.0, x[:, 70:] - 0.5
 
@@ -195,7 +195,7 @@ def test_operators_of_users(form):
 
 
 def passed_on(x: np.ndarray) -> np.ndarray:
-    """What `differences` is to give."""
+    """The values that `differences` is to give."""
     own = np.where(x[:, 16:] > x[:, :16], 2 * x[:, 16:], x[:, :16])
     return own[:, 15] - own[:, 0]
 

@@ -85,7 +85,7 @@ def dtypes_of(form: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [(150, 45), (1, 400), (67, 9, 31), (530, 45)], ids=str)
 def test_bits(form, shape):
-    """What is computed on the way, several reductions in one kernel, parameters, positions, NaN and signed zeros."""
+    """Operators before it, several reductions in one kernel, parameters, positions, NaN and signed zeros."""
     x = rng.random(shape, np.float32)
     x[0, ..., 3], x[0, ..., 5] = np.nan, -0.0
 

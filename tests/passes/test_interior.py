@@ -85,7 +85,7 @@ def test_layers():
 
 
 def test_edges_alone():
-    """Where all warps meet a border, there is one way."""
+    """A kernel whose warps all meet a border has one way."""
     kernel = staged(stencil("clamp", UPPER)(stencil("clamp", LOWER)(gp.ScalarField(np.zeros((40, 40), "f")))))
     assert not is_split(kernel, {"columns": 4, "rows": 8, "turn": 2, "width": 128})
     assert not is_split(kernel, {"columns": 4, "rows": 20, "turn": 2, "width": 2})

@@ -49,7 +49,7 @@ def stenciled(x, border, window, placed=False):
 
 
 def reason(kernel: Kernel) -> str:
-    """Why it is not walked, but for what pays or not."""
+    """The reason against the walk, but for costs."""
     why = LAYER_BLOCKING.refuse(kernel)
     return "" if why.startswith(("its rows", "its windows", "its values", "its stages compute")) else why
 
@@ -58,7 +58,7 @@ LAYERS = replace(LAYER_BLOCKING, refuse=reason)
 
 
 def walked(kernel: Kernel, *arrays: NDArray[Any], **walk: int) -> NDArray[Any]:
-    """What threads compute that walk so, whether or not it pays."""
+    """The results of threads that walk so, whether or not it pays."""
     assert not reason(kernel)
     return computed(kernel, replace(LAYERS, candidates=lambda kernel: (walk,)) if walk else LAYERS, *arrays)
 
@@ -157,7 +157,7 @@ def test_two_turns_are_a_launch():
 
 @pytest.mark.parametrize("columns", [1, 2, 4, 8])
 def test_work_groups_are_no_deeper_than_gpus_have(columns):
-    """Where threads walk along rows, those of a work-group lie along layers, of which NVIDIA's GPUs take 64."""
+    """Work-groups of threads that walk along rows lie along layers, of which NVIDIA's GPUs take 64."""
     before = stencil("zero", [(0, -1, 1)])
     after = stencil("zero", [(1, 0, 1), (0, 1, 0)])
     x = np.random.default_rng(1).integers(-9, 9, (2, 3, 16)).astype(np.float32)

@@ -117,7 +117,7 @@ def test_layers(device, shape, border, parameters):
 
 
 def test_rows_and_columns_wrap_in_several_strips(device):
-    """What is read of a field at the other end goes through the field's own border there."""
+    """Reads of a field at the other end go through the border of the field there."""
     x = data((9, 160))
     with kept(columns=32, rows=8, together=2):
         out = stencil(SECOND, "wrap")(stencil(FIRST)(gp.Field(x)))

@@ -52,7 +52,7 @@ SUMS = {
 @pytest.mark.parametrize("name", SUMS)
 @pytest.mark.parametrize("shape", [(1, 1), (65, 3), (33, 700), (300, 33), (3, 1025)], ids=str)
 def test_bits(name, shape):
-    """What the reference computes of the recorded kernels."""
+    """The results of the reference for the recorded kernels."""
     x = rng.random(shape, np.float32)
     with gp.use_device("reference"):
         want = SUMS[name](gp.ScalarField(x)).numpy()
@@ -109,7 +109,7 @@ def updating(f):
 
 
 def test_turns_that_need_one_another():
-    """What depends on a variable, or is read under a condition, stays where it is; the rest is loaded ahead.
+    """A read that depends on a variable or a condition stays where it is; the rest is loaded ahead.
 
     Places that only lead to what is loaded ahead are read there alone: no array has them.
     """

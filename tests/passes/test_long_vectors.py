@@ -99,7 +99,7 @@ def test_what_only_functions_do_has_usual_vectors():
 
 
 def test_strips_are_as_many_bytes():
-    """What processors fetch ahead of themselves ends with a page: rows of bytes have four times the columns of floats."""
+    """The prefetch of processors ends with a page: rows of bytes have four times the columns of floats."""
 
     def columns(dtype: str) -> int:
         @gp.operator

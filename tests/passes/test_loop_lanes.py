@@ -112,7 +112,7 @@ def test_places_and_numbers_of_turns(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_lanes_that_a_table_names(form):
-    """What is read lies ahead by constants, from a beginning that all turns have in common."""
+    """The reads lie ahead by constants, from a beginning that all turns have in common."""
     x = rng.random((ROWS, COLUMNS)).astype("f")
     ahead = np.array([0, 0, 1, 2, 2, 3, 3, 9, 10, 10, 11, 13, 12, 14, 25, 26][: 8 if form == "cpu" else 16])
     count = len(ahead)  # a vector

@@ -129,7 +129,7 @@ def test_shifts_by_a_width_and_more(device):
 
 @pytest.mark.parametrize("fill", [0, -1, 70000])
 def test_stages(device, fill):
-    """What stages keep is narrow too, unless what is beyond its edges is not."""
+    """The values of stages are narrow too, unless those beyond its edges are not."""
     x = rng.integers(0, 256, (9, 70)).astype(np.uint8)
 
     @gp.operator
@@ -180,7 +180,7 @@ def test_sums_that_are_compared(device, dtype):
 
 
 def test_sums_of_bytes_in_bytes():
-    """If they are compared with bytes and no more; a sum that is read otherwise, or of what may be negative, is whole."""
+    """Sums that are only compared with bytes are bytes; a sum with another use, or of values that may be negative, is whole."""
     x = gp.Field(np.zeros((64, 640), np.uint8))
 
     def around(f):

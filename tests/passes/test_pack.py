@@ -154,7 +154,7 @@ PINNED = (("roll", {"columns": 3, "rows": 5}), ("tile", {"rows": 4, "columns": 1
 
 @pytest.mark.parametrize(("columns", "border"), [(100, "zero"), (148, "clamp")])
 def test_chains(device, columns, border):
-    """What is read of a stage beyond an edge is what the border says, not what the stage would be there."""
+    """The value of a stage beyond an edge is that of the border, not that of the stage there."""
     if not is_interpreted():
         left_to_nightly("interpreters will do")
     x = rng.integers(0, 256, (12, columns)).astype(np.uint8)
@@ -243,7 +243,7 @@ def along(border: str) -> tuple[gp.Operator, gp.Operator]:
 @pytest.mark.parametrize("border", ["clamp", "zero"])
 @pytest.mark.parametrize("shape", [(7, 24), (40, 148)], ids=str)
 def test_stages(device, shape, border):
-    """What stages keep is bytes, or pairs of 16 bits."""
+    """The values of stages are bytes, or pairs of 16 bits."""
     x = rng.integers(0, 256, (*shape, 3)).astype(np.uint8)
     rows, both = along(border)
     if not is_interpreted() and (shape[0] > 7 or border != "clamp"):

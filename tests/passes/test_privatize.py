@@ -267,7 +267,7 @@ def test_histograms_of_channels(form):
 
 @pytest.mark.parametrize("where", ["interpreted", *DRIVERS])
 def test_vectors_of_threads(where):
-    """What only a compiler makes vectors of keeps its threads on CPUs, and a work-group has a copy."""
+    """A kernel that only a compiler makes vectors of keeps its threads on CPUs, and a work-group has a copy."""
     x = rng.integers(1, 400, (30, 70)).astype(np.int32)
 
     @gp.operator(outputs=gp.FieldType(30, dtype="int32"))

@@ -159,7 +159,7 @@ def shrunk(f):
 
 
 def test_text():
-    """Where no border is met, two vectors are loaded for one of every other column, and nothing behind the last one."""
+    """Threads that meet no border load two vectors for one of every other column, and nothing behind the last one."""
     kernel = kernel_of(shrunk(gp.Field(data((128, 512)))))
     text = generate(kernel, replace(TARGET, simd_width=16)).text
     assert "if (_thread == 0)" not in text and "min(max" not in text

@@ -37,7 +37,7 @@ FORMS = ["interpreted", *(d.name for d in gp.devices() if d.name.startswith("ope
 
 
 def reason(kernel: Kernel) -> str:
-    """Why it is not walked, but for what pays or not."""
+    """The reason against the walk, but for costs."""
     why = ROLL.refuse(kernel)
     return "" if why == DEEP or "times" in why else why
 

@@ -55,13 +55,13 @@ def staged(result: gp.Field) -> Kernel:
 
 
 def walked(kernel: Kernel, *arrays: NDArray[Any], **walk: int) -> NDArray[Any]:
-    """What threads compute that walk so, whether or not it pays."""
+    """The results of threads that walk so, whether or not it pays."""
     assert not reason(kernel)
     return computed(kernel, replace(WALK, candidates=lambda kernel: (walk,)) if walk else WALK, *arrays)
 
 
 def computed(kernel: Kernel, method: Method, *arrays: NDArray[Any]) -> NDArray[Any]:
-    """What a kernel computes with a method."""
+    """The results of a kernel with a method."""
     kernel = replace(kernel, pin=Pin(method.name))  # of fields as they are, not of words
     with mock.patch.object(schedules, "METHODS", (method,)):
         lowered = lower(kernel, WIDENED)
@@ -87,7 +87,7 @@ def test_borders(shape, walk, border):
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (9, 16), (13, 6)], ids=str)
 def test_toruses(shape):
-    """Where all wraps, nothing outside differs from the other end, however small the field."""
+    """All axes wrap: the values outside are those of the other end, however small the field."""
     x = np.random.default_rng(3).integers(-9, 10, shape).astype(np.int32)
     kernel = staged(stencil("wrap", LOWER)(stencil("wrap", UPPER)(gp.ScalarField(x))))
     want = stenciled(stenciled(x, "wrap", UPPER), "wrap", LOWER)

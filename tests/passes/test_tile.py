@@ -144,7 +144,7 @@ def test_drivers(form, shape):
 
 @pytest.mark.parametrize("form", ["interpreted", *DRIVERS[:1]])
 def test_whole_lines(form):
-    """Where rows of a tile are lines of memory, strips in it come before those beside it."""
+    """Strips in a tile whose rows are lines of memory come before those beside it."""
     x = np.random.default_rng(8).random((40, 128), np.float32)
     with tiling(form, columns=32):
         actual = taps(taps(gp.ScalarField(x), DOWN, "clamp"), ACROSS, "reflect").numpy()
@@ -165,7 +165,7 @@ def test_dtypes(form, dtype):
 
 @gp.operator
 def slanted(f):
-    """What depends on positions, on conditions and on loops, and is read by neighbours."""
+    """Values that depend on positions, on conditions and on loops, and that neighbours read."""
     total = _var(_convert_float(_row) - _convert_float(_column) / 3)
     with _for(-1, 2) as r, _for(-2, 3) as c:
         total @= total + _readTensor(f, _row + r, _column + c, border="reflect") * _convert_float(c + 3)
@@ -191,7 +191,7 @@ def test_positions_conditions_and_loops(shape):
 
 @gp.operator
 def from_a_table(f):
-    """What a loop reads, weighted by a table."""
+    """The reads of a loop, weighted by a table."""
     weights, total = _constantArray([1.0, 2.0, 4.0]), _var(0.0)
     with _for(3) as k:
         total @= total + weights[k] * _readTensor(f, _row + k, _column)

@@ -340,7 +340,7 @@ def test_what_cuda_is_given(dtype, wide, shape):
     ids=str,
 )
 def test_writes_are_aligned(shape, dtype, align, lanes):
-    """Where rows begin anywhere, those of tiles begin at multiples of 32 bytes in memory; small elements are moved in words."""
+    """Rows may begin anywhere; rows of tiles begin at multiples of 32 bytes in memory; small elements are moved in words."""
     f = gp.ScalarField(np.zeros(shape, dtype))
     kernel = kernel_of(transposed(f))
     parameters = TRANSPOSE.candidates(kernel)[0]

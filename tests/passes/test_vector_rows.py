@@ -94,7 +94,7 @@ def test_windows_along_layers_alone(device, shape, border):
 
 
 def test_windows_of_many_layers_are_a_kernel_of_their_own():
-    """What rows read of many layers is far in memory; of a few it is near enough to be read again."""
+    """The reads of rows of many layers are far in memory; those of a few are near enough to be read again."""
 
     @gp.operator
     def along(f, reach):
@@ -112,7 +112,7 @@ def test_windows_of_many_layers_are_a_kernel_of_their_own():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(device, dtype):
-    """What differs between lanes may be a condition, a narrow integer, or a number that a row has in common with its lanes."""
+    """The difference between lanes may be a condition, a narrow integer, or a number that a row has in common with its lanes."""
     if dtype == "float64" and not devices.current().target.has_fp64:
         pytest.skip("no doubles")
     x = data((7, 50), dtype)
@@ -189,7 +189,7 @@ def test_text():
 
 
 def test_far_columns_are_brought_alone(device):
-    """What is read far beside a vector's own columns: lines are as long as vectors, not as what lies between."""
+    """Reads far beside the columns of a vector: lines are as long as vectors, not as the distance between them."""
     x = data((5, 700))
     far = gp.operator(lambda f, away: _readTensor(f, _row, _column - away, border="wrap"))
     for away_by in (300, -300, 65, -65):

@@ -92,7 +92,7 @@ def test_folder_that_cannot_be_written(tmp_path, monkeypatch):
 
 
 def test_disk_that_is_full(folder, monkeypatch):
-    """What could not be written whole is not left behind."""
+    """A file that could not be written whole is not left behind."""
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -207,7 +207,7 @@ def recorded(factor=2, name="scaled", shape=(3, 4)):
 
 
 def test_the_text_of_an_equal_kernel_is_that_of_before(monkeypatch):
-    """What is recorded anew, on the same lines, is generated once for each target; another one is not taken for it."""
+    """A kernel recorded anew, on the same lines, is generated once for each target; another one is not taken for it."""
     results = []
     monkeypatch.setattr(generating, "_sources", BoundedCache(8))
     monkeypatch.setattr(generating, "lower", lambda kernel, target: results.append(target) or lower(kernel, target))

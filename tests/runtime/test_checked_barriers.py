@@ -46,7 +46,7 @@ def test_divergent_barriers(fence: str, name: str, axis: str, missing: str) -> N
 
 
 def test_barriers_that_all_reach() -> None:
-    """What differs between groups may decide, and threads that the grid does not have are not waited for."""
+    """A value that differs between groups may decide, and threads that the grid does not have are not waited for."""
     device = Reference(checked=True)
     buffer = device.empty(FieldType((3, 8), (), "int32"))
     kernel = divergent("layer", "local")

@@ -28,7 +28,7 @@ class Done:
 
 
 def conflict(a: Done, b: Done) -> bool:
-    """Whether a pair is a race, by definition."""
+    """Return whether a pair is a race, by definition."""
     if a.cell != b.cell or a.thread == b.thread or (a.group == b.group and a.phase != b.phase):
         return False
     kinds = {a.kind, b.kind}

@@ -20,7 +20,7 @@ SHORTS = gp.ScalarField(np.int16([3, 200, -200, 181]))
 
 
 def wrapped(computed: str, exact: int, dtype: str, lanes: str = "") -> str:
-    """What is said of a result."""
+    """The message about a result."""
     info = np.iinfo(dtype)
     around = (exact - int(info.min)) % 2**info.bits + int(info.min)
     return (
@@ -78,7 +78,7 @@ def sum_in_a_loop(right: bool) -> Any:
 
 @bugs.add(f"thread (column 0) of `chosen`: {wrapped('2 - 5', -3, 'uint8')}")
 def choice(right: bool) -> Any:
-    """What is not chosen may wrap around."""
+    """Values that are not chosen may wrap around."""
 
     @gp.operator
     def chosen(a, b):

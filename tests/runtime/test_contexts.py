@@ -40,7 +40,7 @@ def everywhere():
 
 
 def in_threads(*works):
-    """What functions give that run side by side in threads of their own."""
+    """The results of functions that run side by side in threads of their own."""
     values = [None] * len(works)
 
     def run(number, work):

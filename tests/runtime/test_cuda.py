@@ -232,7 +232,7 @@ def test_a_step_after_memory_ran_out(backend):
 
 
 def test_a_call_of_c_alone(monkeypatch):
-    """What launches CUDA graphs: nothing of Python runs in it, and a status is an error. Here it is the C library's `abs`."""
+    """The function that launches CUDA graphs: nothing of Python runs in it, and a status is an error. Here it is `abs` of C."""
     monkeypatch.setattr(driver, "DRIVER", None)
     monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=SimpleNamespace(CUresult=str)))

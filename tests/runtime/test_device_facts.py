@@ -157,7 +157,7 @@ def test_half_of_what_one_function_takes_is_measured_again(
 
 
 def test_a_folder_that_may_only_be_read(forgotten: Path, timed: list[Kernel], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there is used; what is not is measured, and known until the process ends."""
+    """Facts of the folder are used; the others are measured, and known until the process ends."""
 
     def refused(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)

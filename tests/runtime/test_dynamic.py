@@ -142,7 +142,7 @@ def test_stages_are_compiled_for_any_size():
 
 
 def test_stages_are_never_computed_wherever_they_are_read():
-    """Which takes as many steps as there are ways through them, also where a range of extents is looked for."""
+    """Stages computed at each read take as many steps as there are ways to them, also in the search for a range of extents."""
     if gp.devices()[0].name == "reference":
         pytest.skip("no device compiles")
     longer = gp.pipeline(lambda image: columns_of(rows_of(gp.ScalarField(image)) + 1), dynamic=True)
@@ -173,7 +173,7 @@ def test_what_is_computed_again_where_it_is_read(device):
 
 
 def test_large_outputs_of_cpus(device):
-    """Which are written past the caches, by a text of their own; vectors at the end begin anywhere."""
+    """Large outputs are written past the caches, by a text of their own; vectors at the end begin anywhere."""
     halves = gp.pipeline(lambda image: abs(gp.ScalarField(image)) / 2 + 1, dynamic=True)
     with mock.patch.object(coarsening_factor, "STREAMED", 1 << 10):
         for shape in ((3, 5), (37, 53), (2, 400)):
@@ -182,7 +182,7 @@ def test_large_outputs_of_cpus(device):
 
 
 def test_last_points_of_threads(device):
-    """Which are fewer than others, or none; of bytes, and of tensors, whose other planes begin anywhere."""
+    """The last points are fewer than others, or none; of bytes, and of tensors, whose other planes begin anywhere."""
 
     def several(numbers, pairs):
         f, g = gp.ScalarField(numbers), gp.VectorField(pairs)

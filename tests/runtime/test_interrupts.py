@@ -32,7 +32,7 @@ SOON = 0.1  # seconds until the signal
 
 
 class Stop(Exception):
-    """What a handler raises."""
+    """The exception of a handler."""
 
 
 @contextmanager

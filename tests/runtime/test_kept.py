@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_written_is_done_without(lowered, tmp_path, monk
 
 
 def test_errors_are_those_of_before(disk, monkeypatch):
-    """What is refused is refused again: nothing of it is kept."""
+    """A kernel that is refused is refused again: nothing of it is kept."""
 
     @gp.operator
     def chosen(field):

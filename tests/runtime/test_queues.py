@@ -182,7 +182,7 @@ def test_values_of_one_queue_are_waited_for_in_another(opened):
 
 @each_driver
 def test_values_of_before_there_was_another_queue(opened):
-    """Who uses them waits for what was enqueued until then, and for nothing later."""
+    """A queue that uses them waits for all that was enqueued until then, and for nothing later."""
     a = array_of(500)
     opener = next(opener for device, opener in discover() if device.name == opened.name)
     with gp.use_device(opener()) as alone:

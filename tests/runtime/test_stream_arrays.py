@@ -15,7 +15,7 @@ from gpuop.runtime.cuda.stream_arrays import CupyArrays, TorchArrays
 
 
 class Memory:
-    """What is called of a CudaMemory."""
+    """The methods of a CudaMemory that are called."""
 
     def __init__(self, queues=1):
         self.calls, self.streams = [], [self] * queues
@@ -136,7 +136,7 @@ def test_the_driver_orders_the_legacy_stream(cupy, stream):
 
 @pytest.mark.parametrize("stream", [0, 1])
 def test_the_legacy_stream_and_several_queues_are_ordered_by_events(cupy, stream):
-    """What one queue has written another may read, though the legacy stream between them does nothing."""
+    """Another queue may read what one has written, though the legacy stream between them does nothing."""
     arrays = CupyArrays(memory := Memory(2), 1)
     arrays.follow(stream)
     arrays.lead(stream)

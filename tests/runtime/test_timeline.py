@@ -186,7 +186,7 @@ def test_many_launches(device, monkeypatch):
 
 
 def test_copies(device):
-    """What goes to the device and comes from it, in which queue; all of it lies inside of the profile."""
+    """Copies to the device and from it, in their queues; all of them lie inside of the profile."""
     f, g = gp.ScalarField(A), gp.ScalarField(A + 1)
     with gp.profile() as times:
         np.testing.assert_array_equal(twice(f).numpy(), A * 2)
@@ -207,7 +207,7 @@ def test_copies(device):
 
 
 def test_the_host(device):
-    """What it does is told once, however it is nested, and is less than the time that passed."""
+    """The work of the host is counted once, however it is nested, and is less than the time that passed."""
     f = gp.ScalarField(A)
     with gp.profile() as times:
         for _ in range(2):

@@ -168,7 +168,7 @@ def test_rounding_may_differ() -> None:
 
 
 def test_time_and_progress(store: TuneStore) -> None:
-    """When the time is over no other variant is begun; the first runs in any case."""
+    """The end of the time lets no other variant begin; the first runs in any case."""
     messages: list[str] = []
     with gp.use_device("reference"):
         result = gp.tune(wrapped, gp.ScalarField(np.ones(9, "f")), 2, seconds=1e-9, progress=messages.append)

@@ -33,7 +33,7 @@ def chunked(array, *chunks):
 
 
 class Store:
-    """What has slices and says what it reads at once."""
+    """A store that has slices and says what it reads at once."""
 
     def __init__(self, array, chunks=None):
         self.array, self.chunks, self.read = array, chunks, []

@@ -77,7 +77,7 @@ def stepped(start, border):
 
 
 def compared(start, border, ranks, axes, every, steps=(1, 4), device="reference"):
-    """Whether so many ranks give what the graph gives by itself."""
+    """Return whether so many ranks give the values that the graph gives by itself."""
     graph, scale = stepped(start, border)
     expected = []
     with gp.use_device(device):
@@ -103,7 +103,7 @@ def compared(start, border, ranks, axes, every, steps=(1, 4), device="reference"
 
 
 def gathered(operator, start, device, every, steps):
-    """What two ranks make of a state whose next values an operator gives."""
+    """The values on two ranks of a state whose next values an operator gives."""
 
     def run(comm):
         with gp.ComputeGraph() as graph:

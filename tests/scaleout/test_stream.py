@@ -137,7 +137,7 @@ def test_images_of_which_only_values_are_wanted(reference, x, capsys):
 
 @pytest.mark.parametrize("function", [scaled, counted])
 def test_reductions_of_images_go_on(reference, tmp_path, x, function):
-    """What was killed as it wrote results, of which those of an image are there, and one is damaged then."""
+    """A stream that was killed as it wrote results, of which those of an image are there, and one is damaged then."""
     images, out = np.stack([x, 255 - x, x // 2]), tmp_path / "y.npy"
     (whole, bright, *_), paused = gp.stream(function, images, batch=1, chunks=(20, 40), progress=False), iter(range(3))
 
@@ -242,7 +242,7 @@ def test_what_is_left_of_other_streams(reference, tmp_path, x):
 
 
 def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatch):
-    """What differs is named; what was done is told."""
+    """Differences have names in the message, and so has the work that is done."""
     out, file, gain, other = tmp_path / "y.npy", tmp_path / "x.npy", gp.Parameter(2.0), x.copy()
     other[16, 20] ^= 1
     table = gp.ScalarField(np.arange(40, dtype="f"))
@@ -256,7 +256,7 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
             run(*args)
 
     def left(source):
-        """What a stream leaves that stops after some windows."""
+        """The files of a stream that stops after some windows."""
         reads = iter(range(4))
         with monkeypatch.context() as patched:
             patched.setattr("gpuop.scaleout.stream.stream.window_of", lambda *a: (next(reads), window_of(*a))[1])
@@ -290,7 +290,7 @@ def test_only_the_same_stream_goes_on(reference, tmp_path, x, capsys, monkeypatc
 
 @pytest.mark.parametrize("ending", [".npy", ".tif"])
 def test_results_that_were_changed_since(reference, tmp_path, x, ending):
-    """What is not as it was written is computed again, and only that."""
+    """Results that are not as they were written are computed again, and only they."""
     if ending == ".tif":
         pytest.importorskip("tifffile")
     out, other = tmp_path / f"y{ending}", tmp_path / "z.npy"
@@ -494,7 +494,7 @@ def test_arguments_that_nobody_takes(reference, tmp_path, x, capsys):
 
 
 def test_memory_of_windows_is_used_again(device):
-    """What is read ahead leaves what is computed as it is, and results that are arguments too."""
+    """Windows that are read ahead leave results as they are, and results that are arguments too."""
     image = np.random.default_rng(7).random((40, 30), np.float32)[:, ::2]
     same = gp.pipeline(lambda x: (gp.ScalarField(x), mean(gp.ScalarField(x))))
     once, around = gp.stream(same, image, chunks=(2, 15), progress=False)

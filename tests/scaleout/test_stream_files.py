@@ -140,7 +140,7 @@ def test_what_is_no_list_of_alike_files(tmp_path, images):
 
 
 def test_folders_and_patterns_become_lists(tmp_path, images):
-    """What is told is what to write."""
+    """The message says what to write."""
     files(tmp_path, images, ".npy")
     (tmp_path / "empty").mkdir()
     for source, what, listed in (

@@ -56,7 +56,7 @@ def scaled(x):
 
 
 def wanted(x):
-    """What the three give of an image, by NumPy."""
+    """The results of the three for an image, by NumPy."""
     return {
         halved: (x / np.float32(2),),
         above: (x > 100, x.max(), np.count_nonzero(x > 100), x.sum(0)),
@@ -119,7 +119,7 @@ def test_values_of_images(tmp_path, x, function, chunks):
 
 @pytest.mark.parametrize("out", ["y.npy", "y.h5", "y.zarr"])
 def test_results_that_were_changed_or_removed(tmp_path, x, out):
-    """What was written over is computed again, and what is not there is all made anew, also of another stream."""
+    """Results that were written over are computed again, and missing ones are all made anew, also of another stream."""
     module = pytest.importorskip({"y.npy": "numpy", "y.h5": "h5py", "y.zarr": "zarr"}[out])
     source, path = Source(x), tmp_path / out
 

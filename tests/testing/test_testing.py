@@ -114,7 +114,7 @@ def test_noise(name, kind, value):
 
 
 def digest_of(array):
-    """What a digest is, in NumPy."""
+    """The digest, in NumPy."""
     parts = {"c": 2}.get(array.dtype.kind, 1)
     real = np.ascontiguousarray(array).reshape(-1).view("f4") if parts == 2 else array.reshape(-1)
     if real.dtype.kind == "f":

@@ -30,7 +30,7 @@ _owners: WeakKeys[Leaf, ref[GraphDefinition]] = (
 
 
 class GraphDefinition:
-    """What a graph consists of, in the order of definition.
+    """The parts of a graph, in the order of definition.
 
     Attributes:
         states: each with its next value.

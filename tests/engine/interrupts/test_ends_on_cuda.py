@@ -93,7 +93,7 @@ class Event:
 
 
 def memory_of(driver):
-    """What CudaMemory has, of which no device has to know."""
+    """A CudaMemory that needs no device."""
     memory = CudaMemory.__new__(CudaMemory)
     memory._active, memory.retiring = driver.active, threading.RLock()
     memory.retired, memory.marks = deque(), []

@@ -66,7 +66,7 @@ def left(queue, monkeypatch):
 
 
 class Made:
-    """What NumPy can read makes an array each time."""
+    """An object that NumPy can read and that makes an array each time."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, array.shape, array.dtype

@@ -20,7 +20,7 @@ from .trials import _interrupt, _interrupted
 
 
 def free(lock):
-    """Whether another thread gets it."""
+    """Return whether another thread gets it."""
     actual = []
     thread = threading.Thread(target=lambda: actual.append(lock.acquire(timeout=5)) or lock.release())
     thread.start()

@@ -227,7 +227,7 @@ GRAPHS = ("probe", "<==")
 
 
 def field(name: str, value: Any, kind: str, rank: int) -> gp.Field:
-    """What a name of the page stands for, of the array with its values."""
+    """The field of a name of the page, of the array with its values."""
     if name in ("at", "which", "radius", "corner", "which_of_each"):
         return gp.Parameter(value)
     if kind == "colours" and name == "f":

@@ -135,7 +135,7 @@ def test_passes_along_columns_by_default(axes):
 
 
 def test_numpys_library_and_arrays_alone(monkeypatch):
-    """Where there is no SciPy it is NumPy's; arrays alone go there as they lie, and are checked as fields are."""
+    """NumPy serves where there is no SciPy; arrays alone go there as they lie, and are checked as fields are."""
     z = numbers(4, 5)
     calls = []
     monkeypatch.setattr(array_calls, "host_library", lambda: (calls.append(1) or np.fft, {}))

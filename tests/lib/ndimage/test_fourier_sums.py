@@ -125,7 +125,7 @@ def test_some_axes_and_windows_of_one_weight():
 
 
 def chosen(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any]:
-    """Whether transforms are planned, and the result."""
+    """Return whether transforms are planned, and the result."""
     calls: list[str] = []
     result = correlation.by_fft
     with monkeypatch.context() as patched:

@@ -68,7 +68,7 @@ def test_columns_that_read_alike_in_each_block(device):
 
 
 def test_blocks_of_columns():
-    """What they are said to read is what the columns read."""
+    """The stated reads of columns are their true reads."""
     for zoom, repeats in ((1.5, True), (2, True), (0.5, True), (1.25, True), (1.1, False), (0.1, False)):
         taps = np.floor((np.arange(round(200 * zoom) * 3) + 0.5) / zoom - 0.5).astype(int)
         blocks = blocks_of(taps, 600)

@@ -106,7 +106,7 @@ def test_statistics_on_devices(device):
 
 
 def test_calls_are_traced_once(monkeypatch):
-    """What is kept for the types of arrays is found again, whatever `index=` holds."""
+    """The trace for the types of arrays comes from the cache, whatever `index=` holds."""
     traced: list[Any] = []
     result = Pipeline._trace_results
     monkeypatch.setattr(
@@ -374,7 +374,7 @@ def test_distances_into_arrays():
 
 
 def test_floods():
-    """What grows until nothing changes is found by components."""
+    """Regions that grow until nothing changes are connected components."""
     seeds, mask = DOTS & (VALUES > 60), np.random.default_rng(9).random(DOTS.shape) > 0.4
     options = {"mask": mask, "border_value": 1, "iterations": -1}
     with gp.use_device("reference"):

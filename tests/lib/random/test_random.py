@@ -74,7 +74,7 @@ def test_keys() -> None:
 
 
 def chi_square(counts: Any, shares: Any) -> float:
-    """How likely such counts are; those that few are expected of count together."""
+    """The likelihood of such counts; counts with few expected are one count together."""
     often, total = shares * counts.sum() > 5, counts.sum()
     result, expected = counts[often], shares[often] * total
     if result.sum() < total:

@@ -21,7 +21,7 @@ HEAD = 'extern "C" __global__ void __launch_bounds__(64) one(const int *a, int *
 
 
 def run(body: str, a: Any, count: int, blocks: int = 1, threads: int = 64) -> tuple[np.ndarray, str]:
-    """What a kernel with this body writes, and what it does wrong."""
+    """The output of a kernel with this body, and its errors."""
     (function,) = compiled(ProgramText(f"{HEAD}{{\n{body}\n}}\n", (), ("one",)))
     values, out = guarded(4 * len(a)).view(np.int32), guarded(4 * count).view(np.int32)
     values[...] = a
