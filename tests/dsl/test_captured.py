@@ -29,6 +29,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import interpolate, ndimage, signal, stats
+from skimage import morphology, transform
 
 import gpuop as gp
 from gpuop.base.errors import Loc
@@ -74,6 +76,25 @@ class Frozen:
     held: list
 
 
+SERIES = np.polynomial.Polynomial([2.0])
+
+
+class OwnSeries(np.polynomial.Polynomial):
+    pass
+
+
+class Shift(transform.AffineTransform):
+    pass
+
+
+def number_of(*values):
+    return NUMBER
+
+
+OWN_SERIES, SHIFT = OwnSeries([2.0]), Shift(translation=(2, 0))
+SPLINE = interpolate.CubicSpline([0.0, 1, 2], [2.0, 0, 0])
+VECTORIZED = np.vectorize(number_of)
+SEEDS_OF_SCIPY = {stats.randint(0, 10).rvs(random_state=n): n for n in range(100)}
 SEEDS = {np.random.RandomState(n).randint(10): n for n in range(100)}  # by the first number
 INSTANCE_OF_ITS_OWN, TWICE = types.SimpleNamespace(n=1), functools.partial(pow, 2)
 INSTANCE, FLAGGED, NAMED, POINT, FROZEN = Plain(), Flagged(1.0), Named("a"), Point(1), Frozen([2])
@@ -254,6 +275,15 @@ CASES = {
     "a name that is imported": (imported_name, lambda k: setattr(math, "k", k)),
     "what a cache is told to forget": (lambda: cached(), lambda k: (cached.cache_clear(), set_global("NUMBER")(k))),
     "a polynomial": (lambda: float(POLY(0)), lambda k: POLY.__setitem__(0, k)),
+    "a polynomial with a domain": (lambda: float(SERIES(0)), lambda k: SERIES.coef.__setitem__(0, k)),
+    "a polynomial of the user": (lambda: float(OWN_SERIES(0)), lambda k: OWN_SERIES.coef.__setitem__(0, k)),
+    "a transform of the user": (lambda: float(SHIFT([[0, 0]])[0, 0]), lambda k: SHIFT.params.__setitem__((0, 2), k)),
+    "a spline": (lambda: float(SPLINE(0)), lambda k: SPLINE.c.__setitem__((-1, 0), k)),
+    "a vectorized function": (lambda: int(VECTORIZED(0)), set_global("NUMBER")),
+    "a function that a library calls": (lambda: int(np.apply_along_axis(number_of, 0, ONE)), set_global("NUMBER")),
+    "a random number of a library": (
+        lambda: int(stats.randint(0, 10).rvs()), lambda k: np.random.seed(SEEDS_OF_SCIPY[k])  # noqa: NPY002
+    ),
     "a ufunc of Python's": (lambda: UFUNC(0), lambda k: setattr(COUNTER, "k", k)),
     "a partial": (lambda: PARTIAL(0), lambda k: LIST.__setitem__(0, k)),
     "a random number": (lambda: int(np.random.randint(10)), lambda k: np.random.seed(SEEDS[k])),  # noqa: NPY002
@@ -710,6 +740,27 @@ def test_a_name_that_changes_at_each_call_is_told():
     message = r"`scale`, a variable around the function, is bound anew.*\n  at .*\n.*gp.pipeline"
     with pytest.warns(UserWarning, match=message):
         assert scaled(ONE)[0] == 4
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda: signal.windows.gaussian(5, 1.0)[2],
+        lambda: ndimage.gaussian_filter(np.eye(5), 1.0)[0, 0],
+        lambda: ndimage.label(np.eye(5))[1],
+        lambda: signal.butter(3, 0.3)[0][0],
+        lambda: np.fft.fft(np.ones(4))[0].real,
+        lambda: np.polyfit(np.arange(4.0), np.arange(4.0), 1)[0],
+        lambda: np.linalg.slogdet(np.eye(3))[0],
+        lambda: morphology.disk(3)[0, 3],
+        lambda: transform.AffineTransform(rotation=0.3).params[0, 0],
+        lambda: float(np.empty(3).size),
+    ],
+)
+def test_functions_of_libraries_are_constants(computed):
+    scaled = gp.pipeline(lambda x: gp.ScalarField(x) * float(computed()))
+    np.testing.assert_array_equal(scaled(ONE), ONE * np.float32(computed()))
+    assert traces(scaled, [lambda: scaled(ONE)] * 3) == 0
 
 
 def test_types_of_arrays_are_constants():

@@ -17,6 +17,7 @@ from typing import Any
 
 from gpuop.base.errors import Loc
 from gpuop.dsl.guards.function_wrapper import FunctionWrapper
+from gpuop.dsl.guards.libraries import is_library_constant
 from gpuop.dsl.guards.standard_library import is_defined_in
 from gpuop.dsl.guards.trace_constants import PACKAGE, is_constant
 
@@ -85,7 +86,8 @@ class Owner:
         scopes: mappings with its attributes; those of classes last, in the order of lookup in Python.
         own: the number of scopes that are of the object itself.
         lookups: names of the attributes that were looked up.
-        everything: True for an object of a gpuop class, whose functions are not examined: all its attributes count.
+        everything: True for an object of a class of gpuop or a library, or of a class that inherits from one: its functions are not
+            examined, so all its attributes count.
     """
 
     __slots__ = ("everything", "lookups", "name", "number", "object", "own", "scopes")
@@ -105,7 +107,8 @@ class Owner:
             self.name, own, classes = f"a `{kind.__name__}`", _own_scopes(object), changeable_classes(kind)
         self.scopes: list[Scope] = [*own, *map(vars, classes)]
         self.own = len(own)
-        self.everything = not isinstance(object, (type, ModuleType)) and is_constant(kind)
+        inherits = any(map(is_library_constant, kind.__mro__[1:]))
+        self.everything = not isinstance(object, (type, ModuleType)) and (is_constant(kind) or inherits)
 
     @property
     def is_lasting(self) -> bool:
