@@ -1,7 +1,7 @@
 """Random kernels by the thousand: the programs of `tests/fuzz`, other ones every time.
 
     python benchmarks/fuzz.py --programs 10000 [--device NAME …] [--pairs N] [--graphs N] [--dags N] [--cuda N]
-        [--mistakes N] [--seed N]
+        [--calls N] [--mistakes N] [--seed N]
 
 Devices are those that gpuop finds, "lowered" (the interpreter after all passes, the default), "passes unrolled" and "passes
 vector" (which compare what kernels compute after each pass) and "checked" (checked execution of what was recorded).
@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from hypothesis import strategies as st
 import gpuop as gp
 from gpuop.codegen.generate import generate, target_named
 from tests.codegen.nvrtc import compile_cuda
-from tests.fuzz import dags, graph_programs, running, test_errors
+from tests.fuzz import calls, dags, graph_programs, running, test_errors
 from tests.fuzz.programs import Program, pairs, programs
 
 BATCH = 100
@@ -80,6 +81,15 @@ def one_mistake(mistake: tuple[Any, Any], devices: list[str]) -> None:
     count[f"mistakes: {test_errors.attempt(*mistake)}"] += 1
 
 
+def one_function(number: int, devices: list[str]) -> None:
+    """Called again and again with arrays of each library that lie where the device computes: what NumPy makes of them."""
+    for device in [d for d in devices if d not in ("checked", "lowered")] or ["reference"]:
+        libraries = ["numpy", *(name for name in calls.LIBRARIES if device.startswith("cuda") and find_spec(name))]
+        with gp.use_device(device):
+            for library in libraries:
+                count[f"calls of {library} on {device}"] += calls.check(calls.drawn(number), library)
+
+
 MISTAKES = st.tuples(st.lists(test_errors.STEPS, min_size=1, max_size=3), st.sampled_from([test_errors.TYPE, None]))
 
 
@@ -115,6 +125,9 @@ def main() -> int:
     )
     parser.add_argument("--dags", type=int, default=0, help="dense graphs of integers, compared with NumPy")
     parser.add_argument("--cuda", type=int, default=0, help="programs that are compiled for CUDA")
+    parser.add_argument(
+        "--calls", type=int, default=0, help="functions of arrays, called in many ways, compared with NumPy"
+    )
     parser.add_argument("--mistakes", type=int, default=0, help="ill-typed bodies")
     parser.add_argument("--device", action="append", default=[])
     parser.add_argument("--seed", type=int, default=random.randrange(2**31))
@@ -127,6 +140,7 @@ def main() -> int:
         (one_pair, pairs(), given_.pairs),
         (one_graph, graph_programs.graphs(9), given_.graphs),
         (one_dag, st.integers(0, 2**40), given_.dags),
+        (one_function, st.integers(0, 2**40), given_.calls),
         (one_for_cuda, programs(), given_.cuda),
         (one_mistake, MISTAKES, given_.mistakes),
     )

@@ -101,7 +101,7 @@ def candidates(kernel: Kernel) -> tuple[Parameters, ...]:
     along = plan.walk
     above = max(lead.ahead - lead.start for lead in plan.stages)
     values = sum(stmt.var.type.lanes for stmt in walk(kernel.body) if isinstance(stmt, (Let, Assign)))
-    together = [n for n in (4, 2, 1) if n <= min(kernel.domain.extent("row"), max(MOST_VALUES // values, 1))]
+    together = [n for n in (4, 2, 1) if n <= min(kernel.domain.extent("row"), max(MOST_VALUES // max(values, 1), 1))]
     if not any(shares_rows(lead.kernel) for lead in plan.stages):
         together.sort()
     heights = (*(h for h in HEIGHTS if h >= max(ENOUGH * above, LOWEST)), *HEIGHTS[::-1], 1)
