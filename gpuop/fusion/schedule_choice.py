@@ -12,9 +12,11 @@ from gpuop.ir.analysis.stages import levels
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout
 from gpuop.ir.target import Target
+from gpuop.passes.coarsening_factor import points_per_thread
 from gpuop.passes.dynamic_extents import opened
 from gpuop.passes.lowering_cache import suited
 from gpuop.passes.pipeline import unscheduled
+from gpuop.passes.resolve_target import for_target
 from gpuop.passes.schedules.common.method import Method, Parameters
 from gpuop.passes.schedules.cpu import line_buffers
 from gpuop.passes.schedules.methods import choice, unpinned
@@ -23,6 +25,13 @@ from gpuop.passes.schedules.methods import choice, unpinned
 def scheduled(kernel: Kernel, target: Target) -> tuple[Method, Parameters] | None:
     """The schedule of a kernel on a target; None if each thread computes its own points."""
     return choice(unscheduled(kernel, target))
+
+
+def way_of(kernel: Kernel, target: Target) -> str:
+    """The name of the schedule of a kernel on a target, or else the form of its threads."""
+    ready = unscheduled(for_target(kernel, target), target)
+    method = choice(ready)
+    return points_per_thread(ready).form if method is None else method[0].name
 
 
 def recompute_ratio(kernel: Kernel, target: Target) -> float:

@@ -159,6 +159,11 @@ class Kernel(Launchable):
     def layout(self, param: FieldParam) -> Layout:
         return dict(self.layouts).get(param) or own(param.type)
 
+    @property
+    def layouts_in_rows(self) -> bool:
+        """True if neighbouring points of a row are neighbours in memory in every array of the user."""
+        return all(layout.in_rows() for _, layout in self.layouts)
+
     def aligned(self, count: int) -> bool:
         """True if one access may take this many columns of every array of the user, as it may of aligned rows in gpuop memory."""
         return all(layout.aligned(count) for _, layout in self.layouts)

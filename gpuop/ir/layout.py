@@ -31,6 +31,10 @@ class Layout:
         """Return whether neighbouring points of a row are neighbours in memory."""
         return self.point[-1:] in ((), (1,))
 
+    def alternates(self, kind: FieldType) -> bool:
+        """Return whether the elements of a row's points alternate in memory, without gaps."""
+        return kind.planes > 1 and self.row is None and self.element == 1 and self.point[-1:] == (kind.planes,)
+
     def aligned(self, count: int) -> bool:
         """Return whether one access can take `count` neighbours from any column that is a multiple of `count`."""
         if self.behind is None or not self.in_rows():

@@ -190,12 +190,16 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of an array, or (LOWERED) of a field at a flat offset. A vector: neighbours, those `ahead`, or at offsets."""
+    """An element of an array, or (LOWERED) of a field at a flat offset. A vector: neighbours, those `ahead`, or at offsets.
+
+    `whole` neighbours from the index on are memory of the field, if not 0: points whose elements alternate, `ahead` those of one.
+    """
 
     memory: Array | FieldParam
     index: tuple[Expr, ...]
     type: Type
     ahead: tuple[int, ...] = ()
+    whole: int = 0
 
 
 Expr: TypeAlias = (
@@ -253,11 +257,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Store:
+    """A vector goes to neighbours; or a Pack of vectors, of the elements of points in turn, to the places `ahead`."""
+
     effect: ClassVar[Effect] = Effect.NONE
     memory: Array | FieldParam
     index: tuple[Expr, ...]
     value: Expr
     loc: Loc | None = facts(default=None, compare=False)
+    ahead: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,8 +77,8 @@ class KernelText:
                 self.put(depth, f"{kind} {self.name(array)}: {array.type}{list(array.shape)}{values}")
             case ir.Write(field=field, value=value, point=point, element=element):
                 self.put(depth, f"write {self.name(field)}{self.at(point, element)} := {self.expr(value)}")
-            case ir.Store(memory=memory, index=index, value=value):
-                self.put(depth, f"{self.name(memory)}[{self.list(index)}] := {self.expr(value)}")
+            case ir.Store(memory=memory, index=index, value=value, ahead=ahead):
+                self.put(depth, f"{self.name(memory)}[{self.places(index, ahead)}] := {self.expr(value)}")
             case ir.Comment(text=text):
                 if self.hints:
                     self.put(depth, f"-- {text}")
@@ -149,6 +149,9 @@ class KernelText:
             "" if element is None else f".{self.expr(element)}"
         )
 
+    def places(self, index: tuple[ir.Expr, ...], ahead: tuple[int, ...]) -> str:
+        return f"{self.list(index)}{''.join(f' +{k}' for k in ahead)}"
+
     def list(self, exprs: tuple[ir.Expr, ...]) -> str:
         return ", ".join(map(self.expr, exprs))
 
@@ -179,8 +182,8 @@ class KernelText:
             case ir.Read(field=field, point=point, element=element, border=border, fill=fill):
                 edge = "" if point is None else f" {border}{'' if fill is None else ' ' + fill.text}"
                 return f"read {self.name(field)}{self.at(point, element)}{edge}"
-            case ir.Load(memory=memory, index=index, ahead=ahead):
-                return f"{self.name(memory)}[{self.list(index)}{''.join(f' +{k}' for k in ahead)}]"
+            case ir.Load(memory=memory, index=index, ahead=ahead, whole=whole):
+                return f"{self.name(memory)}[{self.places(index, ahead)}{f' of {whole}' if whole else ''}]"
             case _:
                 ir.assert_never(expr)
 

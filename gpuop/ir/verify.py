@@ -85,8 +85,9 @@ class _Checker:
         self.close()
 
     def stmt(self, stmt: ir.Stmt, loops: int) -> None:  # noqa: C901 - a case for each kind of node
+        nested = isinstance(stmt, (ir.Let, ir.Assign)) or (isinstance(stmt, ir.Store) and bool(stmt.ahead))
         for value in () if isinstance(stmt, ir.While) else values(stmt):
-            self.expr(value, nested=self.form is Form.PRINTABLE or isinstance(stmt, (ir.Let, ir.Assign)))
+            self.expr(value, nested=self.form is Form.PRINTABLE or nested)
         match stmt:
             case ir.Let(var=var, value=value):
                 if var.type != value.type:
@@ -100,9 +101,11 @@ class _Checker:
                 self.bind(array)
             case ir.Write(field=field, value=value):
                 self.write(field, value)
-            case ir.Store(memory=memory):
+            case ir.Store(memory=memory, value=value, ahead=ahead):
                 if not self.writable(memory):
                     raise VerifyError(f"{memory.hint} is not stored to here")
+                if ahead and len(ahead) != value.type.lanes:
+                    raise VerifyError(f"{value.type.lanes} lanes are stored to {len(ahead)} places of {memory.hint}")
             case ir.Atomic():
                 self.atomic(stmt)
             case ir.Wide():

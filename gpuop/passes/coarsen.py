@@ -101,8 +101,11 @@ class Coarsening:
 
     @property
     def overlaps(self) -> bool:
-        """Return whether the last vector begins earlier and overlaps the one before it, as extents are arguments."""
-        return bool(self.source.named) and not self.open_end and not self.source.shared_memory
+        """Return whether the last vector begins earlier and overlaps the one before it, as it has whole accesses alone."""
+        alternating = not self.source.layouts_in_rows and self.points % self.thread.count > 0
+        return (
+            (bool(self.source.named) or alternating) and self.thread.form == "vector" and not self.source.shared_memory
+        )
 
     def first_point(self, b: Builder) -> ir.Expr:
         count = self.thread.count
@@ -133,7 +136,7 @@ class Coarsening:
         each = {
             (field, e): a
             for (field, e), a in arrays.items()
-            if not anywhere and not self.source.layout(field).aligned(self.thread.count)
+            if not (anywhere or self.source.layout(field).aligned(self.thread.count)) or self.alternates(field)
         }
         at_once: list[ir.Stmt] = [
             ir.Wide(self.fields.get(field, field), array, loads, (*self.rows, ir.Ref(self.first)), element, left)
@@ -141,6 +144,9 @@ class Coarsening:
             if (field, element) not in each
         ]
         return at_once + self.spaced(each, loads)
+
+    def alternates(self, field: ir.FieldParam) -> bool:
+        return not self.source.layout(field).in_rows()
 
     def either(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
         """Accesses at once to fields of one plane, if all points exist; single accesses to fields of several, unaligned ones."""

@@ -16,7 +16,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Assign, Const, Declare, Expr, FieldParam, Index, Let, Read, Stmt, Store, Write
 from gpuop.ir.types import HALF, INT
 from gpuop.ir.visit import expressions, walk
-from gpuop.passes.vectorization_legality import demand, obstacle
+from gpuop.passes.vectorization_legality import demand, halves, obstacle
 
 ACCESS = 16  # bytes of a thread's widest access
 MOST_HELD = 256  # bytes of fields that a thread holds in registers at once
@@ -24,6 +24,7 @@ MOST_VALUES = 1024  # values that the copies of a body compute
 SMALL = 16  # a grid is small on a CPU with a 16th of the threads that keep a GPU busy
 STREAMED = 1 << 25  # bytes of outputs that CPUs write past their caches, which few caches hold
 LINE = 64  # bytes of a cache line of CPUs
+VECTORS_OF = (2, 3, 4)  # elements of points that vectors are taken apart into, where these alternate in memory
 MOST_PARTS = 4  # partly written lines of a thread that CPUs still combine into whole ones past their caches
 LONG_ROW = 2048  # columns of a row that are enough for groups with spaced points
 ONE_BY_ONE = "the device handles points one by one as fast"
@@ -106,6 +107,8 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
     if kernel.named and columns < count:
         return PointsPerThread(reason="its rows are too short for vectors")
     if kernel.layouts or kernel.named:  # whose rows lie apart, or begin anywhere
+        if form == "vector" and not kernel.layouts_in_rows and (reason := _refused_overlap(kernel, count)):
+            return PointsPerThread(reason=reason)
         if form == "wide" and columns % count:
             if columns >= LONG_ROW:
                 return PointsPerThread(count, "spaced", False, f"{count} lanes do not divide rows of {columns}")
@@ -123,6 +126,16 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
     if form == "wide":
         return PointsPerThread(count, "spaced", True, f"{count} lanes do not divide {points} points")
     return PointsPerThread(count, form, flat, reason)
+
+
+def _refused_overlap(kernel: Kernel, count: int) -> str:
+    """Return the reason why the last vector of a row cannot overlap the one before it; empty where it can, or need not."""
+    columns = kernel.domain.extent("column")
+    if columns < count:
+        return "its rows are too short for vectors"
+    if columns % count == 0 and not kernel.named:
+        return ""
+    return "the last points of its rows would be updated twice" if kernel.shared_memory else halves(kernel)
 
 
 def is_own(field: FieldParam) -> bool:
@@ -181,17 +194,32 @@ def others_points(kernel: Kernel) -> str:
 
 def refusal_of_thread(kernel: Kernel) -> str:
     """Return the reason why the statements of a thread cannot be copied for several points, whatever they read; else empty."""
-    if reason := refused_layouts(kernel):
+    if reason := refused_layouts(kernel, alternating=kernel.target is not None and kernel.machine.vector_length > 1):
         return reason
     if tells_groups(kernel):
         return "it can tell its work-groups"
     return next(filter(None, (unrepeatable(stmt, kernel) for stmt in walk(kernel.body))), "")
 
 
-def refused_layouts(kernel: Kernel) -> str:
-    """Return the reason why the layouts of users' arrays rule out several points of a thread: columns are no neighbours."""
-    names = ", ".join(f"`{param.hint}`" for param, layout in kernel.layouts if not layout.in_rows())
+def refused_layouts(kernel: Kernel, alternating: bool = False) -> str:
+    """Return the reason why the layouts of users' arrays rule out several points of a thread: columns are no neighbours.
+
+    Args:
+        alternating: whether the elements of points may alternate, where all of these are accessed at once: in vectors of CPUs.
+    """
+    apart = [param for param, layout in kernel.layouts if not layout.in_rows()]
+    if alternating:
+        apart = [param for param in apart if not alternates(kernel, param)]
+    names = ", ".join(f"`{param.hint}`" for param in apart)
     return names and f"the user's memory of {names} does not lie in planes"
+
+
+def alternates(kernel: Kernel, param: FieldParam) -> bool:
+    """Return whether the elements of a field's points alternate in memory, and are all written if any is."""
+    writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write) and stmt.field is param]
+    parts = {stmt.element.value for stmt in writes if isinstance(stmt.element, Const)}
+    whole = all(stmt.element is None for stmt in writes) or parts == {*range(param.type.planes)}
+    return kernel.layout(param).alternates(param.type) and param.type.planes in VECTORS_OF and whole
 
 
 def tells_groups(kernel: Kernel) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from gpuop.ir.build import constant
-from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, Load, Ref, Var
+from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, Load, Ref, Stride, Var
 from gpuop.ir.types import INT, LONG, Type
 from gpuop.passes.simplify import identity
 
@@ -19,12 +19,15 @@ class LaneNumbers:
         first: the value in the first lane, an expression that is the same in all lanes.
         ahead: the difference of each lane from the first one.
         least, last: the limits of the values; None where there are none. If they cross, `last` counts.
+        base, beyond: where `first` is a constant behind another value, that value and the constant.
     """
 
     first: Expr
     ahead: tuple[int, ...]
     least: Expr | None = None
     last: Expr | None = None
+    base: Expr | None = None
+    beyond: int = 0
 
     @property
     def are_neighbours(self) -> bool:
@@ -34,10 +37,19 @@ class LaneNumbers:
     def are_limited(self) -> bool:
         return self.least is not None or self.last is not None
 
+    @property
+    def start(self) -> Expr:
+        """The value that is `beyond` before that of the first lane."""
+        return self.first if self.base is None else self.base
+
     def moved(self, by: Callable[[Expr], Expr]) -> LaneNumbers:
         """The values after an operation that keeps their distances."""
         least, last = (limit and by(limit) for limit in (self.least, self.last))
         return LaneNumbers(by(self.first), self.ahead, least, last)
+
+    def bound(self, by: Callable[[Expr], Expr]) -> LaneNumbers:
+        """The same values, whose `first` has a name."""
+        return replace(self.moved(by), base=self.base, beyond=self.beyond)
 
     def limited(self, op: str, limit: Expr) -> LaneNumbers:
         """The minima, or the maxima, of the values and a limit."""
@@ -76,6 +88,8 @@ class LaneAnalysis:
             case Apply(op="sub", args=(x, y), type=type_):
                 numbers = self.find(x)
                 return numbers.moved(lambda e: Apply("sub", (e, y), type_)) if numbers and self.same(y) else None
+            case Apply(op="mul", args=(x, Stride() as y), type=type_):
+                return self.times(self.find(x), y, type_)
             case Apply(op="min" | "max" as op, args=(x, y)):
                 return self.limited(op, self.find(x), y) or self.limited(op, self.find(y), x)
             case Cast(arg=arg, type=type_) if type_ == Type(LONG) and arg.type == Type(INT):
@@ -97,7 +111,15 @@ class LaneAnalysis:
                 return Const(int(e.value) + int(other.value), e.type)
             return identity(Apply("add", (other, e), other.type))
 
-        return numbers.moved(added)
+        moved = numbers.moved(added)
+        if isinstance(other, Const) and not isinstance(numbers.first, Const):
+            return replace(moved, base=numbers.base or numbers.first, beyond=numbers.beyond + int(other.value))
+        return moved
+
+    def times(self, numbers: LaneNumbers | None, by: Stride, type_: Type) -> LaneNumbers | None:
+        if numbers is None or numbers.are_limited:
+            return None
+        return LaneNumbers(Apply("mul", (numbers.first, by), type_), tuple(k * by.value for k in numbers.ahead))
 
     def limited(self, op: str, numbers: LaneNumbers | None, limit: Expr) -> LaneNumbers | None:
         return numbers.limited(op, limit) if numbers and numbers.are_neighbours and self.same(limit) else None

@@ -335,7 +335,9 @@ class Addresses:
         """The offset, `count` steps further."""
         if count == constant(0, INT):
             return point
-        far = self.b.apply("mul", self.b.cast(count, self.index_type(field)), self.stride(field, what, step))
+        far = self.b.cast(count, self.index_type(field))
+        if step != 1 or not isinstance(count, ir.Const):
+            far = self.b.apply("mul", far, self.stride(field, what, step))
         return self.b.apply("add", point, far)
 
     def stride(self, field: ir.FieldParam, what: str, value: int) -> ir.Stride:

@@ -16,7 +16,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.ops import OPS
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import INT, Type
-from gpuop.ir.visit import loop_values, map_blocks, walk
+from gpuop.ir.visit import expressions, loop_values, map_blocks, walk
 from gpuop.passes.lane_numbers import LaneAnalysis, LaneNumbers
 
 
@@ -25,9 +25,32 @@ def vectorize(kernel: Kernel) -> Kernel:
         return kernel
     if not any(isinstance(stmt, ir.For) and stmt.lanes for stmt in walk(kernel.body)):
         return kernel
-    arrays = {stmt.array for stmt in walk(kernel.body) if isinstance(stmt, ir.Wide)}
+    arrays = {stmt.array for stmt in walk(kernel.body) if isinstance(stmt, ir.Wide)} | _of_lanes(kernel.body)
     stores = Counter(stmt.memory for stmt in walk(kernel.body) if isinstance(stmt, ir.Store))
-    return without_dead_code(replace(kernel, body=_Vectors({a: stores[a] for a in arrays}).outside(kernel.body)))
+    return without_dead_code(
+        replace(kernel, body=_Vectors(kernel, {a: stores[a] for a in arrays}).outside(kernel.body))
+    )
+
+
+def _of_lanes(body: ir.Block) -> set[ir.Array]:
+    """The private arrays with an element for each lane, which only loops over lanes of a kernel's block use, each its own."""
+    loops = [stmt for stmt in body if isinstance(stmt, ir.For) and stmt.lanes]
+    uses = Counter[ir.Array]()
+    for loop in loops:
+        own, lanes = (ir.Ref(loop.var),), len(loop_values(loop) or ())
+        accesses = [*expressions(loop.body), *walk(loop.body)]
+        uses.update(
+            each.memory
+            for each in accesses
+            if isinstance(each, (ir.Load, ir.Store)) and isinstance(each.memory, ir.Array)
+            if each.index == own and each.memory.extents == (lanes,) and each.memory.space == "private"
+        )
+    accesses = [*expressions(body), *walk(body)]
+    every = Counter(each.memory for each in accesses if isinstance(each, (ir.Load, ir.Store)))
+    stored = {s.memory for loop in loops for s in loop.body if isinstance(s, ir.Store)}
+    return {
+        array for array, count in uses.items() if count == every[array] and array in stored and array.type.lanes == 1
+    }
 
 
 class _Vectors:
@@ -40,9 +63,12 @@ class _Vectors:
         stored: arrays whose vectors have a value.
         vars: the vectors that replace variables that differ between lanes.
         counting: the integers at constant distances from those of the first lane: indices of memory.
+        tensors: the vectors to store for the elements of points whose elements alternate, until there is one for each element.
     """
 
-    def __init__(self, stores: dict[ir.Array, int]) -> None:
+    def __init__(self, kernel: Kernel, stores: dict[ir.Array, int]) -> None:
+        self.kernel = kernel
+        self.tensors: dict[tuple[ir.FieldParam, ir.Expr], dict[int, ir.Expr]] = {}
         self.count = 1
         self.lane = ir.Ref(ir.Var("lane", Type(INT)))
         self.vectors = {
@@ -95,6 +121,7 @@ class _Vectors:
         outer, self.out, vectors = self.out, [], dict(self.vars)
         for stmt in block:
             self.stmt(stmt, mask)
+        assert not self.tensors, "some elements of points are not stored"
         body, self.out = self.out, outer
         for var in self.vars.keys() - vectors.keys():
             del self.vars[var]
@@ -133,15 +160,28 @@ class _Vectors:
             kind = ir.Assign if stmt.memory in self.stored else ir.Let
             self.stored.add(stmt.memory)
             self.out.append(kind(self.vectors[stmt.memory].var, value, stmt.loc))
+        elif isinstance(stmt.memory, ir.FieldParam) and (numbers := self.alternate(stmt.memory, stmt.index)):
+            self.store_element(stmt, stmt.memory, numbers, self.bind(value))
         else:
             index, ahead = self.places(stmt.index)
             assert not ahead, "the elements that lanes store are no neighbours"
             self.out.append(replace(stmt, index=index, value=self.bind(value)))
 
+    def store_element(self, stmt: ir.Store, field: ir.FieldParam, numbers: LaneNumbers, value: ir.Expr) -> None:
+        """Store an element of all lanes' points; they are stored whole."""
+        key, planes = (field, numbers.start), field.type.planes
+        parts = self.tensors.setdefault(key, {})
+        parts[numbers.beyond] = value
+        if len(parts) == planes:
+            whole = ir.Pack(tuple(parts[k] for k in range(planes)), Type(value.type.dtype, self.count * planes))
+            places = tuple(k + step for k in range(planes) for step in numbers.ahead)
+            self.out.append(ir.Store(field, (numbers.start,), whole, stmt.loc, places))
+            del self.tensors[key]
+
     def let(self, stmt: ir.Let, var: ir.Var, value: ir.Expr) -> None:
         numbers = None if var.mutable else self.counting.find(value)
         if numbers is not None:
-            self.counting.of[var] = numbers.moved(lambda e: self.bind(e, var))
+            self.counting.of[var] = numbers.bound(lambda e: self.bind(e, var))
             return
         value = self.expr(value)
         if var.mutable:
@@ -179,6 +219,9 @@ class _Vectors:
         wide = Type(load.type.dtype, self.count)
         if isinstance(load.memory, ir.FieldParam) and (limits := self.limits(load.index[0])):
             return replace(load, index=limits, type=wide)
+        if isinstance(load.memory, ir.FieldParam) and (numbers := self.alternate(load.memory, load.index)):
+            ahead, count = tuple(k + numbers.beyond for k in numbers.ahead), self.count * load.memory.type.planes
+            return replace(load, index=(numbers.start,), type=wide, ahead=ahead, whole=count)
         if isinstance(load.memory, ir.FieldParam) and self.counting.find(load.index[-1]) is None:
             return replace(load, index=tuple(map(self.expr, load.index)), type=wide)
         if isinstance(load.memory, ir.FieldParam) or all(map(self.counting.same, load.index[:-1])):
@@ -191,6 +234,13 @@ class _Vectors:
             place = tuple(at if numbers is None else self.bind(numbers.in_lane(k)) for at, numbers in pairs)
             lanes.append(self.bind(replace(load, index=place)))
         return ir.Pack(tuple(lanes), wide)
+
+    def alternate(self, field: ir.FieldParam, index: tuple[ir.Expr, ...]) -> LaneNumbers | None:
+        """The places of an element of neighbouring points, where the elements of a field's points alternate; else None."""
+        numbers, planes = self.counting.find(index[0]), field.type.planes
+        if numbers is None or not self.kernel.layout(field).alternates(field.type) or not 0 <= numbers.beyond < planes:
+            return None
+        return numbers if numbers.ahead == tuple(planes * k for k in range(self.count)) else None
 
     def limits(self, at: ir.Expr) -> tuple[ir.Expr, ...]:
         """The first index of limited ones, the number of indices from it on, and the distance to the least one."""

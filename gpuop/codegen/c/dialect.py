@@ -73,7 +73,7 @@ class Dialect:
     load_half: str
     store_half: str
     bits: str
-    helpers: Mapping[str, str]
+    helpers: Mapping[str, str | Callable[[], str]]
     head: str
     unroll: str
     local: str

@@ -42,6 +42,7 @@ from gpuop.passes.ranges import rising
 from gpuop.passes.swar.packed_lanes import LANES
 from gpuop.passes.vectorization_legality import scatters
 
+CALLED = re.compile(r"(\w+)[(<]")
 DIMENSIONS = {"column": 0, "row": 1, "layer": 2}
 
 
@@ -117,9 +118,17 @@ class Printer(Statements):
 
     def shared(self) -> tuple[str, ...]:
         """Text before any kernel: the first lines, and the helpers that it calls."""
-        called = {*re.findall(r"(\w+)[(<]", "\n".join(self.lines)), *self.e.types}
-        helpers = dict.fromkeys(f"\n{text.strip()}" for name, text in self.dialect.helpers.items() if name in called)
-        return self.dialect.head, *helpers
+        helpers, called = self.dialect.helpers, {*CALLED.findall("\n".join(self.lines)), *self.e.types}
+        texts: dict[str, str] = {}
+        waiting = [name for name in called if name in helpers]
+        while waiting:  # helpers may call others
+            name = waiting.pop()
+            text = helpers[name]
+            texts[name] = text if isinstance(text, str) else text()
+            new = {*CALLED.findall(texts[name])} - called
+            called |= new
+            waiting += [name for name in new if name in helpers]
+        return self.dialect.head, *dict.fromkeys(f"\n{texts[name].strip()}" for name in helpers if name in texts)
 
     def tables(self) -> list[str]:
         arrays = [stmt.array for stmt in self.kernel.body if isinstance(stmt, Declare)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from gpuop.codegen.c.dialect import Dialect
 from gpuop.codegen.c.expressions import COMPARISONS, PREFIX, SHIFT, Expressions, contains
-from gpuop.codegen.opencl import lane_calls, long_vectors, vector_access
+from gpuop.codegen.opencl import lane_calls, long_vectors, tensors, vector_access
 from gpuop.codegen.opencl.lane_calls import LENGTHS, called_alone, name_in_vectors
 from gpuop.codegen.opencl.lane_loads import picked
 from gpuop.codegen.opencl.long_vectors import LONGEST
@@ -69,13 +70,14 @@ int{n} {name}{n}({type}{n} x, {type}{n} y)
 """
 
 
-HELPERS = {
+HELPERS: dict[str, str | Callable[[], str]] = {
     **long_vectors.HELPERS,
     **lane_calls.HELPERS,
     **{f"{name}{n}": text.format(n=n) for name, text in HALVES.items() for n in LENGTHS},
     **{f"remquo_bits{n}": QUOTIENT.format(n=n, name="remquo_bits", type="float") for n in LENGTHS},
     **{f"remquo_bits_double{n}": QUOTIENT.format(n=n, name="remquo_bits_double", type="double") for n in LENGTHS},
     **vector_access.HELPERS,
+    **tensors.HELPERS,
 }
 
 
@@ -229,6 +231,9 @@ class VectorExpressions(Expressions):
         if isinstance(memory, FieldParam) and load.index[0].type.lanes > 1:
             at = load.index[0]
             return f"{gathering(load.type.dtype.c, n, at.type.dtype.c)}({self.names.of(memory)}, {self.text(at)})", CALL
+        if load.whole:
+            pointer, planes = self.neighbours(memory, load.index), load.whole // n
+            return f"{tensors.loading(load.type.dtype.c, n, planes, load.ahead[0])}({pointer})", CALL
         if load.ahead:
             return picked(scalar(load.type.dtype), load.ahead, partial(self.further, load)), CALL
         if isinstance(memory, Array):
@@ -247,7 +252,9 @@ class VectorExpressions(Expressions):
         return self.text(Load(load.memory, (*outer, place), Type(load.type.dtype, count)))
 
     def stored(self, store: Store) -> str:
-        """A store of a vector."""
+        """A store of a vector, or of several whose elements alternate."""
+        if store.ahead:
+            return self.alternating(store)
         n, c, value = store.value.type.lanes, store.value.type.dtype.c, self.text(store.value)
         if isinstance(store.memory, Array):
             name = storing(scalar(store.memory.type.dtype), n, store.memory.space)
@@ -259,6 +266,13 @@ class VectorExpressions(Expressions):
         if store.memory in self.streamed and name in HELPERS:
             return f"{name}({value}, {pointer})"
         return f"vstore_half{n}({value}, 0, {pointer})" if c == "half" else f"{storing(c, n)}({value}, {pointer})"
+
+    def alternating(self, store: Store) -> str:
+        assert isinstance(store.value, Pack)
+        values, c = store.value.args, store.value.type.dtype.c
+        streamed = store.memory in self.streamed
+        name = tensors.storing(c, values[0].type.lanes, len(values), streamed)
+        return f"{name}({', '.join(map(self.text, values))}, {self.neighbours(store.memory, store.index)})"
 
     def neighbours(self, memory: Array | FieldParam, index: tuple[Expr, ...]) -> str:
         """The address of the first element of a vector."""

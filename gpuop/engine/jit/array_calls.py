@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import copy_into
 from gpuop.engine.interop import ALIGNED, array_facts, array_like, importer, lend, library_of, share
 from gpuop.engine.jit.call import PipelineCall, PreparedCall
+from gpuop.engine.jit.layout_choice import better_in_planes, read_around
 from gpuop.engine.jit.prepared_call import (
     Convert,
     DeviceResult,
@@ -21,10 +22,7 @@ from gpuop.engine.jit.prepared_call import (
     PreparedHostCall,
 )
 from gpuop.engine.jit.prepared_stream_call import Place, PreparedStreamCall
-from gpuop.fusion.cross_thread import access_pattern
-from gpuop.fusion.plan import Plan
 from gpuop.fusion.windows.buffer_pool import reused
-from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout, interleaved, planar, row_major
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import Leaf
@@ -34,8 +32,6 @@ from gpuop.runtime.base.device_sources import Shared
 from gpuop.runtime.base.host_arrays import STORED_OTHERWISE, planes_of, stored
 from gpuop.runtime.base.stream_arrays import StreamArrays
 from gpuop.runtime.execute import Prepared
-
-TABLE = 32  # a result has at least so many times the points of a field that counts as a table
 
 
 class HostCall(PipelineCall):
@@ -79,14 +75,18 @@ class HostCall(PipelineCall):
         return self.converted[number](original)
 
     def _suits(self, number: int, kind: FieldType) -> bool:
-        """Return whether kernels are about as fast on the layout of NumPy arrays.
+        """Return whether kernels are about as fast on the layout of NumPy arrays as on planes, which cost a copy.
 
-        Vectors, which some functions need, and schedules require planes; a copy costs little beside what they gain. The
-        planes of one point lie as its tensor does in either layout.
+        The planes of one point lie as its tensor does in either layout.
         """
-        return not (kind.planes > 1 and kind.field_shape) or (
-            self.backend.target.widening != "functions" and number not in _around(self._planned({}))
-        )
+        if kind.planes == 1 or not kind.field_shape:
+            return True
+        target, planes = self.backend.target, self._planned({})
+        if target.widening == "functions" or number not in read_around(planes):
+            return target.widening != "functions"
+        types, values = self.program.types, (*self.program.leaves, *self.program.wanted)
+        layouts = {v: interleaved(types[v]) for v in values if types[v].planes > 1 and self.trace.takes(v, False)}
+        return number not in better_in_planes(planes, self._planned(layouts), target)
 
     def _place_results(self) -> None:
         wanted, types = self.program.wanted, self.program.types
@@ -158,23 +158,6 @@ def _reach(memory: Any) -> tuple[int, int]:
     """Return the begin and the end of the memory of an array behind the address of its first element, in bytes."""
     first, last = memory.array.span
     return first - memory.array.address, last - memory.array.address
-
-
-@lru_cache(maxsize=256)
-def _around(plan: Plan) -> frozenset[int]:
-    """The values of kernels that read or write at other points than their own."""
-    return frozenset(
-        value
-        for launch in plan.launches
-        if isinstance(launch.kernel, Kernel) and (_gathers(launch.kernel) or launch.kernel.intermediates)
-        for value in (*launch.inputs, *launch.outputs)
-    )
-
-
-def _gathers(kernel: Kernel) -> bool:
-    """Return whether a kernel reads at other points more than tables, such as factors of rows and columns."""
-    points = max((output.param.type.field_shape.points for output in kernel.outputs), default=0)
-    return any(TABLE * field.type.field_shape.points > points for field in access_pattern(kernel).gathers)
 
 
 class DeviceCall(PipelineCall):

@@ -115,8 +115,8 @@ class Threads:
                 self.memory.declare(array)
             case ir.Write(field=field, value=value, point=point, element=element):
                 self.memory.write(field, self.point(point), self.element(element), self.lanes(value), self.active)
-            case ir.Store(memory=memory, index=index, value=value):
-                self.memory.store(memory, self.point(index) or [], self.lanes(value), self.active)
+            case ir.Store():
+                self.store(stmt)
             case ir.Atomic():
                 self.atomic(stmt)
             case ir.Collective(var=var):
@@ -135,6 +135,13 @@ class Threads:
                 pass  # all threads take each statement together; assertions are for checked execution
             case _:
                 ir.assert_never(stmt)
+
+    def store(self, stmt: ir.Store) -> None:
+        index, values = self.point(stmt.index) or [], self.lanes(stmt.value)
+        if not stmt.ahead:
+            self.memory.store(stmt.memory, index, values, self.active)
+        for k, lane in zip(stmt.ahead, values, strict=False):
+            self.memory.store(stmt.memory, [index[0] + k], [lane], self.active)
 
     def all_of(self, expr: ir.Expr) -> NDArray[Any]:
         """Return a scalar's value in each thread."""

@@ -1,0 +1,152 @@
+"""Arrays whose points' elements alternate in memory, as the colours of photos: kernels read and write them where they lie.
+
+Expected values are NumPy's, whatever the dtype, the number of elements, the size and the place of an array.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpuop as gp
+from gpuop.dsl import _column, _readTensor, _row, _vector
+
+rng = np.random.default_rng(31)
+
+DTYPES = ("uint8", "int8", "uint16", "float16", "float32", "int32", "float64", "int64")
+SHAPES = ((1, 1), (3, 15), (5, 33), (4, 64))
+NONE = ((0, 5), (5, 0))  # points
+VIEWS = {
+    "whole": np.s_[:],
+    "rows apart": np.s_[::2, 3:-1],
+    "rows from the last": np.s_[::-1],
+    "columns from the last": np.s_[:, ::-1],
+    "columns apart": np.s_[:, ::2],
+    "elements from the last": np.s_[..., ::-1],
+}
+
+
+def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Numbers whose sums every dtype has."""
+    return rng.integers(0, 4, shape).astype(dtype)
+
+
+def unaligned(array: np.ndarray, behind: int) -> np.ndarray:
+    """The array, begun so many bytes behind an aligned place."""
+    memory = np.zeros(array.nbytes + 128, np.uint8)
+    start = -memory.ctypes.data % 64 + behind
+    there = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    there[...] = array
+    return there
+
+
+@gp.operator(outputs=lambda f: f.type)
+def mixed(f):
+    """The elements in the opposite order, the last one with the first one added."""
+    own = _readTensor(f)
+    *others, last = (own[k] for k in reversed(range(f.type.planes)))
+    return _vector(*others, last + own[f.type.planes - 1])
+
+
+def mixed_of(a):
+    turned = a[..., ::-1].copy()
+    turned[..., -1] += a[..., -1]
+    return turned
+
+
+@gp.operator
+def total(f):
+    own = _readTensor(f)
+    return sum((own[k] for k in range(1, f.type.planes)), own[0])
+
+
+@gp.operator
+def across(f):
+    """Sums of three columns."""
+    return sum((_readTensor(f, _row, _column + k) for k in (0, 1)), _readTensor(f, _row, _column - 1))
+
+
+@gp.operator
+def down(f):
+    return sum((_readTensor(f, _row + k, _column) for k in (0, 1)), _readTensor(f, _row - 1, _column))
+
+
+def threes(a, axis):
+    """Sums of three neighbours, the edges repeated."""
+    padded = np.pad(a, [(int(n == axis),) * 2 for n in range(a.ndim)], "edge")
+    return sum(padded.take(range(k, k + a.shape[axis]), axis) for k in range(3))
+
+
+PIPELINES = {
+    "one point": (lambda f: mixed(f), mixed_of),
+    "a number of each point": (lambda f: total(f), lambda a: a.sum(-1)),
+    "a window": (lambda f: across(mixed(f)), lambda a: threes(mixed_of(a), 1)),
+    "windows of each element": (lambda f: down(across(f)), lambda a: threes(threes(a, 1), 0)),
+    "windows of numbers": (lambda f: down(across(total(f))), lambda a: threes(threes(a.sum(-1), 1), 0)),
+    "both": (lambda f: (mixed(down(f)), total(across(f))), lambda a: (mixed_of(threes(a, 0)), threes(a, 1).sum(-1))),
+}
+
+
+def check(name: str, array: np.ndarray, out: bool = False) -> None:
+    compute, expected = PIPELINES[name]
+    pipeline = gp.pipeline(lambda a: compute(gp.VectorField(a)))
+    right = expected(array.astype(np.int64))
+    rights = right if isinstance(right, tuple) else (right,)
+    outs = [unaligned(np.zeros(each.shape, array.dtype), 16 * n) for n, each in enumerate(rights)] if out else None
+    results = pipeline(array, out=outs) if out else pipeline(array)
+    for result, each in zip(results if isinstance(results, (tuple, list)) else (results,), rights, strict=True):
+        np.testing.assert_array_equal(result, each)
+        assert result.dtype == array.dtype
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("planes", [2, 3, 4])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_and_size(device, dtype, planes, name):
+    for shape in SHAPES:
+        check(name, numbers((*shape, planes), dtype))
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_views(device, view, name):
+    check(name, numbers((40, 134, 3), "float32")[VIEWS[view]])
+    check(name, numbers((150, 270, 3), "uint8")[VIEWS[view]])  # large enough to be used where it lies
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("behind", [1, 2, 4, 16, 52])
+def test_arrays_that_begin_anywhere(device, behind, name):
+    check(name, unaligned(numbers((9, 67, 3), "uint8"), behind), out=True)
+    if behind % 4 == 0:
+        check(name, unaligned(numbers((9, 64, 3), "float32"), behind), out=True)
+
+
+@pytest.mark.parametrize("shape", NONE)
+def test_no_points(device, shape):
+    result = gp.pipeline(lambda a: mixed(gp.VectorField(a)))(np.zeros((*shape, 3), np.uint8))
+    assert result.shape == (*shape, 3) and result.dtype == np.uint8
+
+
+def test_five_elements(device):
+    check_of = gp.pipeline(lambda a: gp.VectorField(a) * 2)
+    array = numbers((5, 33, 5), "float32")
+    np.testing.assert_array_equal(check_of(array), array * 2)
+
+
+def test_a_result_in_the_place_of_its_argument(device):
+    double = gp.pipeline(lambda a: mixed(gp.VectorField(a)))
+    for columns in (33, 64):
+        array = numbers((5, columns, 3), "uint8")
+        right = mixed_of(array)
+        double(array, out=array)
+        np.testing.assert_array_equal(array, right)
+
+
+def test_what_lies_between_rows_and_behind_results_stays(device):
+    memory = numbers((6, 70, 3), "uint8")
+    kept, out = memory.copy(), memory[1:5, 2:67]
+    given = numbers((4, 65, 3), "uint8")
+    gp.pipeline(lambda a: mixed(gp.VectorField(a)))(given, out=out)
+    kept[1:5, 2:67] = mixed_of(given)
+    np.testing.assert_array_equal(memory, kept)
