@@ -65,17 +65,17 @@ class _DeviceCache:
 
     def versions(self, needed: Sequence[Call]) -> tuple[tuple[LeafSource, int], ...]:
         """The parameters of the needed calls with their versions: the current one, or that of a cached value."""
-        seen: dict[LeafSource, int] = {}
+        numbers: dict[LeafSource, int] = {}
         for call in needed:
             for node in call.inputs:
-                if type(node) is Leaf and node.source not in seen:
+                if type(node) is Leaf and node.source not in numbers:
                     version = node.source.version
                     if version is not None:
-                        seen[node.source] = version
+                        numbers[node.source] = version
         if self.values:
             for source, version in (each for value in self.values.values() for each in value.versions):
-                seen[source] = min(version, seen.get(source, version))
-        return tuple(seen.items())
+                numbers[source] = min(version, numbers.get(source, version))
+        return tuple(numbers.items())
 
 
 def computed(node: Result, backend: Backend) -> DeviceValue | None:
@@ -204,14 +204,14 @@ class Computation:
         backend, leaves, cached = self.backend, self.leaves.items(), self.cached
         passed = {n: cached[node].taken(backend) if node in cached else argument(node, backend) for n, node in leaves}
         values, mark = self.prepared.run(passed), marked(backend)
-        wanted = [(node, values[number]) for node, number in zip(self.nodes, self.wanted, strict=True)]
-        for node, value in wanted:
+        results = [(node, values[number]) for node, number in zip(self.nodes, self.wanted, strict=True)]
+        for node, value in results:
             if isinstance(node, Result):
                 _computed.setdefault(node.call, {})[node.index] = DeviceValue(backend, value, self.versions, mark)
-        return [boxed(node.type, value, backend) for node, value in wanted[: self.asked]]
+        return [boxed(node.type, value, backend) for node, value in results[: self.asked]]
 
 
-def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], given: Container[Node]) -> list[Node]:
+def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], arguments: Container[Node]) -> list[Node]:
     """Other results of the needed calls, which are kept for the next evaluation.
 
     They are the results of functions with effects, which must not be called again for another output or reader, and the
@@ -228,7 +228,7 @@ def _computed_with(nodes: Sequence[Node], needed: Sequence[Call], given: Contain
         call for call in needed if call in whole or (isinstance(call.kernel, Functions) and call.kernel.acts)
     ]
     values = [Result(call, n) for call in whole_calls for n in range(len(call.kernel.outputs))]
-    return [value for value in values if value not in nodes_set and value not in given]
+    return [value for value in values if value not in nodes_set and value not in arguments]
 
 
 def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:

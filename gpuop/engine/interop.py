@@ -106,17 +106,17 @@ def adopt(array: Any, make: Making, copy: bool, name: str) -> tuple[Node, FieldT
 
 def _adopted(
     array: Any,
-    seen: FieldType,
+    view: FieldType,
     make: Making,
     copy: bool,
     name: str,
     dtype: np.dtype[Any],
 ) -> Node:
     """The leaf, converted to the dtype of the type that users see."""
-    kind = seen.folded
+    kind = view.folded
     stored = kind if kind.dtype == "unorm8" and dtype == np.uint8 else kind.replace(dtype=dtype.name)
     if isinstance(array, Placeholder):
-        raw, fixed = Leaf(stored, Deferred(array, folding(make), seen), name=name), True
+        raw, fixed = Leaf(stored, Deferred(array, folding(make), view), name=name), True
     else:
         backend = current()
         raw = Leaf(stored, share(array, stored, backend), name=name)

@@ -115,10 +115,10 @@ def _nexts(name: str, function: Callable[..., Any], states: Sequence[Field], sev
     """The next values of the states."""
     returned = _of_states(function, states, f"`{name}`")
     if isinstance(returned, (tuple, list)) != several or (several and len(returned) != len(states)):
-        got = f"a tuple of {len(returned)}" if isinstance(returned, (tuple, list)) else described(returned)
-        wanted = f"a tuple of {len(states)}" if several else "a Field"
+        actual = f"a tuple of {len(returned)}" if isinstance(returned, (tuple, list)) else described(returned)
+        expected = f"a tuple of {len(states)}" if several else "a Field"
         raise SemanticError(
-            f"iterate: `{name}` returns {got}, and gets {wanted}; one iteration gives what the next one takes"
+            f"iterate: `{name}` returns {actual}, and gets {expected}; one iteration gives what the next one takes"
         )
     nexts = []
     for state, following in zip(states, returned if several else (returned,), strict=True):
@@ -172,18 +172,18 @@ class _Traced:
     captured: list[Node]
 
 
-def _captured(wanted: Sequence[Node], inner: Sequence[Node]) -> list[Node]:
+def _captured(nodes: Sequence[Node], inner: Sequence[Node]) -> list[Node]:
     """The captured values: those that do not depend on the states and are computed once, before the iteration."""
     changing: set[Call] = set()
 
     def changes(node: Node) -> bool:
         return node.call in changing if isinstance(node, Result) else node in inner
 
-    for call in calls(wanted):
+    for call in calls(nodes):
         if any(map(changes, call.inputs)):
             changing.add(call)
-    changing |= {node.call for node in wanted if isinstance(node, Result)}
-    read = (node for call in calls(wanted) if call in changing for node in call.inputs)
+    changing |= {node.call for node in nodes if isinstance(node, Result)}
+    read = (node for call in calls(nodes) if call in changing for node in call.inputs)
     return [node for node in dict.fromkeys(read) if not changes(node)]
 
 

@@ -137,7 +137,7 @@ class Program:
         return replace(self, cycle=cycle, key=(*self.key, cycle))
 
 
-def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
+def program(results: Sequence[Node], arguments: Container[Node] = ()) -> Program:
     """Number what the wanted values need; values in `given` count as leaves."""
     values: dict[Node, int] = {}
     leaves: dict[int, Node] = {}
@@ -154,7 +154,7 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
             leaves[values[node]] = node
         return values[node]
 
-    needed = calls(wanted, given)
+    needed = calls(results, arguments)
     for call in needed:
         inputs = tuple(value(node) for node in call.inputs)
         op = merged.get((call.identity, inputs))
@@ -162,9 +162,9 @@ def program(wanted: Sequence[Node], given: Container[Node] = ()) -> Program:
             outputs = tuple(new(output.param.type) for output in call.kernel.outputs)
             op = merged[call.identity, inputs] = Op(len(merged), call.kernel, call.identity, inputs, outputs, call.loc)
         for index, output in enumerate(op.outputs):
-            if Result(call, index) not in given:
+            if Result(call, index) not in arguments:
                 values.setdefault(Result(call, index), output)
-    ids = tuple(value(node) for node in wanted)
+    ids = tuple(value(node) for node in results)
     ops = needed_ops(list(merged.values()), ids)
     used = {v for op in ops for v in op.inputs} | set(ids)
     leaves = {v: node for v, node in leaves.items() if v in used}
@@ -223,9 +223,9 @@ def _names(values: dict[Node, int], calls: Iterable[Call]) -> dict[int, str]:
     return names
 
 
-def needed_ops(ops: list[Op], wanted: tuple[int, ...]) -> tuple[Op, ...]:
+def needed_ops(ops: list[Op], results: tuple[int, ...]) -> tuple[Op, ...]:
     """The operators with what is needed of them: an output that nobody reads, and what only it needs, is left out."""
-    needed, result = set(wanted), []
+    needed, result = set(results), []
     for op in reversed(ops):
         positions = frozenset(k for k, value in enumerate(op.outputs) if value in needed)
         if not positions:

@@ -39,8 +39,8 @@ class ProgramShape:
         entry = _cache.get(self.key)
         if entry is None:
             return None
-        key, places, wanted = entry
-        return Numbered(key, {value: self.leaves[place] for value, place in places}, wanted)
+        key, places, results = entry
+        return Numbered(key, {value: self.leaves[place] for value, place in places}, results)
 
     def keep(self, what: Program) -> None:
         place = {node: n for n, node in enumerate(self.leaves)}
@@ -50,7 +50,7 @@ class ProgramShape:
 _cache: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...]]] = BoundedCache(MOST_KEPT)
 
 
-def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Collection[Node] = ()) -> ProgramShape | None:
+def shape_of(results: Sequence[Node], needed: Sequence[Call], arguments: Collection[Node] = ()) -> ProgramShape | None:
     """The shape of a graph; None if more than the shape matters: dynamic extents, layouts of borrowed memory.
 
     Values in `given` count as leaves, even if their call is needed for another output.
@@ -79,10 +79,10 @@ def shape_of(wanted: Sequence[Node], needed: Sequence[Call], given: Collection[N
             return None
         key.append((call.identity, *map(number, call.inputs)))
         for index, _ in enumerate(kernel.outputs):
-            if not given or Result(call, index) not in given:
+            if not arguments or Result(call, index) not in arguments:
                 numbers[call, index] = following
             following += 1  # also of outputs in `given`: the shape tells which ones they are
-    key.append(tuple(map(number, wanted)))
+    key.append(tuple(map(number, results)))
     for node in leaves:
         if type(node) is Leaf and (node.source.dynamic or node.source.layout is not None):
             return None

@@ -19,7 +19,7 @@ class Choices(ABC):
     target: Target
 
     @abstractmethod
-    def variant(self, call: Variants, given: Sequence[Node | None]) -> Variant:
+    def variant(self, call: Variants, inputs: Sequence[Node | None]) -> Variant:
         """Return the variant that runs.
 
         Args:
@@ -37,7 +37,7 @@ class First(Choices):
 
     target: Target
 
-    def variant(self, call: Variants, given: Sequence[Node | None]) -> Variant:
+    def variant(self, call: Variants, inputs: Sequence[Node | None]) -> Variant:
         return call.fitting(self.target)[0]
 
     def pin(self, kernel: Kernel) -> Pin | None:

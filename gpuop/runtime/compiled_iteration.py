@@ -204,6 +204,6 @@ class _Bound:
         """Return whether the condition holds for the states; waits."""
         part, prepared = self.kernel.until, self.compiled.until
         assert part is not None and prepared is not None
-        (wanted,), memory = part.program.wanted, self.memory[0]
+        (output,), memory = part.program.wanted, self.memory[0]
         self.backend.launch(self.tests.find(place, partial(self._bound, prepared, part, place, memory)))
-        return bool(download(part.program.types[wanted], memory[wanted], self.backend))
+        return bool(download(part.program.types[output], memory[output], self.backend))

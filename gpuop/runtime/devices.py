@@ -209,11 +209,11 @@ def _opened_once(name: str, opener: Any, checked: bool) -> Backend:
 
 def _specific(name: str) -> str:
     """Return the first device of a kind for "cpu" and "gpu", and other names unchanged."""
-    wanted = {"gpu": ("cuda:0", "opencl:gpu"), "cpu": ("opencl:cpu",)}.get(name)
-    if wanted is None:
+    choices = {"gpu": ("cuda:0", "opencl:gpu"), "cpu": ("opencl:cpu",)}.get(name)
+    if choices is None:
         return name
     usable = {n for device, _ in discover() if device.problem is None for n in (device.name, *device.aliases)}
-    return next((n for n in wanted if n in usable), name)
+    return next((n for n in choices if n in usable), name)
 
 
 def _tested(name: str, opener: Any, checked: bool) -> Backend:

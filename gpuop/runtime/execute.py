@@ -66,9 +66,9 @@ class Prepared:
         self.programs = [self._compiled(step, compiled) for step in plan.launches]
         self.kernels = [isinstance(step.kernel, (Kernel, Prebuilt)) for step in plan.launches]
         self.arguments = [_picker((*step.inputs, *step.outputs)) for step in plan.launches]
-        wanted = set(plan.program.wanted)
+        results = set(plan.program.wanted)
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
-        last = {value: n for n, values in enumerate(used) for value in values if value not in wanted}
+        last = {value: n for n, values in enumerate(used) for value in values if value not in results}
         done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # dead values by step
         self.begun = [step.begun for step in plan.launches]
         self.spare: list[dict[int, Buffer]] = []
@@ -87,7 +87,7 @@ class Prepared:
             v
             for step, replaced in zip(plan.launches, self.replaced, strict=True)
             for v in step.outputs
-            if v not in wanted and v not in replaced
+            if v not in results and v not in replaced
         ]
         if sum(types[v].nbytes for v in self.between) > MOST_SPARE:
             self.between = []

@@ -89,11 +89,11 @@ def _wrong_half(run: Run) -> str:
 def _wrong_shape(run: Run) -> str:
     results = run(np.array([NUMBERS], np.int32))
     x = np.array(NUMBERS, np.int32)
-    for (text, (_, right)), got in zip(SHAPES.items(), results, strict=True):
+    for (text, (_, right)), actual in zip(SHAPES.items(), results, strict=True):
         with np.errstate(all="ignore"):
             want = np.asarray(right(x, x[::-1], x[3])).astype(np.int32)
-        if not np.array_equal(got, want):
-            return f"it computes {text} wrongly, {got.tolist()} instead of {want.tolist()}"
+        if not np.array_equal(actual, want):
+            return f"it computes {text} wrongly, {actual.tolist()} instead of {want.tolist()}"
     return ""
 
 
@@ -102,11 +102,11 @@ def _wrong_wait(run: Run) -> str:
     x = (column - 30).astype(np.float32)
     results = run(x[None])
     before = 3 * np.maximum(column % GROUP - 1, 0)
-    wanted: tuple[Any, ...] = (-x, -x * x, before, 3 * column[::-1] * (column > 2))
-    for text, want, got in zip(WAITS, wanted, results, strict=True):
-        if not np.array_equal(got, want):
-            bad = np.flatnonzero(got != want)
-            return f"it computes {text} wrongly, {got[bad[0]]} instead of {want[bad[0]]} in thread {bad[0]}"
+    expected: tuple[Any, ...] = (-x, -x * x, before, 3 * column[::-1] * (column > 2))
+    for text, want, actual in zip(WAITS, expected, results, strict=True):
+        if not np.array_equal(actual, want):
+            bad = np.flatnonzero(actual != want)
+            return f"it computes {text} wrongly, {actual[bad[0]]} instead of {want[bad[0]]} in thread {bad[0]}"
     return ""
 
 

@@ -33,48 +33,48 @@ def assert_allclose(
         AssertionError: with the first place that differs, the worst one, and the errors of the whole.
     """
     __tracebackhide__ = True
-    got, want = values_of(actual), values_of(expected)
-    title = _title(actual, got)
+    result, want = values_of(actual), values_of(expected)
+    title = _title(actual, result)
     if rtol is None:
         rtol = NUMPYS if max_ulps is None else 0.0
     try:
-        spread = both(got, want)[0].shape
+        spread = both(result, want)[0].shape
     except SemanticError:
         spread = ()
-    if spread != got.shape:
+    if spread != result.shape:
         raise AssertionError(f"{title} is compared with values of shape {want.shape}")
-    wrong = _wrong(got, np.broadcast_to(want, got.shape), rtol, atol, max_ulps)
+    wrong = _wrong(result, np.broadcast_to(want, result.shape), rtol, atol, max_ulps)
     if wrong.any():
         limits = [f"rtol={rtol:g}", f"atol={atol:g}"] + ([] if max_ulps is None else [f"max_ulps={max_ulps:g}"])
         raise AssertionError(
-            f"{title} is not close to what is expected ({', '.join(limits)})\n{_where(got, want, wrong)}"
+            f"{title} is not close to what is expected ({', '.join(limits)})\n{_where(result, want, wrong)}"
         )
 
 
-def _title(actual: Any, got: Array) -> str:
+def _title(actual: Any, result: Array) -> str:
     if not isinstance(actual, Field):
-        return f"an array of shape {got.shape} and dtype {got.dtype}"
+        return f"an array of shape {result.shape} and dtype {result.dtype}"
     return f"{f'`{actual.name}`' if actual.name else 'a field'}, {actual.type}, on {current().name},"
 
 
-def _wrong(got: Array, want: Array, rtol: float, atol: float, max_ulps: float | None) -> Array:
-    off = difference(got, want)
+def _wrong(result: Array, want: Array, rtol: float, atol: float, max_ulps: float | None) -> Array:
+    off = difference(result, want)
     with np.errstate(all="ignore"):
         near = off <= atol + rtol * np.abs(want.astype(np.result_type(want, np.longdouble)))
-    if max_ulps is not None and got.dtype.kind == "f":
-        near |= ulps(got, want) <= max_ulps
+    if max_ulps is not None and result.dtype.kind == "f":
+        near |= ulps(result, want) <= max_ulps
     wrong: Array = (off > 0) & (~near | np.isinf(off))
     return wrong
 
 
-def _where(got: Array, want: Array, wrong: Array) -> str:
+def _where(result: Array, want: Array, wrong: Array) -> str:
     """The first place that differs, and the worst one."""
-    want = np.broadcast_to(want, got.shape)
+    want = np.broadcast_to(want, result.shape)
     first = tuple(int(n) for n in np.argwhere(wrong)[0])
-    worst = errors(np.where(wrong, got, want), want).worst
-    lines = [f"  at {int(wrong.sum()):,} of {got.size:,} places: {errors(got, want)}"]
+    worst = errors(np.where(wrong, result, want), want).worst
+    lines = [f"  at {int(wrong.sum()):,} of {result.size:,} places: {errors(result, want)}"]
     for what, place in (("first", first), ("worst", worst)):
         assert place is not None
         at = f"[{', '.join(map(str, place))}]" if place else "its one value"
-        lines.append(f"  {what} at {at}: {got[place]}, not {want[place]}")
+        lines.append(f"  {what} at {at}: {result[place]}, not {want[place]}")
     return "\n".join(lines)

@@ -65,32 +65,32 @@ def errors(actual: Any, expected: Any) -> Errors:
     Raises:
         SemanticError: the shapes do not broadcast.
     """
-    got, want = both(values_of(actual), values_of(expected))
-    off, size = difference(got, want), np.abs(_long(want))
+    result, want = both(values_of(actual), values_of(expected))
+    off, size = difference(result, want), np.abs(_long(want))
     differs = off > 0
     with np.errstate(all="ignore"):
         relative = np.where(differs, off / size, 0)
-        mixed = np.where(np.isinf(off), np.inf, off / np.maximum(np.fmax(np.abs(_long(got)), size), 1))
+        mixed = np.where(np.isinf(off), np.inf, off / np.maximum(np.fmax(np.abs(_long(result)), size), 1))
         total = size[np.isfinite(size)].sum()
         mean = off.sum() / total if total else (np.inf if differs.any() else 0.0)
     return Errors(
-        got.size, int(differs.sum()), _greatest(off), _greatest(relative), float(mean), _greatest(np.where(differs, mixed, 0)),
-        _greatest(_places(got, want)), _place(differs), _place(differs & (off == off.max(initial=0))),
+        result.size, int(differs.sum()), _greatest(off), _greatest(relative), float(mean), _greatest(np.where(differs, mixed, 0)),
+        _greatest(_places(result, want)), _place(differs), _place(differs & (off == off.max(initial=0))),
     )  # fmt: skip
 
 
-def both(got: Array, want: Array) -> tuple[Array, Array]:
+def both(result: Array, want: Array) -> tuple[Array, Array]:
     """Broadcast two arrays to one shape."""
     try:
-        a, b = np.broadcast_arrays(got, want)
+        a, b = np.broadcast_arrays(result, want)
     except ValueError:
-        raise SemanticError(f"values of shape {got.shape} are compared with some of shape {want.shape}") from None
+        raise SemanticError(f"values of shape {result.shape} are compared with some of shape {want.shape}") from None
     return a, b
 
 
-def difference(got: Array, want: Array) -> Array:
+def difference(result: Array, want: Array) -> Array:
     """|got - want| as `numpy.longdouble`; infinite if one of them is NaN, or they are unequal infinities."""
-    a, b = _long(got), _long(want)
+    a, b = _long(result), _long(want)
     with np.errstate(all="ignore"):
         off = np.abs(a - b)
         off = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, off)
@@ -110,14 +110,14 @@ def _place(mask: Array) -> tuple[int, ...] | None:
     return tuple(int(n) for n in np.argwhere(mask)[0]) if mask.any() else None
 
 
-def _places(got: Array, want: Array) -> Array:
+def _places(result: Array, want: Array) -> Array:
     """Differences in units of the last place: for complex numbers the greater one of both parts, for integers the difference."""
-    if got.dtype.kind == "c" or want.dtype.kind == "c":
-        got = got.astype(np.result_type(got.dtype, np.complex64))
-        return np.maximum(ulps(got.real, want.real), ulps(got.imag, want.imag))
-    if got.dtype.kind == "f":
-        return ulps(got, want)
-    return difference(got, want)
+    if result.dtype.kind == "c" or want.dtype.kind == "c":
+        result = result.astype(np.result_type(result.dtype, np.complex64))
+        return np.maximum(ulps(result.real, want.real), ulps(result.imag, want.imag))
+    if result.dtype.kind == "f":
+        return ulps(result, want)
+    return difference(result, want)
 
 
 @hinted

@@ -98,9 +98,9 @@ class Checked:
         returned = self.function(*(a.reshape(shape) for a, shape in zip(arrays, self.shapes, strict=True)))
         values = returned if self.several else (returned,)
         if not isinstance(values, (tuple, list)) or len(values) != len(self.types):
-            got = f"{len(values)} values" if isinstance(values, (tuple, list)) else described(values)
+            actual = f"{len(values)} values" if isinstance(values, (tuple, list)) else described(values)
             raise SemanticError(
-                f"host operator `{self.name}` returns {got}, and it was declared to return a tuple of {len(self.types)} arrays",
+                f"host operator `{self.name}` returns {actual}, and it was declared to return a tuple of {len(self.types)} arrays",
                 self.loc,
             )
         return [self._converted(kind, value) for kind, value in zip(self.types, values, strict=True)]

@@ -40,8 +40,8 @@ class TargetExpression(Arithmetic["TargetExpression"]):
     __slots__ = ("known",)
     __array_ufunc__ = None  # NumPy scalars leave operators to this class
 
-    def __init__(self, known: Known) -> None:
-        self.known = known
+    def __init__(self, fact: Known) -> None:
+        self.known = fact
 
     def __repr__(self) -> str:
         return repr(self.known)

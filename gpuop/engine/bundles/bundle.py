@@ -68,10 +68,10 @@ def save_open_bundle(path: Path, name: str, count: int, record: OfSizes, targets
     """
 
     def recorded(sizes: Sizes) -> writing.Recorded:
-        return _recorded(name, *record(sizes), known)
+        return _recorded(name, *record(sizes), values)
 
-    known = stand_ins(count)
-    return writing.write(path, recorded(known), targets, recorded)
+    values = stand_ins(count)
+    return writing.write(path, recorded(values), targets, recorded)
 
 
 def _recorded(name: str, arguments: Mapping[str, Field], results: Results, sizes: Sizes) -> writing.Recorded:
@@ -192,17 +192,17 @@ class Bundle(NearNames):
             return np.array(number, kind.array_dtype)
         if isinstance(value, np.generic):
             value = np.asarray(value)
-        wanted = kind.array_dtype
+        dtype = kind.array_dtype
         if isinstance(value, Field):
             same, actual = value.type == kind, f"a {value.type} field"
         elif isinstance(value, np.ndarray):
-            same = value.shape == tuple(kind.array_shape) and value.dtype == wanted
+            same = value.shape == tuple(kind.array_shape) and value.dtype == dtype
             actual = f"{value.dtype} of shape {value.shape}"
         else:
             same, actual = False, described(value)
         if not same:
             raise SemanticError(
-                f"argument `{name}` of bundle `{self.name}` is a {kind} field, or an array of {wanted} of shape "
+                f"argument `{name}` of bundle `{self.name}` is a {kind} field, or an array of {dtype} of shape "
                 f"{tuple(kind.array_shape)}, not {actual}; bundles are made for one type"
             )
         return value

@@ -150,12 +150,12 @@ def _parsed(archive: Archive, head: Item) -> tuple[Interface, dict[str, Target],
         raise targets.is_not("the code of a target")
 
     def plan(text: str, binary: str | None) -> Plan:
-        made = PlanReader(archive, named[text], binary).plan(targets.entries()[text], passed | fixed)
-        if len(made.program.wanted) != 1 and not (interface.several and made.program.wanted):
-            raise Damaged(f"`{targets.place}.{text}` gives {len(made.program.wanted)} results")
-        if [made.program.types[v] for v in made.program.wanted] != [kind.folded for kind in kinds]:
+        ready = PlanReader(archive, named[text], binary).plan(targets.entries()[text], passed | fixed)
+        if len(ready.program.wanted) != 1 and not (interface.several and ready.program.wanted):
+            raise Damaged(f"`{targets.place}.{text}` gives {len(ready.program.wanted)} results")
+        if [ready.program.types[v] for v in ready.program.wanted] != [kind.folded for kind in kinds]:
             raise Damaged(f"`{targets.place}.{text}` gives others than `{results.place}`")
-        return made
+        return ready
 
     return interface, named, plan
 
@@ -224,10 +224,10 @@ def plan_on(contents: Contents, target: Target) -> Plan:
             return contents.code[name]
     if target.backend == "reference":
         raise DeviceError(NO_BUNDLES.format(target))
-    wanted = f"sm_{target.architecture}" if target.architecture else target
+    target_name = f"sm_{target.architecture}" if target.architecture else target
     raise DeviceError(
         f"bundle `{contents.interface.name}` has no code for {target}: it has {', '.join(contents.code)}; "
-        f"add it with `gpuop compile --targets {wanted},…`"
+        f"add it with `gpuop compile --targets {target_name},…`"
     )
 
 
@@ -267,29 +267,29 @@ class PlanReader:
         """Read a plan; its values are in order: the leaves, then the outputs of each step."""
         if nested > MOST_NESTED:
             raise Damaged(f"`{item.place}` is nested too deeply")
-        wanted, types, steps = item.fields("wanted", "types", "steps")
+        results, types, steps = item.fields("wanted", "types", "steps")
         kinds = {v: kind.kind() for v, kind in types.numbered().items()}
         for v, leaf in leaves.items():
             if kinds.setdefault(v, leaf.kind) != leaf.kind:
                 raise Damaged(f"`{types.place}` has {kinds[v]} for value {v}, which is {leaf.kind}")
-        known = dict(leaves)
-        made = [self._step(step, kinds, known, nested) for step in steps.members()]
-        program = Program({}, (), _known(wanted, known), kinds, (), {})
-        return Plan(program, tuple(made), (), LEAST)
+        context = dict(leaves)
+        launches = [self._step(step, kinds, context, nested) for step in steps.members()]
+        program = Program({}, (), _known(results, context), kinds, (), {})
+        return Plan(program, tuple(launches), (), LEAST)
 
     def _step(
-        self, item: Item, kinds: Mapping[int, FieldType], known: dict[int, PassedValue], nested: int
+        self, item: Item, kinds: Mapping[int, FieldType], context: dict[int, PassedValue], nested: int
     ) -> PlannedLaunch:
         """Read a step, and add its outputs to the known values."""
         facts = item.entries()
         if not set(VALUES) <= facts.keys():
             raise item.is_not("a step with inputs and outputs")
-        inputs, outputs = _known(facts["inputs"], known), facts["outputs"].wholes()
-        if not outputs or len(set(outputs)) < len(outputs) or any(v in known or v not in kinds for v in outputs):
+        inputs, outputs = _known(facts["inputs"], context), facts["outputs"].wholes()
+        if not outputs or len(set(outputs)) < len(outputs) or any(v in context or v not in kinds for v in outputs):
             raise Damaged(f"`{facts['outputs'].place}` are no new values with types")
-        known |= {v: PassedValue(kinds[v]) for v in outputs}
+        context |= {v: PassedValue(kinds[v]) for v in outputs}
         kernel = self._iteration(item, nested) if "repeat" in facts else self._kernel(item, len(inputs))
-        params, values = (*kernel.inputs, *kernel.written), [known[v] for v in (*inputs, *outputs)]
+        params, values = (*kernel.inputs, *kernel.written), [context[v] for v in (*inputs, *outputs)]
         if [PassedValue(p.type, p.by_value) for p in params] != values:
             raise Damaged(f"`{item.place}` passes other values than its kernel takes")
         return PlannedLaunch(kernel, inputs, outputs, ())
@@ -384,11 +384,11 @@ class PlanReader:
         return _Planned(ready.program, positions, ready)
 
 
-def _known(item: Item, known: Mapping[int, PassedValue]) -> tuple[int, ...]:
+def _known(item: Item, context: Mapping[int, PassedValue]) -> tuple[int, ...]:
     """Read values; Damaged if one is not known yet."""
     values = item.wholes()
     for v in values:
-        if v not in known:
+        if v not in context:
             raise Damaged(f"`{item.place}` has value {v}, which nothing has computed before")
     return values
 

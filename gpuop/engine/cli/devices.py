@@ -22,8 +22,8 @@ def list_devices(measure: bool = False) -> None:
     """
     devices = examined()
     working = [device for device in devices if device.problem is None]
-    wanted = [device for device in working if config.device in (device.name, *device.aliases)]
-    default = (wanted if config.device else working)[:1]
+    choice = [device for device in working if config.device in (device.name, *device.aliases)]
+    default = (choice if config.device else working)[:1]
     for device in devices:
         print(
             f"{'*' if device in default else ' '} {' = '.join((device.name, *device.aliases)):28} {device.description}"
@@ -32,7 +32,7 @@ def list_devices(measure: bool = False) -> None:
             print(f"    skipped: {device.problem}")
         elif measure:
             print(*(f"    {line}" for line in _measured(open_device(device.name))), sep="\n")
-    if config.device and not wanted:
+    if config.device and not choice:
         print(f"GPUOP_DEVICE={config.device} names none of the devices that work")
     drivers = icd.find()
     if drivers:

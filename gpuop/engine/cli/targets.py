@@ -100,9 +100,9 @@ def _traced(name: str, pipeline: Pipeline, arguments: Mapping[str, Any]) -> tupl
         for k, (n, (shape, dtype)) in enumerate(kinds.items())
     }
     results = pipeline.function(**{**arguments, **stand_ins})
-    wanted = [f.node for f in (results if isinstance(results, tuple) else (results,)) if isinstance(f, Field)]
+    nodes = [f.node for f in (results if isinstance(results, tuple) else (results,)) if isinstance(f, Field)]
     fields_of: dict[str, Field] = {}
-    for leaf in program(wanted).leaves.values():
+    for leaf in program(nodes).leaves.values():
         if isinstance(leaf, Leaf) and isinstance(leaf.source, Deferred):
             argument = list(kinds)[leaf.source.placeholder.position]
             kind = leaf.source.kind

@@ -94,8 +94,8 @@ class GraphDefinition:
 
     def program(self, stages: GraphStages) -> Program:
         """The program of a step, with the values that stages reduce, whose results are leaves."""
-        seen = [*self.probes.values(), *(a.field for a in self.actuators)]
-        what = stages.program([own(f.node) for f in seen], next_values(self.states))
+        fields = [*self.probes.values(), *(a.field for a in self.actuators)]
+        what = stages.program([own(f.node) for f in fields], next_values(self.states))
         for leaf in what.leaves.values():
             owner = _owners.get(leaf) if isinstance(leaf, Leaf) else None
             if isinstance(leaf, Leaf) and owner is not None and owner() is not self:
@@ -111,11 +111,11 @@ class GraphDefinition:
         sources = {v: leaf.source.role for leaf, v in leaves.items()}
         sources |= {leaves[leaf]: "state" for leaf in self.states if leaf in leaves}
         sinks = [("probe", name) for name in self.probes] + [("actuator", a.field.name) for a in self.actuators]
-        seen, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]
-        labels = {v: name for v, (_, name) in zip(seen, sinks, strict=True)}
+        outputs, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]
+        labels = {v: name for v, (_, name) in zip(outputs, sinks, strict=True)}
         labels |= {v: f"{leaf.name}.next" for v, leaf in zip(targets, self.states, strict=True) if leaf.name}
         nexts = what.cycle.nexts if what.cycle is not None else ()
-        return Ends(sources, [(v, *sink) for v, sink in zip(seen, sinks, strict=True)], nexts, labels | what.names)
+        return Ends(sources, [(v, *sink) for v, sink in zip(outputs, sinks, strict=True)], nexts, labels | what.names)
 
     def __str__(self) -> str:
         parts: dict[str, Sized] = {

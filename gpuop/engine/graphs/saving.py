@@ -69,12 +69,12 @@ def _head(name: str, members: Archive) -> tuple[int, list[list[str]]]:
 
 def _numbers(file: str, described: list[list[str]], expected: Sequence[Named]) -> list[int]:
     """The number in the file of each expected state."""
-    wanted = [_described(*state) for state in expected]
+    states = [_described(*state) for state in expected]
     numbers = {key: k for k, key in enumerate(_keys(described))}
-    keys = _keys(wanted)
+    keys = _keys(states)
     if sorted(numbers) != sorted(keys):
         raise SemanticError(
-            f"{file} has the states {_listed(described)}, and this graph has {_listed(wanted)}; it was saved by another graph, or "
+            f"{file} has the states {_listed(described)}, and this graph has {_listed(states)}; it was saved by another graph, or "
             "a variable has another name now (`field.name = …` gives a state its name back)"
         )
     return [numbers[key] for key in keys]
@@ -82,11 +82,11 @@ def _numbers(file: str, described: list[list[str]], expected: Sequence[Named]) -
 
 def _keys(states: Sequence[Sequence[str]]) -> list[tuple[str, str, int]]:
     """The key of each state: its name, its type, and its position among those that share both."""
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     keys = []
     for name, kind in states:
-        keys.append((name, kind, seen[name, kind]))
-        seen[name, kind] += 1
+        keys.append((name, kind, counts[name, kind]))
+        counts[name, kind] += 1
     return keys
 
 

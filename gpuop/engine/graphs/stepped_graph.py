@@ -48,16 +48,16 @@ class GraphStages:
         known: the leaf that stands for each of them in the program.
     """
 
-    def __init__(self, wanted: Sequence[Node], grid: Shape) -> None:
-        self.stages = collective_stages(wanted, tuple(grid), lambda node: node.type.field_shape == grid)
+    def __init__(self, outputs: Sequence[Node], grid: Shape) -> None:
+        self.stages = collective_stages(outputs, tuple(grid), lambda node: node.type.field_shape == grid)
         nodes = [each.node for stage in self.stages for each in stage]
         self.known: dict[Node, Leaf] = {node: Leaf(node.type, _no_value(node), name=node.name) for node in nodes}
 
-    def program(self, seen: Sequence[Node], nexts: Sequence[Node]) -> Program:
+    def program(self, outputs: Sequence[Node], nexts: Sequence[Node]) -> Program:
         """The program of the seen values, of the values that windows compute for stages, in order, and of next values of states."""
         fields = [_computed(each) for stage in self.stages for each in stage]
         copies = [copied(Field.of(node)).node if node in self.known else node for node in nexts]
-        what = program([*seen, *fields, *copies], self.known)
+        what = program([*outputs, *fields, *copies], self.known)
         return replace(what, leaves={v: self.known.get(node, node) for v, node in what.leaves.items()})
 
     def parts(self, fields: Iterable[int]) -> set[int]:
@@ -67,8 +67,8 @@ class GraphStages:
 
     def leaves(self, what: Program) -> set[int]:
         """The leaves of a program that stand for collective values."""
-        known = set(self.known.values())
-        return {v for v, node in what.leaves.items() if node in known}
+        leaves = set(self.known.values())
+        return {v for v, node in what.leaves.items() if node in leaves}
 
 
 def _computed(each: GridCollective) -> Node:
@@ -93,11 +93,11 @@ def reduced_before(what: Program, values: Iterable[int], fields: Mapping[int, in
         fields: leaves that stand for collective values, each with the value that windows compute.
     """
     reduced: dict[int, None] = {}
-    wanted = set(values)
-    while wanted:
-        used = wanted.union(*(op.inputs for op in needed_ops(list(what.ops), tuple(wanted))))
-        wanted = {fields[v] for v in used if v in fields}.difference(reduced)
-        reduced.update(dict.fromkeys(wanted))
+    results = set(values)
+    while results:
+        used = results.union(*(op.inputs for op in needed_ops(list(what.ops), tuple(results))))
+        results = {fields[v] for v in used if v in fields}.difference(reduced)
+        reduced.update(dict.fromkeys(results))
     return list(reduced)
 
 
@@ -144,8 +144,11 @@ class SteppedGraph:
     def staged(self) -> list[list[tuple[GridCollective, int | None, int]]]:
         """The collective values by stage, each with its leaf, if one stands for it, and the value that windows compute."""
         numbers = {node: v for v, node in self.program.leaves.items()}
-        fields, known = iter(self.program.wanted[len(self.fields) :]), self.stages.known
-        return [[(each, numbers.get(known[each.node]), next(fields)) for each in stage] for stage in self.stages.stages]
+        fields, stage_leaves = iter(self.program.wanted[len(self.fields) :]), self.stages.known
+        return [
+            [(each, numbers.get(stage_leaves[each.node]), next(fields)) for each in stage]
+            for stage in self.stages.stages
+        ]
 
     @property
     def reduced(self) -> dict[int, int]:
@@ -170,20 +173,20 @@ class SteppedGraph:
         cut = cut_axes(start, stop, needs.footprint.grid)
         for name, value in self.probes.items() if probed else ():
             before = reduced_before(what, [value], reduced)
-            seen = [*needs.reduced, *(v for v in before if v not in needs.reduced)]
-            more = self._of([*seen, *needs.probes.values(), value], steps)
+            outputs = [*needs.reduced, *(v for v in before if v not in needs.reduced)]
+            more = self._of([*outputs, *needs.probes.values(), value], steps)
             reason = next((why for axis, why in more[2].whole.items() if axis in cut), "")
             if reason:
                 needs.refused[name] = reason
             else:
-                needs = replace(needs, turn=more[0], halos=more[1], footprint=more[2], reduced=seen)
+                needs = replace(needs, turn=more[0], halos=more[1], footprint=more[2], reduced=outputs)
                 needs.probes[name] = value
         return needs
 
-    def _of(self, seen: Sequence[int], steps: int) -> tuple[Program, ProgramHalo, Footprint]:
+    def _of(self, outputs: Sequence[int], steps: int) -> tuple[Program, ProgramHalo, Footprint]:
         """An iteration that computes other values too, and its needs."""
         what, stages = self.program, self.stages
-        turn, parts = iteration_of(what, self.nexts, seen), stages.parts(what.wanted[len(self.fields) :])
+        turn, parts = iteration_of(what, self.nexts, outputs), stages.parts(what.wanted[len(self.fields) :])
         return turn, *of_steps(turn, list(self.nexts), steps, parts, stages.leaves(what))
 
 
@@ -220,8 +223,8 @@ def footprint_of(definition: GraphDefinition, step: Program, steps: int) -> Foot
     stages = GraphStages(next_values(definition.states), Shape(grid_of(step)))
     what = definition.program(stages)
     assert what.cycle is not None
-    states, seen = dict(what.cycle.nexts), len(definition.probes) + len(definition.actuators)
-    fields = what.wanted[seen : len(what.wanted) - len(definition.states)]
+    states, outputs = dict(what.cycle.nexts), len(definition.probes) + len(definition.actuators)
+    fields = what.wanted[outputs : len(what.wanted) - len(definition.states)]
     turn, parts = iteration_of(what, states, fields), stages.parts(fields)
     footprint = of_steps(turn, list(states), times(steps), parts, stages.leaves(what))[1]
     return replace(footprint, stages=tuple(tuple(map(str, stage)) for stage in stages.stages))

@@ -38,10 +38,10 @@ class FairLock(_thread.RLock):  # type: ignore[misc]
         self._free: Iterable[bool] = self._tries  # empty while a thread waits, so that nobody overtakes it
 
     def __enter__(self) -> None:  # type: ignore[override]
-        taken = False
-        for taken in self._free:  # noqa: B007
+        owned = False
+        for owned in self._free:  # noqa: B007
             break
-        if taken:
+        if owned:
             return
         if self._is_owned():  # type: ignore[attr-defined]
             for _ in self._waits:
@@ -49,12 +49,12 @@ class FairLock(_thread.RLock):  # type: ignore[misc]
         try:
             with self._next:  # a thread that returns for the lock queues behind the one that holds this
                 self._free = ()
-                for taken in self._waits:  # noqa: B007
+                for owned in self._waits:  # noqa: B007
                     break
                 self._free = self._tries
         except BaseException:
             self._free = self._tries
-            if taken:
+            if owned:
                 for _ in self._ends:
                     break
             raise

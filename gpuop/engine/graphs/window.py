@@ -117,7 +117,7 @@ class GraphWindow:
     # --- programs -------------------------------------------------------------------------------------------------
 
     def _program(
-        self, wanted: Sequence[int], retained: Collection[int] = (), collectives: Sequence[GridCollective] = ()
+        self, results: Sequence[int], retained: Collection[int] = (), collectives: Sequence[GridCollective] = ()
     ) -> Program:
         """The program that computes `wanted` on the window; the leaves in `retained` stay even if nothing reads them.
 
@@ -126,7 +126,7 @@ class GraphWindow:
         """
         needs, window = self._needs, self._window
         halos = needs.halos
-        turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(wanted)), wanted=tuple(wanted))
+        turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(results)), wanted=tuple(results))
         windowed = window_program(turn, halos, window.shape.of_kernels(halos, self.footprint.periodic))
         if collectives:
             windowed = reducing(windowed, collectives, window.shape)
@@ -310,7 +310,7 @@ class GraphWindow:
         fetch_parts(backend, self.parts(regions), self.packed(regions), out)
         backend.wait(backend.record())
 
-    def put(self, regions: Sequence[Region], taken: Array) -> None:
+    def put(self, regions: Sequence[Region], values: Array) -> None:
         """Set the points of regions, which are the whole halo, to the bytes of `take`.
 
         Args:
@@ -318,7 +318,7 @@ class GraphWindow:
             taken: those bytes.
         """
         backend = self.backend
-        bring_parts(backend, self.parts(regions), self.room(regions), taken)
+        bring_parts(backend, self.parts(regions), self.room(regions), values)
         brought = backend.record()
         self.place(regions)
         backend.wait(brought)

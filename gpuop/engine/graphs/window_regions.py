@@ -127,9 +127,9 @@ def fetch_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Bu
             planes[...] = queue.download(kind, buffer)
 
 
-def bring_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Buffer], taken: Array) -> None:
+def bring_parts(queue: Backend, kinds: Sequence[FieldType], buffers: Sequence[Buffer], values: Array) -> None:
     """Enqueue copies from the host, whose memory must not change before a mark that is recorded after them is reached."""
-    for (kind, planes), buffer in zip(_planes(kinds, taken), buffers, strict=True):
+    for (kind, planes), buffer in zip(_planes(kinds, values), buffers, strict=True):
         queue.bring(kind, buffer, planes)
 
 

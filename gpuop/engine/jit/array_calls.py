@@ -89,13 +89,13 @@ class HostCall(PipelineCall):
         return number not in better_in_planes(planes, self._planned(layouts), target)
 
     def _place_results(self) -> None:
-        wanted, types = self.program.wanted, self.program.types
+        outputs, types = self.program.wanted, self.program.types
         if self.out is None:
             self.outs = [reused(tuple(kind.array_shape), kind.array_dtype) for kind in self.trace.kinds]
         else:
             self.outs = [np.asarray(array) for array in self.out]
         self.in_place: dict[int, Array] = {}
-        for v, array in zip(wanted, self.outs, strict=True):
+        for v, array in zip(outputs, self.outs, strict=True):
             apart = not any(np.may_share_memory(array, argument) for argument in self.arrays)
             aligned = array.flags.c_contiguous and array.ctypes.data % ACCESS == 0  # for non-temporal stores
             self.usual &= apart and aligned
@@ -120,11 +120,11 @@ class HostCall(PipelineCall):
         return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]
 
     def prepared(self) -> PreparedCall | None:
-        wanted, types = self.program.wanted, self.program.types
+        outputs, types = self.program.wanted, self.program.types
         plan = self.trace.prepared.reference(self._key(self.layouts))
-        if not self.usual or plan is None or self._compiled().once or len(set(wanted)) < len(wanted):
+        if not self.usual or plan is None or self._compiled().once or len(set(outputs)) < len(outputs):
             return None
-        given = [(number, position, self.converted.get(number)) for number, position, _ in self.own_leaves]
+        arguments = [(number, position, self.converted.get(number)) for number, position, _ in self.own_leaves]
         results = [
             HostResult(
                 v,
@@ -134,10 +134,10 @@ class HostCall(PipelineCall):
                 v in self.in_place,
                 partial(stored, types[v]) if types[v].dtype in STORED_OTHERWISE else None,
             )
-            for v, kind in zip(wanted, self.trace.kinds, strict=True)
+            for v, kind in zip(outputs, self.trace.kinds, strict=True)
         ]
         return PreparedHostCall(
-            self.backend, plan, given, self.other_leaves, results, self.trace.several, self.sample is not None
+            self.backend, plan, arguments, self.other_leaves, results, self.trace.several, self.sample is not None
         )
 
 
@@ -177,43 +177,45 @@ class DeviceCall(PipelineCall):
         return shared.memory
 
     def _place_results(self) -> None:
-        wanted, types, planar = self.program.wanted, self.program.types, self.trace.planar
+        outputs, types, planar = self.program.wanted, self.program.types, self.trace.planar
         layouts: dict[int, Layout] = {}
         if self.out is None:
-            layouts = {v: interleaved(types[v]) for v in wanted if types[v].planes > 1 and v not in planar}
+            layouts = {v: interleaved(types[v]) for v in outputs if types[v].planes > 1 and v not in planar}
         else:
-            self.shared = [share(array, types[v], self.backend) for v, array in zip(wanted, self.out, strict=True)]
-            direct = {v: s for v, s in zip(wanted, self.shared, strict=True) if v not in planar and self._is_apart(s)}
+            self.shared = [share(array, types[v], self.backend) for v, array in zip(outputs, self.out, strict=True)]
+            direct = {v: s for v, s in zip(outputs, self.shared, strict=True) if v not in planar and self._is_apart(s)}
             self.memory = {v: s.memory for v, s in direct.items()}
             layouts = {v: s.layout for v, s in direct.items() if s.layout is not None}
         self.layouts |= layouts
 
     def prepared(self) -> PreparedCall | None:
-        wanted, types = self.program.wanted, self.program.types
+        outputs, types = self.program.wanted, self.program.types
         plan, into = self.trace.prepared.reference(self._key(self.layouts)), self.out is not None
-        direct = all(self.memory.get(v) is s.memory for v, s in zip(wanted, self.shared, strict=True)) if into else True
+        direct = (
+            all(self.memory.get(v) is s.memory for v, s in zip(outputs, self.shared, strict=True)) if into else True
+        )
         borrowed = any(isinstance(node, Leaf) and node.source.borrowed for _, node in self.other_leaves)
-        if plan is None or self._compiled().once or len({*wanted}) < len(wanted) or not direct or borrowed:
+        if plan is None or self._compiled().once or len({*outputs}) < len(outputs) or not direct or borrowed:
             return None
-        given = [
+        arguments = [
             (n, position, node.type, self.layouts.get(n), _reach(self.arguments[n]))
             for n, position, node in self.own_leaves
         ]
-        facts = [(_reach(self.memory[v]), array.dtype) for v, array in zip(wanted, self.out or (), strict=into)]
+        facts = [(_reach(self.memory[v]), array.dtype) for v, array in zip(outputs, self.out or (), strict=into)]
         results = [
             DeviceResult(v, kind, types[v], tuple(kind.array_shape), self.layouts.get(v), *(facts[n] if into else ()))
-            for n, (v, kind) in enumerate(zip(wanted, self.trace.kinds, strict=True))
+            for n, (v, kind) in enumerate(zip(outputs, self.trace.kinds, strict=True))
         ]
-        in_stream = self._prepared_stream_call(plan, given, results)
+        in_stream = self._prepared_stream_call(plan, arguments, results)
         if in_stream is not None:
             return in_stream
-        taken = importer(self.out[0] if self.out else self.sample)
+        convert = importer(self.out[0] if self.out else self.sample)
         return PreparedDeviceCall(
-            self.backend, plan, given, self.other_leaves, results, self.trace.several, taken, into
+            self.backend, plan, arguments, self.other_leaves, results, self.trace.several, convert, into
         )
 
     def _prepared_stream_call(
-        self, plan: Callable[[], Prepared | None], given: Sequence[Given], results: Sequence[DeviceResult]
+        self, plan: Callable[[], Prepared | None], arguments: Sequence[Given], results: Sequence[DeviceResult]
     ) -> PreparedStreamCall | None:
         """Return the prepared call in the stream of the caller's library; None if that cannot run in streams, or not this."""
         library, into = self.backend.arrays_of(library_of(self.sample)), self.out is not None
@@ -221,12 +223,12 @@ class DeviceCall(PipelineCall):
             return None
         places = [
             Place(n, position, strides, address % ALIGNED, *reach)
-            for n, position, _, _, reach in given
+            for n, position, _, _, reach in arguments
             for address, strides in [library.place(self.arrays[position])]
             if address
         ]
         targets = [t for n, result in enumerate(results) if (t := self._target(library, n, result)) is not None]
-        if len(places) < len(given) or len(targets) < len(results):
+        if len(places) < len(arguments) or len(targets) < len(results):
             return None
         return PreparedStreamCall(
             self.backend, plan, places, self.other_leaves, targets, self.trace.several, library, into
@@ -252,11 +254,11 @@ class DeviceCall(PipelineCall):
         return all(end <= first or start >= last for start, end in spans)
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
-        wanted, types = self.program.wanted, self.program.types
+        outputs, types = self.program.wanted, self.program.types
         if self.out is None:
-            results = zip(wanted, self.trace.kinds, strict=True)
+            results = zip(outputs, self.trace.kinds, strict=True)
             return [array_like(self.sample, self._lent(kind, values[v], self.layouts.get(v))) for v, kind in results]
-        for v, kind, s, array in zip(wanted, self.trace.kinds, self.shared, self.out, strict=True):
+        for v, kind, s, array in zip(outputs, self.trace.kinds, self.shared, self.out, strict=True):
             if self.memory.get(v) is not s.memory:
                 copy_into(s, Shared(self.backend, values[v], self.layouts.get(v)), types[v])
             array_like(array, self._lent(kind, s.memory, s.layout))  # so that the caller's stream waits

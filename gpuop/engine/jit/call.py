@@ -94,8 +94,8 @@ def in_planes(what: Program) -> tuple[frozenset[int], frozenset[int]]:
     """The `planar` values of a program, and those `by_library`."""
     odd = [op for op in what.ops if op.kernel.unfusible or op.updates]
     by_library, others = (
-        {v for op in odd if isinstance(op.kernel, DeviceFunction) is wanted for v in (*op.inputs, *op.outputs)}
-        for wanted in (True, False)
+        {v for op in odd if isinstance(op.kernel, DeviceFunction) is results for v in (*op.inputs, *op.outputs)}
+        for results in (True, False)
     )
     others |= what.leaves.keys() & set(what.wanted)
     return frozenset(by_library | others), frozenset(by_library - others)
@@ -106,10 +106,10 @@ def trace_of(
     kinds: Iterable[FieldType],
     several: bool,
     optimize: bool,
-    given: Container[Node] = (),
+    arguments: Container[Node] = (),
 ) -> Trace:
     """Build the trace that computes `nodes`; those in `given` are its leaves."""
-    what = program(nodes, given)
+    what = program(nodes, arguments)
     return Trace(what, tuple(kinds), *in_planes(what), several, optimize, tuple(nodes))
 
 
@@ -132,14 +132,14 @@ class PipelineCall(ABC):
     def __init__(
         self,
         trace: Trace,
-        given: Sequence[Any],
+        args: Sequence[Any],
         backend: Backend,
         out: Sequence[Any] | None,
         passed: Mapping[int, Argument] = MappingProxyType({}),
     ) -> None:
         self.trace, self.program, self.backend, self.out = trace, trace.program, backend, out
-        self.arrays = [self._readable(array) for array in given]
-        self.sample = given[0] if given and library_of(given[0]) != "numpy" else None
+        self.arrays = [self._readable(array) for array in args]
+        self.sample = args[0] if args and library_of(args[0]) != "numpy" else None
         self.layouts: dict[int, Layout] = {}
         self.memory: dict[int, Buffer] = {}
         self.arguments: dict[int, Argument] = {

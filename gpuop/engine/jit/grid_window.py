@@ -109,15 +109,15 @@ def reducing(on: WindowedProgram, of: Sequence[GridCollective], shape: WindowSha
     """
     what, points, window = on.program, shape.points, shape.extents
     firsts = _firsts(points, window)
-    fields, wanted = list[Node](), list[Field]()
+    fields, outputs = list[Node](), list[Field]()
     for each in of:
         kind = each.taken(window)
         field = Field.of(Leaf(kind.folded), kind=kind)
         fields.append(field.node)
         with blaming(each.node.call.loc):  # the user's line; the caller may be Dask
-            wanted += each.of_window(field, firsts, points)
+            outputs += each.of_window(field, firsts, points)
     numbered = {first.node: ("first", axis - len(window) + len(kernels_grid(window))) for axis, first in firsts.items()}
-    more = program([f.node for f in wanted], [*fields, *numbered])
+    more = program([f.node for f in outputs], [*fields, *numbered])
     last = max(what.types) + 1
     numbers: dict[Name, int] = {}
     leaves = dict[int, int]()
@@ -237,7 +237,9 @@ def window_trace(of: GridPartition, stage: int, shape: WindowShape) -> WindowTra
     trace, halos = (*of.programs, *of.at_once)[stage]
     window = shape.of_kernels(halos, of.footprint.periodic)
     windows = of.windows.find((stage, window), lambda: window_program(trace.program, halos, window))
-    known = {v: of.pipeline_stages.known.index(n) for v, n in trace.program.leaves.items() if not isinstance(n, Leaf)}
+    stage_leaves = {
+        v: of.pipeline_stages.known.index(n) for v, n in trace.program.leaves.items() if not isinstance(n, Leaf)
+    }
     collectives = of.pipeline_stages.collectives(stage)
     if collectives:
         windows = reducing(windows, collectives, shape)
@@ -249,8 +251,8 @@ def window_trace(of: GridPartition, stage: int, shape: WindowShape) -> WindowTra
         kinds = (*(reduced.types[v] for v in parts), *results)
         planar, by_library = in_planes(reduced)
         several = Trace(reduced, kinds, planar.union(parts), by_library, True, trace.optimize)
-        return WindowTrace(several, (*(False for _ in parts), *(True for _ in results)), numbers, known)
+        return WindowTrace(several, (*(False for _ in parts), *(True for _ in results)), numbers, stage_leaves)
     inside = tuple(v in halos.cut for v in trace.program.wanted)
     kinds = tuple(k.replace(field_shape=shape.extents) if c else k for k, c in zip(trace.kinds, inside, strict=True))
     again = Trace(windows.program, kinds, *in_planes(windows.program), trace.several, trace.optimize)
-    return WindowTrace(again, inside, numbers, known)
+    return WindowTrace(again, inside, numbers, stage_leaves)

@@ -291,10 +291,10 @@ class Pipeline(Tokenized):
             for k, (n, a) in enumerate(arrays.items())
         }
         bound.arguments.update(stand_ins)
-        seen = looks()
+        before = looks()
         trace = self._trace_results(self._result(bound))
         self._check_own(trace.program, stand_ins.values())
-        if looks() != seen:
+        if looks() != before:
             captured = again = f"{EVERY_CALL}it looks at values of Fields"
         trace = replace(trace, again=again)
         if isinstance(captured, Snapshot):

@@ -94,7 +94,7 @@ class PreparedHostCall:
                 memory[result.value] = backend.wrap(result.convert(outs[n]) if result.convert else outs[n])
         prepared = prepared if prepared.backend is backend else prepared.on(backend)
         spare = prepared.take_spare() if prepared.between else None
-        held = arrays, outs, memory, spare
+        memory_in_use = arrays, outs, memory, spare
         try:
             values = prepared.run(values, memory | spare if spare else memory)
             backend.settle(memory.values())
@@ -103,7 +103,7 @@ class PreparedHostCall:
                     array = download(result.kind, values[result.value], backend)
                     outs[n] = array if out is None else _filled(outs[n], array)
         except BaseException:
-            backend.keep(held)  # enqueued work may still use the arrays
+            backend.keep(memory_in_use)  # enqueued work may still use the arrays
             raise
         if spare:
             prepared.spare.append(spare)
@@ -210,13 +210,13 @@ class PreparedDeviceCall:
             return NotImplemented
         for number, node in self.others:
             values[number] = argument(node, backend)
-        held = [*inputs], outs, memory, dict(values)
+        references = [*inputs], outs, memory, dict(values)
         try:
             values = (prepared if prepared.backend is backend else prepared.on(backend)).run(values, memory)
             # the stream of the caller waits for what is lent
             arrays = [self.taken(lend(backend, values[each.value], each.kind, each.layout)) for each in self.results]
         except BaseException:
-            backend.keep(held)  # enqueued work may still use the arrays
+            backend.keep(references)  # enqueued work may still use the arrays
             raise
         results = arrays if out is None else outs
         return tuple(results) if self.several else results[0]

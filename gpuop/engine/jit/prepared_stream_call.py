@@ -86,13 +86,13 @@ class PreparedStreamCall:
         outs, memory = fitting
         for number, node in self.others:
             values[number] = argument(node, backend)
-        held = [*inputs], outs, dict(values)
+        references = [*inputs], outs, dict(values)
         try:
             library.follow(stream)
             (prepared if prepared.backend is backend else prepared.on(backend)).run(values, memory)
             library.lead(stream)
         except BaseException:
-            backend.keep(held)  # enqueued work may still use the arrays
+            backend.keep(references)  # enqueued work may still use the arrays
             raise
         return tuple(outs) if self.several else outs[0]
 

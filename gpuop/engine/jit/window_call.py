@@ -130,12 +130,12 @@ class PipelineWindow:
     def _check(self, arrays: dict[str, Any], windows: set[str], window: GridWindow) -> None:
         extents = window.shape.extents
         for name in arrays:
-            got = tuple(arrays[name].shape[: len(extents)])
-            if name in windows and got != extents:
+            actual = tuple(arrays[name].shape[: len(extents)])
+            if name in windows and actual != extents:
                 ends = ", ".join(f"{a}:{b}" for a, b in window.ends)
                 raise SemanticError(
                     f"pipeline `{self.pipeline.name}`: the points from {self.computed[0]} to {self.computed[1]} need a window "
-                    f"[{ends}], of extents {extents}, and `{name}` has {got}; `footprint(…).window(start, stop)` says what is "
+                    f"[{ends}], of extents {extents}, and `{name}` has {actual}; `footprint(…).window(start, stop)` says what is "
                     "needed"
                 )
 

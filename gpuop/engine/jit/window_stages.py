@@ -276,9 +276,9 @@ class PipelineStages:
         if not late.isdisjoint(program(nodes, set(self.known)).leaves.values()):
             return None
         fields = [each.field for each in collectives]
-        given = set(self.known) - late
+        inputs = set(self.known) - late
         return trace_of(
-            [*(own(f.node) for f in fields), *nodes], [*(f.type for f in fields), *kinds], True, optimize, given
+            [*(own(f.node) for f in fields), *nodes], [*(f.type for f in fields), *kinds], True, optimize, inputs
         )
 
     @property
@@ -293,13 +293,13 @@ def collective_stages(
     """The collective values of a program, by stages; `in_windows` is True for leaves that come in windows."""
     levels: dict[Call, int] = {}
     stages: dict[int, list[GridCollective]] = {}
-    needed, known = calls(nodes), set[Node]()
+    needed, results = calls(nodes), set[Node]()
     used = {node for call in needed for node in call.inputs}.union(nodes)
     for call in needed:
         levels[call] = max((_level(node, levels) for node in call.inputs), default=0)
-        collectives = [each for each in _collectives(call, grid, in_windows, known) if each.node in used]
+        collectives = [each for each in _collectives(call, grid, in_windows, results) if each.node in used]
         if collectives:
-            known |= {each.node for each in collectives}
+            results |= {each.node for each in collectives}
             level = max(_level(node, levels) for each in collectives for node in each.before)
             stages.setdefault(level, []).extend(collectives)
             levels[call] = level + 1
@@ -307,7 +307,7 @@ def collective_stages(
 
 
 def _collectives(
-    call: Call, grid: Place, in_windows: Callable[[Node], bool], known: Collection[Node]
+    call: Call, grid: Place, in_windows: Callable[[Node], bool], results: Collection[Node]
 ) -> list[GridCollective]:
     """The collective values among the results of a call; the values in `known`, of earlier stages, are whole in each window."""
 
@@ -317,7 +317,7 @@ def _collectives(
     kernel, reduced = call.kernel, reductions.get(call)
     if reduced is not None:
         of_grid = reduced.field.type.field_shape == grid and min(reduced.axes) < len(grid)
-        parts = of_grid and inside(reduced.field.node) and reduced.field.node not in known
+        parts = of_grid and inside(reduced.field.node) and reduced.field.node not in results
         return [StageReduction(Result(call, 0), reduced)] if parts else []
     if not isinstance(kernel, Kernel) or kernel.domain.shape != kernels_grid(grid) or not any(map(inside, call.inputs)):
         return []
@@ -327,17 +327,17 @@ def _collectives(
 
 def pipeline_stages(trace: Trace, grid: Place, shared: Collection[int]) -> PipelineStages:
     """The stages of a pipeline; none if it has no collective values."""
-    stages, known = [], set[Node]()
+    stages, results = [], set[Node]()
     for collectives in collective_stages(trace.nodes, grid, lambda node: comes_in_windows(node, grid, shared)):
         fields = [each.field for each in collectives]
         stages.append(
             (
                 tuple(collectives),
-                trace_of([own(f.node) for f in fields], [f.type for f in fields], True, trace.optimize, known),
+                trace_of([own(f.node) for f in fields], [f.type for f in fields], True, trace.optimize, results),
             )
         )
-        known |= {each.node for each in collectives}
-    last = trace_of(trace.nodes, trace.kinds, trace.several, trace.optimize, known) if known else trace
+        results |= {each.node for each in collectives}
+    last = trace_of(trace.nodes, trace.kinds, trace.several, trace.optimize, results) if results else trace
     return PipelineStages(tuple(stages), last)
 
 

@@ -201,27 +201,27 @@ class _Content:
 
     def edges(self, sizes: list[tuple[float, float]]) -> list[tuple[Edge, int]]:
         """Edges between boxes, each with its value."""
-        wanted: dict[tuple[int, int, int], None] = {}  # source, target, value
+        lines: dict[tuple[int, int, int], None] = {}  # source, target, value
         for op in self.ops:
             for value in self.originals[op.number].inputs:
                 if value in self.maker:
-                    wanted[self.box[self.maker[value].number], self.box[op.number], value] = None
+                    lines[self.box[self.maker[value].number], self.box[op.number], value] = None
                 elif value in self.port:
-                    wanted[self.port[value], self.box[op.number], value] = None
-        for value in self.port.keys() - {v for source, _, v in wanted if source in self.port.values()}:
+                    lines[self.port[value], self.box[op.number], value] = None
+        for value in self.port.keys() - {v for source, _, v in lines if source in self.port.values()}:
             reader = next(op for op in self.launch.ops if value in op.inputs)
-            wanted[self.port[value], self.box[reader.number], value] = None
+            lines[self.port[value], self.box[reader.number], value] = None
         for value, port in self.exit.items():
-            wanted[self.box[self.maker[value].number], port, value] = None
-        return [(self._edge(*ends, sizes, list(wanted)), ends[2]) for ends in wanted]
+            lines[self.box[self.maker[value].number], port, value] = None
+        return [(self._edge(*ends, sizes, list(lines)), ends[2]) for ends in lines]
 
     def _edge(
         self, source: int, target: int, value: int, sizes: list[tuple[float, float]], edges: list[tuple[int, int, int]]
     ) -> Edge:
         """An edge; its ends are spread along the boxes by output and by input."""
-        made = list(dict.fromkeys(v for s, _, v in edges if s == source))
+        values = list(dict.fromkeys(v for s, _, v in edges if s == source))
         read = [(s, v) for s, t, v in edges if t == target]
-        leaves = sizes[source][0] * (made.index(value) + 1) / (len(made) + 1)
+        leaves = sizes[source][0] * (values.index(value) + 1) / (len(values) + 1)
         return Edge(source, target, leaves, sizes[target][0] * (read.index((source, value)) + 1) / (len(read) + 1))
 
 

@@ -175,22 +175,22 @@ def _crossings(row: list[Node]) -> int:
 def _place(rows: list[list[Node]], gap: float, down: bool) -> None:
     """Move the nodes of each row as near as possible to below (or above) their neighbours, in the order of the row."""
     for row in rows:
-        wanted, weights, offsets, offset = [], [], [], 0.0
+        places, weights, offsets, offset = [], [], [], 0.0
         for n in row:
             near = n.above if down else n.below
             targets = [m.x + (at if down else enters) - (enters if down else at) for m, at, enters in near]
-            wanted.append((sum(targets) / len(targets) if targets else n.x) - offset)
+            places.append((sum(targets) / len(targets) if targets else n.x) - offset)
             weights.append(STRAIGHT if not n.width else 1.0 if targets else 0.05)
             offsets.append(offset)
             offset += n.width + gap
-        for n, x, shift in zip(row, _ascending(wanted, weights), offsets, strict=True):
+        for n, x, shift in zip(row, _ascending(places, weights), offsets, strict=True):
             n.x = x + shift
 
 
-def _ascending(wanted: list[float], weights: list[float]) -> list[float]:
+def _ascending(places: list[float], weights: list[float]) -> list[float]:
     """Isotonic regression: the ascending numbers nearest to `wanted`; neighbours that are out of order take their mean."""
     pools: list[tuple[float, float, int]] = []  # mean, weight, how many
-    for value, weight in zip(wanted, weights, strict=True):
+    for value, weight in zip(places, weights, strict=True):
         pool = (value, weight, 1)
         while pools and pools[-1][0] >= pool[0]:
             mean, heavy, many = pools.pop()

@@ -68,8 +68,8 @@ def _workload(kernel: Kernel, target: Target, settings: tuple[object, ...]) -> W
 class _Count:
     """Walks a block in the order of its text."""
 
-    def __init__(self, known: ThreadValues, on_cpu: bool, vectors: bool) -> None:
-        self.known, self.on_cpu, self.vectors = known, on_cpu, vectors
+    def __init__(self, threads: ThreadValues, on_cpu: bool, vectors: bool) -> None:
+        self.known, self.on_cpu, self.vectors = threads, on_cpu, vectors
         self.lanes: Counts = defaultdict(float)
         self.scalars: Counts = defaultdict(float)
 

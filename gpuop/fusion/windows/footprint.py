@@ -181,7 +181,7 @@ def iteration_of(what: Program, states: Mapping[int, int], probes: Sequence[int]
 
 
 def of_steps(
-    turn: Program, states: Sequence[int], steps: int, parts: Collection[int] = (), known: Collection[int] = ()
+    turn: Program, states: Sequence[int], steps: int, parts: Collection[int] = (), results: Collection[int] = ()
 ) -> tuple[ProgramHalo, Footprint]:
     """Infer the halos of so many iterations of a program on its states, with those of values that are read before each.
 
@@ -191,7 +191,7 @@ def of_steps(
         known: leaves that stand for combined values, which are whole.
     """
     grid = max((Shape(turn.types[v].field_shape) for v in states), key=math.prod, default=Shape())
-    windows = [v for v in turn.leaves if turn.types[v].field_shape == grid and v not in known]
+    windows = [v for v in turn.leaves if turn.types[v].field_shape == grid and v not in results]
     halos = infer_halo(turn, grid, windows, parts)
     probes = range(len(states), len(turn.wanted))
     inputs = {leaf: position for position, leaf in enumerate(states)}

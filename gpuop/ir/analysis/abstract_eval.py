@@ -30,22 +30,22 @@ class Known:
     def merged(self, new: Known, may: Mask, sure: Mask) -> Known:
         """Value after an assignment by threads that are `sure` to run it, and others that `may`."""
         equal = self.known & new.known & (self.value == new.value)
-        known = np.where(sure, new.known, np.where(may, equal, self.known))
+        mask = np.where(sure, new.known, np.where(may, equal, self.known))
         low, high = np.minimum(self.low, new.low), np.maximum(self.high, new.high)
         bounds = (
             np.where(sure, last, np.where(may, either, first))
             for first, either, last in ((self.low, low, new.low), (self.high, high, new.high))
         )
-        return Known(np.where(may, new.value, self.value), known, *bounds)
+        return Known(np.where(may, new.value, self.value), mask, *bounds)
 
 
-def between(value: NDArray[Any], known: Mask, low: Any, high: Any) -> Known:
+def between(value: NDArray[Any], mask: Mask, low: Any, high: Any) -> Known:
     """Value with bounds where it is unknown; bounds outside of its type are dropped, because integers wrap."""
     least, most = limits(value.dtype)
     inside = (low >= least) & (high <= most)
     low, high = np.where(inside, low, least), np.where(inside, high, most)
     return Known(
-        value, known, np.where(known, value, low).astype(np.float64), np.where(known, value, high).astype(np.float64)
+        value, mask, np.where(mask, value, low).astype(np.float64), np.where(mask, value, high).astype(np.float64)
     )
 
 
@@ -138,8 +138,8 @@ class Evaluation:
     def apply(self, expr: Apply) -> Lanes:
         out = []
         for args in zip(*map(self.lanes, expr.args), strict=True):
-            value, known = OPS[expr.op].computed([a.value for a in args], expr.type.dtype), self.decided(expr, args)
-            out.append(between(value, known, *_bounds(expr, args, ~known)))
+            value, mask = OPS[expr.op].computed([a.value for a in args], expr.type.dtype), self.decided(expr, args)
+            out.append(between(value, mask, *_bounds(expr, args, ~mask)))
         return out
 
     def decided(self, expr: Apply, args: tuple[Known, ...]) -> Mask:
@@ -158,7 +158,7 @@ class Evaluation:
         where = np.zeros(self.count, np.int64)
         for at, n in zip(index, table.extents, strict=True):
             where = where * n + np.clip(at.value, 0, n - 1)
-        known: Mask = np.logical_and.reduce([at.known for at in index])
+        mask: Mask = np.logical_and.reduce([at.known for at in index])
         return between(
-            np.array(table.values, table.type.dtype.numpy)[where], known, min(table.values), max(table.values)
+            np.array(table.values, table.type.dtype.numpy)[where], mask, min(table.values), max(table.values)
         )

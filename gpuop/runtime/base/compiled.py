@@ -73,15 +73,15 @@ class CompilingBackend(Backend):
         return self.compile_all([kernel])[0]
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[CompiledProgram]:
-        wanted = [self._generated(kernel) for kernel in kernels]
+        texts = [self._generated(kernel) for kernel in kernels]
         with _building:
-            programs = {key: self.programs.get(key) for key, _ in wanted}
-            new = {key: program for key, program in wanted if programs[key] is None}
+            programs = {key: self.programs.get(key) for key, _ in texts}
+            new = {key: program for key, program in texts if programs[key] is None}
             codes = self._codes([program.source for program in new.values() if math.prod(program.source.threads)])
             for key, program in new.items():
                 code = codes.get(program.source.identity)
                 programs[key] = self.programs[key] = replace(program, code=code)
-        return [cast(CompiledProgram, programs[key]) for key, _ in wanted]
+        return [cast(CompiledProgram, programs[key]) for key, _ in texts]
 
     def _generated(self, kernel: Kernel) -> tuple[str, CompiledProgram]:
         """Return the cache key (text and assertions), and the program to compile."""

@@ -95,14 +95,14 @@ class Archive:
 
     def array(self, name: str, kind: FieldType) -> Array:
         """Return an array of a field's type."""
-        wanted = kind.array_dtype
+        array_dtype = kind.array_dtype
         order, code, shape, data = self._npy(name)
-        if code != wanted.str[1:] or shape != tuple(kind.array_shape):
+        if code != array_dtype.str[1:] or shape != tuple(kind.array_shape):
             dtype = NAMES.get(code, order + code)
             raise Damaged(f"{name} is {dtype} of shape {shape}, for a {kind} field")
-        if len(data) != math.prod(shape) * wanted.itemsize:
+        if len(data) != math.prod(shape) * array_dtype.itemsize:
             raise Damaged(f"{name} has {len(data)} bytes, for a {kind} field")
-        array = np.frombuffer(data, order + code).reshape(shape).astype(wanted)
+        array = np.frombuffer(data, order + code).reshape(shape).astype(array_dtype)
         if kind.dtype == "bool" and (array.view(np.uint8) > 1).any():
             raise Damaged(f"{name} has bytes that are no bools")
         return array

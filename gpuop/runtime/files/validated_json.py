@@ -25,10 +25,10 @@ class Item:
     place: str = ""
     sizes: tuple[int, ...] = ()
 
-    def is_not(self, wanted: str) -> Damaged:
+    def is_not(self, kind: str) -> Damaged:
         plain = isinstance(self.value, (int, float, str))
         text = repr(self.value)[:MOST_SHOWN] if plain else described(self.value)
-        return Damaged(f"`{self.place or 'the document'}` is {text}, not {wanted}")
+        return Damaged(f"`{self.place or 'the document'}` is {text}, not {kind}")
 
     def text(self) -> str:
         if not isinstance(self.value, str):

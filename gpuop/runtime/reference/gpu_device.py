@@ -60,8 +60,8 @@ class ReferenceGPU(Reference):
     def compile(self, kernel: Kernel) -> _Program:
         self.check(kernel)
         asserted = self.checked and kernel.domain.threads > 0
-        wanted = report_asserts(kernel) if asserted else kernel
-        printable = lower(self.opened(wanted), self.target)
+        ready = report_asserts(kernel) if asserted else kernel
+        printable = lower(self.opened(ready), self.target)
         self.check(printable)  # schedules choose work-groups of their own
         return _Program(kernel, printable)
 

@@ -43,9 +43,9 @@ class Positions:
         """Return the source thread of a shuffle for each thread, by lanes, in work-groups whose threads all run."""
         own = np.arange(self.count) % threads
         lane = own % width
-        wanted = {"warp shuffle": at % width, "warp up": lane - at, "warp down": lane + at}[kind]
-        there = (wanted >= 0) & (wanted < width) & (own - lane + wanted < threads)
-        return np.arange(self.count) + np.where(there, wanted - lane, 0)
+        sources = {"warp shuffle": at % width, "warp up": lane - at, "warp down": lane + at}[kind]
+        there = (sources >= 0) & (sources < width) & (own - lane + sources < threads)
+        return np.arange(self.count) + np.where(there, sources - lane, 0)
 
     def ballot(self, votes: Ints, width: int, threads: int) -> Ints:
         """Return the votes, 0 or 1, of each thread's lanes, one bit a lane."""

@@ -181,8 +181,8 @@ class _Equal:
     def __call__(self, candidate: Candidate, results: list[Array]) -> str:
         if self.first is None:
             self.first = candidate.name, results
-        name, wanted = self.first
-        for param, a, b in zip(self.call.written, wanted, results, strict=True):
+        name, variant = self.first
+        for param, a, b in zip(self.call.written, variant, results, strict=True):
             differ = alike(param.type, a, b)
             if differ:
                 raise SemanticError(
