@@ -96,7 +96,7 @@ def launch_of(make: Callable[[gp.Field], gp.Field], values: np.ndarray, tensor: 
     evaluate._plans.clear()  # equal programs share a plan, whatever the settings were
     backend, field = current(), gp.Field(values, tensor)
     what = program([make(field).node])
-    (leaf,), (wanted,) = what.leaves, what.wanted
+    (leaf,), (wanted,) = what.leaves, what.results
     memory = {leaf: evaluate.argument(field.node, backend), wanted: backend.empty(what.types[wanted])}
     (run,) = backend.sequence([evaluate.prepare(what, backend, None).bind(0, memory)])
 

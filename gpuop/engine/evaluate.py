@@ -192,10 +192,10 @@ class Computation:
         what = None if shape is None else shape.numbered()
         ready = None if what is None else _plans.get(_plan_key(what.key, backend, pinned()))
         if what is not None and ready is not None:
-            self.leaves, self.wanted, self.prepared = what.leaves, what.wanted, ready.on(backend)
+            self.leaves, self.results, self.prepared = what.leaves, what.results, ready.on(backend)
             return
         new = program(self.nodes, self.cached)
-        self.leaves, self.wanted, self.prepared = new.leaves, new.wanted, prepare(new, backend, pinned())
+        self.leaves, self.results, self.prepared = new.leaves, new.results, prepare(new, backend, pinned())
         if shape is not None:
             shape.keep(new)
 
@@ -204,7 +204,7 @@ class Computation:
         backend, leaves, cached = self.backend, self.leaves.items(), self.cached
         passed = {n: cached[node].taken(backend) if node in cached else argument(node, backend) for n, node in leaves}
         values, mark = self.prepared.run(passed), marked(backend)
-        results = [(node, values[number]) for node, number in zip(self.nodes, self.wanted, strict=True)]
+        results = [(node, values[number]) for node, number in zip(self.nodes, self.results, strict=True)]
         for node, value in results:
             if isinstance(node, Result):
                 _computed.setdefault(node.call, {})[node.index] = DeviceValue(backend, value, self.versions, mark)
@@ -239,9 +239,9 @@ def compute(nodes: Sequence[Node], backend: Backend) -> list[Buffer]:
 def copy_into(target: Shared, source: Shared, kind: FieldType) -> None:
     """Copy a field on its device, from one layout to another."""
     what = program([copied(Field.of(Leaf(kind, source))).node])
-    layouts = {} if target.layout is None else {what.wanted[0]: target.layout}
+    layouts = {} if target.layout is None else {what.results[0]: target.layout}
     values = {what.ops[0].inputs[0]: source.memory}
-    prepare(what, target.backend, pinned(), layouts=layouts).run(values, {what.wanted[0]: target.memory})
+    prepare(what, target.backend, pinned(), layouts=layouts).run(values, {what.results[0]: target.memory})
 
 
 def boxed(kind: FieldType, value: Argument, backend: Backend) -> Buffer:

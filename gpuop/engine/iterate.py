@@ -168,7 +168,7 @@ def _by_value(node: Node) -> bool:
 class _Traced:
     """The results of a function of the states, and the values that it captures."""
 
-    wanted: list[Node]
+    results: list[Node]
     captured: list[Node]
 
 
@@ -198,26 +198,28 @@ def _kernel(
 ) -> Iteration:
     inputs = [*inner, *captured]
     params = tuple(FieldParam(node.name or f"in{n}", node.type, _by_value(node)) for n, node in enumerate(inputs))
-    outputs = tuple(Output(FieldParam(f"out{n}", node.type)) for n, node in enumerate(turn.wanted))
+    outputs = tuple(Output(FieldParam(f"out{n}", node.type)) for n, node in enumerate(turn.results))
     return Iteration(
         f"iterate_{name}",
         params,
         outputs,
         loc=here(),
         turn=_part(turn, inner, inputs),
-        until=_part(test, inner, inputs) if test.wanted else None,
+        until=_part(test, inner, inputs) if test.results else None,
         times=int(times) if times is not None else None,
         every=int(every),
     )
 
 
 def _part(traced: _Traced, inner: Sequence[Node], inputs: Sequence[Node]) -> Part:
-    what = program(traced.wanted, {*inner, *traced.captured})
+    what = program(traced.results, {*inner, *traced.captured})
     return Part(what, {value: inputs.index(node) for value, node in what.leaves.items()})
 
 
 def _identity(kernel: Iteration) -> str:
     """The identity of an iteration: equal for equal programs on equal inputs."""
-    parts = [(part.program.key, sorted(part.given.items())) for part in (kernel.turn, kernel.until) if part is not None]
+    parts = [
+        (part.program.key, sorted(part.positions.items())) for part in (kernel.turn, kernel.until) if part is not None
+    ]
     text = repr((parts, kernel.times, kernel.every))
     return f"iterate {hashlib.sha256(text.encode()).hexdigest()}"

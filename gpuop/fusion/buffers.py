@@ -39,7 +39,7 @@ def allocation(plan: Plan) -> Allocation:
     once = {v for launch in launches if launch.rate is not Rate.EVERY_STEP for v in launch.outputs}
     later = {v for launch in launches if launch.rate is not Rate.ONCE for v in launch.inputs}
     before = {v for launch in launches if launch.over for v in launch.inputs}  # when the next step begins
-    own = {*plan.program.wanted, *(once & later), *before}  # they are read after later launches have run again
+    own = {*plan.program.results, *(once & later), *before}  # they are read after later launches have run again
     over = {value for launch in plan.launches for value, _ in launch.over}
     last = {value: n for n, launch in enumerate(plan.launches) for value in (*launch.inputs, *launch.outputs)}
     of: dict[int, int] = {}

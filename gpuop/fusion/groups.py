@@ -147,11 +147,11 @@ class Groups:
         self.order = Order(self.network)
         self.readers = {op.number: {value: [op] for value in op.inputs} for op in program.ops}
         self.users = Counter(value for op in program.ops for value in set(op.inputs))
-        self.wanted = frozenset(program.wanted)
-        self.owed = {op.number: len(self.wanted.intersection(op.outputs)) for op in program.ops}
+        self.results = frozenset(program.results)
+        self.owed = {op.number: len(self.results.intersection(op.outputs)) for op in program.ops}
         self.inputs = {op.number: frozenset(op.inputs) for op in program.ops}
         self.exports = {
-            op.number: frozenset(v for v in op.outputs if v in self.wanted or self.users[v]) for op in program.ops
+            op.number: frozenset(v for v in op.outputs if v in self.results or self.users[v]) for op in program.ops
         }
         self.shaped = {op.number: [op] if _is_shaped(op.kernel) else [] for op in program.ops}
         self.first = {op.number: op.number for op in program.ops}
@@ -168,7 +168,7 @@ class Groups:
 
         exports = self.exports[a] | self.exports[b]
         inputs = (self.inputs[a] | self.inputs[b]) - exports
-        return inputs, frozenset(v for v in exports if v in self.wanted or outside(v))
+        return inputs, frozenset(v for v in exports if v in self.results or outside(v))
 
     def arguments(self, values: Collection[int]) -> int:
         """The arguments of a kernel that reads and writes these values, in units of `Limits.arguments`."""
@@ -187,7 +187,7 @@ class Groups:
         for value in set(old.inputs):
             self.users[value] -= 1
             del self.using[value][old.number]
-            if not self.users[value] and value in self.maker and value not in self.wanted:
+            if not self.users[value] and value in self.maker and value not in self.results:
                 maker = self.of[self.maker[value].number]
                 self.exports[maker] = self.exports[maker] - {value}
         for value in set(new.inputs):
@@ -229,7 +229,7 @@ class Groups:
         """The values of operators that are wanted, or that others read."""
         makers = {value: op for op in ops for value in op.outputs}
         inside = {op.number for op in makers.values()}
-        return {v for v in makers if v in self.wanted or not self.using.get(v, {}).keys() <= inside}
+        return {v for v in makers if v in self.results or not self.using.get(v, {}).keys() <= inside}
 
     def are_apart(self, a: Op, b: Op) -> bool:
         """Return whether two operators are in different groups, both alive."""

@@ -31,7 +31,7 @@ def in_place(launches: Sequence[PlannedLaunch], program: Program, target: Target
         target: the target of schedules; None if there are none.
     """
     assert program.cycle is not None
-    counts = Counter((*program.wanted, *(v for launch in launches for v in launch.inputs)))
+    counts = Counter((*program.results, *(v for launch in launches for v in launch.inputs)))
     results = {value for _, value in program.cycle.nexts}
     targets = {
         value: state for state, value in program.cycle.nexts if counts[value] == 1 and state not in results

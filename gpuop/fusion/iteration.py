@@ -19,7 +19,7 @@ class Part:
     """A program, and the position among the inputs of the iteration for each of its leaves."""
 
     program: Program
-    given: dict[int, int]
+    positions: dict[int, int]
 
     def plan(self, limits: Limits) -> Plan:
         return _plan_of(self.program, limits)
@@ -77,8 +77,8 @@ def _plan_of(program: Program, limits: Limits) -> Plan:
 def _twice(part: Part, states: int) -> Part:
     once = part.program
     count, first = len(once.ops), max(once.types) + 1
-    values = {v: once.wanted[position] for v, position in part.given.items() if position < states}
-    values |= {v: v for v, position in part.given.items() if position >= states}
+    values = {v: once.results[position] for v, position in part.positions.items() if position < states}
+    values |= {v: v for v, position in part.positions.items() if position >= states}
     later = {v: values.get(v, v + first) for v in once.types}
     ops = [
         replace(op, number=op.number + count, inputs=_moved(op.inputs, later), outputs=_moved(op.outputs, later))
@@ -86,9 +86,9 @@ def _twice(part: Part, states: int) -> Part:
     ]
     types = once.types | {later[v]: kind for v, kind in once.types.items()}
     both = replace(
-        once, ops=(*once.ops, *ops), wanted=_moved(once.wanted, later), types=types, key=(*once.key, "twice")
+        once, ops=(*once.ops, *ops), results=_moved(once.results, later), types=types, key=(*once.key, "twice")
     )
-    return Part(both, part.given)
+    return Part(both, part.positions)
 
 
 def _moved(values: tuple[int, ...], later: dict[int, int]) -> tuple[int, ...]:

@@ -229,7 +229,7 @@ def plan_for(plan: Plan, target: Target) -> Plan:
     launches = [resolved(launch) for launch in plan.launches]
     if all(new is old for new, old in zip(launches, plan.launches, strict=True)):
         return plan
-    needed, remaining = set(plan.program.wanted), []
+    needed, remaining = set(plan.program.results), []
     for launch in reversed(launches):
         if not needed.isdisjoint(launch.outputs):
             remaining.append(launch)

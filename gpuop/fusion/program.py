@@ -1,4 +1,4 @@
-"""The graph of wanted values as a program: numbered values, equal calls merged, what nobody wants left out."""
+"""The graph of requested values as a program: numbered values, equal calls merged, what nobody needs left out."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Program:
 
     leaves: dict[int, Node]
     ops: tuple[Op, ...]
-    wanted: tuple[int, ...]
+    results: tuple[int, ...]
     types: dict[int, FieldType]
     key: tuple[Any, ...]
     names: dict[int, str]
@@ -128,7 +128,7 @@ class Program:
     def repeated(self, states: Sequence[Leaf]) -> Program:
         """The program, to be evaluated at every step of a graph; the values that these states take next are its last ones."""
         leaves = {leaf: v for v, leaf in self.leaves.items() if isinstance(leaf, Leaf)}
-        targets = self.wanted[len(self.wanted) - len(states) :]
+        targets = self.results[len(self.results) - len(states) :]
         cycle = Cycle(
             frozenset(v for leaf, v in leaves.items() if leaf in states or leaf.source.role == "sensor"),
             frozenset(v for leaf, v in leaves.items() if leaf.source.role == "parameter"),
@@ -138,7 +138,7 @@ class Program:
 
 
 def program(results: Sequence[Node], arguments: Container[Node] = ()) -> Program:
-    """Number what the wanted values need; values in `given` count as leaves."""
+    """Number what the results need; values in `arguments` count as leaves."""
     values: dict[Node, int] = {}
     leaves: dict[int, Node] = {}
     types: dict[int, FieldType] = {}

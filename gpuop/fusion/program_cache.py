@@ -15,11 +15,11 @@ MOST_KEPT, MOST_CALLS = 1024, 64  # longer ones are mostly new
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The parts of a program that a run of its plan needs: its key, its leaves by value, and the wanted values."""
+    """The parts of a program that a run of its plan needs: its key, its leaves by value, and the results."""
 
     key: Any
     leaves: dict[int, Node]
-    wanted: tuple[int, ...]
+    results: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class ProgramShape:
 
     def keep(self, what: Program) -> None:
         place = {node: n for n, node in enumerate(self.leaves)}
-        _cache[self.key] = what.key, tuple((v, place[node]) for v, node in what.leaves.items()), what.wanted
+        _cache[self.key] = what.key, tuple((v, place[node]) for v, node in what.leaves.items()), what.results
 
 
 _cache: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...]]] = BoundedCache(MOST_KEPT)
@@ -53,7 +53,7 @@ _cache: BoundedCache[Any, tuple[Any, tuple[tuple[int, int], ...], tuple[int, ...
 def shape_of(results: Sequence[Node], needed: Sequence[Call], arguments: Collection[Node] = ()) -> ProgramShape | None:
     """The shape of a graph; None if more than the shape matters: dynamic extents, layouts of borrowed memory.
 
-    Values in `given` count as leaves, even if their call is needed for another output.
+    Values in `arguments` count as leaves, even if their call is needed for another output.
     """
     if len(needed) > MOST_CALLS:
         return None
@@ -81,7 +81,7 @@ def shape_of(results: Sequence[Node], needed: Sequence[Call], arguments: Collect
         for index, _ in enumerate(kernel.outputs):
             if not arguments or Result(call, index) not in arguments:
                 numbers[call, index] = following
-            following += 1  # also of outputs in `given`: the shape tells which ones they are
+            following += 1  # also of outputs in `arguments`: the shape tells which ones they are
     key.append(tuple(map(number, results)))
     for node in leaves:
         if type(node) is Leaf and (node.source.dynamic or node.source.layout is not None):

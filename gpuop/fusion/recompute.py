@@ -122,7 +122,7 @@ class Recomputing:
         """
         uses = [(user, value) for value in op.outputs for user in self.groups.using.get(value, {}).values()]
         inputs = [value for value in dict.fromkeys(op.inputs) if value in self.groups.maker]
-        if op.kernel.unfusible or not inputs or not uses or not self.groups.wanted.isdisjoint(op.outputs):
+        if op.kernel.unfusible or not inputs or not uses or not self.groups.results.isdisjoint(op.outputs):
             return False
         if any(self.level[user.number] <= self.level[op.number] or _is_between(op, user, (v,)) for user, v in uses):
             return False
@@ -149,7 +149,7 @@ class Recomputing:
         return self.chains[value]
 
     def _decide(self, value: int) -> Chain | str:
-        if value in self.groups.wanted:
+        if value in self.groups.results:
             return ""
         ops = self._slice(value)
         if sum(1 + len(op.recomputed) for op in ops) > MAX_CHAIN:

@@ -251,7 +251,7 @@ class Severing:
 
     def _moved(self, before: dict[int, Op], after: dict[int, Op]) -> int:
         values = {value for _, value in _crossing(before.values(), after.values())}
-        return sum(self.program.types[v].nbytes for v in values.difference(self.program.wanted))
+        return sum(self.program.types[v].nbytes for v in values.difference(self.program.results))
 
 
 def _crossing(before: Iterable[Op], after: Iterable[Op]) -> Iterator[tuple[Op, int]]:

@@ -23,7 +23,7 @@ class Choices(ABC):
         """Return the variant that runs.
 
         Args:
-            given: the inputs of the call, where they come from outside of the program.
+            inputs: the inputs of the call, where they come from outside of the program.
         """
 
     @abstractmethod
@@ -48,7 +48,7 @@ def settled(program: Program, choices: Choices) -> Program:
     """The program with one selected variant for each operator."""
     if not any(isinstance(op.kernel, Variants) for op in program.ops):
         return program
-    return replace(program, ops=needed_ops([_settled(op, program, choices) for op in program.ops], program.wanted))
+    return replace(program, ops=needed_ops([_settled(op, program, choices) for op in program.ops], program.results))
 
 
 def _settled(op: Op, program: Program, choices: Choices) -> Op:

@@ -84,7 +84,7 @@ def numbers(extents: Iterable[Extent]) -> tuple[int, ...]:
 class TargetConst:
     """A target expression as an operand of a kernel, until the target is known."""
 
-    known: Known
+    fact: Known
     type: Type
 
 

@@ -159,8 +159,8 @@ class KernelText:
         match expr:
             case ir.Const(text=text, type=type_):
                 return f"{text}:{type_}"
-            case TargetConst(known=known, type=type_):
-                return f"{known!r}:{type_}"
+            case TargetConst(fact=fact, type=type_):
+                return f"{fact!r}:{type_}"
             case ir.Ref(var=var):
                 return self.name(var)
             case ir.Index(kind=kind, axis=axis, offset=offset):

@@ -200,9 +200,9 @@ class _Checker:
         for operand in operands(expr):
             self.expr(operand, nested=self.form is Form.PRINTABLE)
         match expr:
-            case TargetConst(known=known):
+            case TargetConst(fact=fact):
                 if self.resolved:
-                    raise VerifyError(f"{known!r} is left though the target is known")
+                    raise VerifyError(f"{fact!r} is left though the target is known")
             case ir.Ref(var=var):
                 if var not in self.seen:
                     raise VerifyError(f"{var.hint} is used before or outside its definition")

@@ -32,5 +32,5 @@ def _variant(field: Field, facts: Facts) -> tuple[Variant, tuple[Node, ...]]:
     assert isinstance(node, Result)
     call = node.call
     assert isinstance(call.kernel, Kernel)
-    key = tuple((getattr(k._target, name).known, value) for name, value in facts.items())
+    key = tuple((getattr(k._target, name).fact, value) for name, value in facts.items())
     return Variant(call.kernel, call.identity, (), (), key), call.inputs

@@ -35,11 +35,11 @@ class _Constants:
     """The bounds of values that may be constants.
 
     Attributes:
-        known: for variables and memory, the join of the bounds of all values that are assigned to them.
+        magnitudes: for variables and memory, the join of the bounds of all values that are assigned to them.
     """
 
     def __init__(self, kernel: Kernel) -> None:
-        self.known: dict[Var | Array | FieldParam, Magnitude] = {}
+        self.magnitudes: dict[Var | Array | FieldParam, Magnitude] = {}
         statements, rounds = list(walk(kernel.body)), 0
         while sum(self.meet(stmt, rounds) for stmt in statements):  # all of them, each time
             rounds += 1
@@ -55,10 +55,10 @@ class _Constants:
                 new = float(max(map(abs, LIMITS[name.type.dtype])))
             case _:
                 return False
-        old = self.known.get(name)
+        old = self.magnitudes.get(name)
         if new is None or (old is not None and new <= old):
             return False
-        self.known[name] = new if rounds < STEADY else math.inf
+        self.magnitudes[name] = new if rounds < STEADY else math.inf
         return True
 
     def magnitude(self, expr: Expr) -> Magnitude:
@@ -66,11 +66,11 @@ class _Constants:
             case Const(value=value):
                 return _size(value)
             case Ref(var=var):
-                return self.known.get(var)
+                return self.magnitudes.get(var)
             case Load(memory=Array(values=values)) if values:
                 return max(map(_size, values))
             case Load(memory=memory):
-                return self.known.get(memory)
+                return self.magnitudes.get(memory)
             case Cast(arg=arg):
                 return _within(self.magnitude(arg), expr)
             case Apply() if expr.type.kind == "f":

@@ -53,7 +53,7 @@ class _Narrowing:
     """Rewrites a body.
 
     Attributes:
-        known: the narrow atoms of variables.
+        atoms: the narrow atoms of variables.
         ceilings: the bounds from which on sums may be saturated.
         fields: the narrower intermediates.
         ranges: the ranges of values that are read of these.
@@ -67,7 +67,7 @@ class _Narrowing:
         for e in expressions(kernel.body):
             if isinstance(e, Read) and e.fill is not None and e.type.integer:
                 self.fills.setdefault(e.field, []).append(int(e.fill.value))
-        self.known: dict[Var, Narrow] = {}
+        self.atoms: dict[Var, Narrow] = {}
         self.ceilings = ceilings(kernel)
         self.fields: dict[FieldParam, FieldParam] = {}
         self.ranges: dict[FieldParam, Range] = {}
@@ -93,8 +93,8 @@ class _Narrowing:
 
     def expr(self, expr: Expr, b: Builder) -> Expr:
         """The expression of values in their own types."""
-        if isinstance(expr, Ref) and expr.var in self.known:
-            return b.cast(self.known[expr.var].atom, expr.type, saturate=False)
+        if isinstance(expr, Ref) and expr.var in self.atoms:
+            return b.cast(self.atoms[expr.var].atom, expr.type, saturate=False)
         return with_operands(expr, lambda e: self.expr(e, b))
 
     def let(self, stmt: Let, out: list[Stmt], b: Builder) -> None:
@@ -102,24 +102,24 @@ class _Narrowing:
         if result is None:
             out.append(replace(stmt, value=self.expr(stmt.value, b)))
             if var.type.integer and var.type.dtype in NARROW:
-                self.known[var] = Narrow(Ref(var), LIMITS[var.type.dtype])
+                self.atoms[var] = Narrow(Ref(var), LIMITS[var.type.dtype])
             return
         value, range_ = result
         if isinstance(value, Ref):
-            self.known[var] = Narrow(value, range_)
+            self.atoms[var] = Narrow(value, range_)
             return
         if value.type != var.type:
             var = replace(var, type=value.type)
         out.append(replace(stmt, var=var, value=value))
         if var.type.integer:
-            self.known[stmt.var] = Narrow(Ref(var), range_)
+            self.atoms[stmt.var] = Narrow(Ref(var), range_)
 
     # --- values -------------------------------------------------------------------------------------------------
 
     def narrowed(self, atom: Expr) -> Narrow | None:
         if isinstance(atom, Const) and atom.type.integer:
             return Narrow(atom, (int(atom.value), int(atom.value)))
-        return self.known.get(atom.var) if isinstance(atom, Ref) else None
+        return self.atoms.get(atom.var) if isinstance(atom, Ref) else None
 
     def value(self, expr: Expr, b: Builder) -> tuple[Expr, Range] | None:
         """The value in a narrower type, and its range; None where it stays as it is."""

@@ -13,19 +13,19 @@ class Ranges:
     """The ranges after the statements so far, which must be added in order, by `meet`.
 
     Attributes:
-        known: the ranges of counters and of immutable integers.
+        by_var: the ranges of counters and of immutable integers.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.known: dict[Var, Range] = {}
+        self.by_var: dict[Var, Range] = {}
         self.open = {param for param, names in kernel.named if any(names)}  # fields with extents as arguments
 
     def meet(self, stmt: Stmt) -> None:
         if isinstance(stmt, For):
-            self.known[stmt.var] = self.counter(stmt)
+            self.by_var[stmt.var] = self.counter(stmt)
         elif isinstance(stmt, Let) and not stmt.var.mutable and stmt.value.type.kind in "iu":
-            self.known[stmt.var] = self.range(stmt.value)
+            self.by_var[stmt.var] = self.range(stmt.value)
 
     def range(self, expr: Expr) -> Range:
         """The bounds of an integer or bool; those of its type where no better ones are known."""
@@ -35,8 +35,8 @@ class Ranges:
     def exact(self, expr: Expr) -> Range:
         """The bounds of the value as if it could not overflow."""
         match expr:
-            case Ref(var=var) if var in self.known:  # most are
-                return self.known[var]
+            case Ref(var=var) if var in self.by_var:  # most are
+                return self.by_var[var]
             case Const(value=value):
                 return int(value), int(value)
             case Stride(field=field, what=what, value=value):

@@ -70,7 +70,7 @@ def _chosen(block: Block, target: Target) -> Block:
     out: list[Stmt] = []
     for stmt in block:
         if isinstance(stmt, If) and isinstance(stmt.cond, TargetConst):
-            out += _chosen(stmt.then if evaluate(stmt.cond.known, target) else stmt.orelse, target)
+            out += _chosen(stmt.then if evaluate(stmt.cond.fact, target) else stmt.orelse, target)
         else:
             out.append(map_blocks(stmt, lambda inner: _chosen(inner, target)))
         if out and isinstance(out[-1], (Break, Continue)):
@@ -101,7 +101,7 @@ class _Resolving(Copier):
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, TargetConst):
-            return constant(evaluate(expr.known, self.target), expr.type.dtype)
+            return constant(evaluate(expr.fact, self.target), expr.type.dtype)
         return super().expr(expr)
 
     def stmt(self, stmt: Stmt) -> Block:

@@ -64,7 +64,7 @@ class SymbolicBounds(Ranges):
             case ir.Wide(array=array, loads=True) | ir.Atomic(memory=ir.Array() as array):
                 self.assigned[array] = None
             case ir.For():
-                self.known[stmt.var] = LIMITS[INT]
+                self.by_var[stmt.var] = LIMITS[INT]
 
     def _note_uses(self, var: ir.Var, parts: tuple[ir.Expr, ...]) -> None:
         for part in parts:
@@ -101,7 +101,7 @@ class SymbolicBounds(Ranges):
     @contextmanager
     def turning(self, loop: ir.For) -> Iterator[None]:
         """Assume the bounds of the counter in a loop."""
-        self.known[loop.var] = self.counter(loop)
+        self.by_var[loop.var] = self.counter(loop)
         before = self.narrowed, self.limits, self.cached
         self.narrowed, self.limits, self.cached = dict(before[0]), list(before[1]), dict(before[2])
         self._forget(loop.var)
@@ -286,7 +286,7 @@ class SymbolicBounds(Ranges):
         elif var.mutable:
             return self._all_values(var)
         else:
-            bounds = self.known.get(var, LIMITS[var.type.dtype])
+            bounds = self.by_var.get(var, LIMITS[var.type.dtype])
         low, high = self.narrowed.get(var, bounds)
         return max(low, bounds[0]), min(high, bounds[1])
 

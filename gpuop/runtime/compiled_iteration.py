@@ -84,7 +84,7 @@ class StatePlaces:
 
     def __init__(self, states: int, parts: Mapping[int, Part], launched: Iterable[int]) -> None:
         self.parts = parts
-        types = (part.program.types[v] for part in parts.values() for v in part.program.wanted)
+        types = (part.program.types[v] for part in parts.values() for v in part.program.results)
         self.kinds = list(dict.fromkeys(types))  # buffer numbers go round the types
         self.steps: dict[tuple[Place, int], tuple[Place, dict[int, int]]] = {}
         self.first: Place = tuple(~position for position in range(states))
@@ -105,12 +105,14 @@ class StatePlaces:
 
     def _step(self, part: Part, place: Place) -> tuple[Place, dict[int, int]]:
         used, buffers = set(place), dict[int, int]()
-        for value in part.program.wanted:
-            if value not in part.given and value not in buffers:
+        for value in part.program.results:
+            if value not in part.positions and value not in buffers:
                 of_kind = count(self.kinds.index(part.program.types[value]), len(self.kinds))
                 buffers[value] = next(number for number in of_kind if number not in used)
                 used.add(buffers[value])
-        return tuple(place[part.given[v]] if v in part.given else buffers[v] for v in part.program.wanted), buffers
+        return tuple(
+            place[part.positions[v]] if v in part.positions else buffers[v] for v in part.program.results
+        ), buffers
 
 
 class _Bound:
@@ -132,7 +134,7 @@ class _Bound:
         """Allocate buffers for the intermediates of a part, or of the condition (0); states have buffers of their own."""
         prepared = self.compiled.bodies[iterations] if iterations else self.compiled.until
         assert prepared is not None
-        nexts = self.compiled.parts[iterations].program.wanted if iterations else ()
+        nexts = self.compiled.parts[iterations].program.results if iterations else ()
         types = prepared.plan.program.types
         own = (v for step in prepared.plan.launches for v in step.outputs if v not in nexts)
         return {v: self.backend.empty(types[v]) for v in own}
@@ -141,7 +143,7 @@ class _Bound:
         """Return the buffers that are outputs: those that the last iteration writes if it is known, otherwise the first ones."""
         parts = self.compiled.parts.values()
         counted = self.kernel.times is not None and self.kernel.until is None
-        if not counted and any(v in part.given for part in parts for v in part.program.wanted):
+        if not counted and any(v in part.positions for part in parts for v in part.program.results):
             return {}  # one state may end in the output of another one
         pairs = zip(reversed(self.places.last), reversed(self.outputs), strict=True)
         return {number: output for number, output in pairs if number >= 0}
@@ -197,13 +199,13 @@ class _Bound:
         self, prepared: CompiledPlan, part: Part, place: Place, buffers: Mapping[int, Argument]
     ) -> list[Callable[[], Any]]:
         states = [*map(self._buffer, place), *self.inputs[len(place) :]]
-        values = {v: states[position] for v, position in part.given.items()} | dict(buffers)
+        values = {v: states[position] for v, position in part.positions.items()} | dict(buffers)
         return [part for number in range(len(prepared.plan.launches)) for part in prepared.bind(number, values).parts]
 
     def _ends(self, place: Place) -> bool:
         """Return whether the condition holds for the states; waits."""
         part, prepared = self.kernel.until, self.compiled.until
         assert part is not None and prepared is not None
-        (output,), memory = part.program.wanted, self.memory[0]
+        (output,), memory = part.program.results, self.memory[0]
         self.backend.launch(self.tests.find(place, partial(self._bound, prepared, part, place, memory)))
         return bool(download(part.program.types[output], memory[output], self.backend))

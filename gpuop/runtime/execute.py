@@ -66,7 +66,7 @@ class Prepared:
         self.programs = [self._compiled(step, compiled) for step in plan.launches]
         self.kernels = [isinstance(step.kernel, (Kernel, Prebuilt)) for step in plan.launches]
         self.arguments = [_picker((*step.inputs, *step.outputs)) for step in plan.launches]
-        results = set(plan.program.wanted)
+        results = set(plan.program.results)
         used = [dict.fromkeys((*step.inputs, *step.outputs)) for step in plan.launches]
         last = {value: n for n, values in enumerate(used) for value in values if value not in results}
         done = [[v for v in values if last.get(v) == n] for n, values in enumerate(used)]  # dead values by step

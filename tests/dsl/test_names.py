@@ -219,7 +219,7 @@ def test_names_change_nothing(device):
     a = one * 3
     b = one * 3
     merged = program([a.node, b.node])
-    assert len(merged.ops) == 1 and merged.names[merged.wanted[0]] == "a"
+    assert len(merged.ops) == 1 and merged.names[merged.results[0]] == "a"
 
 
 def source_of(field):

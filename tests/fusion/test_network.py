@@ -156,7 +156,7 @@ def dag(seed, optimize):
     drawn = dags.drawn(seed, 20)
     with gp.ComputeGraph(optimize=optimize) as graph:
         result = dags.applied(drawn, [gp.Field(x, 0) for x in dags.start()], fields=True)
-        for v in drawn.wanted:
+        for v in drawn.outputs:
             graph.probe(result[v], str(v))
     return graph
 

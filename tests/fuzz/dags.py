@@ -145,12 +145,12 @@ class Dag:
 
     Attributes:
         calls: kinds with the values that they take.
-        wanted: values that are looked at.
+        outputs: values that are looked at.
         nexts: of leaves, the values that they take next.
     """
 
     calls: tuple[tuple[str, tuple[int, ...]], ...]
-    wanted: tuple[int, ...]
+    outputs: tuple[int, ...]
     nexts: tuple[tuple[int, int], ...]
 
 
@@ -204,7 +204,7 @@ def expected(dag: Dag, steps: int) -> list[Any]:
 def planned(dag: Dag) -> list[Plan]:
     """Plans for several devices, fused and unfused, each in an order in which it can run."""
     result = applied(dag, [gp.Field(a, 0) for a in start()], fields=True)
-    what = program([result[v].node for v in dag.wanted])
+    what = program([result[v].node for v in dag.outputs])
     plans = [plan(what, optimize, limits) for limits in LIMITS for optimize in (True, False)]
     for each in plans:
         ordered(each)
@@ -220,14 +220,14 @@ def check(dag: Dag, steps: int = 2) -> None:
             result = applied(dag, leaves, fields=True)
             for leaf, following in dag.nexts:
                 leaves[leaf].next = result[following]
-            for v in dag.wanted:
+            for v in dag.outputs:
                 graph.probe(result[v], str(v))
         ordered(graph.plan)
         for tick in range(steps + 1 if dag.nexts else 1):
             want = expected(dag, tick)
-            for v in dag.wanted:
+            for v in dag.outputs:
                 same_bits(graph.read(str(v)), np.asarray(want[v], np.int32), f"value {v} at {tick}, {optimize=}: {dag}")
             graph.step()
     eagerly = applied(dag, [gp.Field(a, 0) for a in start()], fields=True)
-    for v in Random(str(dag)).sample(dag.wanted, len(dag.wanted)):
+    for v in Random(str(dag)).sample(dag.outputs, len(dag.outputs)):
         same_bits(eagerly[v].numpy(), np.asarray(expected(dag, 0)[v], np.int32), f"value {v} by itself: {dag}")

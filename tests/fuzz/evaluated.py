@@ -161,12 +161,12 @@ def check(seed: int) -> None:
             array = range(len(LEAVES), len(values))
             evaluate_some(values, random.sample(array, random.randint(1, min(3, len(array)))), random)
     for optimize in (True, False):
-        message = gp.pipeline(lambda a: (*(values[v] for v in dag.wanted), gp.Field(a, 0) + 1), optimize=optimize)
+        message = gp.pipeline(lambda a: (*(values[v] for v in dag.outputs), gp.Field(a, 0) + 1), optimize=optimize)
         assert "kernel" in message.explain(want[0])
         assert all(message.source(want[0], target=target) for target in (None, random.choice(TARGETS)))
-        for v, actual in zip(dag.wanted, message(want[0]), strict=False):
+        for v, actual in zip(dag.outputs, message(want[0]), strict=False):
             agree(actual, want[v], f"value {v} of a pipeline, {optimize=}, seed {seed}: {dag}")
-    for v in random.sample(dag.wanted, len(dag.wanted)):
+    for v in random.sample(dag.outputs, len(dag.outputs)):
         agree(values[v].numpy(), want[v], f"value {v}, seed {seed}: {dag}")
 
 

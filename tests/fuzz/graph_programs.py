@@ -185,7 +185,7 @@ def ordered(plan: Plan) -> None:
         results.update(step.outputs)
         for part in iteration.parts(step.kernel) if isinstance(step.kernel, iteration.Iteration) else ():
             ordered(part.plan(plan.limits))
-    assert set(plan.program.wanted) <= results
+    assert set(plan.program.results) <= results
 
 
 def found(spec: Graph, graph: gp.ComputeGraph, plain: gp.ComputeGraph) -> Counter[str]:

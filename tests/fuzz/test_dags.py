@@ -21,7 +21,7 @@ from .dags import Dag, applied, check, drawn, planned, start
 # after all of that (by 6 and 9): once the first are one kernel, the last must not become one.
 ROUND = Dag(
     (("scaled", (0,)), ("turns", (4,)), ("scaled", (1,)), ("turns", (6,)), ("sum", (4, 7)), ("sum", (1, 5))),
-    wanted=(5, 8, 9),
+    outputs=(5, 8, 9),
     nexts=(),
 )
 
@@ -34,7 +34,7 @@ def test_kernels_that_would_need_one_another(apart, nexts):
         calls = tuple(("product" if name == "sum" else name, operands) for name, operands in calls)
         nexts = tuple((leaf, 8) for leaf, _ in nexts[:1])
     with gp.use_device("reference"):
-        check(Dag(calls, ROUND.wanted, nexts))
+        check(Dag(calls, ROUND.outputs, nexts))
 
 
 def test_results_are_those_of_numpy():
@@ -62,7 +62,7 @@ def test_whatever_is_merged_groups_stay_acyclic():
     for seed in range(170):
         random, dag = Random(seed), drawn(seed, 16)
         result = applied(dag, [gp.Field(a, 0) for a in start()], fields=True)
-        what = program([result[v].node for v in dag.wanted])
+        what = program([result[v].node for v in dag.outputs])
         groups, maker = Groups(what, LEAST), {value: op.number for op in what.ops for value in op.outputs}
         edges = {(maker[value], op.number) for op in what.ops for value in op.inputs if value in maker}
         for _ in range(3 * len(what.ops)):

@@ -125,7 +125,7 @@ def load_bundle(written: set[str], path: Path) -> str:
             return f"called: {type(error).__name__}"
     assert isinstance(results, (tuple, np.ndarray))
     plan = loaded._contents.code["opencl"].program
-    for result, v in zip(results if isinstance(results, tuple) else (results,), plan.wanted, strict=True):
+    for result, v in zip(results if isinstance(results, tuple) else (results,), plan.results, strict=True):
         kind = plan.types[v]
         assert result.shape == tuple(kind.array_shape) and result.dtype == (
             "u1" if kind.dtype == "unorm8" else kind.dtype

@@ -162,8 +162,8 @@ class Watched(Threads):
 
     def stmt(self, stmt: Any, *rest: Any) -> Any:
         done = super().stmt(stmt, *rest)
-        if isinstance(stmt, Let) and stmt.var in self.ranges.known:
-            low, high = self.ranges.known[stmt.var]
+        if isinstance(stmt, Let) and stmt.var in self.ranges.by_var:
+            low, high = self.ranges.by_var[stmt.var]
             for lane in self.vars[stmt.var]:
                 lanes = np.broadcast_to(lane, self.active.shape)[self.active]
                 assert low <= lanes.min() and lanes.max() <= high, f"{stmt.var.hint}: {stmt.value}"

@@ -51,7 +51,7 @@ def both(a, b):
 def staged(*fields: gp.Field) -> tuple[Kernel, list[gp.Field]]:
     """All operators as one kernel, and the fields that are its inputs."""
     whole = program([field.node for field in fields])
-    kernel, inputs, _ = splice(whole.ops, set(whole.wanted))
+    kernel, inputs, _ = splice(whole.ops, set(whole.results))
     assert isinstance(kernel, Kernel)
     return verify(kernel, Form.RECORDED), [whole.leaves[value] for value in inputs]
 

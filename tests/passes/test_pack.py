@@ -299,7 +299,7 @@ def test_arrays_of_users(device, view):
         layout = replace(layout_of(node.type, strides), behind=behind)
         buffer = backend.upload(gp.FieldType(memory.size, dtype="uint8"), memory.reshape(1, -1))
         prepared = evaluate.prepare(what, backend, None, layouts={leaf: layout})
-        (output,) = what.wanted
+        (output,) = what.results
         actual = backend.download(what.types[output], prepared.run({leaf: buffer})[output]).reshape(shape[:2])
         (launch,) = prepared.plan.launches
         assert is_packed(before(replace(launch.kernel, target=Widened.target), schedule)) == whole

@@ -229,7 +229,7 @@ def test_arrays_of_users(form, columns, stride, behind):
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
         layout = replace(layout_of(gp.FieldType(array.shape), (stride, 1)), behind=behind)
         values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
-        (output,) = what.wanted
+        (output,) = what.results
         actual = backend.download(what.types[output], values[output]).reshape(array.shape)
     np.testing.assert_array_equal(actual, weights(array))
     if form == "interpreted":

@@ -49,7 +49,7 @@ def stenciled(x, border, window, placed=False):
 def staged(result: gp.Field) -> Kernel:
     """All operators as one kernel."""
     whole = program([result.node])
-    kernel, _, _ = splice(whole.ops, set(whole.wanted))
+    kernel, _, _ = splice(whole.ops, set(whole.results))
     assert isinstance(kernel, Kernel) and kernel.intermediates
     return replace(kernel, target=WIDENED)
 

@@ -310,7 +310,7 @@ def test_arrays_of_users(form):
         values = evaluate.prepare(
             what, backend, None, layouts={leaf: layout_of(gp.FieldType(array.shape), (80, 1))}
         ).run({leaf: buffer})
-        (output,) = what.wanted
+        (output,) = what.results
         actual = backend.download(what.types[output], values[output]).reshape(array.shape)
     np.testing.assert_array_equal(actual, summed(summed(array, ACROSS, "reflect"), DOWN, "symmetric"))
 

@@ -135,7 +135,7 @@ def test_a_graph_of_launches_follows_the_memory_they_share(backend):
     for number, node in prepared.plan.program.leaves.items():
         backend.write(values[number], node.source.read()[0].reshape(1, -1))
     (run,) = backend.sequence(launches)
-    (output,) = prepared.plan.program.wanted
+    (output,) = prepared.plan.program.results
     expected = (left + right).numpy()
     for _ in range(5):
         run()

@@ -60,7 +60,7 @@ def test_matrices(name: str, view: str) -> None:
         memory = memory.reshape(-1)[low // 4 :]  # buffers begin where their fields do
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
         values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
-        (output,) = what.wanted
+        (output,) = what.results
         actual = backend.download(what.types[output], values[output]).reshape(kind.field_shape)
     flat = array.reshape(*array.shape[:2], -1)
     left = np.maximum(np.arange(array.shape[1]) - 1, 0)
@@ -87,7 +87,7 @@ def test_threads_have_neighbours_in_rows(columns: int, stride: int, behind: int 
         buffer = backend.upload(gp.FieldType(memory.size), memory.reshape(1, -1))
         layout = replace(layout_of(gp.FieldType(array.shape), (stride, 1)), behind=behind)
         values = evaluate.prepare(what, backend, None, layouts={leaf: layout}).run({leaf: buffer})
-        (output,) = what.wanted
+        (output,) = what.results
         actual = backend.download(what.types[output], values[output]).reshape(array.shape)
     same(actual, array * 2 + 1)
     choices = {"loads" if call.args[1].loads else "stores" for call in wide.call_args_list}

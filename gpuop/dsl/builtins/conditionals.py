@@ -88,9 +88,9 @@ class _else(BlockContext):
 
 def _condition(test: Any, name: str) -> TargetConst:
     if isinstance(test, TargetExpression):
-        if kind_of(test.known) is str:
+        if kind_of(test.fact) is str:
             raise SemanticError(f"`{name}` wants a condition, and `{test!r}` is a text; compare it with another one")
-        return TargetConst(test.known, Type(BOOL))
+        return TargetConst(test.fact, Type(BOOL))
     if isinstance(test, Value):
         raise SemanticError(
             f"`{name}` decides when code is generated, and a recorded value is known only on the device; "

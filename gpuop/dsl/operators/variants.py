@@ -80,7 +80,7 @@ def either(condition: TargetExpression, yes: Field, no: Field) -> Field:
         assert isinstance(field.node, Result)
         call = field.node.call
         for variant, inputs in Recording(call.kernel, call.identity, call.inputs, (field.type,)).variants(()):
-            recorded.append((replace(variant, grid=(*variant.grid, (condition.known, holds))), inputs))
+            recorded.append((replace(variant, grid=(*variant.grid, (condition.fact, holds))), inputs))
     both = together(recorded, (yes.type,))
     return results_of(both.kernel, both.identity, both.inputs, here(), both.kinds)[0]
 

@@ -37,14 +37,14 @@ TEXTS = {"backend": ("opencl", "cuda", "reference"), "device": ("gpu", "cpu")}  
 class TargetExpression(Arithmetic["TargetExpression"]):
     """A value that only a target gives: neither a Python number nor a value of a thread."""
 
-    __slots__ = ("known",)
+    __slots__ = ("fact",)
     __array_ufunc__ = None  # NumPy scalars leave operators to this class
 
     def __init__(self, fact: Known) -> None:
-        self.known = fact
+        self.fact = fact
 
     def __repr__(self) -> str:
-        return repr(self.known)
+        return repr(self.fact)
 
     def _operate(self, name: str, *operands: Any) -> TargetExpression:
         return formula(NAMES.get(name, name), *operands)
@@ -88,7 +88,7 @@ def _check_texts(args: tuple[Known, ...]) -> None:
 
 def _operand(operand: Any) -> Known:
     if isinstance(operand, TargetExpression):
-        return operand.known
+        return operand.fact
     plain = operand if isinstance(operand, str) else number(operand)
     if plain is None:
         description = "a recorded value" if hasattr(operand, "expr") else described(operand)
@@ -109,10 +109,10 @@ def misplaced(value: TargetExpression) -> SemanticError:
 
 def extent(value: TargetExpression, what: str, *kinds: type) -> Extent:
     """Target expression in the place of an integer, or of a value of one of these kinds."""
-    if kind_of(value.known) not in (kinds or (int,)):
-        kind = {str: "a text", bool: "a bool"}.get(kind_of(value.known), "a float")
+    if kind_of(value.fact) not in (kinds or (int,)):
+        kind = {str: "a text", bool: "a bool"}.get(kind_of(value.fact), "a float")
         raise SemanticError(f"{what} is an integer, and `{value!r}` is {kind}")
-    return value.known  # type: ignore[return-value]
+    return value.fact  # type: ignore[return-value]
 
 
 class Targets:

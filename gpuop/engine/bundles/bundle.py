@@ -211,7 +211,7 @@ class Bundle(NearNames):
         interface, prepared, constants = self._ready.find((backend, sizes), partial(self._of, backend, sizes))
         what = prepared.plan.program
         values = prepared.run(constants | self._passed(backend, arguments, interface))
-        results = [(kind, values[v]) for v, kind in zip(what.wanted, interface.results, strict=True)]
+        results = [(kind, values[v]) for v, kind in zip(what.results, interface.results, strict=True)]
         if not as_fields:
             return [download(kind, value, backend) for kind, value in results]
         return [_kept(kind, boxed(kind.folded, value, backend), backend) for kind, value in results]

@@ -151,9 +151,9 @@ def _parsed(archive: Archive, head: Item) -> tuple[Interface, dict[str, Target],
 
     def plan(text: str, binary: str | None) -> Plan:
         ready = PlanReader(archive, named[text], binary).plan(targets.entries()[text], passed | fixed)
-        if len(ready.program.wanted) != 1 and not (interface.several and ready.program.wanted):
-            raise Damaged(f"`{targets.place}.{text}` gives {len(ready.program.wanted)} results")
-        if [ready.program.types[v] for v in ready.program.wanted] != [kind.folded for kind in kinds]:
+        if len(ready.program.results) != 1 and not (interface.several and ready.program.results):
+            raise Damaged(f"`{targets.place}.{text}` gives {len(ready.program.results)} results")
+        if [ready.program.types[v] for v in ready.program.results] != [kind.folded for kind in kinds]:
             raise Damaged(f"`{targets.place}.{text}` gives others than `{results.place}`")
         return ready
 
@@ -378,7 +378,7 @@ class PlanReader:
         leaves = {v: PassedValue(params[p].type, params[p].by_value) for v, p in positions.items()}
         ready = self.plan(plan, leaves, nested + 1)
         if any(
-            positions.get(v, -1) >= states for v in ready.program.wanted
+            positions.get(v, -1) >= states for v in ready.program.results
         ):  # inputs besides the states are not in memory of the iteration
             raise Damaged(f"`{plan.place}` wants what it is given")
         return _Planned(ready.program, positions, ready)
@@ -394,7 +394,7 @@ def _known(item: Item, context: Mapping[int, PassedValue]) -> tuple[int, ...]:
 
 
 def _kinds(part: Part) -> list[FieldType]:
-    return [part.program.types[v] for v in part.program.wanted]
+    return [part.program.types[v] for v in part.program.results]
 
 
 def _parameters(item: Item) -> tuple[FieldParam, ...]:

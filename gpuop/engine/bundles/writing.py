@@ -221,9 +221,9 @@ class Packing:
     def plan(self, each: Plan) -> dict[str, Any]:
         each = plan_for(each, self.target)
         self.extents |= {n for kind in each.program.types.values() for n in kind.array_shape}
-        values = {v for launch in each.launches for v in (*launch.inputs, *launch.outputs)} | set(each.program.wanted)
+        values = {v for launch in each.launches for v in (*launch.inputs, *launch.outputs)} | set(each.program.results)
         return {
-            "wanted": each.program.wanted,
+            "wanted": each.program.results,
             "types": {
                 str(v): described(each.program.types[v], self.sizes) for v in sorted(values | set(each.program.leaves))
             },
@@ -291,7 +291,7 @@ class Packing:
 
     def part(self, part: Part) -> dict[str, Any]:
         return {
-            "given": {str(v): position for v, position in part.given.items()},
+            "given": {str(v): position for v, position in part.positions.items()},
             "plan": self.plan(part.plan(self.limits)),
         }
 

@@ -131,7 +131,7 @@ class BoundGraph:
     def __init__(self, prepared: Prepared, program: Program, states: list[Leaf], readable: int) -> None:
         self.program, self.plan = program, prepared.plan
         number = {node: value for value, node in program.leaves.items()}
-        self.readable, self.next_values = program.wanted[:readable], program.wanted[readable:]
+        self.readable, self.next_values = program.results[:readable], program.results[readable:]
         sources = {v: n.source for v, n in program.leaves.items() if isinstance(n, Leaf)}
         self.parameters = BoundParameters(program, prepared.plan, self.next_values)
         self.sensors = {source: v for v, source in sources.items() if isinstance(source, Frames)}

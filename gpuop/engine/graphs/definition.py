@@ -111,7 +111,7 @@ class GraphDefinition:
         sources = {v: leaf.source.role for leaf, v in leaves.items()}
         sources |= {leaves[leaf]: "state" for leaf in self.states if leaf in leaves}
         sinks = [("probe", name) for name in self.probes] + [("actuator", a.field.name) for a in self.actuators]
-        outputs, targets = what.wanted[: len(sinks)], what.wanted[len(sinks) :]
+        outputs, targets = what.results[: len(sinks)], what.results[len(sinks) :]
         labels = {v: name for v, (_, name) in zip(outputs, sinks, strict=True)}
         labels |= {v: f"{leaf.name}.next" for v, leaf in zip(targets, self.states, strict=True) if leaf.name}
         nexts = what.cycle.nexts if what.cycle is not None else ()

@@ -133,7 +133,7 @@ class SteppedGraph:
     @property
     def probes(self) -> dict[str, int]:
         """The values of the probes."""
-        return dict(zip(self.fields, self.program.wanted, strict=False))
+        return dict(zip(self.fields, self.program.results, strict=False))
 
     @property
     def nexts(self) -> dict[int, int]:
@@ -144,7 +144,7 @@ class SteppedGraph:
     def staged(self) -> list[list[tuple[GridCollective, int | None, int]]]:
         """The collective values by stage, each with its leaf, if one stands for it, and the value that windows compute."""
         numbers = {node: v for v, node in self.program.leaves.items()}
-        fields, stage_leaves = iter(self.program.wanted[len(self.fields) :]), self.stages.known
+        fields, stage_leaves = iter(self.program.results[len(self.fields) :]), self.stages.known
         return [
             [(each, numbers.get(stage_leaves[each.node]), next(fields)) for each in stage]
             for stage in self.stages.stages
@@ -162,7 +162,7 @@ class SteppedGraph:
             return np.asarray(node.source.read()[0])
         what = program([own(node)])
         arguments = {v: argument(leaf, self.backend) for v, leaf in what.leaves.items()}
-        return download(node.type, self.compiled(what, self.backend).run(arguments)[what.wanted[0]], self.backend)
+        return download(node.type, self.compiled(what, self.backend).run(arguments)[what.results[0]], self.backend)
 
     def needs(self, steps: int, start: Place, stop: Place, probed: bool) -> WindowNeeds:
         """The needs of a window: of its states and, if it reads them, of all probes."""
@@ -186,7 +186,7 @@ class SteppedGraph:
     def _of(self, outputs: Sequence[int], steps: int) -> tuple[Program, ProgramHalo, Footprint]:
         """An iteration that computes other values too, and its needs."""
         what, stages = self.program, self.stages
-        turn, parts = iteration_of(what, self.nexts, outputs), stages.parts(what.wanted[len(self.fields) :])
+        turn, parts = iteration_of(what, self.nexts, outputs), stages.parts(what.results[len(self.fields) :])
         return turn, *of_steps(turn, list(self.nexts), steps, parts, stages.leaves(what))
 
 
@@ -224,7 +224,7 @@ def footprint_of(definition: GraphDefinition, step: Program, steps: int) -> Foot
     what = definition.program(stages)
     assert what.cycle is not None
     states, outputs = dict(what.cycle.nexts), len(definition.probes) + len(definition.actuators)
-    fields = what.wanted[outputs : len(what.wanted) - len(definition.states)]
+    fields = what.results[outputs : len(what.results) - len(definition.states)]
     turn, parts = iteration_of(what, states, fields), stages.parts(fields)
     footprint = of_steps(turn, list(states), times(steps), parts, stages.leaves(what))[1]
     return replace(footprint, stages=tuple(tuple(map(str, stage)) for stage in stages.stages))

@@ -46,7 +46,7 @@ class WindowStage:
         backend, what = self.prepared.backend, self.program
         arguments = {v: states[v] if v in states else argument(node, backend) for v, node in what.leaves.items()}
         values = self.prepared.run(arguments)
-        arrays = iter([download(what.types[v], values[v], backend) for v in what.wanted])
+        arrays = iter([download(what.types[v], values[v], backend) for v in what.results])
         return tuple(each.part(arrays, start, stop) for each in self.joint)
 
 
@@ -119,18 +119,18 @@ class GraphWindow:
     def _program(
         self, results: Sequence[int], retained: Collection[int] = (), collectives: Sequence[GridCollective] = ()
     ) -> Program:
-        """The program that computes `wanted` on the window; the leaves in `retained` stay even if nothing reads them.
+        """The program that computes `results` on the window; the leaves in `retained` stay even if nothing reads them.
 
         Args:
-            collectives: the stage whose parts are computed from `wanted`.
+            collectives: the stage whose parts are computed from `results`.
         """
         needs, window = self._needs, self._window
         halos = needs.halos
-        turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(results)), wanted=tuple(results))
+        turn = replace(needs.turn, ops=needed_ops(list(needs.turn.ops), tuple(results)), results=tuple(results))
         windowed = window_program(turn, halos, window.shape.of_kernels(halos, self.footprint.periodic))
         if collectives:
             windowed = reducing(windowed, collectives, window.shape)
-        used = {*windowed.program.wanted, *retained, *(v for op in windowed.program.ops for v in op.inputs)}
+        used = {*windowed.program.results, *retained, *(v for op in windowed.program.ops for v in op.inputs)}
         leaves: dict[int, Node] = {v: node for v, node in windowed.program.leaves.items() if v in used}
         for v in leaves.keys() & halos.cut if window.shape.cut else ():
             leaves[v] = self._leaf(v, windowed.program.types[v])

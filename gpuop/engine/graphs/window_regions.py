@@ -74,7 +74,7 @@ class WindowRegions:
         what = program([sliced(Field.of(leaf), self._slices(region)).node for region in regions for leaf in leaves])
         values: dict[int, Argument] = dict(zip(what.leaves, states, strict=True))
         launches = self._bound(self._compiled(what, self.backend), values)
-        return launches, [values[v] for v in what.wanted]
+        return launches, [values[v] for v in what.results]
 
     def _placing(self, regions: Regions, states: Sequence[Buffer]) -> tuple[list[Launch], list[Buffer]]:
         launches, parts = list[Launch](), zip(self.parts(regions), self.room(regions), strict=True)
@@ -85,7 +85,7 @@ class WindowRegions:
             what = program([placed(*map(Field.of, leaves)).node])
             arguments = dict(zip(leaves, [state, room, *start], strict=True))
             values = {v: arguments[node] for v, node in what.leaves.items() if isinstance(node, Leaf)}
-            launches += self._bound(self._compiled(what, self.backend), values | dict.fromkeys(what.wanted, state))
+            launches += self._bound(self._compiled(what, self.backend), values | dict.fromkeys(what.results, state))
         return launches, []
 
     def _slices(self, region: Region) -> tuple[slice, ...]:

@@ -15,8 +15,8 @@ from gpuop.engine.jit.call import PipelineCall, PreparedCall
 from gpuop.engine.jit.layout_choice import better_in_planes, read_around
 from gpuop.engine.jit.prepared_call import (
     Convert,
+    DeviceArgument,
     DeviceResult,
-    Given,
     HostResult,
     PreparedDeviceCall,
     PreparedHostCall,
@@ -89,7 +89,7 @@ class HostCall(PipelineCall):
         return number not in better_in_planes(planes, self._planned(layouts), target)
 
     def _place_results(self) -> None:
-        outputs, types = self.program.wanted, self.program.types
+        outputs, types = self.program.results, self.program.types
         if self.out is None:
             self.outs = [reused(tuple(kind.array_shape), kind.array_dtype) for kind in self.trace.kinds]
         else:
@@ -109,7 +109,7 @@ class HostCall(PipelineCall):
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
         self.backend.settle(self.memory.values())
-        for n, (v, kind) in enumerate(zip(self.program.wanted, self.trace.kinds, strict=True)):
+        for n, (v, kind) in enumerate(zip(self.program.results, self.trace.kinds, strict=True)):
             array, there = self.outs[n], self.in_place.get(v)
             if there is None and self.out is None:
                 self.outs[n] = download(kind, values[v], self.backend)
@@ -120,7 +120,7 @@ class HostCall(PipelineCall):
         return self.outs if self.sample is None else [array_like(self.sample, array) for array in self.outs]
 
     def prepared(self) -> PreparedCall | None:
-        outputs, types = self.program.wanted, self.program.types
+        outputs, types = self.program.results, self.program.types
         plan = self.trace.prepared.reference(self._key(self.layouts))
         if not self.usual or plan is None or self._compiled().once or len(set(outputs)) < len(outputs):
             return None
@@ -177,7 +177,7 @@ class DeviceCall(PipelineCall):
         return shared.memory
 
     def _place_results(self) -> None:
-        outputs, types, planar = self.program.wanted, self.program.types, self.trace.planar
+        outputs, types, planar = self.program.results, self.program.types, self.trace.planar
         layouts: dict[int, Layout] = {}
         if self.out is None:
             layouts = {v: interleaved(types[v]) for v in outputs if types[v].planes > 1 and v not in planar}
@@ -189,7 +189,7 @@ class DeviceCall(PipelineCall):
         self.layouts |= layouts
 
     def prepared(self) -> PreparedCall | None:
-        outputs, types = self.program.wanted, self.program.types
+        outputs, types = self.program.results, self.program.types
         plan, into = self.trace.prepared.reference(self._key(self.layouts)), self.out is not None
         direct = (
             all(self.memory.get(v) is s.memory for v, s in zip(outputs, self.shared, strict=True)) if into else True
@@ -215,7 +215,7 @@ class DeviceCall(PipelineCall):
         )
 
     def _prepared_stream_call(
-        self, plan: Callable[[], Prepared | None], arguments: Sequence[Given], results: Sequence[DeviceResult]
+        self, plan: Callable[[], Prepared | None], arguments: Sequence[DeviceArgument], results: Sequence[DeviceResult]
     ) -> PreparedStreamCall | None:
         """Return the prepared call in the stream of the caller's library; None if that cannot run in streams, or not this."""
         library, into = self.backend.arrays_of(library_of(self.sample)), self.out is not None
@@ -254,7 +254,7 @@ class DeviceCall(PipelineCall):
         return all(end <= first or start >= last for start, end in spans)
 
     def _taken(self, values: dict[int, Buffer]) -> Sequence[Any]:
-        outputs, types = self.program.wanted, self.program.types
+        outputs, types = self.program.results, self.program.types
         if self.out is None:
             results = zip(outputs, self.trace.kinds, strict=True)
             return [array_like(self.sample, self._lent(kind, values[v], self.layouts.get(v))) for v, kind in results]

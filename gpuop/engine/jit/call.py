@@ -97,7 +97,7 @@ def in_planes(what: Program) -> tuple[frozenset[int], frozenset[int]]:
         {v for op in odd if isinstance(op.kernel, DeviceFunction) is results for v in (*op.inputs, *op.outputs)}
         for results in (True, False)
     )
-    others |= what.leaves.keys() & set(what.wanted)
+    others |= what.leaves.keys() & set(what.results)
     return frozenset(by_library | others), frozenset(by_library - others)
 
 
@@ -108,7 +108,7 @@ def trace_of(
     optimize: bool,
     arguments: Container[Node] = (),
 ) -> Trace:
-    """Build the trace that computes `nodes`; those in `given` are its leaves."""
+    """Build the trace that computes `nodes`; those in `arguments` are its leaves."""
     what = program(nodes, arguments)
     return Trace(what, tuple(kinds), *in_planes(what), several, optimize, tuple(nodes))
 
@@ -117,7 +117,7 @@ class PipelineCall(ABC):
     """One call of a pipeline, planned for the layouts of its arrays.
 
     Args:
-        given: the caller's arrays, in the order of the parameters.
+        args: the caller's arrays, in the order of the parameters.
         out: the caller's arrays for the results; None: new ones.
         passed: the arguments for leaves that have no source.
 
@@ -202,7 +202,7 @@ class PipelineCall(ABC):
         """Compute; return NumPy arrays of the first `count` results, which lie in planes, and the others as `results` does."""
         try:
             values = self._run(self._prepared())
-            first = zip(self.program.wanted[:count], self.trace.kinds, strict=False)
+            first = zip(self.program.results[:count], self.trace.kinds, strict=False)
             others = self._taken(values)[count:] if count < len(self.trace.kinds) else []
             return [download(kind, values[v], self.backend) for v, kind in first], others
         except BaseException:
@@ -330,7 +330,7 @@ def by_calls(what: Program) -> Program:
         rate is Rate.ONCE and isinstance(op.kernel, DeviceFunction)
         for rate, op in zip(each_rate, what.ops, strict=True)
     )
-    return rated if once and all(rates.of.get(v) is Rate.EVERY_STEP for v in what.wanted) else what
+    return rated if once and all(rates.of.get(v) is Rate.EVERY_STEP for v in what.results) else what
 
 
 def _is_constant(node: Node) -> bool:

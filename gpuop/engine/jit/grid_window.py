@@ -125,7 +125,7 @@ def reducing(on: WindowedProgram, of: Sequence[GridCollective], shape: WindowSha
         if node in numbered:
             numbers[numbered[node]] = leaves[v] = on.numbers.get(numbered[node], v + last)
         else:
-            leaves[v] = what.wanted[fields.index(node)]
+            leaves[v] = what.results[fields.index(node)]
     return WindowedProgram(_behind(what, more, leaves, len(of)), {**on.numbers, **numbers})
 
 
@@ -155,7 +155,7 @@ def _behind(what: Program, more: Program, leaves: dict[int, int], count: int) ->
         what,
         leaves=numbers | what.leaves,
         ops=(*what.ops, *ops),
-        wanted=(*(moved[v] for v in more.wanted), *what.wanted[count:]),
+        results=(*(moved[v] for v in more.results), *what.results[count:]),
         types=what.types | {moved[v]: kind for v, kind in more.types.items() if moved[v] not in what.types},
         key=(*what.key, more.key, tuple(leaves.items())),
         names={},
@@ -213,7 +213,7 @@ def partition(trace: Trace, grid: Place, shared: Sequence[int]) -> GridPartition
     footprint = footprint_of(grid, joined, margin, sorted(axes))
     names = tuple(tuple(map(str, each)) for each, _ in stages.stages)
     last, halos = programs[-1]
-    inside = [v in halos.cut for v in last.program.wanted]
+    inside = [v in halos.cut for v in last.program.results]
     usual = all(c == (k.field_shape == grid) for c, k in zip(inside, trace.kinds, strict=True))
     both = stages.at_once(inside) if usual else None
     at_once = () if both is None else ((both, _halos(both, grid, shared, updates[-1])),)
@@ -224,7 +224,7 @@ def partition(trace: Trace, grid: Place, shared: Sequence[int]) -> GridPartition
 def _halos(trace: Trace, grid: Place, shared: Sequence[int], updates: Sequence[bool]) -> ProgramHalo:
     """Infer the halos of a program; `updates` has True for results of which windows give parts."""
     windows = [v for v, node in trace.program.leaves.items() if comes_in_windows(node, grid, shared)]
-    parts = [v for v, updated in zip(trace.program.wanted, updates, strict=False) if updated]
+    parts = [v for v, updated in zip(trace.program.results, updates, strict=False) if updated]
     return infer_halo(trace.program, kernels_grid(grid), windows, parts)
 
 
@@ -247,12 +247,12 @@ def window_trace(of: GridPartition, stage: int, shape: WindowShape) -> WindowTra
     if collectives:
         reduced = windows.program
         results = tuple(k.replace(field_shape=shape.extents) for k in trace.kinds[len(collectives) :])
-        parts = reduced.wanted[: len(reduced.wanted) - len(results)]
+        parts = reduced.results[: len(reduced.results) - len(results)]
         kinds = (*(reduced.types[v] for v in parts), *results)
         planar, by_library = in_planes(reduced)
         several = Trace(reduced, kinds, planar.union(parts), by_library, True, trace.optimize)
         return WindowTrace(several, (*(False for _ in parts), *(True for _ in results)), numbers, stage_leaves)
-    inside = tuple(v in halos.cut for v in trace.program.wanted)
+    inside = tuple(v in halos.cut for v in trace.program.results)
     kinds = tuple(k.replace(field_shape=shape.extents) if c else k for k, c in zip(trace.kinds, inside, strict=True))
     again = Trace(windows.program, kinds, *in_planes(windows.program), trace.several, trace.optimize)
     return WindowTrace(again, inside, numbers, stage_leaves)

@@ -24,7 +24,7 @@ from gpuop.runtime.tuning.chooser import choice_settings
 
 Convert = Callable[[Array], Any]
 Reach = tuple[int, int]
-Given = tuple[int, int, FieldType, Layout | None, Reach]  # of a `PreparedDeviceCall`
+DeviceArgument = tuple[int, int, FieldType, Layout | None, Reach]  # of a `PreparedDeviceCall`
 LISTS = (tuple, list)
 
 
@@ -61,7 +61,7 @@ class PreparedHostCall:
 
     Attributes:
         plan: a weak reference to the compiled plan.
-        given: leaves of the caller's arrays: number, position of the array, and its conversion; None: it is used in place.
+        arguments: leaves of the caller's arrays: number, position of the array, and its conversion; None: it is used in place.
         others: other leaves.
         several: True if a tuple is returned.
         foreign: True if the arrays are of a library that shares memory with NumPy.
@@ -70,7 +70,7 @@ class PreparedHostCall:
 
     backend: Backend
     plan: Callable[[], Prepared | None]
-    given: Sequence[tuple[int, int, Convert | None]]
+    arguments: Sequence[tuple[int, int, Convert | None]]
     others: Sequence[tuple[int, Node]]
     results: Sequence[HostResult]
     several: bool
@@ -113,7 +113,7 @@ class PreparedHostCall:
 
     def _arguments(self, arrays: Sequence[Array]) -> dict[int, Argument] | None:
         values: dict[int, Argument] = {}
-        for number, position, convert in self.given:
+        for number, position, convert in self.arguments:
             array = arrays[position]
             flags = array.flags
             if not (flags.c_contiguous and flags.aligned):
@@ -175,14 +175,14 @@ class PreparedDeviceCall:
 
     Attributes:
         plan, others, several, pin, settings: as of a `PreparedHostCall`.
-        given: leaves of the caller's arrays: number, position of the array, type, layout, and reach as of a `DeviceResult`.
+        arguments: leaves of the caller's arrays: number, position of the array, type, layout, and reach as of a `DeviceResult`.
         taken: the function of the caller's library that returns an array in the memory of a result.
         into: True if the caller has arrays for the results.
     """
 
     backend: Backend
     plan: Callable[[], Prepared | None]
-    given: Sequence[Given]
+    arguments: Sequence[DeviceArgument]
     others: Sequence[tuple[int, Node]]
     results: Sequence[DeviceResult]
     several: bool
@@ -198,7 +198,7 @@ class PreparedDeviceCall:
             return NotImplemented
         values: dict[int, Argument] = {}
         spans: list[tuple[int, int]] = []
-        for number, position, kind, layout, (first, last) in self.given:
+        for number, position, kind, layout, (first, last) in self.arguments:
             shared = share(inputs[position], kind, backend)
             if shared.layout != layout:
                 return NotImplemented

@@ -47,7 +47,7 @@ class PreparedStreamCall:
 
     Attributes:
         plan: a weak reference to the compiled plan.
-        given: leaves of the caller's arrays.
+        arguments: leaves of the caller's arrays.
         others: other leaves.
         results: places of results.
         several: True if a tuple is returned.
@@ -58,7 +58,7 @@ class PreparedStreamCall:
 
     backend: Backend
     plan: Callable[[], Prepared | None]
-    given: Sequence[Place]
+    arguments: Sequence[Place]
     others: Sequence[tuple[int, Node]]
     results: Sequence[Place]
     several: bool
@@ -74,7 +74,7 @@ class PreparedStreamCall:
         if prepared is None or stream is None or self.into is (out is None):
             return NotImplemented
         values: dict[int, Argument] = {}
-        for each in self.given:
+        for each in self.arguments:
             address, strides = library.place(inputs[each.position])
             if strides != each.strides or address % ALIGNED != each.behind or not address:
                 return NotImplemented
@@ -115,7 +115,7 @@ class PreparedStreamCall:
         """Return the caller's arrays for the results, and their memory; None if one does not fit, or overlaps another array."""
         if len(outs) != len(self.results):
             return None
-        spans = [(values[each.value] + each.first, values[each.value] + each.last) for each in self.given]
+        spans = [(values[each.value] + each.first, values[each.value] + each.last) for each in self.arguments]
         memory: dict[int, Buffer] = {}
         for result, array in zip(self.results, outs):  # noqa: B905 - the same number
             address, strides = self.library.place(array)

@@ -309,7 +309,7 @@ def collective_stages(
 def _collectives(
     call: Call, grid: Place, in_windows: Callable[[Node], bool], results: Collection[Node]
 ) -> list[GridCollective]:
-    """The collective values among the results of a call; the values in `known`, of earlier stages, are whole in each window."""
+    """The collective values among the results of a call; the values in `results`, of earlier stages, are whole in each window."""
 
     def inside(node: Node) -> bool:
         return isinstance(node, Result) or in_windows(node)

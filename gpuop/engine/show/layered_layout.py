@@ -188,7 +188,7 @@ def _place(rows: list[list[Node]], gap: float, down: bool) -> None:
 
 
 def _ascending(places: list[float], weights: list[float]) -> list[float]:
-    """Isotonic regression: the ascending numbers nearest to `wanted`; neighbours that are out of order take their mean."""
+    """Isotonic regression: the ascending numbers nearest to `places`; neighbours that are out of order take their mean."""
     pools: list[tuple[float, float, int]] = []  # mean, weight, how many
     for value, weight in zip(places, weights, strict=True):
         pool = (value, weight, 1)

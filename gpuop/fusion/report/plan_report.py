@@ -93,7 +93,7 @@ def _predictions(kernel: Launchable, target: Target | None, device: DeviceFacts 
 def _totals(plan: Plan, values: set[int]) -> Facts:
     moved, memory = sum(moved_bytes(plan, launch) for launch in plan.launches), allocation(plan)
     outside = {v for launch in plan.launches for v in launch.inputs if v not in values}
-    floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.wanted) & values))
+    floor = sum(plan.program.types[v].nbytes for v in outside | (set(plan.program.results) & values))
     return {
         "kernel_count": launches(plan),
         "library_calls": launches(plan, DeviceFunction.where),
@@ -291,7 +291,7 @@ def parts(launch: PlannedLaunch) -> dict[int, int]:
 
 def _apart(plan: Plan, apart: Apart, names: Names) -> Facts:
     home = {op.number: n for n, launch in enumerate(plan.launches, 1) for op in launch.ops}
-    feeds = apart.value in apart.producer.outputs and apart.value not in plan.program.wanted
+    feeds = apart.value in apart.producer.outputs and apart.value not in plan.program.results
     passes = 2 if feeds else 1  # written and read, or only read once more
     return {
         "producer": apart.producer.kernel.name,

@@ -69,7 +69,7 @@ class _Count:
     """Walks a block in the order of its text."""
 
     def __init__(self, threads: ThreadValues, on_cpu: bool, vectors: bool) -> None:
-        self.known, self.on_cpu, self.vectors = threads, on_cpu, vectors
+        self.threads, self.on_cpu, self.vectors = threads, on_cpu, vectors
         self.lanes: Counts = defaultdict(float)
         self.scalars: Counts = defaultdict(float)
 
@@ -79,22 +79,22 @@ class _Count:
                 for expr in walk_expr(value):
                     self.expr(expr, runs)
             self.memory(stmt, runs)
-            self.known.note(stmt, runs)
+            self.threads.note(stmt, runs)
             if isinstance(stmt, ir.If):
                 self.branches(stmt, runs)
             else:
-                turns = self.known.turns(stmt)
-                with self.known.inside(stmt):
+                turns = self.threads.turns(stmt)
+                with self.threads.inside(stmt):
                     for inner in blocks(stmt):
                         self.block(inner, runs * turns)
 
     def branches(self, stmt: ir.If, runs: float) -> None:
         """Count the cheaper of two branches on a position; the other one is for edges."""
-        if not (stmt.orelse and self.known.is_position(stmt.cond)):
+        if not (stmt.orelse and self.threads.is_position(stmt.cond)):
             for inner in (stmt.then, stmt.orelse):
-                self.block(inner, runs * self.known.share(stmt.cond))
+                self.block(inner, runs * self.threads.share(stmt.cond))
             return
-        counts = [_Count(self.known, self.on_cpu, self.vectors) for _ in range(2)]
+        counts = [_Count(self.threads, self.on_cpu, self.vectors) for _ in range(2)]
         for one, branch in zip(counts, (stmt.then, stmt.orelse), strict=True):
             one.block(branch, runs)
         least = min(counts, key=lambda one: sum(one.lanes.values()) + sum(one.scalars.values()))
@@ -105,17 +105,17 @@ class _Count:
     def expr(self, expr: ir.Expr, runs: float) -> None:
         if isinstance(expr, ir.Load):
             self.access(expr.memory, expr.index, expr.type.lanes, runs)
-        elif (kind := _kind(expr)) and not self.known.is_offset(expr):
+        elif (kind := _kind(expr)) and not self.threads.is_offset(expr):
             lanes = max(e.type.lanes for e in (expr, *operands(expr)))
-            runs = self.known.varying(expr, runs) * self.weight(expr, kind)
+            runs = self.threads.varying(expr, runs) * self.weight(expr, kind)
             if lanes > 1 and _bits(expr) < 32:
                 runs /= 2
-            self.add(kind, lanes, runs, self.known.stride(expr) == 0)
+            self.add(kind, lanes, runs, self.threads.stride(expr) == 0)
 
     def weight(self, expr: ir.Expr, kind: str) -> float:
         if not isinstance(expr, ir.Apply) or kind != OPERATION:
             return 1.0
-        if self.on_cpu and self.known.is_extreme(expr):
+        if self.on_cpu and self.threads.is_extreme(expr):
             return 0.0  # a CPU has one instruction for it and its comparison, which counts
         return INTEGER_DIVISION if expr.op in ("div", "mod") and not is_shift(expr) else 1.0
 
@@ -126,7 +126,7 @@ class _Count:
             self.scalars[kind] += runs
 
     def access(self, memory: ir.Array | ir.FieldParam, index: tuple[ir.Expr, ...], lanes: int, runs: float) -> None:
-        strides = [self.known.stride(e) for e in index]
+        strides = [self.threads.stride(e) for e in index]
         array = memory if isinstance(memory, ir.Array) else None
         private = array is not None and array.space == "private"
         bits = (memory.type.dtype if isinstance(memory, ir.Array) else memory.type.storage).bits
@@ -137,7 +137,7 @@ class _Count:
         elif array is None and abs(strides[-1] or 0) >= FAR_STRIDE:
             self.add(FAR, 1, runs, False)
         elif not private or self.vectors:  # else they are registers
-            wide = not self.on_cpu and self.known.is_counted(index[-1:])
+            wide = not self.on_cpu and self.threads.is_counted(index[-1:])
             self.add(ACCESS, 1, runs / WIDE_ACCESS if wide else runs, not any(strides))
 
     def memory(self, stmt: ir.Stmt, runs: float) -> None:

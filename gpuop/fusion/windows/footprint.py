@@ -177,7 +177,7 @@ def iteration_of(what: Program, states: Mapping[int, int], probes: Sequence[int]
         states: leaves, each with its next value.
     """
     results = (*states.values(), *probes)
-    return replace(what, ops=needed_ops(list(what.ops), results), wanted=results)
+    return replace(what, ops=needed_ops(list(what.ops), results), results=results)
 
 
 def of_steps(
@@ -188,15 +188,15 @@ def of_steps(
     Args:
         turn: the program of an iteration; its first results are the next values of states.
         parts: results that windows give parts of.
-        known: leaves that stand for combined values, which are whole.
+        results: leaves that stand for combined values, which are whole.
     """
     grid = max((Shape(turn.types[v].field_shape) for v in states), key=math.prod, default=Shape())
     windows = [v for v in turn.leaves if turn.types[v].field_shape == grid and v not in results]
     halos = infer_halo(turn, grid, windows, parts)
-    probes = range(len(states), len(turn.wanted))
+    probes = range(len(states), len(turn.results))
     inputs = {leaf: position for position, leaf in enumerate(states)}
     inputs |= {v: probes.stop + n for n, v in enumerate(v for v in windows if v not in inputs)}
-    needs = iterate_halo(halos, turn, inputs, [halos.nothing] * len(turn.wanted), steps)
+    needs = iterate_halo(halos, turn, inputs, [halos.nothing] * len(turn.results), steps)
     halo = halos.halo(halos.margins) if steps else halos.nothing
     halos.margins = {leaf: needs[position] for leaf, position in inputs.items() if position in needs}
     return halos, footprint_of(tuple(grid), halos, wider(halo, halos.halo(windows)), positions(turn, halos))

@@ -96,7 +96,7 @@ def infer_halo(what: Program, grid: Shape, windows: Collection[int], parts: Coll
     """Infer the halos of a program; `windows` are leaves that come in windows, `parts` results that windows give parts of."""
     halos = ProgramHalo(grid, set(windows), set(parts))
     ops = [op for op in what.ops if _comes_in_windows(halos, what, op)]
-    for value in what.wanted:
+    for value in what.results:
         halos.margins[value] = halos.nothing
     for op in reversed(ops):
         _propagate(halos, what, op)
@@ -178,7 +178,7 @@ def _parts(halos: ProgramHalo, op: Op, kernel: Kernel) -> set[int]:
 
 def _check_parts(halos: ProgramHalo, what: Program, op: Op, parts: set[int]) -> None:
     """Note parts; all axes are whole if another operator reads one of them."""
-    used = {v for each in what.ops for v in each.inputs}.union(what.wanted) - halos.parts
+    used = {v for each in what.ops for v in each.inputs}.union(what.results) - halos.parts
     if parts & used:
         halos.all_whole(
             f"{operator_label(op.kernel, op.loc)} updates a field that all windows make together, and more depends on it: of a "
@@ -234,7 +234,7 @@ def _propagate_iteration(halos: ProgramHalo, op: Op, kernel: Iteration, margin: 
         halos.all_whole(f"{operator_label(kernel)} ends when a condition on the whole grid holds: say `times=`")
         return
     part, states = kernel.turn, len(kernel.outputs)
-    cut = {leaf for leaf, position in part.given.items() if op.inputs[position] in halos.cut}
+    cut = {leaf for leaf, position in part.positions.items() if op.inputs[position] in halos.cut}
     if any(op.inputs[k] not in halos.cut for k in range(states)):
         halos.all_whole(
             f"{operator_label(kernel)} starts from a field that does not come in windows: give it as an argument"
@@ -242,7 +242,7 @@ def _propagate_iteration(halos: ProgramHalo, op: Op, kernel: Iteration, margin: 
         return
     turn = infer_halo(part.program, halos.grid, cut)
     halos.inner[op.number] = turn
-    needs = iterate_halo(turn, part.program, part.given, [margin] * states, kernel.times)
+    needs = iterate_halo(turn, part.program, part.positions, [margin] * states, kernel.times)
     for axis, reason in turn.whole.items():
         halos.whole.setdefault(axis, f"{operator_label(kernel)}: {reason}")
     for axis, borders in enumerate(turn.borders):
@@ -288,7 +288,7 @@ def _inside(grid: Shape, needs: Mapping[int, Margin]) -> list[list[tuple[int, in
 def _pairs(what: Program, positions: Mapping[int, int]) -> list[tuple[int, int]]:
     """Pairs of a next value and the leaf of its state."""
     leaves = {position: leaf for leaf, position in positions.items()}
-    return [(v, leaves[position]) for position, v in enumerate(what.wanted) if position in leaves]
+    return [(v, leaves[position]) for position, v in enumerate(what.results) if position in leaves]
 
 
 def _iteration_before(
@@ -296,12 +296,12 @@ def _iteration_before(
 ) -> dict[int, Margin]:
     """The halos before an iteration, from those after it; inputs that are no states keep those of later iterations."""
     turn.margins = {}
-    for position, value in enumerate(what.wanted):
+    for position, value in enumerate(what.results):
         _add(turn, value, needs[position])
     for op in reversed(what.ops):
         if not turn.cut.union(turn.parts).isdisjoint(op.outputs):
             _propagate(turn, what, op)
-    halos = {position: turn.nothing if position < len(what.wanted) else need for position, need in needs.items()}
+    halos = {position: turn.nothing if position < len(what.results) else need for position, need in needs.items()}
     for leaf, position in leaves.items():
         if leaf in turn.cut and leaf in turn.margins:
             halos[position] = wider(halos.get(position, turn.nothing), turn.margins[leaf])

@@ -46,7 +46,7 @@ class IndexHalo:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.ranges = kernel, Ranges(kernel)
-        self.known: dict[Var, OffsetRange] = {}
+        self.offsets: dict[Var, OffsetRange] = {}
         self.values: dict[Var, Expr] = {}
         self.spans: dict[Var, Span] = {}
 
@@ -60,9 +60,9 @@ class IndexHalo:
         elif stmt.value.type.kind in "iu":
             near = self.near(stmt.value)
             if near is not None:
-                self.known[stmt.var] = near
+                self.offsets[stmt.var] = near
             if isinstance(stmt.value, Cast) and stmt.value.arg.type.kind == "f":
-                self.ranges.known[stmt.var] = self._whole(stmt.value)
+                self.ranges.by_var[stmt.var] = self._whole(stmt.value)
 
     def near(self, expr: Expr) -> OffsetRange | None:
         """The distance of an integer from a position; None if it is not bounded."""
@@ -74,7 +74,7 @@ class IndexHalo:
             case Apply(op="mul", args=args):
                 return self._first_of_group(*args) or self._first_of_group(*args[::-1])
             case Ref(var=var):
-                return self.known.get(var)
+                return self.offsets.get(var)
             case Cast(arg=arg, type=kind) if arg.type.integer and kind.integer:
                 result = self.near(arg)
                 return result if fits(self.ranges.range(arg), kind.dtype) else None

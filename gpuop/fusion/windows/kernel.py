@@ -210,7 +210,7 @@ class _WindowCopier(Copier):
 
     def _local(self, stmt: Let) -> Block:
         """The statement for the window, of a variable that is a position plus an offset."""
-        near = self.near.known.get(stmt.var)
+        near = self.near.offsets.get(stmt.var)
         axis = None if near is None else self.axes.index(near.axis)
         if axis is None or axis not in self.extents.cut or stmt.var.mutable or not self._adds(stmt.value):
             return ()

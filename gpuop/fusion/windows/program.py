@@ -51,7 +51,7 @@ class _Windowing:
         leaves: dict[int, Node] = {v: _retyped(node, types[v]) if v in cut else node for v, node in what.leaves.items()}
         leaves |= {v: Leaf(NUMBER, by_value=True, name=f"{what}{axis}") for (what, axis), v in self.numbers.items()}
         keys = tuple((i, n.type, isinstance(n, Leaf) and n.by_value) for i, n in leaves.items())
-        key = ("window", keys, tuple((op.identity, op.inputs) for op in ops), what.wanted, what.dynamic)
+        key = ("window", keys, tuple((op.identity, op.inputs) for op in ops), what.results, what.dynamic)
         return WindowedProgram(replace(what, leaves=leaves, ops=ops, types=types, key=key, cycle=None), self.numbers)
 
     def _leaf(self, name: Name) -> int:
@@ -74,7 +74,7 @@ class _Windowing:
         """An iteration on a window, with the window's numbers as inputs besides."""
         window = window_program(kernel.turn.program, self.halos.inner[op.number], self.extents)
         names = tuple(window.numbers)
-        leaves = kernel.turn.given | {window.numbers[name]: len(op.inputs) + n for n, name in enumerate(names)}
+        leaves = kernel.turn.positions | {window.numbers[name]: len(op.inputs) + n for n, name in enumerate(names)}
         params = [self._param(p) if v in self.halos.cut else p for v, p in zip(op.inputs, kernel.inputs, strict=True)]
         params += [FieldParam(f"{what}{axis}", NUMBER, by_value=True) for what, axis in names]
         turns = replace(

@@ -23,14 +23,14 @@ class Known:
     """A scalar of some threads, as arrays over them: value, mask of threads that know it, and bounds."""
 
     value: NDArray[Any]
-    known: Mask
+    mask: Mask
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
     def merged(self, new: Known, may: Mask, sure: Mask) -> Known:
         """Value after an assignment by threads that are `sure` to run it, and others that `may`."""
-        equal = self.known & new.known & (self.value == new.value)
-        mask = np.where(sure, new.known, np.where(may, equal, self.known))
+        equal = self.mask & new.mask & (self.value == new.value)
+        mask = np.where(sure, new.mask, np.where(may, equal, self.mask))
         low, high = np.minimum(self.low, new.low), np.maximum(self.high, new.high)
         bounds = (
             np.where(sure, last, np.where(may, either, first))
@@ -111,7 +111,7 @@ class Evaluation:
                 return cast * type_.lanes if len(cast) < type_.lanes else cast
             case Bits(arg=arg, type=type_):
                 source = self.lanes(arg)
-                return [between(v.value.view(type_.dtype.numpy), v.known, -np.inf, np.inf) for v in source]
+                return [between(v.value.view(type_.dtype.numpy), v.mask, -np.inf, np.inf) for v in source]
             case Lane(arg=arg, lane=lane):
                 return [self.lanes(arg)[lane]]
             case Pack(args=args):
@@ -133,7 +133,7 @@ class Evaluation:
         least, most = limits(target)
         if saturate:  # NaN becomes 0
             low, high = np.clip(np.minimum(low, 0), least, most), np.clip(np.maximum(high, 0), least, most)
-        return between(value, source.known, low, high)
+        return between(value, source.mask, low, high)
 
     def apply(self, expr: Apply) -> Lanes:
         out = []
@@ -144,13 +144,13 @@ class Evaluation:
 
     def decided(self, expr: Apply, args: tuple[Known, ...]) -> Mask:
         """Threads in which the result of an operation is known; some operations do not need all operands."""
-        every = np.asarray(np.logical_and.reduce([a.known for a in args]))
+        every = np.asarray(np.logical_and.reduce([a.mask for a in args]))
         if expr.op == "choose":
             c, a, b = args
-            return np.asarray(c.known & np.where(c.value, a.known, b.known))
+            return np.asarray(c.mask & np.where(c.value, a.mask, b.mask))
         if expr.op in ("and", "or") and expr.type.kind == "b":
             settles = expr.op == "or"
-            return np.asarray(np.logical_or.reduce([every, *(a.known & (a.value == settles) for a in args)]))
+            return np.asarray(np.logical_or.reduce([every, *(a.mask & (a.value == settles) for a in args)]))
         return every
 
     def entry(self, table: Array, index: Lanes) -> Known:
@@ -158,7 +158,7 @@ class Evaluation:
         where = np.zeros(self.count, np.int64)
         for at, n in zip(index, table.extents, strict=True):
             where = where * n + np.clip(at.value, 0, n - 1)
-        mask: Mask = np.logical_and.reduce([at.known for at in index])
+        mask: Mask = np.logical_and.reduce([at.mask for at in index])
         return between(
             np.array(table.values, table.type.dtype.numpy)[where], mask, min(table.values), max(table.values)
         )

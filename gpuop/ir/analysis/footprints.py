@@ -65,7 +65,7 @@ class _Ranges:
     """Affine forms of integers: sums of positions, constants and counters with constant bounds."""
 
     def __init__(self) -> None:
-        self.known: dict[Var, Affine] = {}
+        self.forms: dict[Var, Affine] = {}
 
     def reads(self, block: Block) -> Iterator[Read]:
         """Every read of a block, when its coordinates are known."""
@@ -75,10 +75,10 @@ class _Ranges:
             if isinstance(stmt, Let) and not stmt.var.mutable:
                 form = self.of(stmt.value)
                 if form is not None:
-                    self.known[stmt.var] = form
+                    self.forms[stmt.var] = form
             counted = loop_values(stmt) if isinstance(stmt, For) else None
             if isinstance(stmt, For) and counted:
-                self.known[stmt.var] = Affine({}, min(counted), max(counted))
+                self.forms[stmt.var] = Affine({}, min(counted), max(counted))
             for inner in blocks(stmt):
                 yield from self.reads(inner)
 
@@ -90,7 +90,7 @@ class _Ranges:
             case Index(kind="global", axis=axis, offset=offset):
                 return position(axis, offset)
             case Ref(var=var):
-                return self.known.get(var)
+                return self.forms.get(var)
         return None
 
 

@@ -104,7 +104,7 @@ class Following:
             case ir.If(cond=cond, then=then, orelse=orelse):
                 c = self.eval.scalar(cond)
                 for branch, holds in ((then, c.value != 0), (orelse, c.value == 0)):
-                    self.block(branch, may & (holds | ~c.known), sure & holds & c.known)
+                    self.block(branch, may & (holds | ~c.mask), sure & holds & c.mask)
             case ir.For() | ir.While():
                 self.loop(stmt, may, sure)
             case ir.Break() | ir.Continue():
@@ -152,7 +152,7 @@ class Following:
         turn = _LoopIteration(may, sure, may, sure)
         self.turns.append(turn)
         bounds = [self.eval.scalar(e) for e in values(loop)] if isinstance(loop, ir.For) else []
-        determined = all(b.known[may].all() for b in bounds)
+        determined = all(b.mask[may].all() for b in bounds)
         counter = bounds[0].value if bounds else None
         while determined and turn.may_stay.any():
             turn.may, turn.sure = turn.may_stay, turn.sure_stay
@@ -177,7 +177,7 @@ class Following:
             doubt = self.doubt(loop.cond, turn.may, turn.sure, loop.loc)
             self.use([] if doubt is None else [doubt], turn.may)
             c = self.eval.scalar(loop.cond)
-            return bool(c.known[turn.may].all()), c.value != 0
+            return bool(c.mask[turn.may].all()), c.value != 0
         assert counter is not None
         self.eval.vars[loop.var] = [self.eval.exactly(counter)]
         _, stop, step = (b.value for b in bounds)
@@ -208,7 +208,7 @@ class Following:
         for at, n in zip(map(self.eval.scalar, index), array.extents, strict=True):
             along = at.value[thread].astype(np.int64)
             valid = (along >= 0) & (along < n)
-            if not at.known[thread].all():  # every possible position along this axis
+            if not at.mask[thread].all():  # every possible position along this axis
                 exact, along = False, np.tile(np.arange(n), len(thread))
                 group, element, thread = (np.repeat(each, n) for each in (group, element, thread))
                 valid = (at.low[thread] <= along) & (along <= at.high[thread])
@@ -244,8 +244,8 @@ class Following:
             for side, chosen in ((1, c.value != 0), (2, c.value == 0)):
                 doubt = doubts[side]
                 if doubt is not None:  # a choice uses only the chosen operand
-                    maybe = ~c.known & doubt.exact
-                    doubts[side] = _Doubt(doubt.threads & (maybe | (c.known & chosen)), doubt.error, doubt.exact)
+                    maybe = ~c.mask & doubt.exact
+                    doubts[side] = _Doubt(doubt.threads & (maybe | (c.mask & chosen)), doubt.error, doubt.exact)
         return next((doubt for doubt in doubts if doubt is not None and doubt.threads.any()), None)
 
     def use(self, doubts: Iterable[_Doubt], may: Mask) -> None:

@@ -17,7 +17,7 @@ class Places:
 
     def __init__(self, turns: Callable[[Stmt], float]) -> None:
         self.turns = turns
-        self.known: dict[Expr, Expr] = {}
+        self.refs: dict[Expr, Expr] = {}
         self.same: dict[Var, Expr] = {}
         self.counters: dict[range, Expr] = {}  # one for the counters of all loops with these iterations
 
@@ -32,7 +32,7 @@ class Places:
                     yield numbered, (numbered.point, element, numbered.border) if fixed else id(stmt), runs
                 if isinstance(stmt, Let) and not stmt.var.mutable and fixed and not isinstance(value, Load):
                     atom = isinstance(numbered, ATOMS)
-                    self.same[stmt.var] = numbered if atom else self.known.setdefault(numbered, Ref(stmt.var))
+                    self.same[stmt.var] = numbered if atom else self.refs.setdefault(numbered, Ref(stmt.var))
             numbers = loop_values(stmt) if isinstance(stmt, For) else None
             if isinstance(stmt, For) and numbers is not None:
                 self.same[stmt.var] = self.counters.setdefault(numbers, Ref(stmt.var))

@@ -38,28 +38,28 @@ class _Levels:
 
     Attributes:
         fields: for each intermediate, the stage that computes it.
-        known: for each variable and array, the first stage that can compute it.
+        levels: for each variable and array, the first stage that can compute it.
     """
 
     def __init__(self, intermediates: Iterable[FieldParam]) -> None:
         self.fields = dict.fromkeys(intermediates, 0)
-        self.known: dict[Var | Array, int] = {}
+        self.levels: dict[Var | Array, int] = {}
 
     def block(self, block: Block) -> None:
         for stmt in block:
             needed = max(map(self.expr, expressions((stmt,))), default=0)  # conditions and loops include their bodies
             for inner in walk((stmt,)):
                 for symbol in (bound_by(inner), written_by(inner)):
-                    table: dict[Any, int] = self.fields if isinstance(symbol, FieldParam) else self.known
-                    if symbol is not None and (table is self.known or symbol in table):
+                    table: dict[Any, int] = self.fields if isinstance(symbol, FieldParam) else self.levels
+                    if symbol is not None and (table is self.levels or symbol in table):
                         table[symbol] = max(table.get(symbol, 0), needed)
 
     def expr(self, expr: Expr) -> int:
         match expr:
             case Ref(var=var):
-                return self.known.get(var, 0)
+                return self.levels.get(var, 0)
             case Load(memory=Array() as array):
-                return self.known.get(array, 0)
+                return self.levels.get(array, 0)
             case Read(field=field) if field in self.fields:
                 return self.fields[field] + 1
         return 0  # operands are asked for themselves

@@ -46,7 +46,7 @@ class WordKernel:
 
     Attributes:
         fields: the fields of words, by field of bytes.
-        known: the values of variables, by component.
+        parts: the values of variables, by component.
         words: the variables of words that were read.
         repeated: the words that replace those that may lie beyond an edge.
     """
@@ -56,7 +56,7 @@ class WordKernel:
         self.shape = Shape((*kernel.domain.shape[:-1], kernel.domain.shape[-1] // LANES))
         self.fields = {f: self.stored(f, 8, LIMITS[UCHAR]) for f in (*kernel.inputs, *kernel.written)}
         self.writes = Counter(stmt.field for stmt in walk(kernel.body) if isinstance(stmt, ir.Write))
-        self.known: dict[ir.Var, list[Value]] = {}
+        self.parts: dict[ir.Var, list[Value]] = {}
         self.words: dict[ir.Read, ir.Expr] = {}
         self.repeated: dict[ir.Expr, ir.Expr] = {}
         self.out: list[ir.Stmt] = [ir.Comment(f"{LANES} columns in a word")]
@@ -95,7 +95,7 @@ class WordKernel:
             case ir.Let(var=var, value=value) if not var.mutable:
                 parts = self.value(value)
                 if parts is not None:
-                    self.known[var] = parts
+                    self.parts[var] = parts
                 return parts is not None
             case ir.Write(point=None):
                 return self.write(stmt)
@@ -128,7 +128,7 @@ class WordKernel:
                 packed = self.lanes.number(int(number))
                 return None if packed is None else [packed]
             case ir.Ref(var=var):
-                return self.known.get(var)
+                return self.parts.get(var)
             case ir.Read():
                 return self.read(expr)
             case ir.Lane(arg=arg, lane=lane):

@@ -236,7 +236,7 @@ class Threads:
             case ir.Load(memory=memory, index=index):
                 return self.memory.load(memory, self.point(index) or [], self.active)
             case TargetConst():
-                raise AssertionError(f"{expr.known!r} is left though the target is known")
+                raise AssertionError(f"{expr.fact!r} is left though the target is known")
             case _:
                 ir.assert_never(expr)
 

@@ -105,7 +105,7 @@ class StreamWork:
         self.windowed = [w and name not in shared for w, name in zip(windows, names, strict=False)]
         traced, footprint = self.of.programs[-1]
         self.kinds = traced.kinds
-        self.inside = [v in footprint.cut for v in traced.program.wanted]
+        self.inside = [v in footprint.cut for v in traced.program.results]
         self.several = traced.several
 
     # --- chunks ---------------------------------------------------------------------------------------------------

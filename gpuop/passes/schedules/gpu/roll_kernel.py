@@ -294,16 +294,16 @@ class StagePoint(Instance):
         super().__init__(self.windows.stages[number])
         self.domain, self.number, self.stored, self.place = kernel.domain, number, stored, place
         self.is_last = number == len(self.windows.stages) - 1
-        self.known, self.head = {self.windows.axis: place.at}, collector(out, hint="at")
+        self.places, self.head = {self.windows.axis: place.at}, collector(out, hint="at")
         if self.loads.walk.around is not None:
             beside = self.loads.walk.beside
-            self.known[beside] = self.loads.across(self.head, beside)
+            self.places[beside] = self.loads.across(self.head, beside)
 
     def along(self, axis: str) -> ir.Expr:
         """The coordinate of the point along an axis."""
-        if axis == "column" and axis not in self.known:
-            self.known[axis] = self.loads.column(self.head, self.place.column)
-        return self.known.get(axis, ir.Index("global", axis))
+        if axis == "column" and axis not in self.places:
+            self.places[axis] = self.loads.column(self.head, self.place.column)
+        return self.places.get(axis, ir.Index("global", axis))
 
     def position(self, index: ir.Index) -> ir.Expr:
         if index.axis not in ir.GRID_AXES:
@@ -313,7 +313,7 @@ class StagePoint(Instance):
             return constant(extent, INT)
         at, walk = self.along(index.axis), self.loads.walk
         outside = not walk.interior and (not self.is_last or walk.slack)
-        if outside and index.axis in self.known:  # a point outside is computed too, but its value is not used
+        if outside and index.axis in self.places:  # a point outside is computed too, but its value is not used
             at = self.head.apply("min", self.head.apply("max", at, 0), extent - 1)
         return self.head.apply("add", at, index.offset)
 
