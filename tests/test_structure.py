@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -131,6 +132,8 @@ WAIT = {  # packages that only these files may import, and only inside functions
 }
 LATE = {"__main__.py", "providers.py", "testing/plugin.py"}  # whose functions import what they need of gpuop
 MOST_LINES = 500
+CLAUSE = re.compile(r'^ *"""(What|Which|Where|How|Whether|That|Why|Who) .*', re.MULTILINE)
+PARTICIPLES = {"found", "given", "told", "made", "held", "kept", "taken", "got"}
 
 
 @cache
@@ -296,3 +299,23 @@ def test_public_names_are_documented():
         value = getattr(gpuop.dsl, name)  # thread constants and outputs are no functions
         assert name.startswith("_") or name in OF_THE_GUIDE
         assert inspect.getdoc(value) or not callable(value), f"{name} has no docstring"
+
+
+def test_docstrings_begin_with_a_noun():
+    """No clause is a title: "The number of turns", not "How many turns"."""
+    folders = [PACKAGE.parent / name for name in ("benchmarks", "examples", "gpuop", "tests")]
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    heads = {f"{path}: {head[0]}" for path in files for head in CLAUSE.finditer(path.read_text(encoding="utf-8"))}
+    assert not heads, "\n".join(sorted(heads))
+
+
+def test_names_are_nouns():
+    """Variables, arguments and attributes are named after what they hold: `result`, not `found`."""
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+                name = node.id if isinstance(node, ast.Name) else node.attr
+            else:
+                name = node.arg if isinstance(node, ast.arg) else ""
+            place = f"{name_of(path)}:{getattr(node, 'lineno', 0)}"
+            assert name not in PARTICIPLES, f"{place}: `{name}` is a participle; a name is a noun"

@@ -377,7 +377,7 @@ def test_names_without_a_builtin_near_are_name_errors():
 
 
 def _is_checked(value):
-    """Whether it is a function of gpuop, or a class whose objects users make; GPUOperator takes outputs by position."""
+    """Return whether it is a function of gpuop, or a class whose objects users make; GPUOperator takes outputs by position."""
     if isinstance(value, type):
         return issubclass(value, (gp.Field, gp.FieldType, gp.Sensor, gp.Actuator, gp.ComputeGraph))
     return callable(value) and getattr(value, "__module__", "").startswith("gpuop")

@@ -99,7 +99,7 @@ FACTS = (
     "layers", "rows", "columns", "points", "tensorElements", "layerStride", "rowStride", "columnStride", "tensorStride",
     "tensorRowStride", *"xyzw",
 )  # fmt: skip
-"""What is behind the name of a field, and an underscore, in the names of its layout and of what it has by value."""
+"""Suffixes of the names of the layout of a field and of its values: each stands behind its name and an underscore."""
 
 
 def comment(text: str) -> str:

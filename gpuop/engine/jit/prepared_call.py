@@ -176,7 +176,7 @@ class PreparedDeviceCall:
     Attributes:
         plan, others, several, pin, settings: as of a `PreparedHostCall`.
         arguments: leaves of the caller's arrays: number, position of the array, type, layout, and reach as of a `DeviceResult`.
-        taken: the function of the caller's library that returns an array in the memory of a result.
+        convert: the function of the caller's library that returns an array in the memory of a result.
         into: True if the caller has arrays for the results.
     """
 
@@ -186,7 +186,7 @@ class PreparedDeviceCall:
     others: Sequence[tuple[int, Node]]
     results: Sequence[DeviceResult]
     several: bool
-    taken: Callable[[Any], Any]
+    convert: Callable[[Any], Any]
     into: bool
     pin: Pin | None = field(default_factory=pinned)
     settings: tuple[Any, ...] = field(default_factory=choice_settings)
@@ -214,7 +214,7 @@ class PreparedDeviceCall:
         try:
             values = (prepared if prepared.backend is backend else prepared.on(backend)).run(values, memory)
             # the stream of the caller waits for what is lent
-            arrays = [self.taken(lend(backend, values[each.value], each.kind, each.layout)) for each in self.results]
+            arrays = [self.convert(lend(backend, values[each.value], each.kind, each.layout)) for each in self.results]
         except BaseException:
             backend.keep(references)  # enqueued work may still use the arrays
             raise

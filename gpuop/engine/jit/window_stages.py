@@ -128,22 +128,22 @@ class StageReduction:
     """A reduction over the grid, in a pipeline."""
 
     node: Result
-    made: Reduced
+    reduction: Reduced
 
     def __str__(self) -> str:
-        axes, count = self.made.axes, len(self.made.field.type.array_shape)
+        axes, count = self.reduction.axes, len(self.reduction.field.type.array_shape)
         which = "all axes" if len(axes) == count else f"axis {', '.join(map(str, axes))}"
         return f"{operator_label(self.node.call.kernel, self.node.call.loc)}: over {which}"
 
     @property
     def field(self) -> Field:
         """The field that windows compute and then reduce."""
-        return self.made.field
+        return self.reduction.field
 
     @property
     def before(self) -> Sequence[Node]:
         """The nodes that it reads."""
-        return [self.made.field.node]
+        return [self.reduction.field.node]
 
     def taken(self, window: Place) -> FieldType:
         """The type of the window's values."""
@@ -152,7 +152,7 @@ class StageReduction:
     @cached_property
     def reducer(self) -> Reducer:
         """The reducer of a window: a mean becomes a sum, so that nothing is rounded before the division."""
-        own = self.made.reducer
+        own = self.reduction.reducer
         if own.places:
             return own
         name = "sum" if own.divisor else own.name
@@ -161,7 +161,7 @@ class StageReduction:
 
     def of_window(self, field: Field, firsts: Firsts, points: Place) -> list[Field]:
         """The results of a window: the reduced values; for arg reductions the extreme values and then their places."""
-        axes, reducer = list(self.made.axes), self.reducer
+        axes, reducer = list(self.reduction.axes), self.reducer
         field = field if points == field.field_shape else sliced_from(field, firsts, points)
         flat = None if len(axes) == len(field.type.array_shape) else axes[0]
         values = [reduced_by(reducer, field, axes, flat)]
@@ -172,7 +172,7 @@ class StageReduction:
 
     def part(self, arrays: Iterator[Array], start: Place, stop: Place) -> WindowPart:
         """The part of a window, from its results."""
-        reduced, axes = self.made, self.made.axes
+        reduced, axes = self.reduction, self.reduction.axes
         left = [a for a in range(len(start)) if a not in axes]
         region: Region = tuple((start[a], stop[a]) for a in left)
         pieces = [next(arrays) for _ in range(1 + bool(self.reducer.places))]
@@ -181,7 +181,7 @@ class StageReduction:
         shape = reduced.field.type.array_shape
         extents = [n for a, n in enumerate(shape) if a not in axes]
         kind = FieldType(extents[: len(left)], extents[len(left) :], self.node.type.dtype)
-        name = self.made.reducer.name.removeprefix("arg") if self.reducer.places else self.made.reducer.name
+        name = self.reduction.reducer.name.removeprefix("arg") if self.reducer.places else self.reduction.reducer.name
         own_rule = self.reducer if reduced.reducer.key else None
         return WindowPart(
             name, kind, (reduced.reducer.divisor, reduced.reducer.divided), {region: tuple(pieces)}, own_rule
@@ -189,7 +189,7 @@ class StageReduction:
 
     def _in_the_whole(self, places: Array, start: Place, stop: Place) -> Array:
         """Convert flat indices in a window to flat indices in the whole grid."""
-        shape, axes = self.made.field.type.array_shape, self.made.axes
+        shape, axes = self.reduction.field.type.array_shape, self.reduction.axes
         first = (*start, *(0,) * (len(shape) - len(start)))
         extents = [b - a for a, b in zip(start, stop, strict=True)] + list(shape[len(start) :])
         at = np.unravel_index(places, [extents[a] for a in axes])

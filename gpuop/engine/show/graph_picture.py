@@ -61,7 +61,7 @@ class _Drawing:
         read += [v for _, v in ends.nexts]
         self.sources = [v for v in dict.fromkeys(read) if v in plan.program.leaves]
         self.kernels = [draw_kernel(plan, n, launch, captions) for n, launch in enumerate(plan.launches, 1)]
-        self.made = {v: n for n, launch in enumerate(plan.launches) for v in launch.outputs}
+        self.launches = {v: n for n, launch in enumerate(plan.launches) for v in launch.outputs}
         self.pictures = [
             *(self._end(ends.sources.get(v, "constant"), ends.labels.get(v, ""), v, "input") for v in self.sources),
             *self.kernels,
@@ -92,7 +92,7 @@ class _Drawing:
         return KernelPicture(scene, {value: width / 2}, {value: width / 2})
 
     def _maker(self, value: int) -> int:
-        return self.sources.index(value) if value in self.sources else len(self.sources) + self.made[value]
+        return self.sources.index(value) if value in self.sources else len(self.sources) + self.launches[value]
 
     def _edges(self) -> list[tuple[Edge, int, str]]:
         """Edges with their values, and the reasons why their ends were not fused."""
@@ -108,7 +108,7 @@ class _Drawing:
         for value, target, kernel in targets:
             source = self._maker(value)
             leaves, enters = self.pictures[source].outputs[value], self.pictures[target].inputs[value]
-            why = reasons.get((value, kernel), "") if value in self.made else ""
+            why = reasons.get((value, kernel), "") if value in self.launches else ""
             edges.append((Edge(source, target, leaves, enters), value, why))
         return edges
 
@@ -121,7 +121,7 @@ class _Drawing:
         for (_, value, why), route in zip(self.edges, self.layout.routes, strict=True):
             if value not in labelled:
                 labelled.add(value)
-                text = self.captions[value] if value in self.made else amount(self.types[value].nbytes)
+                text = self.captions[value] if value in self.launches else amount(self.types[value].nbytes)
                 (x, y), left = route[0], route[2][0] > route[0][0]  # on the side that the line does not bend to
                 x += MARGIN + (-4 if left else 4)
                 color, anchor = APART if why else MEMORY, "end" if left else "start"
