@@ -23,36 +23,49 @@ def _writing(block: ir.Block, params: set[ir.FieldParam]) -> ir.Block:
 
 
 def without_dead_code(kernel: Kernel) -> Kernel:
-    """The kernel with only the code that its outputs and other effects need.
+    """The kernel with only the code, and the intermediates, that its outputs and other effects need.
 
-    An array is needed if something that is needed loads of it, so one that only its own values are made of is not.
+    An array or an intermediate is needed if something that is needed reads it, so one that only its own values are made of is not.
     """
-    live = _Live()
+    stages = frozenset(kernel.intermediates).difference(kernel.written)  # the outputs of a single stage stay
+    live = _Live(stages)
     body = _live(kernel.body, live)
-    while not live.skipped.isdisjoint(live.arrays):
-        live = _Live(arrays=live.arrays)
+    while not live.skipped.isdisjoint(live.memories):
+        live = _Live(stages, memories=live.memories)
         body = _live(kernel.body, live)
-    return replace(kernel, body=body)
+    dead = stages - live.memories
+    return replace(kernel, body=body, intermediates=tuple(p for p in kernel.intermediates if p not in dead))
 
 
 @dataclass(slots=True)
 class _Live:
-    """The variables that are used after a statement, and the arrays that are loaded anywhere.
+    """The variables that are used after a statement, and the arrays and intermediates that are read anywhere.
 
     Attributes:
-        skipped: arrays whose stores or declarations were taken for dead; if one of them turns out to be loaded, the walk starts
-            again with what it knows.
+        stages: the intermediates of the kernel that are not its outputs.
+        skipped: memories whose stores, writes or declarations were taken for dead; if one of them turns out to be read, the walk
+            starts again with what it knows.
     """
 
+    stages: frozenset[ir.FieldParam]
     vars: set[ir.Var] = field(default_factory=set)
-    arrays: set[ir.Array] = field(default_factory=set)
-    skipped: set[ir.Array] = field(default_factory=set)
+    memories: set[ir.Array | ir.FieldParam] = field(default_factory=set)
+    skipped: set[ir.Array | ir.FieldParam] = field(default_factory=set)
 
-    def lacks(self, array: ir.Array) -> bool:
-        if array in self.arrays:
+    def lacks(self, memory: ir.Array | ir.FieldParam) -> bool:
+        if memory in self.memories:
             return False
-        self.skipped.add(array)
+        self.skipped.add(memory)
         return True
+
+    def is_dead(self, stmt: ir.Stmt) -> bool:
+        """True for a statement that only puts values into a memory that is not read."""
+        match stmt:
+            case ir.Declare(array=array) | ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array):
+                return self.lacks(array)
+            case ir.Write(field=param) if param in self.stages:
+                return self.lacks(param)
+        return False
 
     def use(self, stmt: ir.Stmt) -> None:
         """Add the operands of a live statement."""
@@ -63,10 +76,12 @@ class _Live:
                 self.vars.add(expr.var)
             elif type(expr) in COMPOSED:
                 if isinstance(expr, ir.Load) and isinstance(expr.memory, ir.Array):
-                    self.arrays.add(expr.memory)
+                    self.memories.add(expr.memory)
+                if isinstance(expr, ir.Read) and expr.field in self.stages:
+                    self.memories.add(expr.field)
                 pending += operands(expr)
         if isinstance(memory := read_by(stmt), ir.Array):
-            self.arrays.add(memory)
+            self.memories.add(memory)
 
 
 def _live(block: ir.Block, live: _Live, looping: bool = False) -> ir.Block:
@@ -82,9 +97,7 @@ def _live(block: ir.Block, live: _Live, looping: bool = False) -> ir.Block:
         match stmt:
             case ir.Let(var=var) | ir.Assign(var=var) if var not in live.vars:
                 continue
-            case ir.Declare(array=array) | ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array) if (
-                live.lacks(array)
-            ):
+            case _ if live.is_dead(stmt):
                 continue
             case ir.Atomic(var=ir.Var() as var) if var not in live.vars:
                 stmt = replace(stmt, var=None)
@@ -108,9 +121,8 @@ def _is_needed(loop: ir.Stmt, live: _Live) -> bool:
             case ir.Let(var=var) | ir.Assign(var=var):
                 if var in live.vars:
                     return True
-            case ir.Declare(array=array) | ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array):
-                if not live.lacks(array):
-                    return True
+            case _ if live.is_dead(stmt):
+                pass
             case ir.If() | ir.For() | ir.While() | ir.Break() | ir.Continue() | ir.Comment():
                 pass
             case _:
@@ -139,7 +151,7 @@ def _needed(loop: ir.Stmt, live: _Live) -> set[ir.Var]:
                     makers.setdefault(var, set()).update(used)
                 case ir.If() | ir.For() | ir.While() | ir.Break() | ir.Continue() | ir.Declare() | ir.Comment():
                     pass
-                case ir.Store(memory=ir.Array() as array) | ir.Wide(loads=True, array=array) if live.lacks(array):
+                case _ if live.is_dead(stmt):
                     pass
                 case _:
                     needed.update(used)

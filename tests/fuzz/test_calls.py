@@ -17,6 +17,13 @@ STEPS = (("scaled", (1,)), ("copied rows", (2,)), ("difference", (3, 3)), ("cros
 COPIES = Program(STEPS, "uint8", 0, (), (Call((64, 64), ROWS, 3, writes=False), Call((64, 64), ROWS, 0, writes=False)))
 
 
+# A stencil of a stencil, of which nothing is left where the number is 0
+ZEROED = Program(
+    (("cross, clamp", (1,)), ("cross, zero", (2,)), ("double", (3,)), ("scaled", (4,)), ("sum", (5, 0))), "int32", 0, (),
+    (Call((64, 64), ROWS, 3, writes=False), Call((64, 64), ROWS, 0, writes=False)),
+)  # fmt: skip
+
+
 def test_calls_on_the_reference():
     with gp.use_device("reference"):
         for seed in seeds(0, 16):
@@ -30,6 +37,15 @@ def test_calls_on_devices(device):
 
 def test_stages_without_values(device):
     check(COPIES)
+
+
+def test_stages_that_nobody_reads(device):
+    check(ZEROED)
+
+
+def test_stages_that_nobody_reads_in_gpu_schedules():
+    with gp.use_device("reference:sm_90"):
+        check(ZEROED)
 
 
 @pytest.mark.parametrize("layout", calls.LAYOUTS)
