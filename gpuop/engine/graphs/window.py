@@ -315,7 +315,7 @@ class GraphWindow:
 
         Args:
             regions: of the grid: for each axis the first point and the one behind the last.
-            taken: those bytes.
+            values: those bytes.
         """
         backend = self.backend
         bring_parts(backend, self.parts(regions), self.room(regions), values)
