@@ -7,10 +7,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from gpuop.base.errors import GpuopError
+from gpuop.base.records import dataclass
 
 IMPORTED = time.time()  # seconds; gpuop files that are younger may differ from the imported ones
 

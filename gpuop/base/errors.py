@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from functools import wraps
 from importlib.util import find_spec
@@ -20,6 +20,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
+
+from gpuop.base.records import dataclass
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")

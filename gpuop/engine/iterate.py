@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.errors import SemanticError, described, here, naming_arguments
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.dsl.recorder.callables import unbound

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.config import config
 from gpuop.base.errors import SemanticError, described
 from gpuop.base.misspelt import hinted
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.graphs.compute_graph import ComputeGraph
 from gpuop.engine.jit.pipeline import Pipeline

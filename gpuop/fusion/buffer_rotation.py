@@ -10,9 +10,10 @@ too many, some states take a copy, which is computed at each step.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass
 from math import lcm
 from typing import Any, Generic, TypeVar
+
+from gpuop.base.records import dataclass
 
 MOST = 24  # the longest period, in steps
 Key = TypeVar("Key", bound=Hashable)

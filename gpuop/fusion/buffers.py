@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gpuop.base.records import dataclass
 from gpuop.fusion.launch import Rate
 from gpuop.fusion.plan import Plan
 from gpuop.ir.types import FieldType

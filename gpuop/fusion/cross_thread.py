@@ -6,11 +6,11 @@ They keep two operators in separate kernels, but are no refusals: a value of oth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from gpuop.base.errors import Loc
 from gpuop.base.finalizers import WeakKeys
+from gpuop.base.records import dataclass
 from gpuop.fusion.program import Op
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const, FieldParam, Index, Read, Write

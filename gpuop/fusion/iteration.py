@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.plan import Plan, plan
 from gpuop.fusion.program import Program

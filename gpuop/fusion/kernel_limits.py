@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuop.base.config import config
+from gpuop.base.records import dataclass
 from gpuop.fusion.variant_selection import Choices, First
 from gpuop.ir.kernel import Pin
 from gpuop.ir.target import Target

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.stages import stages
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Assign, Atomic, Block, Collective, Declare, Expr, For, If, Let, Stmt, Var, While

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.cost import saving, work
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.program import Op, Program

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.cross_thread import needs_other_threads
 from gpuop.fusion.groups import MOST_COMPARED, Groups
 from gpuop.fusion.inplace import in_place

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from gpuop.base.errors import Loc
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.ir.dead_code import restricted
 from gpuop.ir.kernel import EXACT, Kernel, Launchable
 from gpuop.ir.layout import Layout

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.fusion.program import Program
 from gpuop.ir.values import Call, Leaf, Node, Result
 

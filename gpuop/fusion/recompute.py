@@ -7,9 +7,10 @@ Refusals stand.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.cost import saving, taps, work
 from gpuop.fusion.cross_thread import access_of, access_pattern, needs_other_threads
 from gpuop.fusion.groups import MOST_COMPARED, Groups

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.groups import Groups
 from gpuop.fusion.kernel_statistics import registers, values_kept
 from gpuop.fusion.program import Op, network_of

@@ -10,11 +10,12 @@ kernel is left in these parts if they are much faster. Times are predicted for a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations, product
 
 from gpuop.base.finalizers import WeakKeys
+from gpuop.base.records import dataclass
 from gpuop.fusion.cost import work
 from gpuop.fusion.cross_thread import access_of, needs_other_threads
 from gpuop.fusion.groups import Groups

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.program import Op, Program, needed_ops
 from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.target import Target

@@ -6,12 +6,12 @@ A rule is said twice: as integer arithmetic, only as much of it as the range of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.base.records import dataclass
 from gpuop.ir.build import Builder
 from gpuop.ir.nodes import Expr
 

@@ -6,11 +6,12 @@ Each class is examined once. A class that is no node, or holds nodes in an unkno
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter, is_
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from gpuop.base.records import dataclass
 from gpuop.ir.nodes import Array, Block, Const, Expr, FieldParam, Stmt, Var
 
 Names: TypeAlias = tuple[str, ...]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.kernel import Kernel, Output
 from gpuop.ir.visit import COMPOSED, blocks, leaving, map_blocks, operands, read_by, used_by, values, walk

@@ -8,7 +8,8 @@ floats in one. `benchmarks/predictions.py` compares predicted times of the kerne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from gpuop.base.records import dataclass
 
 Copy = tuple[int, float]  # bytes that are read and written, and the seconds of it
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from types import EllipsisType
 from typing import Any
 
 from gpuop.base.errors import MissingError, SemanticError, described
+from gpuop.base.records import dataclass
 
 Extent = int | EllipsisType | None
 Named = tuple[str, int | None]  # a dimension: its name, "" if it has none, and its extent, None for any

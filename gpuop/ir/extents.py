@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuop.base.records import dataclass
 from gpuop.ir.axis_limit import LONGEST_AXIS
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel, Names

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from gpuop.base.errors import Loc
+from gpuop.base.records import dataclass
 from gpuop.ir.layout import Layout, own
 from gpuop.ir.nodes import AXES, GRID_AXES, Block, Declare, Effect, FieldParam, Index
 from gpuop.ir.target import Target

@@ -6,11 +6,11 @@ Reductions, scans of work-groups, atomic updates, private copies of outputs and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpuop.base.records import dataclass
 from gpuop.ir.dead_code import without_dead_code
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Atomic, FieldParam

@@ -9,12 +9,12 @@ Three forms, checked by `verify`:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from dataclasses import field as facts
 from enum import Flag, auto
 from typing import ClassVar, NoReturn, TypeAlias
 
 from gpuop.base.errors import Loc
+from gpuop.base.records import dataclass
 from gpuop.ir.target_expressions import Extent, TargetConst, numbers
 from gpuop.ir.types import HALF, INT, FieldType, Type
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.base.records import dataclass
 from gpuop.ir import numpy_semantics, type_rules
 from gpuop.ir.type_rules import Rule
 from gpuop.ir.types import DType

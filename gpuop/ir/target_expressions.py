@@ -8,11 +8,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from dataclasses import field as facts
 from typing import Any, TypeAlias
 
 from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.records import dataclass
 from gpuop.ir.target import Target
 from gpuop.ir.types import Type
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gpuop.base.records import dataclass
 from gpuop.ir.nodes import AXES, GRID_AXES
 from gpuop.ir.types import Shape
 

@@ -6,7 +6,7 @@ import math
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeGuard
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuop.base.errors import NearNames, SemanticError
 from gpuop.base.misspelt import hinted
+from gpuop.base.records import dataclass
 from gpuop.ir.dims import Dims, folded, names_of, spelled
 from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name
 

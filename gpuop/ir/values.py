@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any, ClassVar, NoReturn
 
 from numpy.typing import NDArray
 
 from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Launchable
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType

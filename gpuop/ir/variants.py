@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Kernel, Launchable
 from gpuop.ir.target import Target
 from gpuop.ir.target_expressions import Known, Plain, evaluate

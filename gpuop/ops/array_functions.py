@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.errors import UnsupportedError
 from gpuop.base.misspelt import with_near_name
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.ops.create import computed_fields, evenly_spaced
 from gpuop.ops.elementwise import algebra, ufunc_methods

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
 from operator import is_
@@ -18,6 +17,7 @@ import numpy as np
 
 from gpuop.base.errors import here
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter

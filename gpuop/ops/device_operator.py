@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gpuop.dsl as k
 from gpuop.base.errors import Loc, SemanticError, described, here, naming_arguments
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor

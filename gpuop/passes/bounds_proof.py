@@ -7,8 +7,7 @@ proved; no schedule that the tests force has any.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.intervals import Range
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.layout import Layout

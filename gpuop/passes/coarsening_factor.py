@@ -7,9 +7,9 @@ or sixteen bytes, which GPUs need to copy at full speed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from gpuop.base.config import config
+from gpuop.base.records import dataclass
 from gpuop.ir.axis_limit import MOST_COUNTED
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel

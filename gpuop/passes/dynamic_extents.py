@@ -7,12 +7,13 @@ same result at the ends of the range, for all extents together and for each by i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from gpuop.base.cache.disk_memo import DiskMemo
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.ir.extents import MOST_GROUPS, Extents, extents_of, is_regular, resized
 from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.nodes import GRID_AXES, Index

@@ -6,8 +6,8 @@ Quotients and remainders of a linear index, `row * 64 + column`, become its part
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.intervals import interval
 from gpuop.ir.build import constant, fold
 from gpuop.ir.kernel import Kernel

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuop.base.records import dataclass
 from gpuop.ir.build import constant
 from gpuop.ir.nodes import Apply, Array, Cast, Const, Expr, Load, Ref, Stride, Var
 from gpuop.ir.types import INT, LONG, Type

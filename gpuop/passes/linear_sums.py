@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.intervals import Range
 from gpuop.ir.nodes import Var
 

@@ -8,9 +8,10 @@ remainder. Operations keep their order, so bits are the same.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuop.base.config import config
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuop.base.config import config
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.intervals import LIMITS, Range, interval
 from gpuop.ir.build import Builder, collector
 from gpuop.ir.expansions.table import expand

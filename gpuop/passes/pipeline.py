@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
 
 from gpuop.base.config import config
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Kernel, Pin
 from gpuop.ir.target import Target
 from gpuop.ir.text import show

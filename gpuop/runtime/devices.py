@@ -7,13 +7,14 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from gpuop.base.config import config
 from gpuop.base.errors import DeviceError, GpuopError
 from gpuop.base.misspelt import hinted
+from gpuop.base.records import dataclass
 from gpuop.base.reentrant import context
 from gpuop.base.system import in_forked_child
 from gpuop.runtime.base.backend import Backend

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from gpuop.base.config import config
+from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.launch import PlannedLaunch, Rate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpuop.base.errors import SemanticError
 from gpuop.base.misspelt import hinted
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 
 Array = NDArray[Any]

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache as once
 from glob import glob
 from typing import Any, Generic, TypeVar
@@ -17,6 +16,7 @@ import numpy as np
 from gpuop.base.cache import blob_store
 from gpuop.base.config import IMPORTED
 from gpuop.base.errors import PACKAGE
+from gpuop.base.records import dataclass
 
 V = TypeVar("V")
 MAKERS = ("base", "ir", "fusion", "passes", "codegen")  # folders of gpuop whose code computes the cached values

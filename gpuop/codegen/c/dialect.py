@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.errors import CompileError, Loc
+from gpuop.base.records import dataclass
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import HALF, FieldType
 

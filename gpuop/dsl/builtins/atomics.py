@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gpuop.base.errors import SemanticError, article, here
+from gpuop.base.records import dataclass
 from gpuop.dsl.builtins.access import output_place
 from gpuop.dsl.builtins.access_arguments import _pointed
 from gpuop.dsl.builtins.shared_memory import LocalVariable, shown

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.errors import SemanticError, article
+from gpuop.base.records import dataclass
 from gpuop.dsl.builtins.access import _readTensor
 from gpuop.dsl.builtins.access_arguments import _field, _kind, _moved, _shown
 from gpuop.dsl.builtins.dimensions import by_name, coordinates

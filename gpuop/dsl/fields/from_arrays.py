@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array as PlainArray
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.records import dataclass
 from gpuop.dsl.recorder.arithmetic import Arithmetic
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.ir.types import BY_NUMPY, FLOAT, FieldType

@@ -6,12 +6,12 @@ and `NoValues` of `ir/values.py`, whose base class documents the interface.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 import numpy as np
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.from_arrays import Array, ArrayLike, Making, Placeholder, converted, numbers
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import LeafSource

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.errors import SemanticError, blaming, called_here, described, here, is_users, warn
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.base.trace import HostSpan
 from gpuop.dsl.builtins.access import _writeTensor, _writeTensorElement
 from gpuop.dsl.fields import services

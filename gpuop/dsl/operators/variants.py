@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuop.base.errors import SemanticError, blaming, here
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.gpu_operator import results_of
 from gpuop.dsl.recorder.recorder import OpenGrid

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.affine import Affine, affine, number, position
@@ -204,8 +205,7 @@ def _agree(first: dict[Key, int], second: dict[Key, int]) -> bool:
 # values of a mixed-radix number with digits of the same ranges, and the digits are independent.
 
 
-@dataclass(frozen=True, order=True)
-class Digit:
+class Digit(NamedTuple):
     """`index / step % radix`, of the linear index of a thread."""
 
     step: int

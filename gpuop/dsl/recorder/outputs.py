@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.dsl.recorder.fill_values import Fill
 from gpuop.dsl.recorder.no_number import NoNumber
 from gpuop.ir.nodes import FieldParam

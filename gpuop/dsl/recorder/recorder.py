@@ -6,11 +6,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import FrameType
 from typing import Any, TypeVar
 
 from gpuop.base.errors import Loc, SemanticError, here, kernel_frame
+from gpuop.base.records import dataclass
 from gpuop.dsl.recorder.assignment_targets import assigned_name
 from gpuop.dsl.recorder.field_protocol import FieldLike
 from gpuop.dsl.recorder.frames import Position, trail

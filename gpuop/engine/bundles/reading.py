@@ -8,10 +8,10 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuop.base.cache.atomic_files import Path, named
 from gpuop.base.errors import DeviceError, SemanticError
+from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.generate import target_named
 from gpuop.engine.bundles.architectures import code_for

@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from gpuop.base.cache.atomic_files import Path, replacing
 from gpuop.base.errors import CompileError, SemanticError
+from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.generate import generate, generate_open
 from gpuop.engine.bundles.dynamic_sizes import Sizes, at, ends, open_number, ranges

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.sources import Adjustable
 from gpuop.engine.evaluate import argument

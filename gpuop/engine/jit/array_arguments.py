@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from gpuop.base.errors import SemanticError, UnsupportedError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder, is_array
 from gpuop.dsl.guards.function_wrapper import bind_of_library

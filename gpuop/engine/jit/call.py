@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from gpuop.base.errors import ArgumentError, SemanticError
 from gpuop.base.finalizers import WeakKeys, WeakValues
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.sources import Deferred
 from gpuop.engine.evaluate import argument, plan_ahead, plan_on, prepare
 from gpuop.engine.interop import has_layout, library_of, unfit

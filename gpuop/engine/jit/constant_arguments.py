@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.from_arrays import NUMERIC, is_array
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.arguments import MOST_NUMBERS

@@ -6,11 +6,12 @@ The partition of a pipeline has such a program for each stage, and one for the r
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from gpuop.base.errors import blaming
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.call import Trace, in_planes
 from gpuop.engine.jit.window_stages import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, overload
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from gpuop.base.errors import Loc, SemanticError, described, located, naming_arguments, warn
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.base.trace import HostSpan, observers, traced_again
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import Parameter

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from gpuop.base.records import dataclass
 from gpuop.engine.evaluate import argument
 from gpuop.engine.interop import array_like, lend, share
 from gpuop.fusion.windows.buffer_pool import reused

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from gpuop.base.records import dataclass
 from gpuop.engine.evaluate import argument
 from gpuop.engine.interop import ALIGNED
 from gpuop.engine.jit.prepared_call import LISTS

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.engine.interop import numpy_dtype
 from gpuop.engine.jit.array_calls import DeviceCall, HostCall
 from gpuop.engine.jit.call import PipelineCall, check_out, on_device

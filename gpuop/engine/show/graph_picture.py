@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuop.base.records import dataclass
 from gpuop.engine.show.layered_layout import Edge, LayeredLayout, layered
 from gpuop.engine.show.scene import Box, Curve, Label, Scene, text_width
 from gpuop.fusion.cost import amount

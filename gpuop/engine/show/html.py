@@ -6,7 +6,6 @@ import base64
 import re
 import struct
 import zlib
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.errors import GpuopError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.nodes import GRID_AXES
 from gpuop.ir.types import FieldType

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from gpuop.base.records import dataclass
 
 SWEEPS = 12  # sweeps that order rows, and sweeps that move boxes below their inputs
 STRAIGHT = 4.0  # weight of a straight long edge, relative to that of a centred box

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import TypeAlias
+
+from gpuop.base.records import dataclass
 
 Point = tuple[float, float]
 NARROW, WIDE = "fijlrtI.,:;'|!()[]/ ", "mwMW%@×→"

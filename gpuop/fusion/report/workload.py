@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import lru_cache
 
 from gpuop.base.config import config
+from gpuop.base.records import dataclass
 from gpuop.fusion.cost import is_shift
 from gpuop.fusion.report.thread_values import ThreadValues
 from gpuop.ir import nodes as ir

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.windows.footprint import Footprint
 
 Ends = tuple[int, int]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.fusion.program import Program, needed_ops
 from gpuop.fusion.windows.halo_inference import Margin, ProgramHalo, infer_halo, iterate_halo, wider
 from gpuop.fusion.windows.kernel import WindowExtents

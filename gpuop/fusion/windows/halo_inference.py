@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.iteration import Iteration
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.windows.index_halo import group_of

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.intervals import LIMITS
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import AXES, Apply, Cast, Const, Expr, Index, Let, Ref, Stmt, Var

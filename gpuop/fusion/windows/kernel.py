@@ -7,9 +7,10 @@ in window               0    first ─ wanted ─ last    extent of the window
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.windows.halo_inference import Margin
 from gpuop.fusion.windows.index_halo import IndexHalo, group_of
 from gpuop.fusion.windows.partial_updates import combining_monoids

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from gpuop.base.errors import Loc
+from gpuop.base.records import dataclass
 from gpuop.fusion.windows.index_halo import IndexHalo, OffsetRange, group_of
 from gpuop.fusion.windows.partial_updates import combining_refusal
 from gpuop.ir.kernel import Kernel

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.iteration import Iteration, Part
 from gpuop.fusion.program import Op, Program
 from gpuop.fusion.windows.halo_inference import ProgramHalo

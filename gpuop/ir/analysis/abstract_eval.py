@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.base.records import dataclass
 from gpuop.ir import numpy_semantics
 from gpuop.ir.analysis.intervals import interval
 from gpuop.ir.kernel import Kernel

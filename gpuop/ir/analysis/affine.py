@@ -7,9 +7,9 @@ and in the sums of use to them, so each passes a function for either.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.intervals import interval
 from gpuop.ir.nodes import Apply, Const, Expr
 from gpuop.ir.types import LONG

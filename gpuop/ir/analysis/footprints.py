@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.affine import Affine, affine, position
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Block, Const, Expr, FieldParam, For, Index, Let, Read, Ref, Var

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.abstract_eval import Evaluation, Known, Mask
 from gpuop.ir.kernel import Kernel

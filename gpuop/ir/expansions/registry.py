@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from gpuop.base.records import dataclass
 from gpuop.ir import type_rules
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.nodes import Expr

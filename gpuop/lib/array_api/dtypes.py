@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.errors import ArgumentError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.dtype_names import FIELD_DTYPES, DTypeName, dtype_name

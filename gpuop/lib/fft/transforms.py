@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.ir.types import FieldType

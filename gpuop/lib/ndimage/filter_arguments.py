@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.errors import ArgumentError, UnsupportedError, described
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.fill_values import numeric
 from gpuop.dsl.recorder.trace_effects import warned

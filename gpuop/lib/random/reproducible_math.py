@@ -6,10 +6,10 @@ Logarithms of devices differ in the last place, so rejection sampling by them wo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gpuop.dsl as k
+from gpuop.base.records import dataclass
 
 
 @dataclass(frozen=True)

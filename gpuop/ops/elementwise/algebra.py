@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError, written_out
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from gpuop.base.errors import BoundsError, SemanticError, UnsupportedError, described
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.dims import spelled

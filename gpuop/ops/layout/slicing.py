@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import BoundsError, SemanticError, described
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.value import Value
 from gpuop.ir.types import FieldType, is_integer

@@ -6,12 +6,12 @@ A bin is the half-open interval from its edge to the next; the last bin includes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.operator import library_call

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields import services
 from gpuop.dsl.fields.field import Field
 from gpuop.ops.create.computed_fields import filled

@@ -6,10 +6,11 @@ The order of additions depends on the shapes alone, so results are equal in ever
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import gpuop.dsl as k
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.operators.operator import library_call
 from gpuop.ir.types import BY_NUMPY, SMALL_TENSOR, FieldType, Shape

@@ -5,12 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 import gpuop.dsl as k
+from gpuop.base.records import dataclass
 from gpuop.ir.monoids import MONOIDS
 from gpuop.ir.types import BY_NUMPY, FieldType
 from gpuop.ops.symbolic_numbers import Bounds

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import gpuop.dsl as k
 from gpuop.base.errors import SemanticError
 from gpuop.base.finalizers import WeakKeys
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.field_types import is_big_tensor
 from gpuop.dsl.operators.operator import library_call

@@ -15,9 +15,10 @@ Electronic Computers EC-9, 1960).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.kernel import Kernel

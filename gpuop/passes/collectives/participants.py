@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.records import dataclass
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Const, Expr, Index

@@ -9,8 +9,9 @@ Ranges prove that results fit their lanes; where they exceed 8 bits, lanes becom
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.intervals import Range, interval
 from gpuop.ir.build import Builder, constant
 from gpuop.ir.nodes import Const, Expr

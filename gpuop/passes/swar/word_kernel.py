@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.intervals import LIMITS, Range
 from gpuop.ir.build import collector

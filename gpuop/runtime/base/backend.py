@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial, wraps
 from types import FunctionType, MethodType
 from typing import Any, TypeVar, cast
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpuop.base.errors import DeviceError
 from gpuop.base.finalizers import CALL
+from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 from gpuop.fusion.kernel_limits import LEAST
 from gpuop.ir.kernel import MOST_THREADS, Kernel

@@ -6,13 +6,14 @@ import math
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
 from gpuop.base.config import config
 from gpuop.base.errors import CompileError
 from gpuop.base.finalizers import WeakValues
+from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 from gpuop.codegen.generate import generate
 from gpuop.ir.kernel import Kernel

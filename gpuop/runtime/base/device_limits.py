@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 from gpuop.base.errors import DeviceError, Loc, located
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Kernel
 
 

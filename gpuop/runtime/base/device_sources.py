@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from gpuop.base.errors import DeviceError
+from gpuop.base.records import dataclass
 from gpuop.ir.layout import Layout
 from gpuop.ir.types import FieldType
 from gpuop.ir.values import LeafSource

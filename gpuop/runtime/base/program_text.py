@@ -4,9 +4,9 @@ the index of those on disk."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from gpuop.base.cache import blob_store
+from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source
 
 MOST = 4  # kernels in a program: a driver that loads one of them loads all

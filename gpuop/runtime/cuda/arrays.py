@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.errors import DeviceError
+from gpuop.base.records import dataclass
 from gpuop.ir.layout import planar, row_major, strides_of
 from gpuop.ir.types import FieldType
 from gpuop.runtime.base import dlpack

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from gpuop.base.config import config
+from gpuop.base.records import dataclass
 from gpuop.codegen.c.dialect import Source, scalars_of
 from gpuop.codegen.cuda.dialect import grid_of
 from gpuop.runtime.base.backend import Argument, Launch, Part, keeping

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.records import dataclass
 from gpuop.ir.types import FieldType
 from gpuop.runtime.files.archive import Damaged
 

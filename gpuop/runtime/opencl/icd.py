@@ -16,10 +16,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuop.base.cache.atomic_files import private_folder, replacing
+from gpuop.base.records import dataclass
 from gpuop.base.system import WINDOWS
 
 _LINUX = sys.platform.startswith(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 from gpuop.base.finalizers import End
+from gpuop.base.records import dataclass
 
 BINARY_SIZES, BINARIES, BUILD_FAILURE = 0x1165, 0x1166, -11  # CL_PROGRAM_…, CL_BUILD_PROGRAM_FAILURE
 

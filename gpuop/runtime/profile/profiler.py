@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import repeat, zip_longest
 from pathlib import Path
 from statistics import median, quantiles
@@ -14,6 +13,7 @@ from typing import Any
 
 from gpuop.base.errors import NearNames, SemanticError
 from gpuop.base.finalizers import CALL
+from gpuop.base.records import dataclass
 from gpuop.fusion.kernel_limits import Limits
 from gpuop.fusion.launch import PlannedLaunch, Rate
 from gpuop.fusion.plan import Plan

@@ -6,7 +6,6 @@ import json
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
@@ -14,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from gpuop.base.errors import StaysHere
+from gpuop.base.records import dataclass
 from gpuop.base.reentrant import context
 from gpuop.base.trace import observers
 from gpuop.fusion.launch import PlannedLaunch

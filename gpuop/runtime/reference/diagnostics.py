@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.errors import Loc, SemanticError
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES, Apply, Array, FieldParam, Stmt
 from gpuop.passes.assertions import thread_of

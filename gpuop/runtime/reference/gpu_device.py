@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from gpuop.base.records import dataclass
 from gpuop.codegen.generate import SHARED, WARP, target_named
 from gpuop.fusion.kernel_limits import CUDA_ARGUMENTS, limits_of
 from gpuop.ir.extents import Extents, resized

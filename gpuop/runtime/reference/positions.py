@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import GRID_AXES
 

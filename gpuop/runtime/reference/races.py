@@ -9,12 +9,12 @@ two threads of each suffice to find one that is not the current thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Array, FieldParam
 from gpuop.runtime.reference.array_memory import ArrayMemory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median
 from time import monotonic, time
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuop.base.config import config
 from gpuop.base.errors import CompileError, DeviceError, GpuopError, UnsupportedError
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import FieldParam
 from gpuop.ir.types import FieldType

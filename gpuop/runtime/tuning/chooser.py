@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gpuop.base.config import config
 from gpuop.base.errors import DeviceError, GpuopError, SemanticError, warn
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.base.system import in_forked_child
 from gpuop.fusion.kernel_limits import Limits, limits_ahead
 from gpuop.fusion.variant_selection import Choices, First

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gpuop.base.config import config
 from gpuop.base.errors import SemanticError
 from gpuop.base.misspelt import hinted
+from gpuop.base.records import dataclass
 from gpuop.base.reentrant import context
 from gpuop.runtime.tuning.store import TunedChoice
 

@@ -9,13 +9,14 @@ import math
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from urllib.parse import quote
 
 from gpuop.base.cache.atomic_files import private_folder
 from gpuop.base.errors import GpuopError
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.ir.target import Target
 from gpuop.runtime.base.backend import Backend
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, product
 from operator import getitem
@@ -14,6 +13,7 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.windows.axis_blocks import AxisBlock, Chunks, GridBlocks
 from gpuop.fusion.windows.gather import pieces
 from gpuop.ir.types import FieldType

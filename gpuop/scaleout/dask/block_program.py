@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
+from gpuop.base.records import dataclass
 from gpuop.engine.jit.call import on_device
 from gpuop.engine.jit.pipeline import Pipeline
 from gpuop.engine.jit.window_call import takes_cores

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isnan, prod
 from typing import Any
 
@@ -11,6 +10,7 @@ import dask.array as da
 import numpy as np
 
 from gpuop.base.errors import SemanticError, described
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.from_arrays import is_array
 from gpuop.engine.jit.pipeline import Pipeline, pipeline
 from gpuop.fusion.windows.axis_blocks import GridBlocks, in_multiples

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -12,6 +11,7 @@ from dask.array.core import getter, getter_inline, getter_nofancy, slices_from_c
 from dask.blockwise import Blockwise
 from dask.layers import ArraySliceDep
 
+from gpuop.base.records import dataclass
 from gpuop.fusion.windows.axis_blocks import GridBlocks
 from gpuop.fusion.windows.gather import pieces
 from gpuop.ir.types import is_integer

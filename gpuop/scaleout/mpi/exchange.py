@@ -7,7 +7,6 @@ import os
 import platform
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -15,6 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from gpuop.base.records import dataclass
 from gpuop.base.system import file_of_process, host, shared_file
 from gpuop.engine.graphs.window import GraphWindow
 from gpuop.engine.graphs.window_regions import bring_parts, fetch_parts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.fusion.windows.footprint import Footprint, Place
 from gpuop.fusion.windows.gather import pieces
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import combinations
 from threading import Lock
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuop.base.errors import SemanticError
+from gpuop.base.records import dataclass
 from gpuop.scaleout.stream.stacked_files import arrays_of
 from gpuop.scaleout.stream.stores import in_file, mapping
 

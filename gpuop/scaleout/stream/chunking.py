@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
+from gpuop.base.records import dataclass
 from gpuop.base.system import physical_memory
 from gpuop.fusion.windows.axis_blocks import GridBlocks
 from gpuop.fusion.windows.footprint import Footprint, Place

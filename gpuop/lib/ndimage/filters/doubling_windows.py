@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, rank
 from gpuop.lib.ndimage.filters.neighbours import Around, combined, neighbourhood, padded_along, steps_along

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from gpuop.base.errors import ArgumentError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Array as Numbers
 from gpuop.dsl.operators.host_operator import HostOperator

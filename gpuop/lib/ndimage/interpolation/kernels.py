@@ -7,13 +7,13 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import UnsupportedError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.ir.borders import BORDERS
 from gpuop.ir.types import FieldType

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.engine.jit.array_arguments import takes_arrays
 from gpuop.lib.ndimage.filter_arguments import ImageEdge, axis_of, computed_in, rank, result_dtype

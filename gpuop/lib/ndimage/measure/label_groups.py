@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 import gpuop.dsl as k
 from gpuop.base.errors import ArgumentError, UnsupportedError
+from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.fields.from_arrays import Placeholder
 from gpuop.ops.create.computed_fields import filled

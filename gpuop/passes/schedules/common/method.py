@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from gpuop.base.records import dataclass
 from gpuop.ir.kernel import Kernel
 
 Parameters = Mapping[str, int]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuop.base.lru import BoundedCache
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.stages import stages
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Const, Expr, FieldParam, Index, Read

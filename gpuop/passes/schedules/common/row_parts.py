@@ -12,9 +12,10 @@ A vector that lies in one part computes only what counts there, and reads no fie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from gpuop.base.records import dataclass
 from gpuop.ir.build import constant
 from gpuop.ir.kernel import Kernel
 from gpuop.ir.nodes import Apply, Expr, Index

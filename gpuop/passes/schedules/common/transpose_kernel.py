@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from gpuop.base.errors import Loc
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel

@@ -9,8 +9,9 @@ The row y of an intermediate lies in slot y mod `slots`; the slot after the last
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.footprints import footprints
 from gpuop.ir.analysis.stages import stages
 from gpuop.ir.borders import Coordinate, inside, place

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from gpuop.base.errors import Loc
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.footprints import footprints
 from gpuop.ir.borders import Coordinate, inside, place

@@ -13,9 +13,10 @@ to a line of private memory, each through the border; vectors are loaded from th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuop.base.errors import Loc
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector
 from gpuop.ir.extents import extent

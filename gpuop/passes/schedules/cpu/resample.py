@@ -15,13 +15,14 @@ The rows of a thread share loads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuop.base.errors import Loc
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.affine import joined_bounds
 from gpuop.ir.build import Builder, collector

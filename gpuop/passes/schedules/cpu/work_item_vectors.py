@@ -16,8 +16,9 @@ threads, as in products of matrices, stay in registers. Operations keep their or
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import collector, constant
 from gpuop.ir.extents import extent

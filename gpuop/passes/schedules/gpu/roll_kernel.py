@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import product
 
 from gpuop.base.errors import Loc
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.build import Builder, collector, constant
 from gpuop.ir.kernel import Kernel

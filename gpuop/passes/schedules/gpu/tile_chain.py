@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.footprints import Surrounding, footprints
 from gpuop.ir.analysis.stages import levels, stage, stages
 from gpuop.ir.kernel import Kernel, Output

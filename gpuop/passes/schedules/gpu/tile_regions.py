@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import reduce
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.footprints import Surrounding
 from gpuop.ir.borders import Coordinate, inside, place
 from gpuop.ir.build import Builder, constant

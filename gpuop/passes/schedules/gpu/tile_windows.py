@@ -6,9 +6,9 @@ the values that it computes for points outside are corrected afterwards (`tile_k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
+from gpuop.base.records import dataclass
 from gpuop.ir.analysis.footprints import Surrounding
 from gpuop.ir.build import collector
 from gpuop.ir.nodes import Array, Declare, Expr, FieldParam, Load, Read, Ref, Stmt, Store, Wide

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuop.base.records import dataclass
 from gpuop.ir import nodes as ir
 from gpuop.ir.analysis.intervals import LIMITS
 from gpuop.ir.build import Builder, collector, constant
