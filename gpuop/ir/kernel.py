@@ -167,7 +167,11 @@ class Kernel(Launchable):
 
     def aligned(self, count: int) -> bool:
         """True if one access may take this many columns of every array of the user, as it may of aligned rows in gpuop memory."""
-        return all(layout.aligned(count) for _, layout in self.layouts)
+        written = {*self.written}
+        return all(
+            layout.aligned(count) and (layout.period == 1 or param not in written or layout.alternates(param.type))
+            for param, layout in self.layouts
+        )
 
     @property
     def work_group(self) -> Shape:

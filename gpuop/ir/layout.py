@@ -11,6 +11,8 @@ from itertools import pairwise
 from gpuop.base.records import dataclass
 from gpuop.ir.types import FieldType, Shape
 
+ALTERNATING = (2, 3, 4)  # elements of points that accesses take apart, where these alternate in memory
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -32,15 +34,25 @@ class Layout:
         """Return whether neighbouring points of a row are neighbours in memory."""
         return self.point[-1:] in ((), (1,))
 
+    @property
+    def period(self) -> int:
+        """The number of elements from one point of a row to the next, where these alternate in memory; else 1."""
+        alternating = self.row is None and self.element == 1 and len(self.point) > 0 and self.point[-1] in ALTERNATING
+        return self.point[-1] if alternating else 1
+
     def alternates(self, kind: FieldType) -> bool:
         """Return whether the elements of a row's points alternate in memory, without gaps."""
-        return kind.planes > 1 and self.row is None and self.element == 1 and self.point[-1:] == (kind.planes,)
+        return 1 < kind.planes == self.period
 
     def aligned(self, count: int) -> bool:
-        """Return whether one access can take `count` neighbours from any column that is a multiple of `count`."""
-        if self.behind is None or not self.in_rows():
+        """Return whether one access can take `count` neighbours from any column that is a multiple of `count`.
+
+        Where elements of points alternate, as many accesses as these are take that many points.
+        """
+        if self.behind is None or not (self.in_rows() or self.period > 1):
             return count == 1
-        return math.gcd(count, self.behind, self.element, self.row or 0, *self.point[:-1]) == count
+        element = 0 if self.period > 1 else self.element
+        return math.gcd(count, self.behind, element, self.row or 0, *self.point[:-1]) == count
 
     def reach(self, kind: FieldType) -> int:
         """The greatest distance between two elements."""

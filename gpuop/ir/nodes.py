@@ -290,7 +290,7 @@ class Wide:
     """One access to neighbours in a field: as many as the array has elements (or bytes in its words), loaded into it or stored.
 
     `index` is the point of the first one, with `element` of its tensor, until LOWERED makes it a flat offset. `left` is the number
-    of them inside the field, None if all are and the offset is a multiple of their number.
+    of them inside the field, None if all are and the offset is a multiple of their number. It is `parts` accesses in a row.
     """
 
     effect: ClassVar[Effect] = Effect.NONE
@@ -301,6 +301,7 @@ class Wide:
     element: Expr | None = None
     left: Expr | None = None
     loc: Loc | None = facts(default=None, compare=False)
+    parts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

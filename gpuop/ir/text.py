@@ -98,8 +98,9 @@ class KernelText:
             case ir.Atomic(op=op, memory=memory, index=index, args=args, var=var, element=element):
                 call = f"atomic {op} {self.name(memory)}{self.at(index, element)} ({self.list(args)})"
                 return call if var is None else f"let {self.name(var)}: {var.type} = {call}"
-            case ir.Wide(field=field, array=array, loads=loads, index=index, element=element, left=left):
+            case ir.Wide(field=field, array=array, loads=loads, index=index, element=element, left=left, parts=parts):
                 most = "" if left is None else f" at most {self.expr(left)}"
+                most += f" in {parts}" * (parts > 1)
                 return f"{'load' if loads else 'store'} {self.name(array)}, {self.name(field)}{self.at(index, element)}{most}"
             case ir.Barrier(fence=fence):
                 return f"barrier {fence}"

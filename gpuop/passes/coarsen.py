@@ -146,7 +146,7 @@ class Coarsening:
         return at_once + self.spaced(each, loads)
 
     def alternates(self, field: ir.FieldParam) -> bool:
-        return not self.source.layout(field).in_rows()
+        return self.thread.form == "vector" and not self.source.layout(field).in_rows()
 
     def either(self, arrays: dict[Place, ir.Array], loads: bool) -> list[ir.Stmt]:
         """Accesses at once to fields of one plane, if all points exist; single accesses to fields of several, unaligned ones."""

@@ -24,7 +24,7 @@ MOST_VALUES = 1024  # values that the copies of a body compute
 SMALL = 16  # a grid is small on a CPU with a 16th of the threads that keep a GPU busy
 STREAMED = 1 << 25  # bytes of outputs that CPUs write past their caches, which few caches hold
 LINE = 64  # bytes of a cache line of CPUs
-VECTORS_OF = (2, 3, 4)  # elements of points that vectors are taken apart into, where these alternate in memory
+WORD = 32  # bits of a word of memory
 MOST_PARTS = 4  # partly written lines of a thread that CPUs still combine into whole ones past their caches
 LONG_ROW = 2048  # columns of a row that are enough for groups with spaced points
 ONE_BY_ONE = "the device handles points one by one as fast"
@@ -106,9 +106,9 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
         return PointsPerThread(count, form, False, reason)
     if kernel.named and columns < count:
         return PointsPerThread(reason="its rows are too short for vectors")
+    if not kernel.layouts_in_rows:
+        return _alternating(kernel, count, form, reason)
     if kernel.layouts or kernel.named:  # whose rows lie apart, or begin anywhere
-        if form == "vector" and not kernel.layouts_in_rows and (reason := _refused_overlap(kernel, count)):
-            return PointsPerThread(reason=reason)
         if form == "wide" and columns % count:
             if columns >= LONG_ROW:
                 return PointsPerThread(count, "spaced", False, f"{count} lanes do not divide rows of {columns}")
@@ -126,6 +126,23 @@ def _placed(kernel: Kernel, count: int, form: str, reason: str = "") -> PointsPe
     if form == "wide":
         return PointsPerThread(count, "spaced", True, f"{count} lanes do not divide {points} points")
     return PointsPerThread(count, form, flat, reason)
+
+
+def _alternating(kernel: Kernel, count: int, form: str, reason: str) -> PointsPerThread:
+    """The coarsening of a kernel with fields whose points' elements alternate: as many points as accesses to all of them may take.
+
+    Words of 4 bytes are read as fast one by one, as the threads of a warp read neighbouring ones.
+    """
+    if form == "vector":
+        refusal = _refused_overlap(kernel, count)
+        return PointsPerThread(reason=refusal) if refusal else PointsPerThread(count, form, False, reason)
+    apart = [param for param, layout in kernel.layouts if not layout.in_rows()]
+    if all(param.type.storage.bits >= WORD for param in apart):
+        return PointsPerThread(reason="the elements of its points alternate in memory")
+    columns = kernel.domain.extent("column")
+    while count > 1 and (columns % count or not all(kernel.layout(param).aligned(count) for param in apart)):
+        count //= 2
+    return PointsPerThread(count, "wide" if count > 1 else "scalar", False, reason)
 
 
 def _refused_overlap(kernel: Kernel, count: int) -> str:
@@ -181,7 +198,7 @@ def _refusal(kernel: Kernel) -> str:
 
 def others_points(kernel: Kernel) -> str:
     """Return the reason why a kernel is not pointwise: threads share something, or use points of others; empty where it is."""
-    if reason := refusal_of_thread(kernel):
+    if reason := refusal_of_thread(kernel, alternating=True):
         return reason
     for e in expressions(kernel.body):
         if isinstance(e, Read) and is_own(e.field):
@@ -192,9 +209,13 @@ def others_points(kernel: Kernel) -> str:
     return ""
 
 
-def refusal_of_thread(kernel: Kernel) -> str:
-    """Return the reason why the statements of a thread cannot be copied for several points, whatever they read; else empty."""
-    if reason := refused_layouts(kernel, alternating=kernel.target is not None and kernel.machine.vector_length > 1):
+def refusal_of_thread(kernel: Kernel, alternating: bool = False) -> str:
+    """Return the reason why the statements of a thread cannot be copied for several points, whatever they read; else empty.
+
+    Args:
+        alternating: whether the elements of points may alternate in memory.
+    """
+    if reason := refused_layouts(kernel, alternating):
         return reason
     if tells_groups(kernel):
         return "it can tell its work-groups"
@@ -205,7 +226,7 @@ def refused_layouts(kernel: Kernel, alternating: bool = False) -> str:
     """Return the reason why the layouts of users' arrays rule out several points of a thread: columns are no neighbours.
 
     Args:
-        alternating: whether the elements of points may alternate, where all of these are accessed at once: in vectors of CPUs.
+        alternating: whether the elements of points may alternate, where all of these are accessed at once.
     """
     apart = [param for param, layout in kernel.layouts if not layout.in_rows()]
     if alternating:
@@ -219,7 +240,7 @@ def alternates(kernel: Kernel, param: FieldParam) -> bool:
     writes = [stmt for stmt in walk(kernel.body) if isinstance(stmt, Write) and stmt.field is param]
     parts = {stmt.element.value for stmt in writes if isinstance(stmt.element, Const)}
     whole = all(stmt.element is None for stmt in writes) or parts == {*range(param.type.planes)}
-    return kernel.layout(param).alternates(param.type) and param.type.planes in VECTORS_OF and whole
+    return kernel.layout(param).alternates(param.type) and whole
 
 
 def tells_groups(kernel: Kernel) -> bool:

@@ -14,6 +14,7 @@ from gpuop.ir.kernel import Kernel
 from gpuop.ir.target_expressions import TargetConst
 from gpuop.ir.types import INT, LONG, Type
 from gpuop.ir.visit import map_values, operands
+from gpuop.passes.alternating_points import AlternatingPoints
 from gpuop.passes.ranges import Ranges
 
 COMPONENTS = "xyzw"
@@ -30,6 +31,7 @@ class _Lowering:
         self.arrays: dict[ir.Array, ir.Array] = {}
         self.out: list[ir.Stmt] = []
         self.operations: list[dict[ir.Expr, ir.Expr]] = []  # for each enclosing block, the variables of operations
+        self.points: list[AlternatingPoints] = []  # of each enclosing block
         self.name = "t", True  # the name of the next bindings, and whether they are temporary
         self.loc: Loc | None = None
         self.b = Builder(self.bind)
@@ -64,11 +66,13 @@ class _Lowering:
     def block(self, block: ir.Block) -> ir.Block:
         outer, self.out = self.out, []
         self.operations.append({})
+        self.points.append(AlternatingPoints())
         for stmt in block:
             self.loc = stmt.loc
             self.stmt(stmt)
         body, self.out = tuple(self.out), outer
         self.operations.pop()
+        assert not self.points.pop().stored, "some elements of points are not stored"
         return body
 
     # --- statements ---------------------------------------------------------------------------------------------
@@ -167,12 +171,26 @@ class _Lowering:
 
     def wide(self, stmt: ir.Wide) -> None:
         """A wide access; its elements are all inside of the field."""
+        if self.at.kernel.layout(stmt.field).period > 1:
+            self.alternating(stmt)
+            return
         (plane,) = self.at.planes(stmt.field, self.optional(stmt.element))
         with self.named("at"):
             at = self.at.offset(stmt.field, [self.scalar(i) for i in stmt.index])
             offset = self.at.plane(stmt.field, at, plane, clamped=False)
         array, left = self.arrays[stmt.array], self.optional(stmt.left)
         self.out.append(replace(stmt, array=array, index=(offset,), element=None, left=left))
+
+    def alternating(self, stmt: ir.Wide) -> None:
+        """A wide access to an element of points whose elements alternate in memory; stores wait for all elements."""
+        assert isinstance(stmt.element, ir.Const)
+        field, period = stmt.field, self.at.kernel.layout(stmt.field).period
+        with self.named("at"):
+            at = self.at.offset(field, [self.scalar(i) for i in stmt.index])
+        points = self.points[-1]
+        move = points.load if stmt.loads else points.store
+        key, lanes = (field, at, stmt.array.elements), self.arrays[stmt.array]
+        self.out += move(key, lanes, int(stmt.element.value), period)
 
     # --- expressions --------------------------------------------------------------------------------------------
 

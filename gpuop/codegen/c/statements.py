@@ -73,7 +73,8 @@ class Statements:
             case ir.Atomic():
                 self.put(depth, self.atomic(stmt), stmt.loc)
             case ir.Wide():
-                self.put(depth, f"{self.wide(stmt)};", stmt.loc)
+                for part in range(stmt.parts):
+                    self.put(depth, f"{self.wide(stmt, part)};", stmt.loc)
             case ir.Print(format=text, args=args):
                 self.put(depth, f"printf({', '.join([self.quoted(text), *map(self.e.text, args)])});", stmt.loc)
             case ir.Collective():
@@ -136,7 +137,7 @@ class Statements:
         call = self.dialect.shuffles[stmt.kind].format(self.e.text(stmt.value), self.e.text(stmt.at), n=stmt.over)
         return f"const {self.e.type(stmt.var.type)} {self.e.names.of(stmt.var)} = {call};"
 
-    def wide(self, stmt: ir.Wide) -> str:
+    def wide(self, stmt: ir.Wide, part: int = 0) -> str:
         kind = element_type(stmt.field).dtype
         form = f"{'load' if stmt.loads else 'store'}{' half' * (kind is HALF)}"
         if not stmt.loads and stmt.left is None and "stream" in self.dialect.wide and stmt.field in self.large:
@@ -145,11 +146,16 @@ class Statements:
             kind = stmt.array.type.dtype  # on devices without double their bits
         elif element_type(stmt.array) != element_type(stmt.field):
             form, kind = f"{form} words", stmt.array.type.dtype
+        lanes, n = self.e.names.of(stmt.array), stmt.array.elements // stmt.parts
+        if stmt.parts > 1:
+            kind_of = self.e.type(element_type(stmt.array))
+            lanes = self.dialect.wide["part"].format(type=kind_of, n=n, lanes=lanes, first=part * n)
+        further = f" + {part * n}" if part else ""
         return self.dialect.wide[form].format(
-            lanes=self.e.names.of(stmt.array),
-            pointer=f"&{self.e.names.of(stmt.field)}[{self.e.text(stmt.index[0])}]",
+            lanes=lanes,
+            pointer=f"&{self.e.names.of(stmt.field)}[{self.e.text(stmt.index[0], 12)}{further}]",
             type=self.dialect.type(kind.c),
-            n=stmt.array.elements,
+            n=n,
         )
 
     def quoted(self, text: str) -> str:

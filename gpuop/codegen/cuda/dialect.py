@@ -282,6 +282,7 @@ CUDA = Dialect(
         "warp ballot": "__ballot_sync(~0u, {0})",
     },
     wide={
+        "part": "({type} (&)[{n}]){lanes}[{first}]",
         "load": "neighbours<{type}, {n}>::load({lanes}, {pointer})",
         "store": "neighbours<{type}, {n}>::store({pointer}, {lanes})",
         "load words": "neighbours<{type}, {n}>::load({lanes}, (const {type} *){pointer})",

@@ -188,7 +188,9 @@ OPENCL = Dialect(
         "global": "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
     },
     atomics=atomics.ATOMICS,
-    wide={  # vloada and a dereferenced vector promise the alignment, which vload does not
+    wide={
+        "part": "&{lanes}[{first}]",
+        # vloada and a dereferenced vector promise the alignment, which vload does not
         "load": LOAD,
         "store": STORE,
         "load words": LOAD,

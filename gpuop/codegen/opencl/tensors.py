@@ -13,7 +13,8 @@ from gpuop.codegen.opencl.lane_calls import LENGTHS
 from gpuop.codegen.opencl.long_vectors import KINDS
 from gpuop.codegen.opencl.long_vectors import LENGTHS as LONG
 from gpuop.codegen.opencl.vector_access import SIZES
-from gpuop.passes.coarsening_factor import ACCESS, VECTORS_OF
+from gpuop.ir.layout import ALTERNATING
+from gpuop.passes.coarsening_factor import ACCESS
 
 LOAD = """
 // element {e} of {n} points of {planes}
@@ -133,7 +134,7 @@ def _listed(lanes: Iterable[int]) -> str:
 
 def _helpers() -> Iterator[tuple[str, Callable[[], str]]]:
     for c in sorted(SIZES, key="half".__eq__):  # those of halves call others
-        for n, planes in product((*LENGTHS, *(LONG if c in KINDS else ())), VECTORS_OF):
+        for n, planes in product((*LENGTHS, *(LONG if c in KINDS else ())), ALTERNATING):
             for e in range(planes):
                 yield loading(c, n, planes, e), partial(_load, c, n, planes, e)
             for streamed in (True, False):  # the last one has the name of both where there are no whole accesses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -180,7 +181,8 @@ class DeviceCall(PipelineCall):
         outputs, types, planar = self.program.results, self.program.types, self.trace.planar
         layouts: dict[int, Layout] = {}
         if self.out is None:
-            layouts = {v: interleaved(types[v]) for v in outputs if types[v].planes > 1 and v not in planar}
+            several = (v for v in outputs if types[v].planes > 1 and v not in planar)
+            layouts = {v: replace(interleaved(types[v]), behind=0) for v in several}  # libraries align new arrays
         else:
             self.shared = [share(array, types[v], self.backend) for v, array in zip(outputs, self.out, strict=True)]
             direct = {v: s for v, s in zip(outputs, self.shared, strict=True) if v not in planar and self._is_apart(s)}

@@ -159,7 +159,7 @@ class ArrayMemory:
         """Copy elements of a field into those of an array, or back; no more than remain (`left`)."""
         field, array = stmt.field, stmt.array
         offset, active = self.flat(field, index, element, active)
-        size, count = self.width(field, array)
+        size, count = self.width(stmt)
         aligned = left is not None or not np.any(self.unaligned(field, offset, count) & active)
         assert aligned, "a wide access is not aligned"
         for k in range(array.elements):
@@ -173,10 +173,10 @@ class ArrayMemory:
                 for n, place in enumerate(there):
                     self.stored(field, place, value if size == 1 else (value >> 8 * n).astype(np.uint8), inside)
 
-    def width(self, field: FieldParam, array: Array) -> tuple[int, int]:
-        """Return the number of field elements in an element of the array, and in a wide access."""
-        size = array.type.dtype.bits // field.type.storage.bits
-        return size, array.elements * size
+    def width(self, stmt: Wide) -> tuple[int, int]:
+        """Return the number of field elements in an element of the array, and in an access."""
+        size = stmt.array.type.dtype.bits // stmt.field.type.storage.bits
+        return size, stmt.array.elements * size // stmt.parts
 
     def unaligned(self, field: FieldParam, offset: Values, count: int) -> Mask:
         """Return the threads whose access does not begin at a multiple of its width."""

@@ -178,13 +178,13 @@ class GpuMemory(OrderedMemory):
     def wide(self, stmt: Wide, index: Lanes, element: Values | None, left: Values | None, active: Mask) -> None:
         """Access all elements of a wide type at once, whatever remains: GPU text has no other access."""
         field, offset, does = stmt.field, self.all(index[0]), "reads" if stmt.loads else "writes"
-        _, count = self.width(field, stmt.array)
+        _, count = self.width(stmt)
         bad = active & self.unaligned(field, offset, count)
         if bad.any():
             at, thread = self.first_named(bad)
             self.report.misaligned(does, field, int(offset[at]), count, thread)
         self.check(does, field, offset, active)
-        self.check(does, field, offset + (count - 1), active)
+        self.check(does, field, offset + (count * stmt.parts - 1), active)
         super().wide(stmt, index, element, None, active)
 
     def atomic(self, stmt: Atomic, index: Lanes, element: Values | None, args: Lanes, active: Mask) -> Values:

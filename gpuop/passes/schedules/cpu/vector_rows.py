@@ -75,7 +75,7 @@ def refused_copying(kernel: Kernel, each: float = 1.0) -> str:
     """Return the reason why a thread cannot do the work of several that do not overlap; empty where it can."""
     if is_small(kernel, each):
         return "its grid is small, and vectors take longer to compile"
-    return WRITTEN_ONCE if kernel.whole else refusal_of_thread(kernel)
+    return WRITTEN_ONCE if kernel.whole else refusal_of_thread(kernel, alternating=True)
 
 
 def candidates(kernel: Kernel) -> tuple[Parameters, ...]:

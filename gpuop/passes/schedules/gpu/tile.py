@@ -120,9 +120,9 @@ def _tiles(kernel: Kernel, rows: int, columns: int, tall: int, lanes: int) -> Ti
 
 @lru_cache(maxsize=16)
 def _chain(kernel: Kernel) -> TileChain:
-    """The parts of a kernel; of a tensor that is computed element by element, a group computes one element."""
+    """The parts of a kernel; of a tensor in planes that is computed element by element, a group computes one element."""
     planes = {param.type.planes for param in (*kernel.written, *kernel.intermediates)}
-    each = by_element(kernel) if len(planes) == 1 else None
+    each = by_element(kernel) if len(planes) == 1 and kernel.layouts_in_rows else None
     return TileChain(each or kernel, _is_wide(kernel, LANES))
 
 
