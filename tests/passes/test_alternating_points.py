@@ -36,15 +36,15 @@ def computed(name: str, memory: np.ndarray, shape: tuple[int, ...], behind: int 
         point=(row, planes),
         behind=None if behind is None else behind * memory.itemsize % 16 // memory.itemsize,
     )
-    kinds = [what.types[v] for v in what.wanted]
+    kinds = [what.types[v] for v in what.results]
     theirs = {
-        v: replace(interleaved(kind), behind=0) for v, kind in zip(what.wanted, kinds, strict=True) if kind.planes > 1
+        v: replace(interleaved(kind), behind=0) for v, kind in zip(what.results, kinds, strict=True) if kind.planes > 1
     }
     given = memory[first : first + (memory.size - first) // planes * planes]
     buffer = backend.upload(gp.FieldType(given.size, dtype=memory.dtype), given.reshape(1, -1))
     values = evaluate.prepare(what, backend, None, layouts={leaf: own, **theirs}).run({leaf: buffer})
     results = []
-    for v, kind in zip(what.wanted, kinds, strict=True):
+    for v, kind in zip(what.results, kinds, strict=True):
         flat = backend.download(gp.FieldType(kind.field_shape.points * kind.planes, dtype=kind.dtype), values[v])
         results.append(np.asarray(flat).reshape(kind.array_shape))
     rights = expected(array.astype(np.int64))
