@@ -23,6 +23,8 @@ from gpuop.dsl.fields.field_types import MatrixField as MatrixField
 from gpuop.dsl.fields.field_types import Parameter as Parameter
 from gpuop.dsl.fields.field_types import ScalarField as ScalarField
 from gpuop.dsl.fields.field_types import VectorField as VectorField
+from gpuop.dsl.fields.field_types import asarray as asarray
+from gpuop.dsl.fields.field_types import from_dlpack as from_dlpack
 from gpuop.dsl.fields.field_types import fromfunction as fromfunction
 from gpuop.dsl.fields.field_types import is_big_tensor as is_big_tensor
 from gpuop.dsl.operators.decorator import operator as operator
@@ -95,9 +97,11 @@ __all__ = [
     "UnsupportedError",
     "VectorField",
     "arange",
+    "asarray",
     "device",
     "devices",
     "evaluate",
+    "from_dlpack",
     "fromfunction",
     "full",
     "is_big_tensor",

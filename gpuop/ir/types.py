@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from gpuop.base.errors import NearNames, SemanticError
+from gpuop.base.errors import NearNames, SemanticError, warn
 from gpuop.base.misspelt import hinted
 from gpuop.base.records import dataclass
 from gpuop.ir.dims import Dims, folded, names_of, spelled
@@ -200,10 +199,9 @@ class FieldType(NearNames):
             )
         extents = [n for n in (field_shape, tensor_shape) if not isinstance(n, Iterable)]
         if len(extents) == 2 and min(extents) >= WIDE:
-            warnings.warn(
+            warn(
                 f"FieldType({field_shape}, {tensor_shape}) is a grid of {field_shape} with vectors of {tensor_shape} elements; "
-                f"for a grid of two dimensions write FieldType(({field_shape}, {tensor_shape}))",
-                stacklevel=2,
+                f"for a grid of two dimensions write FieldType(({field_shape}, {tensor_shape}))"
             )
         for name, value in (("field_shape", field_shape), ("tensor_shape", tensor_shape)):
             object.__setattr__(self, name, Shape(value if isinstance(value, Iterable) else (value,)))

@@ -147,6 +147,116 @@ class ArrayMethods(Generic[Field]):
         """
         return self._array_function("argsort", axis)
 
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    def clip(self, min: Any = None, max: Any = None) -> Field:
+        """The values, those below `min` or above `max` replaced by it.
+
+        Args:
+            min, max: numbers, arrays or Fields that broadcast to this one; None leaves a side open.
+
+        Returns:
+            A lazy Field.
+
+        Raises:
+            SemanticError: bounds that do not broadcast, or a complex field.
+        """
+        return self._array_function("clip", min, max)
+
+    def round(self, decimals: int = 0) -> Field:
+        """The values rounded to so many decimals, halves to even; integers stay integers.
+
+        Args:
+            decimals: a number of digits behind the point; negative ones round before it.
+
+        Returns:
+            A lazy Field.
+        """
+        return self._array_function("round", decimals)
+
+    def copy(self, order: str = "C") -> Field:
+        """The field itself: fields do not change.
+
+        Args:
+            order: as of NumPy, without effect.
+        """
+        return self  # type: ignore[return-value]
+
+    def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Field:
+        """The values at indices along an axis, or of the flattened array.
+
+        Args:
+            indices: a number, an array, or a Field of integers.
+            axis: an axis of `array_shape`, or None.
+            mode: "raise", "clip" or "wrap" for indices beyond the ends; a Field of indices takes the last two.
+
+        Returns:
+            A lazy Field.
+
+        Raises:
+            SemanticError: an axis that is none, or an index out of bounds.
+        """
+        result: Field = services.array_functions["take"]("take", (self, indices, axis), {"mode": mode})
+        return result
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Field:
+        """Each value as many times, one after another.
+
+        Args:
+            repeats: a number, or one for each index along the axis.
+            axis: an axis of `array_shape`, or None for all values in row-major order, which gives a grid of one dimension.
+
+        Returns:
+            A lazy Field.
+
+        Raises:
+            SemanticError: an axis that is none, or numbers of repeats that are not one for each index.
+        """
+        return self._array_function("repeat", repeats, axis)
+
+    def dot(self, b: Any) -> Field:
+        """The product, as of `np.dot`: of matrices as `a @ b`.
+
+        Args:
+            b: a Field, an array or a number.
+
+        Returns:
+            A lazy Field.
+
+        Raises:
+            SemanticError: axes of unequal extents.
+        """
+        return self._array_function("dot", b)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Field:
+        """The sum along a diagonal of two axes.
+
+        Args:
+            offset: of the diagonal, above the main one.
+            axis1, axis2: numbers of axes of `array_shape`.
+
+        Returns:
+            A lazy Field, of the dtypes of `sum`.
+
+        Raises:
+            SemanticError: an axis that is none, or twice the same.
+        """
+        return self._array_function("trace", offset, axis1, axis2)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Field:
+        """The values of a diagonal of two axes, which becomes the last axis.
+
+        Args:
+            offset, axis1, axis2: as of `trace`.
+
+        Returns:
+            A lazy Field.
+
+        Raises:
+            SemanticError: an axis that is none, or twice the same.
+        """
+        return self._array_function("diagonal", offset, axis1, axis2)
+
     # --- axes ---------------------------------------------------------------------------------------------------
 
     @property
@@ -233,6 +343,14 @@ class ArrayMethods(Generic[Field]):
             A lazy Field.
         """
         return self._array_function("ravel")
+
+    def flatten(self) -> Field:
+        """The same as `ravel`.
+
+        Returns:
+            A lazy Field.
+        """
+        return self.ravel()
 
     def squeeze(self, axis: Any = None) -> Field:
         """The field without axes of extent 1.

@@ -283,6 +283,40 @@ class Field(FieldLike, Arithmetic["Field"], Reductions["Field"], ArrayMethods["F
             raise SemanticError(f"{what} of a {self.type} Field is ambiguous: only 0D scalars convert; {instead}")
         return self.numpy().reshape(())[()]
 
+    def item(self, *index: Any) -> Any:
+        """Evaluate, and return one value as a Python number.
+
+        Args:
+            index: of the value: a number for each axis of `array_shape`, one by one or in a tuple, or one in row-major order; none
+                for a field of one value.
+
+        Raises:
+            SemanticError: no index for more values than one, an index out of bounds, or not one for each axis.
+        """
+        index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
+        shape = tuple(self.type.array_shape)
+        if len(index) == 1 and len(shape) != 1:
+            return self.ravel().item(index)
+        if len(index) != len(shape) and (index or self.type.array_shape.points != 1):
+            raise SemanticError(
+                f"item() of a field of shape {shape} takes {len(shape)} numbers, or one in row-major order, not {len(index)}"
+            )
+        return (self[index] if index else self).numpy().item()
+
+    def tolist(self) -> Any:
+        """Evaluate, and return the values as nested lists of Python numbers, or one number of a field without axes."""
+        return self.numpy().tolist()
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a value."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values."""
+        return self.size * self.itemsize
+
     def __bool__(self) -> bool:
         if self.type.array_shape.points != 1 and is_chained(sys._getframe(1)):
             raise SemanticError(

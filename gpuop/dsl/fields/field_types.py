@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import SemanticError, described
+from gpuop.base.errors import SemanticError, described, warn
 from gpuop.base.misspelt import hinted
 from gpuop.dsl.fields.copying import CopyingApart
 from gpuop.dsl.fields.field import Field
@@ -36,10 +35,7 @@ class ScalarField(Field):
         super().__init__(array, 0, dtype, copy, dims)
         shape = tuple(self.field_shape)
         if len(shape) == 3 and shape[-1] in (3, 4) and not dims:
-            warnings.warn(
-                f"a ScalarField of {shape} has {shape[-1]} columns; for {shape[-1]} channels use VectorField",
-                stacklevel=2,
-            )
+            warn(f"a ScalarField of {shape} has {shape[-1]} columns; for {shape[-1]} channels use VectorField")
 
 
 class VectorField(Field):
@@ -60,16 +56,14 @@ class VectorField(Field):
         super().__init__(array, 1, dtype, copy, dims)
         shape = tuple(self.type.array_shape)
         if len(shape) == 2 and min(shape) >= WIDE:
-            warnings.warn(
+            warn(
                 f"a VectorField of {shape} is a grid of {shape[0]} with vectors of {shape[1]} elements; "
-                f"for a grid of {shape[0]}×{shape[1]} use ScalarField",
-                stacklevel=2,
+                f"for a grid of {shape[0]}×{shape[1]} use ScalarField"
             )
         if len(shape) == 3 and shape[0] in (1, 3, 4) and min(shape[1:]) >= PICTURE and not dims:
-            warnings.warn(
+            warn(
                 f"a VectorField of {shape} is a grid of {shape[0]}×{shape[1]} with vectors of {shape[2]} elements; for "
-                f"{shape[0]} channels of {shape[1]}×{shape[2]} put them last, as in `np.moveaxis(array, 0, -1)`",
-                stacklevel=2,
+                f"{shape[0]} channels of {shape[1]}×{shape[2]} put them last, as in `np.moveaxis(array, 0, -1)`"
             )
 
 
@@ -164,6 +158,48 @@ class Parameter(CopyingApart, Field):
             SemanticError: another shape, or a value that the Parameter's dtype does not hold, as 0.5 of an integer one.
         """
         self._source.set(value)
+
+
+@hinted
+def asarray(array: ArrayLike, dtype: Any = None, *, copy: bool = True, dims: Any = "") -> Field:
+    """A Field of scalars of anything array-like, as numpy.asarray; a Field as it is.
+
+    Args:
+        array: a Field, an array of any library, a list or a number. All axes of an array are those of the grid.
+        dtype: converts to this dtype.
+        copy, dims: as of a Field.
+
+    Returns:
+        A Field.
+
+    Raises:
+        SemanticError: as of a Field.
+    """
+    if isinstance(array, Field):
+        converted = array if dtype is None else array.astype(dtype)
+        return converted.named(dims) if dims else converted
+    return Field(array, 0, dtype, copy, dims)
+
+
+@hinted
+def from_dlpack(array: Any, /, *, copy: bool | None = None) -> Field:
+    """A Field of scalars of an array of another library, which exports its memory by DLPack; a Field as it is.
+
+    Args:
+        array: an object with `__dlpack__`. All its axes are those of the grid.
+        copy: True copies; False and None share the memory, which must not change while the field is in use.
+
+    Returns:
+        A Field.
+
+    Raises:
+        SemanticError: an object without `__dlpack__`, or as of a Field.
+    """
+    if not hasattr(array, "__dlpack__"):
+        raise SemanticError(
+            f"from_dlpack takes an array with `__dlpack__`, not {described(array)}; `gp.asarray` takes lists too"
+        )
+    return array if isinstance(array, Field) else Field(array, 0, copy=bool(copy))
 
 
 @hinted

@@ -35,9 +35,6 @@ WAYS = {  # by NumPy name
 }  # fmt: skip
 ATTRIBUTES = {
     "next": "`.next` is only set, inside a graph's `with`; `graph.read(f)` gives what a field is after a step",
-    "copy": "fields do not change: `f` itself serves as a copy", "item": "`float(f)` is the number of a 0D field",
-    "clip": "`np.clip(f, low, high)` clips", "round": "`np.round(f, decimals)` rounds", "dot": "`a @ b` is the product",
-    "flatten": "`f.ravel()` is the field in one row", "nbytes": "`f.size` counts its values", "itemsize": "`f.dtype` says it",
     "strides": "where values lie is the library's business", "flat": "`f.ravel()` is the field in one row",
     "sort": "`np.sort(f, axis)` is the field in order; fields do not change", "median": "`np.median(f, axis)` is a field",
 }  # fmt: skip

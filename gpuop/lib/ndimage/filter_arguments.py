@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpuop.base.errors import ArgumentError, UnsupportedError, described
+from gpuop.base.errors import ArgumentError, UnsupportedError, described, warn
 from gpuop.base.records import dataclass
 from gpuop.dsl.fields.field import Field
 from gpuop.dsl.recorder.fill_values import numeric
@@ -135,14 +134,10 @@ def check_origin(origin: int, size: int, what: str = "points") -> None:
         )
 
 
-def advise(message: str, level: int) -> None:
-    """Warn, and do so at every call: a function that warns is not cached.
-
-    Args:
-        level: `stacklevel` of `warnings.warn`, counted from the caller.
-    """
+def advise(message: str) -> None:
+    """Warn at the user line, at every call: a function that warns is not cached."""
     warned()
-    warnings.warn(message, UserWarning, stacklevel=level + 1)
+    warn(message)
 
 
 def result_dtype(output: Any, field: Field, real: bool = True) -> str:
@@ -158,7 +153,7 @@ def result_dtype(output: Any, field: Field, real: bool = True) -> str:
     if complex_ and kind != "complex64":
         if isinstance(output, DTypeOfArray):
             raise ArgumentError(f"output must have complex dtype: the result is complex, and the array is of {kind}")
-        advise("promoting specified output dtype to complex", 4)
+        advise("promoting specified output dtype to complex")
         return "complex64"
     if kind == "complex64" and not complex_:
         raise UnsupportedError("complex results of real fields: convert the field, as in `f.astype('complex64')`")

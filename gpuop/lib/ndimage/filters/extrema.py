@@ -168,7 +168,7 @@ def footprint_of(size: Any, footprint: Any, count: int, structure: Any = None) -
             raise ArgumentError(f"incorrect filter size {size}: it is 1 or more")
         return np.ones(sizes, bool)
     if size is not None:
-        advise("ignoring size because footprint is set", 4)
+        advise("ignoring size because footprint is set")
     window = np.asarray(footprint, bool)
     if not window.any():
         raise ArgumentError("All-zero footprint is not supported: a window has a point or more")

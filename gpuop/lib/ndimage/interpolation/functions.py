@@ -228,7 +228,7 @@ def zoom(
     if prefilter and all(factor == 1 for factor in factors):
         return in_dtype(input, result_dtype(output, input))
     if grid_mode and mode in ("constant", "wrap"):
-        advise(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", 3)
+        advise(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.")
     at = []
     for n, factor in zip(input.field_shape, factors, strict=True):
         points = round(n * real(factor, "zoom"))
