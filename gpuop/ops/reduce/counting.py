@@ -37,7 +37,9 @@ def histogram(
     values = own = ordered("histogram", a_field("histogram", a))
     if values.dtype in ("int64", "uint64") and _are_floats(bins, values):
         values = astype(values, "float64")  # as NumPy compares them with such edges
-    edges, result = _bins(values, bins, _own_ends(values, own, bins) if range is None and is_integer(bins) else range)
+    edges, result = _bins(
+        values, bins, _own_ends(values, own, int(bins)) if range is None and is_integer(bins) else range
+    )
     values = astype(values, "float32") if values.dtype == "float16" else values
     if weights is None:
         counts = counted("histogram", values, result)
